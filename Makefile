@@ -1,0 +1,37 @@
+PYTHON_BIN = .venv/bin/python
+
+.DEFAULT_GOAL = help
+.PHONY: help setup demo test slow check bench lock clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 16
+
+setup:  ## make .venv and install everything (the other targets do it themselves)
+	@scripts/setup
+
+demo: setup  ## start a server, write and read a table through it
+	@.venv/bin/penstock demo
+
+test: setup  ## run the tests
+	@$(PYTHON_BIN) -m pytest -m "not slow"
+
+# pytest answers 5 when it finds no test, which is no failure here.
+slow: setup  ## run the slow tests
+	@$(PYTHON_BIN) -m pytest -m slow || test $$? -eq 5
+
+check: setup  ## lint, format, types, import contracts, docs
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+	@$(PYTHON_BIN) scripts/docs.py --check
+
+bench: setup  ## compare the catalog's speed with the reference server's
+	@$(PYTHON_BIN) benchmarks/catalog.py
+
+lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows
+	@scripts/lock
+
+clean:  ## remove .venv and caches
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

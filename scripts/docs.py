@@ -1,0 +1,100 @@
+"""Writes the generated pages of the documentation; with --check, only says what is wrong.
+
+To add a page, write a function that returns its text and name it in PAGES.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from penstock.settings.keys import Key, Section, list_sections
+
+ROOT = Path(__file__).resolve().parent.parent
+
+SETTINGS_HEAD = """\
+# Settings
+
+A value comes from its default, then from `penstock.toml`, then from the environment, then from a
+flag; the last one wins, as a whole. The file is `penstock.toml` in the working directory, or the
+one that `--config` or `PENSTOCK_CONFIG` names. `penstock config` prints each value and where it
+comes from.
+
+In the file, a section is a table: `[server]`, then `port = 2333`. In the environment, a list is
+JSON or `a,b`, and a map is JSON or `name=a,other=b`. Relative paths start at the working directory.
+"""
+
+
+def settings_page() -> str:
+    return "\n".join([SETTINGS_HEAD, *map(settings_section, list_sections())])
+
+
+def settings_section(section: Section) -> str:
+    header = ("key", "value", "default", "environment", "flag", "meaning")
+    rows = [settings_row(key) for key in section.keys]
+    return f"## {section.name}\n\n{section.description}\n\n{table(header, rows)}"
+
+
+def settings_row(key: Key) -> tuple[str, ...]:
+    flag = f"`{key.flag}`" if key.flag else ""
+    default = f"`{json.dumps(key.default)}`"
+    return (f"`{key.name}`", key.wanted, default, f"`{key.env}`", flag, key.description)
+
+
+def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A markdown table, ending in a newline."""
+    lines = [header, ("---",) * len(header), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/settings.md": settings_page,
+}
+
+
+def stale_pages(root: Path) -> Iterator[str]:
+    """One line for each generated page that differs from the code."""
+    for name, page in PAGES.items():
+        path = root / name
+        if not path.exists() or path.read_text(encoding="utf-8") != page():
+            yield f"{name} is out of date: run `python scripts/docs.py` and commit it"
+
+
+def broken_links(root: Path) -> Iterator[str]:
+    """One line for each relative link that leads to no file."""
+    for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
+        for target in relative_links(page.read_text(encoding="utf-8")):
+            if not (page.parent / target).exists():
+                yield f"{page.relative_to(root)} links to {target}, which does not exist"
+
+
+def relative_links(text: str) -> Iterator[str]:
+    prose = re.sub(r"^(```|~~~).*?^\1|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(<?([^)>\s]+)", prose):
+        path = target.partition("#")[0]
+        if path and not re.match(r"[a-z][a-z0-9+.-]*:", path, re.IGNORECASE):
+            yield path
+
+
+def write_pages(root: Path) -> None:
+    for name, page in PAGES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page(), encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: python scripts/docs.py [--check]", file=sys.stderr)
+        return 2
+    if not arguments:
+        write_pages(ROOT)
+    problems = [*stale_pages(ROOT), *broken_links(ROOT)]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

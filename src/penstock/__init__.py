@@ -1,0 +1,1 @@
+"""Penstock: a catalog server for Lance tables."""

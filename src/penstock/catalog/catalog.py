@@ -1,0 +1,39 @@
+"""The catalog's open parts, handed to every rule that needs more than one transaction."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.catalog import versions
+from penstock.catalog.settling import Key, Settler
+from penstock.database.interface import Database
+from penstock.datasets.lake import Lake
+from penstock.model.tables import Table
+
+
+@dataclass(frozen=True)
+class Catalog:
+    database: Database
+    lake: Lake
+    managed_versions: bool = True
+    staged_seconds: int = 3600
+    transaction_days: int = 7
+    settler: Settler = field(init=False)
+    # Branches with commits, and when (monotonic) it is worth looking for staged leftovers there.
+    visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settler", Settler(self._note_settled))
+
+    async def _note_settled(self, keys: Sequence[Key]) -> None:
+        await self.database.write(versions.mark_settled, keys)
+
+    def visit_later(self, table: Table, branch: str) -> None:
+        """Have maintenance look for leftovers once those of this moment are old enough."""
+        due = time.monotonic() + self.staged_seconds
+        self.visits.setdefault((table.id, branch), (table, due))
+
+    async def close(self) -> None:
+        await self.settler.flush()
+        await self.database.close()
+        self.lake.close()

@@ -1,0 +1,275 @@
+"""Commits: any number of table operations, all or nothing, in one durable transaction.
+
+A single new version is a commit of one operation; every way to change versions comes through
+here. In order: the staged manifests are checked and made durable, one SQL transaction decides,
+the manifests get their final names. Until the last step is done nobody is told of success, and
+whoever meets an unfinished commit finishes it.
+"""
+
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from penstock.catalog import reconcile, settling, tables, transactions, versions
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.settling import Outcome
+from penstock.catalog.staging import NewVersion, Staged, check_staged
+from penstock.catalog.tables import NewTable
+from penstock.database.interface import Transaction
+from penstock.datasets import files
+from penstock.errors import ConcurrentCommit, InvalidRequest, TableNotFound
+from penstock.model.branches import show_branch
+from penstock.model.identifiers import Identifier, show
+from penstock.model.tables import Table, TableVersion, VersionRange
+
+# Each round answers one surprise: a commit by path, a repeated request, a table cleaned up.
+ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    new: NewTable
+
+
+@dataclass(frozen=True, slots=True)
+class CreateVersion:
+    table: Identifier
+    new: NewVersion
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteVersions:
+    table: Identifier
+    branch: str
+    ranges: Sequence[VersionRange]
+
+
+@dataclass(frozen=True, slots=True)
+class Deregister:
+    table: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A version that is committed, or that a repeated request found so."""
+
+    table: Table
+    version: TableVersion
+
+
+Operation = Declare | CreateVersion | DeleteVersions | Deregister
+Result = Table | Created | int
+Undo = Callable[[Transaction], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit did: one result for each operation, in order."""
+
+    transaction_id: str
+    results: list[Result]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A version on its way in; `same` when its content is what the catalog has already."""
+
+    table: Table
+    branch: str
+    staged: Staged
+    same: bool = False
+
+
+class _Refused(Exception):
+    """The records don't allow a version: it is taken, or does not follow the newest."""
+
+    def __init__(self, index: int, existing: TableVersion | None, head: int) -> None:
+        super().__init__(index)
+        self.index, self.existing, self.head = index, existing, head
+
+
+async def commit(catalog: Catalog, operations: Sequence[Operation], trace_id: str = "") -> Commit:
+    """Carry out all operations or none."""
+    entries = await _stage(catalog, operations)
+    # Known before the transaction, which may be run again.
+    batch_id = str(uuid.uuid4())
+    for _ in range(ROUNDS):
+        try:
+            done, undo = await catalog.database.write(
+                _apply, operations, entries, batch_id, trace_id
+            )
+        except _Refused as refused:
+            entries[refused.index] = await _resolve(catalog, entries[refused.index], refused)
+            continue
+        await _settle(catalog, entries, done.results, undo)
+        return done
+    raise ConcurrentCommit("the table changes too fast to commit to it", detail="retry")
+
+
+async def _stage(catalog: Catalog, operations: Sequence[Operation]) -> dict[int, _Entry]:
+    """Check what is staged for each new version; a table may be declared in the same commit."""
+    declared = {
+        op.new.table.identifier: op.new.table for op in operations if isinstance(op, Declare)
+    }
+    entries = {}
+    for index, op in enumerate(operations):
+        if isinstance(op, CreateVersion):
+            table = declared.get(op.table) or await tables.get(catalog.database, op.table)
+            place = catalog.lake.place(table.location)
+            staged = await catalog.lake.run(check_staged, place, op.new)
+            entries[index] = _Entry(table, op.new.branch, staged)
+            catalog.visit_later(table, op.new.branch)
+    return entries
+
+
+async def _apply(
+    tx: Transaction,
+    operations: Sequence[Operation],
+    entries: dict[int, _Entry],
+    batch_id: str,
+    trace_id: str,
+) -> tuple[Commit, list[Undo]]:
+    results: list[Result] = []
+    undo: list[Undo] = []
+    transaction = ""
+    for index, op in enumerate(operations):
+        match op:
+            case Declare(new):
+                transaction = await tables.declare_in(tx, new, trace_id)
+                results.append(new.table)
+                undo.append(partial(tables.delete_in, table=new.table))
+            case CreateVersion(id, _):
+                version = await _record(tx, id, index, entries[index])
+                transaction = await transactions.record(
+                    tx, "CreateTableVersion", show(id), trace_id, id=version.transaction_id
+                )
+                results.append(Created(entries[index].table, version))
+            case DeleteVersions(id, branch, ranges):
+                table = await tables.get(tx, id)
+                undo.append(await versions.keep(tx, table.id))
+                results.append(await versions.delete(tx, table.id, branch, ranges))
+                transaction = await transactions.record(
+                    tx, "DeleteTableVersions", str(table), trace_id
+                )
+            case Deregister(id):
+                table = await tables.get(tx, id)
+                undo.append(await versions.keep(tx, table.id))
+                undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
+                _, transaction = await tables.deregister_in(tx, id, trace_id)
+                results.append(table)
+    if len(operations) > 1:
+        transaction = await transactions.record(
+            tx, "BatchCommitTables", f"{len(operations)} operations", trace_id, id=batch_id
+        )
+    return Commit(transaction, results), undo
+
+
+async def _record(tx: Transaction, id: Identifier, index: int, entry: _Entry) -> TableVersion:
+    """Put if absent: the version must follow the newest, or be what is there already."""
+    if (await tables.get(tx, id)).id != entry.table.id:
+        raise TableNotFound(f"table {show(id)} was replaced meanwhile", detail="open it again")
+    wanted = entry.staged.version
+    head = await versions.find_head(tx, entry.table.id, entry.branch)
+    if head is None or wanted.version == head.version + 1:
+        if entry.staged.content is None:
+            raise InvalidRequest(
+                f"manifest_path {wanted.staged_path!r} does not exist",
+                detail="stage the manifest before creating the version",
+            )
+        await versions.insert(tx, entry.table.id, entry.branch, [wanted])
+        return wanted
+    existing = await versions.find(tx, entry.table.id, entry.branch, wanted.version)
+    if existing is not None and (entry.same or _is_repeat(existing, entry.staged)):
+        return existing
+    raise _Refused(index, existing, head.version)
+
+
+def _is_repeat(existing: TableVersion, staged: Staged) -> bool:
+    wanted = staged.version
+    return (
+        existing.staged_path == wanted.staged_path
+        and wanted.manifest_size in (0, existing.manifest_size)
+        and wanted.e_tag in (None, existing.e_tag)
+    )
+
+
+async def _resolve(catalog: Catalog, entry: _Entry, refused: _Refused) -> _Entry:
+    """Find out why a version was refused; return what to try next, or raise the answer."""
+    table, branch, wanted = entry.table, entry.branch, entry.staged.version
+    place = catalog.lake.place(table.location)
+    if refused.existing is not None:
+        await reconcile.get_version(catalog, table, branch, wanted.version)
+        final = await catalog.lake.run(files.read, place, refused.existing.manifest_path)
+        if final == entry.staged.content:
+            await catalog.lake.run(files.remove, place, wanted.staged_path)
+            return replace(entry, same=True)
+        raise await _lost(catalog, entry)
+    await reconcile.reconcile(catalog, table, branch)
+    head = await versions.find_head(catalog.database, table.id, branch)
+    if head is None or head.version != refused.head:
+        return entry
+    if wanted.version > head.version + 1:
+        raise InvalidRequest(
+            f"version {wanted.version} leaves a gap: the newest version of table {table} on branch "
+            f"{show_branch(branch)} is {head.version}",
+            detail=f"the next version is {head.version + 1}",
+        )
+    # Its record was deleted; the writer has to see what it lost against to go on from there.
+    await reconcile.adopt_one(catalog, table, branch, wanted.version)
+    raise await _lost(catalog, entry)
+
+
+async def _settle(
+    catalog: Catalog, entries: dict[int, _Entry], results: list[Result], undo: list[Undo]
+) -> None:
+    """Give every manifest its final name before anyone hears of success."""
+    keys = []
+    for index, entry in entries.items():
+        result = results[index]
+        assert isinstance(result, Created)
+        version = result.version
+        if version.settled:
+            continue
+        place = catalog.lake.place(entry.table.location)
+        content = entry.staged.content
+        outcome = await catalog.lake.run(settling.settle, place, version, content)
+        if outcome is not Outcome.SETTLED:
+            await _undo(catalog, entries, undo)
+            raise await _lost(catalog, entry)
+        keys.append((entry.table.id, entry.branch, version.version))
+    catalog.settler.add(keys)
+
+
+async def _undo(catalog: Catalog, entries: dict[int, _Entry], undo: list[Undo]) -> None:
+    """A commit by path took a final name at the last moment: take the whole commit back."""
+    fresh = [e for e in entries.values() if e.staged.content is not None and not e.same]
+    withdrawals = [
+        partial(versions.withdraw, table_id=e.table.id, branch=e.branch, version=e.staged.version)
+        for e in fresh
+    ]
+    await catalog.database.write(_run_all, [*withdrawals, *reversed(undo)])
+    for entry in fresh:
+        place = catalog.lake.place(entry.table.location)
+        await catalog.lake.run(
+            settling.unsettle, place, entry.staged.version, entry.staged.content or b""
+        )
+        await reconcile.reconcile(catalog, entry.table, entry.branch)
+
+
+async def _run_all(tx: Transaction, steps: Sequence[Undo]) -> None:
+    for step in steps:
+        await step(tx)
+
+
+async def _lost(catalog: Catalog, entry: _Entry) -> ConcurrentCommit:
+    """The answer to a writer that was not first; its staged manifest is of no more use."""
+    wanted = entry.staged.version
+    if entry.staged.content is not None and wanted.staged_path != wanted.manifest_path:
+        place = catalog.lake.place(entry.table.location)
+        await catalog.lake.run(files.remove, place, wanted.staged_path)
+    return ConcurrentCommit(
+        f"version {wanted.version} of table {entry.table} on branch {show_branch(entry.branch)} "
+        "was committed by another writer",
+        detail="describe that version, rebase on it and commit the next one",
+    )

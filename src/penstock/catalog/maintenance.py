@@ -1,0 +1,45 @@
+"""Maintenance: finish what a crash interrupted, remove what was dropped, forget what is old."""
+
+import asyncio
+import logging
+import time
+
+from penstock.catalog import reconcile, removals, tables, transactions
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Transaction
+from penstock.errors import PenstockError
+from penstock.model.tables import Table
+
+log = logging.getLogger(__name__)
+
+
+async def run_for_ever(catalog: Catalog, pause_seconds: float) -> None:
+    """Do a round at once and then after each pause; a part that fails is tried again."""
+    while True:
+        try:
+            await run_round(catalog)
+        except PenstockError as error:
+            log.warning("maintenance stopped early: %s", error.message)
+        await asyncio.sleep(pause_seconds)
+
+
+async def run_round(catalog: Catalog) -> None:
+    """One round of everything."""
+    # Fresh ones belong to commits in flight; the flush a moment later settles those.
+    await catalog.settler.flush()
+    for table, branch in await catalog.database.read(_list_unfinished):
+        await reconcile.reconcile(catalog, table, branch)
+    for key, (table, due) in list(catalog.visits.items()):
+        if time.monotonic() >= due:
+            del catalog.visits[key]
+            await reconcile.reconcile(catalog, table, key[1])
+    await removals.carry_out(catalog, await catalog.database.read(removals.list_pending))
+    await transactions.purge(catalog)
+
+
+async def _list_unfinished(tx: Transaction) -> list[tuple[Table, str]]:
+    rows = await tx.fetch(
+        f"SELECT DISTINCT {tables.COLUMNS}, v.branch FROM table_versions v "
+        "JOIN tables t ON t.id = v.table_id JOIN objects o ON o.id = t.id WHERE v.settled = 0"
+    )
+    return [(tables.to_table(row[:-1]), row[-1]) for row in rows]

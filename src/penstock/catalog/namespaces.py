@@ -1,0 +1,147 @@
+"""Namespaces: a tree of any depth, kept by the full path of each."""
+
+from dataclasses import dataclass
+
+from penstock.catalog import removals, transactions
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.transactions import decode_properties, encode_properties
+from penstock.database.interface import Transaction
+from penstock.errors import (
+    InvalidRequest,
+    NamespaceAlreadyExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+)
+from penstock.model.identifiers import ROOT, Identifier, show, to_path
+from penstock.model.paging import Page, PageRequest, cut_page
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedNamespace:
+    properties: dict[str, str]
+    transaction_id: str | None
+
+
+async def create(
+    catalog: Catalog, id: Identifier, properties: dict[str, str], mode: str, trace_id: str = ""
+) -> CreatedNamespace:
+    """Create a namespace; mode is create, exist_ok or overwrite."""
+    if id == ROOT and mode == "overwrite":
+        raise InvalidRequest("the root namespace cannot be overwritten", detail="drop its contents")
+    created, dropped = await catalog.database.write(_create, id, properties, mode, trace_id)
+    await removals.carry_out(catalog, dropped)
+    return created
+
+
+async def drop(
+    catalog: Catalog, id: Identifier, mode: str, behavior: str, trace_id: str = ""
+) -> dict[str, str]:
+    """Drop a namespace; mode is fail or skip, behavior restrict or cascade."""
+    if id == ROOT:
+        raise InvalidRequest(
+            "the root namespace cannot be dropped", detail="drop the namespaces in it"
+        )
+    properties, dropped = await catalog.database.write(_drop, id, mode, behavior, trace_id)
+    await removals.carry_out(catalog, dropped)
+    return properties
+
+
+async def get(tx: Transaction, id: Identifier) -> dict[str, str]:
+    """The namespace's properties."""
+    row = await tx.fetch_one("SELECT properties FROM namespaces WHERE path = $1", to_path(id))
+    if row is None:
+        raise missing(id)
+    return decode_properties(row[0])
+
+
+async def list_children(tx: Transaction, id: Identifier, page: PageRequest) -> Page[str]:
+    """The names of the namespaces directly below this one."""
+    rows = await tx.fetch(
+        "SELECT name FROM namespaces WHERE parent = $1 AND name > $2 ORDER BY name LIMIT $3",
+        to_path(id),
+        page.after or "",
+        page.limit + 1,
+    )
+    if not rows:
+        await get(tx, id)
+    names = [row[0] for row in rows]
+    return cut_page(page, names, names)
+
+
+def missing(id: Identifier) -> NamespaceNotFound:
+    return NamespaceNotFound(
+        f"namespace {show(id)} does not exist", detail="create it first, or check its id"
+    )
+
+
+async def _create(
+    tx: Transaction, id: Identifier, properties: dict[str, str], mode: str, trace_id: str
+) -> tuple[CreatedNamespace, list[str]]:
+    dropped: list[str] = []
+    row = await tx.fetch_one("SELECT properties FROM namespaces WHERE path = $1", to_path(id))
+    if row is not None and mode == "exist_ok":
+        return CreatedNamespace(decode_properties(row[0]), None), []
+    if row is not None and mode == "create":
+        raise NamespaceAlreadyExists(
+            f"namespace {show(id)} already exists", detail="use mode ExistOk to keep it"
+        )
+    if row is not None:
+        dropped = await _drop_tree(tx, id)
+    await get(tx, id[:-1])
+    await tx.fetch(
+        "INSERT INTO namespaces (path, parent, name, properties, created_at) "
+        "VALUES ($1, $2, $3, $4, now_millis())",
+        to_path(id),
+        to_path(id[:-1]),
+        id[-1],
+        encode_properties(properties),
+    )
+    transaction = await transactions.record(tx, "CreateNamespace", show(id), trace_id)
+    return CreatedNamespace(properties, transaction), dropped
+
+
+async def _drop(
+    tx: Transaction, id: Identifier, mode: str, behavior: str, trace_id: str
+) -> tuple[dict[str, str], list[str]]:
+    try:
+        properties = await get(tx, id)
+    except NamespaceNotFound:
+        if mode == "skip":
+            return {}, []
+        raise
+    if behavior == "restrict":
+        await _check_empty(tx, id)
+    dropped = await _drop_tree(tx, id)
+    await transactions.record(tx, "DropNamespace", show(id), trace_id)
+    return properties, dropped
+
+
+async def _check_empty(tx: Transaction, id: Identifier) -> None:
+    for what, column, relation in (
+        ("namespace", "parent", "namespaces"),
+        ("table", "namespace", "objects"),
+    ):
+        row = await tx.fetch_one(
+            f"SELECT name FROM {relation} WHERE {column} = $1 ORDER BY name LIMIT 1", to_path(id)
+        )
+        if row is not None:
+            raise NamespaceNotEmpty(
+                f"namespace {show(id)} holds the {what} {row[0]!r}",
+                detail="drop what is in it first, or use behavior Cascade",
+            )
+
+
+async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
+    """Delete the namespace and all below it; returns the locations that are to be emptied."""
+    path = to_path(id)
+    # All paths below this one start with it and the separator, which sorts just before a space.
+    below = (path, f"{path}\x1f", f"{path}\x20")
+    within = "(namespace = $1 OR (namespace >= $2 AND namespace < $3))"
+    tables = f"(SELECT id FROM objects WHERE {within})"
+    await tx.fetch(f"DELETE FROM table_versions WHERE table_id IN {tables}", *below)
+    rows = await tx.fetch(f"DELETE FROM tables WHERE id IN {tables} RETURNING location", *below)
+    await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
+    await tx.fetch("DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3)", *below)
+    locations = [row[0] for row in rows]
+    await removals.enqueue(tx, locations)
+    return locations

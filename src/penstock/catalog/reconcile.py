@@ -1,0 +1,173 @@
+"""Reconciling the records of a table's versions with what lies on storage.
+
+Others may commit by path, behind the catalog's back, or clean old versions up. What they
+committed is adopted when it is seen, what they removed is forgotten, a commit that a crash
+interrupted is finished, and staged manifests that never became a version are collected.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.catalog import settling, versions
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.settling import Outcome
+from penstock.database.interface import Transaction
+from penstock.datasets import files
+from penstock.datasets.files import Entry
+from penstock.datasets.manifest import manifest_name, parse_name, versions_folder
+from penstock.errors import VersionNotFound
+from penstock.model.branches import show_branch
+from penstock.model.tables import Table, TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What has to be done so that the records agree with storage."""
+
+    adopt: list[TableVersion]
+    forget: list[int]
+    finish: list[TableVersion]
+    collect: list[str]
+
+
+def plan_reconcile(
+    records: Sequence[TableVersion], entries: Sequence[Entry], folder: str, stale_before_millis: int
+) -> Differences:
+    """Compare records (read first) with the folder's files (listed after)."""
+    head = max((r.version for r in records), default=0)
+    named = {found[0]: entry for entry in entries if (found := parse_name(entry.name))}
+    staged = {r.staged_path for r in records if not r.settled}
+    return Differences(
+        adopt=[
+            TableVersion(v, f"{folder}/{e.name}", e.size, e.modified_millis, e.e_tag)
+            for v, e in sorted(named.items())
+            if v > head
+        ],
+        forget=[r.version for r in records if r.settled and r.version not in named],
+        finish=[r for r in records if not r.settled],
+        collect=[
+            f"{folder}/{e.name}"
+            for e in entries
+            if ".manifest-" in e.name
+            and e.modified_millis < stale_before_millis
+            and f"{folder}/{e.name}" not in staged
+        ],
+    )
+
+
+async def reconcile(catalog: Catalog, table: Table, branch: str) -> bool:
+    """Bring the records of one branch up to date; True when it has any version."""
+    records, now_millis = await catalog.database.read(_read_records, table.id, branch)
+    place, folder = catalog.lake.place(table.location), versions_folder(branch)
+    entries = await catalog.lake.run(files.list_folder, place, folder)
+    differences = plan_reconcile(
+        records, entries, folder, now_millis - catalog.staged_seconds * 1000
+    )
+    for version in differences.finish:
+        await finish(catalog, table, branch, version)
+    if differences.adopt or differences.forget:
+        await catalog.database.write(
+            _record, table.id, branch, differences.adopt, differences.forget
+        )
+    for path in differences.collect:
+        await catalog.lake.run(files.remove, place, path)
+    return any(parse_name(entry.name) for entry in entries) or bool(differences.finish)
+
+
+async def look_ahead(catalog: Catalog, table: Table, branch: str) -> None:
+    """Adopt commits by path on top of the newest record; without any, one look at storage."""
+    head = await versions.find_head(catalog.database, table.id, branch)
+    if head is None or not head.settled:
+        await reconcile(catalog, table, branch)
+        return
+    folder, _, name = head.manifest_path.rpartition("/")
+    named = parse_name(name)
+    following = manifest_name(head.version + 1, named[1] if named else "V2")
+    place = catalog.lake.place(table.location)
+    if await catalog.lake.run(files.exists, place, f"{folder}/{following}"):
+        await reconcile(catalog, table, branch)
+
+
+async def adopt_one(catalog: Catalog, table: Table, branch: str, version: int) -> bool:
+    """Record a version that lies on storage though its record was deleted."""
+    place, folder = catalog.lake.place(table.location), versions_folder(branch)
+    entries = await catalog.lake.run(files.list_folder, place, folder)
+    for entry in entries:
+        if (found := parse_name(entry.name)) and found[0] == version:
+            record = TableVersion(
+                version, f"{folder}/{entry.name}", entry.size, entry.modified_millis, entry.e_tag
+            )
+            await catalog.database.write(_record, table.id, branch, [record], [])
+            return True
+    return False
+
+
+async def finish(catalog: Catalog, table: Table, branch: str, version: TableVersion) -> Outcome:
+    """Settle a recorded version; a record that can't be settled any more is taken back."""
+    place = catalog.lake.place(table.location)
+    outcome = await catalog.lake.run(settling.settle, place, version)
+    if outcome is Outcome.SETTLED:
+        catalog.settler.add([(table.id, branch, version.version)])
+        return outcome
+    await catalog.database.write(versions.withdraw, table.id, branch, version)
+    if outcome is Outcome.TAKEN:
+        await catalog.lake.run(files.remove, place, version.staged_path)
+        await adopt_one(catalog, table, branch, version.version)
+    return outcome
+
+
+async def get_version(
+    catalog: Catalog, table: Table, branch: str, version: int | None
+) -> TableVersion:
+    """One version, the newest when none is named; its manifest has its final name."""
+    database = catalog.database
+    if version is None:
+        await look_ahead(catalog, table, branch)
+        found = await versions.find_latest(database, table.id, branch)
+    else:
+        found = await versions.find(database, table.id, branch, version)
+        if found is None:
+            await look_ahead(catalog, table, branch)
+            found = await versions.find(database, table.id, branch, version)
+        elif not found.settled or not await catalog.lake.run(
+            files.exists, catalog.lake.place(table.location), found.manifest_path
+        ):
+            await reconcile(catalog, table, branch)
+            found = await versions.find(database, table.id, branch, version)
+    if found is None:
+        wanted = "any version" if version is None else f"version {version}"
+        raise VersionNotFound(
+            f"table {table} does not have {wanted} on branch {show_branch(branch)}",
+            detail="list the table's versions to see which there are",
+        )
+    return found
+
+
+async def _read_records(
+    tx: Transaction, table_id: str, branch: str
+) -> tuple[list[TableVersion], int]:
+    rows = await tx.fetch(
+        f"SELECT {versions.COLUMNS} FROM table_versions WHERE table_id = $1 AND branch = $2 "
+        "ORDER BY version",
+        table_id,
+        branch,
+    )
+    clock = await tx.fetch_one("SELECT now_millis()")
+    assert clock is not None
+    return [versions.to_version(row) for row in rows], clock[0]
+
+
+async def _record(
+    tx: Transaction, table_id: str, branch: str, adopt: list[TableVersion], forget: list[int]
+) -> None:
+    for version in forget:
+        await tx.fetch(
+            "DELETE FROM table_versions "
+            "WHERE table_id = $1 AND branch = $2 AND version = $3 AND settled = 1",
+            table_id,
+            branch,
+            version,
+        )
+    # The table may have been dropped meanwhile; then there is nothing to record it for.
+    if await tx.fetch_one("SELECT 1 FROM tables WHERE id = $1", table_id):
+        await versions.insert(tx, table_id, branch, adopt)

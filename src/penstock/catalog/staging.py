@@ -1,0 +1,109 @@
+"""Staged manifests: what a client wrote and asks the catalog to make a version of."""
+
+from dataclasses import dataclass
+
+from penstock.datasets import files
+from penstock.datasets.lake import Place
+from penstock.datasets.manifest import (
+    SCHEMES,
+    BadManifest,
+    Manifest,
+    manifest_name,
+    parse_manifest,
+    parse_name,
+    versions_folder,
+)
+from penstock.errors import InvalidRequest
+from penstock.model.branches import show_branch
+from penstock.model.tables import TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version that a client asks for, as it was asked for."""
+
+    branch: str
+    version: int
+    manifest_path: str
+    manifest_size: int | None = None
+    e_tag: str | None = None
+    metadata: dict[str, str] | None = None
+    naming_scheme: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A checked and durable staged manifest; without content when the file is gone."""
+
+    version: TableVersion
+    content: bytes | None
+
+
+def check_staged(place: Place, new: NewVersion) -> Staged:
+    """Read the staged manifest and refuse anything that is not this table's new version; blocks."""
+    path = files.relative_path(place, new.manifest_path)
+    folder, name = versions_folder(new.branch), path.rpartition("/")[2]
+    final = f"{folder}/{manifest_name(new.version, _scheme(new.naming_scheme, name))}"
+    try:
+        content = files.read(place, path)
+    except FileNotFoundError:
+        # A repeated request: the first one has moved the file.
+        return Staged(_record(new, final, path, new.manifest_size or 0, None), None)
+    if new.manifest_size is not None and new.manifest_size != len(content):
+        raise InvalidRequest(
+            f"manifest_size is {new.manifest_size}, the file {new.manifest_path!r} "
+            f"has {len(content)} bytes",
+            detail="write the manifest completely before creating the version",
+        )
+    try:
+        manifest = parse_manifest(content)
+    except BadManifest as error:
+        raise InvalidRequest(
+            f"manifest_path {new.manifest_path!r} is not a Lance manifest: {error}",
+            detail="stage the manifest that the Lance SDK wrote",
+        ) from error
+    _check_content(new, manifest)
+    files.make_durable(place, path)
+    return Staged(_record(new, final, path, len(content), manifest), content)
+
+
+def _check_content(new: NewVersion, manifest: Manifest) -> None:
+    if manifest.version != new.version:
+        raise InvalidRequest(
+            f"version is {new.version}, the manifest at {new.manifest_path!r} is of version "
+            f"{manifest.version}",
+            detail="ask for the version that the manifest holds",
+        )
+    if manifest.branch != new.branch:
+        raise InvalidRequest(
+            f"branch is {show_branch(new.branch)}, the manifest at {new.manifest_path!r} is of "
+            f"branch {show_branch(manifest.branch)}",
+            detail="ask for the branch that the manifest was written for",
+        )
+
+
+def _scheme(wanted: str | None, name: str) -> str:
+    if wanted is None:
+        named = parse_name(name.partition(".manifest")[0] + ".manifest")
+        return named[1] if named else "V2"
+    if wanted.upper() not in SCHEMES:
+        raise InvalidRequest(
+            f"naming_scheme {wanted!r} is unknown", detail="use one of " + ", ".join(SCHEMES)
+        )
+    return wanted.upper()
+
+
+def _record(
+    new: NewVersion, final: str, staged: str, size: int, manifest: Manifest | None
+) -> TableVersion:
+    return TableVersion(
+        version=new.version,
+        manifest_path=final,
+        manifest_size=size,
+        timestamp_millis=manifest.timestamp_millis if manifest else 0,
+        e_tag=new.e_tag,
+        metadata=new.metadata or {},
+        staged_path=staged,
+        settled=False,
+        transaction_id=manifest.transaction_id if manifest else "",
+    )

@@ -1,0 +1,140 @@
+"""Transactions: what each change of the catalog was, and what clients noted on it.
+
+Every mutation leaves one, already finished, in its own SQL transaction. A commit through the
+catalog carries Lance's own transaction id, so the same id works here and in the dataset.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Transaction
+from penstock.errors import InvalidRequest, TransactionNotFound
+
+SUCCEEDED = "SUCCEEDED"
+STATUSES = ("QUEUED", "RUNNING", SUCCEEDED, "FAILED", "CANCELED")
+DAY_MILLIS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRecord:
+    id: str
+    status: str
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatus:
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperty:
+    key: str
+    value: str
+    mode: str  # overwrite | fail | skip
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperty:
+    key: str
+    mode: str  # skip | fail
+
+
+Action = SetStatus | SetProperty | UnsetProperty
+
+
+async def record(
+    tx: Transaction, operation: str, target: str, trace_id: str = "", *, id: str = ""
+) -> str:
+    """Note a change that this SQL transaction makes; returns its id."""
+    id = id or str(uuid.uuid4())
+    properties = {"trace_id": trace_id} if trace_id else {}
+    await tx.fetch(
+        "INSERT INTO transactions (id, operation, target, status, properties, created_at) "
+        "VALUES ($1, $2, $3, $4, $5, now_millis()) ON CONFLICT DO NOTHING",
+        id,
+        operation,
+        target,
+        SUCCEEDED,
+        encode_properties(properties),
+    )
+    return id
+
+
+async def get(tx: Transaction, id: str) -> TransactionRecord:
+    row = await tx.fetch_one(
+        "SELECT status, operation, target, properties, created_at FROM transactions WHERE id = $1",
+        id,
+    )
+    if row is None:
+        raise TransactionNotFound(
+            f"transaction {id!r} does not exist",
+            detail="check the id; finished transactions are kept for catalog.transaction_days",
+        )
+    status, operation, target, properties, created_at = row
+    known = {"kind": operation, "target": target, "created_at": str(created_at)}
+    return TransactionRecord(id, status, known | decode_properties(properties))
+
+
+async def alter(catalog: Catalog, id: str, actions: Sequence[Action]) -> TransactionRecord:
+    """Apply all actions or none."""
+    return await catalog.database.write(_alter, id, actions)
+
+
+async def purge(catalog: Catalog) -> None:
+    """Forget transactions older than the history that is kept."""
+    await catalog.database.write(_purge, catalog.transaction_days * DAY_MILLIS)
+
+
+def apply_actions(properties: dict[str, str], actions: Sequence[Action]) -> dict[str, str]:
+    """The properties after the actions; a status is checked, and a finished one stays."""
+    result = dict(properties)
+    for action in actions:
+        match action:
+            case SetStatus(status):
+                if status not in STATUSES:
+                    raise InvalidRequest(
+                        f"status {status!r} is unknown", detail="use one of " + ", ".join(STATUSES)
+                    )
+            case SetProperty(key, value, mode):
+                if mode == "fail" and key in result:
+                    raise InvalidRequest(
+                        f"property {key!r} is set already", detail="use mode overwrite or skip"
+                    )
+                if mode == "overwrite" or key not in result:
+                    result[key] = value
+            case UnsetProperty(key, mode):
+                if mode == "fail" and key not in result:
+                    raise InvalidRequest(f"property {key!r} is not set", detail="use mode skip")
+                result.pop(key, None)
+    return result
+
+
+async def _alter(tx: Transaction, id: str, actions: Sequence[Action]) -> TransactionRecord:
+    # Taken first, so that two alterations on PostgreSQL follow each other.
+    row = await tx.fetch_one(
+        "UPDATE transactions SET id = id WHERE id = $1 RETURNING properties", id
+    )
+    if row is None:
+        return await get(tx, id)
+    changed = apply_actions(decode_properties(row[0]), actions)
+    await tx.fetch(
+        "UPDATE transactions SET properties = $2 WHERE id = $1", id, encode_properties(changed)
+    )
+    return await get(tx, id)
+
+
+async def _purge(tx: Transaction, keep_millis: int) -> None:
+    await tx.fetch("DELETE FROM transactions WHERE created_at < now_millis() - $1", keep_millis)
+
+
+def encode_properties(properties: dict[str, str]) -> str:
+    return msgspec.json.encode(properties).decode()
+
+
+def decode_properties(text: str) -> dict[str, str]:
+    return msgspec.json.decode(text, type=dict[str, str])

@@ -1,0 +1,65 @@
+"""`penstock db`: look at the catalog's database, and bring it up to this release."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from penstock.cli.options import settings_options
+from penstock.settings.load import Loaded
+from penstock.settings.redact import redact_url
+from penstock.settings.sections import database_url
+
+if TYPE_CHECKING:
+    from penstock.database.interface import Database
+    from penstock.database.schema import SchemaStatus
+
+
+@click.group()
+def command() -> None:
+    """Show or upgrade the catalog's database."""
+
+
+@command.command()
+@settings_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(loaded: Loaded, *, as_json: bool) -> None:
+    """Tell which migrations the database has and which it lacks."""
+    from penstock.database.schema import get_status
+
+    found = asyncio.run(_with_database(loaded, get_status, to_write=False))
+    if as_json:
+        body = {"applied": found.applied, "pending": [m.number for m in found.pending]}
+        click.echo(msgspec.json.encode(body).decode())
+        return
+    click.echo(f"database  {redact_url(database_url(loaded.settings))}")
+    click.echo(f"applied   {', '.join(map(str, found.applied)) or 'none: no catalog yet'}")
+    pending = ", ".join(f"{m.number} ({m.name})" for m in found.pending)
+    click.echo(f"pending   {pending or 'none: up to date'}")
+
+
+@command.command()
+@settings_options
+def upgrade(loaded: Loaded) -> None:
+    """Apply the migrations that the database lacks."""
+    from penstock.database.schema import upgrade as upgrade_schema
+
+    found = asyncio.run(_with_database(loaded, upgrade_schema, to_write=True))
+    if found.is_current:
+        click.echo("up to date, nothing to do")
+    for migration in found.pending:
+        click.echo(f"applied {migration.number} ({migration.name})")
+
+
+async def _with_database(
+    loaded: Loaded, work: "Callable[[Database], Awaitable[SchemaStatus]]", *, to_write: bool
+) -> "SchemaStatus":
+    from penstock.database.connect import connect
+
+    database = await connect(database_url(loaded.settings), to_write=to_write)
+    try:
+        return await work(database)
+    finally:
+        await database.close()

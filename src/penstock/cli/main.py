@@ -1,0 +1,67 @@
+"""The `penstock` command: finds the sub-command, and turns our errors into lines on stderr.
+
+A sub-command's module is imported only when it is called, so that `--help` and `config` are quick
+and work without the server's libraries. Each module calls its click command `command`.
+"""
+
+import sys
+from importlib import import_module
+
+import click
+
+from penstock.errors import PenstockError
+
+COMMANDS = {
+    "config": "Print each setting and where its value comes from.",
+    "db": "Show or upgrade the catalog's database.",
+    "demo": "Start a server, write and read a table through it, and say what happened.",
+    "serve": "Start the server.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and one line of help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def load_command(name: str) -> click.Command:
+    """Import the module of a sub-command."""
+    try:
+        command: click.Command = import_module(f"penstock.cli.{name}").command
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if missing.split(".")[0] == "penstock":
+            raise
+        raise PenstockError(
+            f"`penstock {name}` needs the Python package {missing}",
+            detail="install penstock[all]",
+        ) from error
+    return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="penstock", message="penstock %(version)s")
+def penstock() -> None:
+    """A catalog server for Lance tables."""
+
+
+def main() -> None:
+    """Run the command line; an error of ours is exit code 2."""
+    try:
+        penstock(prog_name="penstock")
+    except PenstockError as error:
+        lines = error.message.splitlines()
+        if error.detail:
+            lines[-1] += f"; {error.detail}"
+        for line in lines:
+            click.echo(f"penstock: {line}", err=True)
+        sys.exit(2)

@@ -1,0 +1,32 @@
+"""`penstock serve`: run the server."""
+
+from importlib.metadata import version
+
+import click
+
+from penstock.cli.options import settings_options
+from penstock.settings.load import Loaded
+from penstock.settings.redact import redact_url
+from penstock.settings.sections import database_url, lake_root
+
+
+@click.command()
+@settings_options
+def command(loaded: Loaded) -> None:
+    """Serve the catalog until Ctrl-C or SIGTERM.
+
+    Without any option the catalog and the lake are kept in ./penstock-data.
+    """
+    from penstock.server import logs
+    from penstock.server.serve import serve
+
+    settings = loaded.settings
+    logs.configure(settings.log.level, settings.log.format)
+
+    def tell(url: str) -> None:
+        click.echo(f"Penstock {version('penstock')} serves {url}")
+        click.echo(f"  catalog  {redact_url(database_url(settings))}")
+        click.echo(f"  lake     {lake_root(settings)}")
+        click.echo("  access   everybody who reaches this address: there is no authentication")
+
+    serve(settings, tell)

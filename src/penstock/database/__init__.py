@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL behind one small interface: the only home of SQL drivers."""

@@ -1,0 +1,45 @@
+"""Open the database that a URL names."""
+
+from pathlib import Path
+
+from penstock.database import schema
+from penstock.database.interface import Database
+from penstock.errors import DatabaseMismatch, InvalidRequest
+
+
+async def connect(url: str, pool_size: int = 8, *, to_write: bool = True) -> Database:
+    """Open `sqlite:///path` or `postgresql://…`, without looking at its schema.
+
+    A SQLite file that is not `to_write` may belong to a running server.
+    """
+    if url.startswith("sqlite:///"):
+        from penstock.database.sqlite import SqliteDatabase
+
+        return SqliteDatabase(Path(url.removeprefix("sqlite:///")), to_write=to_write)
+    if url.startswith(("postgresql://", "postgres://")):
+        # Imported here: each driver is only loaded where it is used.
+        from penstock.database.postgres import connect_postgres
+
+        return await connect_postgres(url, pool_size)
+    raise InvalidRequest(
+        f"database.url {url!r} is neither SQLite nor PostgreSQL",
+        detail="write sqlite:///path/to/file or postgresql://user:password@host/name",
+    )
+
+
+async def open_catalog(url: str, pool_size: int = 8) -> Database:
+    """Open a database for serving: a fresh one is set up, an old SQLite file is upgraded."""
+    database = await connect(url, pool_size)
+    try:
+        status = await schema.get_status(database)
+        if status.is_fresh or (database.kind == "sqlite" and not status.is_current):
+            await schema.upgrade(database)
+        elif not status.is_current:
+            raise DatabaseMismatch(
+                f"the database is {len(status.pending)} migrations behind this release",
+                detail="stop the servers that use it and run 'penstock db upgrade'",
+            )
+    except BaseException:
+        await database.close()
+        raise
+    return database

@@ -1,0 +1,128 @@
+"""What only the dataset itself knows: schema, statistics, tags. All of it blocks.
+
+pylance is loaded when it is first needed: a server that only answers catalog questions stays
+small.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.datasets import files
+from penstock.datasets.lake import Place
+from penstock.errors import TagNotFound, Unavailable
+from penstock.model.tables import MAIN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Arrow's names in the protocol, where they are not what pyarrow prints.
+TYPE_NAMES = {
+    "string": "utf8",
+    "large_string": "large_utf8",
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableDetails:
+    schema: dict[str, Any]
+    stats: dict[str, int]
+    metadata: dict[str, str]
+
+
+def load_details(
+    place: Place, options: Mapping[str, str], branch: str, version: int
+) -> TableDetails:
+    """Open one version of a table and describe it."""
+    import lance
+
+    try:
+        dataset = lance.dataset(place.location, storage_options=dict(options) or None)
+        dataset = dataset.checkout_version((branch or None, version))
+        stats = dataset.stats.dataset_stats()
+        schema = dataset.schema
+    except (ValueError, OSError) as error:
+        raise Unavailable(
+            f"the table at {place.location} cannot be opened: {str(error).splitlines()[0]}",
+            detail="check that its files are complete and that the server may read them",
+        ) from error
+    return TableDetails(
+        to_json_schema(schema),
+        {"num_deleted_rows": stats["num_deleted_rows"], "num_fragments": stats["num_fragments"]},
+        _to_text(schema.metadata),
+    )
+
+
+def read_tag(place: Place, tag: str) -> tuple[str, int]:
+    """The branch and version that a tag points to."""
+    try:
+        content = files.read(place, f"_refs/tags/{tag}.json")
+    except FileNotFoundError:
+        raise TagNotFound(
+            f"the table at {place.location} has no tag {tag!r}", detail="list the table's tags"
+        ) from None
+    found = msgspec.json.decode(content, type=_Tag)
+    return found.branch or MAIN, found.version
+
+
+def to_json_schema(schema: "pa.Schema") -> dict[str, Any]:
+    """An Arrow schema in the protocol's JSON form."""
+    found: dict[str, Any] = {"fields": [_to_field(field) for field in schema]}
+    if schema.metadata:
+        found["metadata"] = _to_text(schema.metadata)
+    return found
+
+
+class _Tag(msgspec.Struct):
+    version: int
+    branch: str | None = None
+
+
+def _to_field(field: "pa.Field[Any]") -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": field.name,
+        "type": _to_type(field.type),
+        "nullable": field.nullable,
+    }
+    if field.metadata:
+        found["metadata"] = _to_text(field.metadata)
+    return found
+
+
+def _to_type(kind: "pa.DataType") -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.types as t
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _to_type(kind.storage_type)
+    if t.is_dictionary(kind):
+        return _to_type(kind.value_type)
+    if t.is_decimal(kind):
+        # The protocol has one number for both: precision * 1000 + scale.
+        return {"type": f"decimal{kind.bit_width}", "length": kind.precision * 1000 + kind.scale}
+    if t.is_fixed_size_binary(kind):
+        return {"type": "fixed_size_binary", "length": kind.byte_width}
+    name = str(kind).partition("[")[0].partition("<")[0]
+    found: dict[str, Any] = {"type": TYPE_NAMES.get(name, name)}
+    if t.is_map(kind):
+        entries = {
+            "type": "struct",
+            "fields": [_to_field(kind.key_field), _to_field(kind.item_field)],
+        }
+        found["fields"] = [{"name": "entries", "type": entries, "nullable": False}]
+    elif t.is_nested(kind):
+        found["fields"] = [_to_field(kind.field(i)) for i in range(kind.num_fields)]
+    if t.is_fixed_size_list(kind):
+        found["length"] = kind.list_size
+    return found
+
+
+def _to_text(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    return {
+        k.decode(errors="replace"): v.decode(errors="replace") for k, v in (metadata or {}).items()
+    }

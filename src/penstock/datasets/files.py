@@ -1,0 +1,175 @@
+"""The file operations that a catalog needs of a table's folder; all of them block.
+
+`publish` is the one that decides races between writers: it gives a file its final name only
+when nothing has that name yet, and on local storage it is durable when it returns.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+
+from penstock.datasets.lake import Place
+from penstock.errors import InvalidRequest, Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of a folder."""
+
+    name: str
+    size: int
+    modified_millis: int
+    e_tag: str | None
+
+
+def read(place: Place, path: str) -> bytes:
+    """The file's content; FileNotFoundError when there is none."""
+    with _storage(place):
+        return bytes(obstore.get(place.store, f"{place.key}/{path}").bytes())
+
+
+def exists(place: Place, path: str) -> bool:
+    with _storage(place):
+        try:
+            obstore.head(place.store, f"{place.key}/{path}")
+        except (FileNotFoundError, NotFoundError):
+            return False
+        return True
+
+
+def list_folder(place: Place, folder: str) -> list[Entry]:
+    """The files of one folder, sorted by name; a missing folder is empty."""
+    prefix = f"{place.key}/{folder}"
+    with _storage(place):
+        found = obstore.list_with_delimiter(place.store, prefix)["objects"]
+    return sorted(
+        (
+            Entry(
+                meta["path"].rpartition("/")[2],
+                meta["size"],
+                int(meta["last_modified"].timestamp() * 1000),
+                meta["e_tag"],
+            )
+            for meta in found
+        ),
+        key=lambda entry: entry.name,
+    )
+
+
+def make_durable(place: Place, path: str) -> None:
+    """Force a local file's bytes to the disk; object stores have done so already."""
+    if place.is_local:
+        _fsync(place.file(path))
+
+
+def publish(place: Place, staged: str, final: str, content: bytes) -> bool:
+    """Give the staged file its final name; False, and nothing changed, when that name is taken."""
+    with _storage(place):
+        if place.is_local:
+            # A hard link keeps inode and time, and so the e_tag that the writer computed.
+            try:
+                os.link(place.file(staged), place.file(final))
+            except FileExistsError:
+                return False
+        else:
+            try:
+                obstore.put(place.store, f"{place.key}/{final}", content, mode="create")
+            except AlreadyExistsError:
+                return False
+    return True
+
+
+def make_folder_durable(place: Place, folder: str, *, with_parents: bool = False) -> None:
+    """Force a local folder's entries to the disk, up to the table's own parent if asked."""
+    if not place.is_local:
+        return
+    _fsync(place.file(folder))
+    parent = folder
+    while with_parents and parent:
+        parent = parent.rpartition("/")[0]
+        _fsync(place.file(parent) if parent else place.location)
+    if with_parents:
+        _fsync(os.path.dirname(place.location))
+
+
+def remove(place: Place, path: str) -> None:
+    """Remove a file; a missing one is fine."""
+    with _storage(place):
+        try:
+            obstore.delete(place.store, f"{place.key}/{path}")
+        except (FileNotFoundError, NotFoundError):
+            return
+
+
+def remove_all(place: Place) -> None:
+    """Remove everything below the table's location."""
+    with _storage(place):
+        if place.is_local:
+            if os.path.lexists(place.location):
+                shutil.rmtree(place.location)
+            return
+        for page in obstore.list(place.store, f"{place.key}/"):
+            obstore.delete(place.store, [meta["path"] for meta in page])
+
+
+def check_root(place: Place) -> None:
+    """Raise when a root of the lake cannot be used; a local folder is made when it is missing."""
+    with _storage(place):
+        if not place.is_local:
+            next(iter(obstore.list(place.store, place.key or None, chunk_size=1)), None)
+            return
+        os.makedirs(place.location, exist_ok=True)
+        if not os.access(place.location, os.W_OK | os.X_OK):
+            raise PermissionError(f"{place.location} is not writable")
+
+
+def relative_path(place: Place, path: str) -> str:
+    """A path as a client names it, relative to the table; refuses one outside the table."""
+    outside = InvalidRequest(
+        f"manifest_path {path!r} is not under the table's location {place.location!r}",
+        detail="stage the manifest in the table's own folder",
+    )
+    if not path or not path.isprintable():
+        raise InvalidRequest("manifest_path is empty or holds control characters")
+    for prefix in (f"{place.uri}/", f"{place.location}/", f"{place.key}/"):
+        if prefix != "/" and path.startswith(prefix):
+            relative = path[len(prefix) :]
+            break
+    else:
+        if path.startswith("/") or "://" in path or path.split("/")[0] not in ("_versions", "tree"):
+            raise outside
+        relative = path
+    if any(part in ("", ".", "..") for part in relative.split("/")):
+        raise outside
+    if place.is_local and os.path.realpath(place.file(relative)) != place.file(relative):
+        raise outside
+    return relative
+
+
+def _fsync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _storage(place: Place) -> Iterator[None]:
+    """Turn a failing store into one error that says so; a missing file stays what it is."""
+    try:
+        yield
+    except NotFoundError as error:
+        raise FileNotFoundError(str(error).splitlines()[0]) from error
+    except FileNotFoundError:
+        raise
+    except (BaseError, OSError) as error:
+        raise Unavailable(
+            f"storage at {place.location} failed: {str(error).splitlines()[0]}",
+            detail="check that the store can be reached and written by the server",
+        ) from error

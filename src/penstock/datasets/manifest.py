@@ -1,0 +1,124 @@
+"""Lance manifests as files: their names, their footer, and the few fields a catalog needs.
+
+A manifest ends with 16 bytes: where its message starts (u64), format version (2 x u16) and the
+magic `LANC`. The message is length-prefixed protobuf; it is walked, not decoded, because a
+large table's manifest holds megabytes of fragments that don't matter here.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAGIC = b"LANC"
+FOOTER = struct.Struct("<QHH4s")
+U64_MAX = 2**64 - 1
+# Versions with the top bit set are detached: they belong to no line of history.
+MAX_VERSION = 2**63 - 1
+
+FIELD_VERSION, FIELD_TIMESTAMP, FIELD_TRANSACTION, FIELD_BRANCH = 3, 7, 12, 20
+SCHEMES = ("V2", "V1")
+_FINAL_NAME = re.compile(r"(\d{1,20})\.manifest")
+
+
+class BadManifest(Exception):
+    """The bytes are not a Lance manifest; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a manifest says about itself."""
+
+    version: int
+    branch: str
+    timestamp_millis: int
+    transaction_id: str
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """Read a whole manifest file's own version, branch, time and transaction."""
+    message = _message(data)
+    version, branch, millis, transaction = 0, "", 0, ""
+    for field, value in _walk(message):
+        if field == FIELD_VERSION and isinstance(value, int):
+            version = value
+        elif field == FIELD_BRANCH and isinstance(value, bytes):
+            branch = value.decode(errors="replace")
+        elif field == FIELD_TIMESTAMP and isinstance(value, bytes):
+            parts = {f: v for f, v in _walk(value) if isinstance(v, int)}
+            millis = parts.get(1, 0) * 1000 + parts.get(2, 0) // 1_000_000
+        elif field == FIELD_TRANSACTION and isinstance(value, bytes):
+            # "<read version>-<uuid>.txn"
+            name = value.decode(errors="replace").removesuffix(".txn")
+            transaction = name.partition("-")[2]
+    if version == 0:
+        raise BadManifest("it names no version")
+    return Manifest(version, branch, millis, transaction)
+
+
+def manifest_name(version: int, scheme: str) -> str:
+    """The final file name of a version's manifest."""
+    return f"{U64_MAX - version:020d}.manifest" if scheme == "V2" else f"{version}.manifest"
+
+
+def parse_name(name: str) -> tuple[int, str] | None:
+    """The version and naming scheme of a final manifest name; None for any other file."""
+    match = _FINAL_NAME.fullmatch(name)
+    if match is None:
+        return None
+    number = int(match[1])
+    if len(match[1]) == 20 and number > MAX_VERSION:
+        return U64_MAX - number, "V2"
+    return (number, "V1") if 0 < number <= MAX_VERSION else None
+
+
+def versions_folder(branch: str) -> str:
+    """Where a branch's manifests lie, relative to the table."""
+    return f"tree/{branch}/_versions" if branch else "_versions"
+
+
+def _message(data: bytes) -> memoryview:
+    if len(data) < FOOTER.size:
+        raise BadManifest(f"it is {len(data)} bytes long, shorter than a footer")
+    start, _, _, magic = FOOTER.unpack_from(data, len(data) - FOOTER.size)
+    if magic != MAGIC:
+        raise BadManifest("it does not end with a Lance footer")
+    if start + 4 > len(data) - FOOTER.size:
+        raise BadManifest("its footer points outside the file")
+    length = int.from_bytes(data[start : start + 4], "little")
+    if start + 4 + length > len(data) - FOOTER.size:
+        raise BadManifest("it is cut short")
+    return memoryview(data)[start + 4 : start + 4 + length]
+
+
+def _walk(message: memoryview | bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the number and value of each field of a protobuf message, one level deep."""
+    at, end = 0, len(message)
+    while at < end:
+        key, at = _varint(message, at)
+        field, wire = key >> 3, key & 7
+        if wire == 0:
+            value, at = _varint(message, at)
+            yield field, value
+            continue
+        length = {1: 8, 5: 4}.get(wire, -1)
+        if wire == 2:
+            length, at = _varint(message, at)
+        if length < 0 or at + length > end:
+            raise BadManifest("its message is damaged")
+        # Fragments are by far the most and the largest: pass over them without a copy.
+        if wire == 2 and field != 2:
+            yield field, bytes(message[at : at + length])
+        at += length
+
+
+def _varint(message: memoryview | bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(message) and shift < 64:
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise BadManifest("its message is damaged")

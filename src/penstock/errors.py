@@ -1,0 +1,103 @@
+"""Every error that Penstock raises on purpose, free of HTTP and of SQL.
+
+    PenstockError
+    ├── InvalidRequest            the request can't be right; says which field and what to do
+    │   └── RequestTooLarge
+    ├── Unsupported               a part of the protocol that this server does not serve
+    ├── NotFound
+    │   ├── NamespaceNotFound  TableNotFound  VersionNotFound
+    │   └── TagNotFound  BranchNotFound  TransactionNotFound
+    ├── AlreadyExists
+    │   └── NamespaceAlreadyExists  TableAlreadyExists
+    ├── NamespaceNotEmpty
+    ├── ConcurrentCommit          somebody else was first; read again and retry
+    ├── Unavailable               a part we need (database, storage) does not answer now
+    └── DatabaseMismatch          the database does not belong to this release
+
+Each protocol maps these classes to its own numbers in one table. Anything outside
+the tree is a bug.
+"""
+
+from typing import ClassVar
+
+
+class PenstockError(Exception):
+    """The root: `message` says what happened to what, `detail` what to do next."""
+
+    default: ClassVar[str] = "the request failed"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str = "", *, detail: str = "") -> None:
+        self.message = message or self.default
+        self.detail = detail
+        super().__init__(self.message)
+
+
+class InvalidRequest(PenstockError):
+    default = "the request is not valid"
+
+
+class RequestTooLarge(InvalidRequest):
+    default = "the request body is too large"
+
+
+class Unsupported(PenstockError):
+    default = "this operation is not supported"
+
+
+class NotFound(PenstockError):
+    default = "not found"
+
+
+class NamespaceNotFound(NotFound):
+    default = "namespace not found"
+
+
+class TableNotFound(NotFound):
+    default = "table not found"
+
+
+class VersionNotFound(NotFound):
+    default = "table version not found"
+
+
+class TagNotFound(NotFound):
+    default = "tag not found"
+
+
+class BranchNotFound(NotFound):
+    default = "branch not found"
+
+
+class TransactionNotFound(NotFound):
+    default = "transaction not found"
+
+
+class AlreadyExists(PenstockError):
+    default = "already exists"
+
+
+class NamespaceAlreadyExists(AlreadyExists):
+    default = "namespace already exists"
+
+
+class TableAlreadyExists(AlreadyExists):
+    default = "table already exists"
+
+
+class NamespaceNotEmpty(PenstockError):
+    default = "namespace is not empty"
+
+
+class ConcurrentCommit(PenstockError):
+    default = "another commit was first"
+    retryable = True
+
+
+class Unavailable(PenstockError):
+    default = "temporarily unavailable"
+    retryable = True
+
+
+class DatabaseMismatch(PenstockError):
+    default = "the database does not belong to this release"

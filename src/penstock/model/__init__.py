@@ -1,0 +1,1 @@
+"""The nouns of the catalog, as frozen data and pure rules about names."""

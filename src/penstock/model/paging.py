@@ -1,0 +1,58 @@
+"""Pages of a listing: keyset tokens that are opaque, and bound to the listing they came from."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """What part of a listing is wanted: `limit` entries after `after`."""
+
+    scope: str
+    limit: int
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    items: list[T]
+    token: str | None = None
+
+
+def request_page(scope: str, token: str | None, limit: int | None, max_limit: int) -> PageRequest:
+    """Check what a client asks for; an empty token is the first page."""
+    if limit is not None and limit < 1:
+        raise InvalidRequest(f"limit is {limit}", detail="ask for at least 1 entry")
+    wanted = max_limit if limit is None else min(limit, max_limit)
+    return PageRequest(scope, wanted, _decode(token, scope) if token else None)
+
+
+def cut_page(request: PageRequest, rows: list[T], keys: list[str]) -> Page[T]:
+    """Make a page of rows that were read with one more than the limit."""
+    if len(rows) <= request.limit:
+        return Page(rows)
+    rows = rows[: request.limit]
+    body = msgspec.json.encode([request.scope, keys[request.limit - 1]])
+    return Page(rows, base64.urlsafe_b64encode(body).decode().rstrip("="))
+
+
+def _decode(token: str, scope: str) -> str:
+    try:
+        body = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+        found, after = msgspec.json.decode(body, type=tuple[str, str])
+    except (binascii.Error, ValueError, msgspec.MsgspecError):
+        found, after = "", ""
+    if found != scope:
+        raise InvalidRequest(
+            "page_token does not belong to this listing",
+            detail="pass the page_token of the previous answer unchanged, or leave it out",
+        )
+    return after

@@ -1,0 +1,49 @@
+"""Tables and their versions as the catalog knows them."""
+
+from dataclasses import dataclass, field
+
+from penstock.model.identifiers import Identifier, show
+
+MAIN = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One Lance table: who it is, where it lies, who arbitrates its commits."""
+
+    id: str
+    namespace: Identifier
+    name: str
+    location: str
+    managed: bool
+    properties: dict[str, str]
+
+    @property
+    def identifier(self) -> Identifier:
+        return (*self.namespace, self.name)
+
+    def __str__(self) -> str:
+        return show(self.identifier)
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One committed version; paths are relative to the table's location."""
+
+    version: int
+    manifest_path: str
+    manifest_size: int
+    timestamp_millis: int
+    e_tag: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    staged_path: str = ""
+    settled: bool = True
+    transaction_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """Versions from `start` up to, not including, `end`; None is no bound."""
+
+    start: int
+    end: int | None

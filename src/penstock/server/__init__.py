@@ -1,0 +1,1 @@
+"""HTTP: decode, call the catalog, encode."""

@@ -1,0 +1,121 @@
+"""Requests and replies, on plain ASGI: read a body within its limit, send an answer."""
+
+import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, unquote, unquote_plus
+
+from penstock.errors import InvalidRequest, RequestTooLarge
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+CONTEXT_PREFIX = "x-lance-ctx-"
+JSON = b"application/json"
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was complete."""
+
+
+@dataclass(slots=True)
+class Headers:
+    """The headers of a request; the ones a client sets as its context reach every operation."""
+
+    values: dict[str, str]
+
+    @property
+    def request_id(self) -> str:
+        """The caller's id when it is harmless to repeat, else a new one."""
+        given = self.values.get("x-request-id", "")
+        if given and len(given) <= 128 and given.isascii() and given.isprintable():
+            return given
+        return os.urandom(8).hex()
+
+    def context(self) -> dict[str, str]:
+        """`x-lance-ctx-<key>` as `<key>`, and every header as `header.<name>`."""
+        found = {f"header.{name}": value for name, value in self.values.items()}
+        for name, value in self.values.items():
+            if name.startswith(CONTEXT_PREFIX):
+                found[name[len(CONTEXT_PREFIX) :]] = value
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that is ready to be sent."""
+
+    status: int
+    body: bytes = b""
+    content_type: bytes = JSON
+    headers: tuple[tuple[bytes, bytes], ...] = field(default=())
+
+
+def read_headers(scope: Scope) -> Headers:
+    return Headers({k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]})
+
+
+def read_query(scope: Scope) -> dict[str, list[str]]:
+    """The query parameters; a flag without a value counts as given."""
+    raw = scope["query_string"]
+    if not raw:
+        return {}
+    try:
+        return parse_qs(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
+        )
+    except (UnicodeDecodeError, ValueError) as error:
+        raise InvalidRequest(
+            f"the query string cannot be read: {error}", detail="percent-encode it as UTF-8"
+        ) from error
+
+
+def split_path(scope: Scope) -> list[str]:
+    """The segments of the path as it was sent: still encoded, without a trailing slash."""
+    raw: bytes = scope["raw_path"]
+    path = raw.partition(b"?")[0].decode("latin-1")
+    return path.strip("/").split("/") if len(path) > 1 else []
+
+
+def decode_segment(segment: str) -> str:
+    """A path segment's text; a bare plus is a space, as pylance sends it."""
+    try:
+        return unquote_plus(segment, errors="strict")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            f"the path segment {unquote(segment, errors='replace')!r} is not UTF-8",
+            detail="percent-encode ids as UTF-8",
+        ) from error
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """The whole body, refused as soon as it is known to be too large."""
+    chunks, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise RequestTooLarge(
+                f"the body is larger than {limit} bytes",
+                detail="send less at once, or raise server.max_json_bytes",
+            )
+        chunks.append(chunk)
+        if not message.get("more_body"):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
+    headers = [
+        (b"content-type", reply.content_type),
+        (b"content-length", str(len(reply.body)).encode()),
+        (b"x-request-id", request_id.encode("latin-1")),
+        *reply.headers,
+    ]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})

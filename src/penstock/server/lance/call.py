@@ -1,0 +1,104 @@
+"""One call of a Lance operation: its id, parameters, body and context, decoded on demand."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import Identifier, show
+from penstock.model.paging import PageRequest, request_page
+
+B = TypeVar("B", bound="Body")
+
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+MAX_TRACE_ID = 128
+
+
+class Body(msgspec.Struct, kw_only=True):
+    """What any JSON body may carry; unknown fields are ignored, null is the same as absent."""
+
+    id: list[str] | None = None
+    identity: Any = None
+    context: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Call:
+    """A request for one operation."""
+
+    catalog: Catalog
+    id: Identifier
+    delimiter: str
+    query: Mapping[str, list[str]]
+    body: bytes
+    context: dict[str, str]
+    max_page: int
+
+    def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
+        """The JSON body; an absent one or `null` is an empty object."""
+        text = self.body.strip()
+        try:
+            body = decoder.decode(b"{}" if text in (b"", b"null") else text)
+        except msgspec.ValidationError as error:
+            raise InvalidRequest(
+                f"the body is not what this operation takes: {error}",
+                detail="correct the field after '$.'",
+            ) from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidRequest(
+                f"the body is not JSON: {error}", detail="send one JSON object"
+            ) from error
+        if body.id is not None and tuple(body.id) != self.id:
+            raise InvalidRequest(
+                f"id in the body is {show(tuple(body.id))}, in the path {show(self.id)}",
+                detail="leave it out of the body, or make them agree",
+            )
+        for key, value in (body.context or {}).items():
+            if isinstance(value, str):
+                self.context.setdefault(key, value)
+        return body
+
+    @property
+    def trace_id(self) -> str:
+        """The caller's trace, from its context or from a W3C traceparent header."""
+        given = self.context.get("trace_id") or self.context.get("header.x-trace-id", "")
+        if given:
+            return given[:MAX_TRACE_ID]
+        match = TRACEPARENT.fullmatch(self.context.get("header.traceparent", ""))
+        return match[1] if match else ""
+
+    def text(self, name: str) -> str | None:
+        values = self.query.get(name)
+        return values[-1] if values else None
+
+    def flag(self, name: str) -> bool | None:
+        """A boolean query parameter; None when it is absent."""
+        value = self.text(name)
+        if value is None:
+            return None
+        if value.lower() not in ("true", "false", "1", "0"):
+            raise InvalidRequest(f"{name} is {value!r}", detail="use true or false")
+        return value.lower() in ("true", "1")
+
+    def page(self, scope: str) -> PageRequest:
+        """The page that the query asks for."""
+        limit = self.text("limit")
+        if limit is not None and not re.fullmatch(r"-?\d{1,18}", limit):
+            raise InvalidRequest(f"limit is {limit!r}", detail="use a whole number")
+        number = None if limit is None else int(limit)
+        return request_page(scope, self.text("page_token"), number, self.max_page)
+
+
+def choose(name: str, value: str | None, choices: tuple[str, ...]) -> str:
+    """A mode word in PascalCase or snake_case, in any case; the first choice is the default."""
+    if value is None:
+        return choices[0]
+    word = value.replace("_", "").lower()
+    for choice in choices:
+        if choice.replace("_", "") == word:
+            return choice
+    raise InvalidRequest(f"{name} is {value!r}", detail="use one of " + ", ".join(choices))

@@ -1,0 +1,69 @@
+"""The one table from our errors to the status and code of the Lance protocol."""
+
+from typing import Any
+
+import msgspec
+
+from penstock.errors import (
+    BranchNotFound,
+    ConcurrentCommit,
+    InvalidRequest,
+    NamespaceAlreadyExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+    PenstockError,
+    RequestTooLarge,
+    TableAlreadyExists,
+    TableNotFound,
+    TagNotFound,
+    TransactionNotFound,
+    Unavailable,
+    Unsupported,
+    VersionNotFound,
+)
+from penstock.server.http import Reply
+
+UNSUPPORTED, INVALID_INPUT, INTERNAL = 0, 13, 18
+
+LANCE_ERRORS: dict[type[PenstockError], tuple[int, int]] = {
+    Unsupported: (406, UNSUPPORTED),
+    NamespaceNotFound: (404, 1),
+    NamespaceAlreadyExists: (409, 2),
+    NamespaceNotEmpty: (409, 3),
+    TableNotFound: (404, 4),
+    TableAlreadyExists: (409, 5),
+    TagNotFound: (404, 8),
+    TransactionNotFound: (404, 10),
+    VersionNotFound: (404, 11),
+    InvalidRequest: (400, INVALID_INPUT),
+    RequestTooLarge: (413, INVALID_INPUT),
+    ConcurrentCommit: (409, 14),
+    Unavailable: (503, 17),
+    BranchNotFound: (404, 22),
+}
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def to_reply(error: PenstockError, request_id: str) -> Reply:
+    """The answer to an error of ours."""
+    status, code = next(
+        (LANCE_ERRORS[c] for c in type(error).__mro__ if c in LANCE_ERRORS), (500, INTERNAL)
+    )
+    headers = ((b"retry-after", b"1"),) if status in (429, 503) else ()
+    return error_reply(status, code, error.message, error.detail, request_id, headers)
+
+
+def error_reply(
+    status: int,
+    code: int,
+    message: str,
+    detail: str,
+    request_id: str,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+) -> Reply:
+    body: dict[str, Any] = {"error": message, "code": code, "instance": request_id}
+    if detail:
+        body["detail"] = detail
+    return Reply(status, _encoder.encode(body), headers=headers)

@@ -1,0 +1,84 @@
+"""All operations of the Lance Namespace REST API: their routes, and who serves them.
+
+An operation without a handler answers 406 / 0. The page docs/operations.md is made from this.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from penstock.server.lance import namespaces, tables, transactions, versions
+from penstock.server.lance.call import Call
+
+Handler = Callable[[Call], Awaitable[msgspec.Struct | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation; `{id}` and `{index_name}` in the path stand for a segment."""
+
+    name: str
+    method: str
+    path: str
+    handler: Handler | None = None
+
+
+OPERATIONS = (
+    Operation("CreateNamespace", "POST", "namespace/{id}/create", namespaces.create),
+    Operation("ListNamespaces", "GET", "namespace/{id}/list", namespaces.list_children),
+    Operation("DescribeNamespace", "POST", "namespace/{id}/describe", namespaces.describe),
+    Operation("DropNamespace", "POST", "namespace/{id}/drop", namespaces.drop),
+    Operation("NamespaceExists", "POST", "namespace/{id}/exists", namespaces.exists),
+    Operation("ListTables", "GET", "namespace/{id}/table/list", tables.list_names),
+    Operation("ListAllTables", "GET", "table", tables.list_all),
+    Operation("RegisterTable", "POST", "table/{id}/register", tables.register),
+    Operation("DescribeTable", "POST", "table/{id}/describe", tables.describe),
+    Operation("TableExists", "POST", "table/{id}/exists", tables.exists),
+    Operation("DropTable", "POST", "table/{id}/drop", tables.drop),
+    Operation("DeregisterTable", "POST", "table/{id}/deregister", tables.deregister),
+    Operation("RestoreTable", "POST", "table/{id}/restore"),
+    Operation("RenameTable", "POST", "table/{id}/rename", tables.rename),
+    Operation("UpdateTableSchemaMetadata", "POST", "table/{id}/schema_metadata/update"),
+    Operation("ListTableVersions", "POST", "table/{id}/version/list", versions.list_versions),
+    Operation("CreateTableVersion", "POST", "table/{id}/version/create", versions.create),
+    Operation("DescribeTableVersion", "POST", "table/{id}/version/describe", versions.describe),
+    Operation("BatchDeleteTableVersions", "POST", "table/{id}/version/delete", versions.delete),
+    Operation(
+        "BatchCreateTableVersions", "POST", "table/version/batch-create", versions.batch_create
+    ),
+    Operation("BatchCommitTables", "POST", "table/batch-commit", versions.batch_commit),
+    Operation("AlterTableAlterColumns", "POST", "table/{id}/alter_columns"),
+    Operation("UpdateFieldMetadata", "POST", "table/{id}/update_field_metadata"),
+    Operation("AlterTableDropColumns", "POST", "table/{id}/drop_columns"),
+    Operation("GetTableStats", "POST", "table/{id}/stats"),
+    Operation("InsertIntoTable", "POST", "table/{id}/insert"),
+    Operation("MergeInsertIntoTable", "POST", "table/{id}/merge_insert"),
+    Operation("UpdateTable", "POST", "table/{id}/update"),
+    Operation("DeleteFromTable", "POST", "table/{id}/delete"),
+    Operation("QueryTable", "POST", "table/{id}/query"),
+    Operation("CountTableRows", "POST", "table/{id}/count_rows"),
+    Operation("CreateTable", "POST", "table/{id}/create"),
+    Operation("ExplainTableQueryPlan", "POST", "table/{id}/explain_plan"),
+    Operation("AnalyzeTableQueryPlan", "POST", "table/{id}/analyze_plan"),
+    Operation("AlterTableAddColumns", "POST", "table/{id}/add_columns"),
+    Operation("AlterTableBackfillColumns", "POST", "table/{id}/backfill_column"),
+    Operation("RefreshMaterializedView", "POST", "materialized_view/{id}/refresh"),
+    Operation("CreateMaterializedView", "POST", "materialized_view/{id}/create"),
+    Operation("CreateTableIndex", "POST", "table/{id}/create_index"),
+    Operation("CreateTableScalarIndex", "POST", "table/{id}/create_scalar_index"),
+    Operation("ListTableIndices", "POST", "table/{id}/index/list"),
+    Operation("DescribeTableIndexStats", "POST", "table/{id}/index/{index_name}/stats"),
+    Operation("DropTableIndex", "POST", "table/{id}/index/{index_name}/drop"),
+    Operation("ListTableTags", "POST", "table/{id}/tags/list"),
+    Operation("GetTableTagVersion", "POST", "table/{id}/tags/version"),
+    Operation("DeclareTable", "POST", "table/{id}/declare", tables.declare),
+    Operation("CreateTableTag", "POST", "table/{id}/tags/create"),
+    Operation("DeleteTableTag", "POST", "table/{id}/tags/delete"),
+    Operation("UpdateTableTag", "POST", "table/{id}/tags/update"),
+    Operation("ListTableBranches", "POST", "table/{id}/branches/list"),
+    Operation("CreateTableBranch", "POST", "table/{id}/branches/create"),
+    Operation("DeleteTableBranch", "POST", "table/{id}/branches/delete"),
+    Operation("DescribeTransaction", "POST", "transaction/{id}/describe", transactions.describe),
+    Operation("AlterTransaction", "POST", "transaction/{id}/alter", transactions.alter),
+)

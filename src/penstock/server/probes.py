@@ -1,0 +1,47 @@
+"""The pages for machines that watch the server: /healthz, /readyz and /metrics."""
+
+import msgspec
+
+from penstock.catalog import health
+from penstock.catalog.catalog import Catalog
+from penstock.errors import PenstockError
+from penstock.server.http import Reply
+from penstock.server.metrics import CONTENT_TYPE, Metrics
+
+PATHS = ("healthz", "readyz", "metrics")
+
+
+async def answer(page: str, catalog: Catalog, metrics: Metrics) -> Reply:
+    """One of the pages in PATHS."""
+    match page:
+        case "healthz":
+            return Reply(200, b'{"status":"ok"}')
+        case "readyz":
+            return await _ready(catalog)
+        case _:
+            return await _metrics(catalog, metrics)
+
+
+async def _ready(catalog: Catalog) -> Reply:
+    problems = {}
+    for part, check in (("database", health.check_database), ("storage", health.check_storage)):
+        try:
+            await check(catalog)
+        except PenstockError as error:
+            problems[part] = error.message
+    status = "unavailable" if problems else "ok"
+    body = msgspec.json.encode({"status": status, **problems})
+    return Reply(503, body, headers=((b"retry-after", b"1"),)) if problems else Reply(200, body)
+
+
+async def _metrics(catalog: Catalog, metrics: Metrics) -> Reply:
+    kind = catalog.database.kind
+    try:
+        work = await health.count_work(catalog)
+        for name, count in work.items():
+            metrics.set_work(name, count)
+        metrics.set_database(kind, up=True)
+    except PenstockError:
+        metrics.set_database(kind, up=False)
+    metrics.set_work("database_writes", catalog.database.pending_writes())
+    return Reply(200, metrics.render(), CONTENT_TYPE)

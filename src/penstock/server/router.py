@@ -1,0 +1,45 @@
+"""Which operation a path names: a dictionary, keyed by the path with its variable parts blank."""
+
+from dataclasses import dataclass
+
+from penstock.server.lance.operations import OPERATIONS, Operation
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An operation and the still encoded id in its path."""
+
+    operation: Operation
+    id: str | None
+
+
+def find(segments: list[str]) -> Match | None:
+    """The operation of `/v1/…`; None when there is none, whatever the method."""
+    if not segments or segments[0] != "v1":
+        return None
+    rest = tuple(segments[1:])
+    if (operation := _FIXED.get(rest)) is not None:
+        return Match(operation, None)
+    if len(rest) < 3:
+        return None
+    key = (rest[0], *rest[2:])
+    operation = _BY_ID.get(key) or (_BY_ID.get((*key[:2], "", *key[3:])) if len(key) > 3 else None)
+    return None if operation is None else Match(operation, rest[1])
+
+
+def _build() -> tuple[dict[Key, Operation], dict[Key, Operation]]:
+    fixed: dict[Key, Operation] = {}
+    by_id: dict[Key, Operation] = {}
+    for operation in OPERATIONS:
+        parts = operation.path.split("/")
+        if "{id}" not in parts:
+            fixed[tuple(parts)] = operation
+            continue
+        key = tuple("" if p == "{index_name}" else p for p in parts if p != "{id}")
+        by_id[key] = operation
+    return fixed, by_id
+
+
+_FIXED, _BY_ID = _build()

@@ -1,0 +1,117 @@
+"""Run a server until it is told to stop: bind, open the catalog, answer, close in order."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+import uvicorn
+
+from penstock.catalog import maintenance
+from penstock.catalog.catalog import Catalog
+from penstock.database.connect import open_catalog
+from penstock.datasets.lake import Lake
+from penstock.errors import Unavailable
+from penstock.server.app import App, Limits
+from penstock.settings.sections import Settings, allowed_roots, database_url, lake_root
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = ("127.", "::1", "localhost")
+
+
+def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; what is in flight then is finished first."""
+    import uvloop
+
+    uvloop.run(_serve(settings, on_ready))
+
+
+async def open_parts(settings: Settings) -> Catalog:
+    """Open the database and the lake that the settings name."""
+    lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
+    database = await open_catalog(database_url(settings), settings.database.pool_size)
+    return Catalog(
+        database,
+        lake,
+        managed_versions=settings.catalog.managed_versions,
+        staged_seconds=settings.catalog.staged_seconds,
+        transaction_days=settings.catalog.transaction_days,
+    )
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket, or a line that says why there is none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise Unavailable(
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            detail="stop what uses the port, or choose another with --port",
+        ) from error
+    return listener
+
+
+async def _serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+    listener = bind(settings.server.host, settings.server.port)
+    try:
+        catalog = await open_parts(settings)
+    except BaseException:
+        listener.close()
+        raise
+    if not settings.server.host.startswith(LOOPBACK):
+        log.warning("listening beyond this machine without authentication")
+    limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
+    server = _Server(
+        uvicorn.Config(
+            App(catalog, limits),
+            http="httptools",
+            loop="none",
+            lifespan="off",
+            ws="none",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            backlog=2048,
+            timeout_graceful_shutdown=settings.server.stop_seconds,
+        )
+    )
+    upkeep = asyncio.create_task(
+        maintenance.run_for_ever(catalog, settings.catalog.maintain_seconds)
+    )
+    host, port = listener.getsockname()[:2]
+    server.on_started = lambda: on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        upkeep.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await upkeep
+        await catalog.close()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which tells when it is up and leaves the end of the process to us."""
+
+    on_started: Callable[[], None] = staticmethod(lambda: None)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.on_started()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)

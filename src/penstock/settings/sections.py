@@ -1,0 +1,191 @@
+"""What can be set: one frozen struct per section, with each key's default, limits and meaning.
+
+The reference page, `penstock config` and the error messages are all made from these fields.
+"""
+
+import os.path
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """Where the server listens and what it accepts."""
+
+    host: Annotated[
+        str, Meta(description="Address the server listens on.", extra={"flag": "--host"})
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=65535,
+            description="Port the server listens on; 0 takes a free one.",
+            extra={"flag": "--port"},
+        ),
+    ] = 2333
+    max_json_bytes: Annotated[
+        int, Meta(ge=1024, description="Size of the largest JSON body a request may have.")
+    ] = 16_777_216
+    max_page: Annotated[
+        int, Meta(ge=1, description="Largest number of entries in one page of a listing.")
+    ] = 10_000
+    stop_seconds: Annotated[
+        int, Meta(ge=0, description="How long a stop waits for requests in flight.")
+    ] = 30
+
+
+# A path, or a URI whose scheme the object store knows.
+_PLACE = r"^((s3|gs|az|memory|file)://|(?![^/]*://))"
+_PLACE_WANTED = "a path or an s3://, gs://, az://, file:// or memory:// URI"
+
+Place = Annotated[str, Meta(pattern=_PLACE, min_length=1)]
+
+
+class Storage(Struct, frozen=True, kw_only=True):
+    """Where the files of the catalog and of the tables are."""
+
+    data: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Folder of the catalog and the lake.",
+            extra={"flag": "--data", "wanted": "the path of a folder"},
+        ),
+    ] = "./penstock-data"
+    root: Annotated[
+        str,
+        Meta(
+            pattern=_PLACE,
+            description="Where new tables go: a path or an `s3://`, `gs://` or `az://` URI; "
+            "empty means `lake` in the data folder.",
+            extra={"wanted": _PLACE_WANTED},
+        ),
+    ] = ""
+    allowed_roots: Annotated[
+        tuple[Place, ...],
+        Meta(
+            description="Further places where tables may be registered.",
+            extra={"wanted": f"a list, each entry {_PLACE_WANTED}"},
+        ),
+    ] = ()
+    options: Annotated[
+        Mapping[str, str],
+        Meta(
+            description="Options for the object store client, such as its region and keys; "
+            "their values are never printed.",
+        ),
+    ] = field(default_factory=dict)
+
+
+class Database(Struct, frozen=True, kw_only=True):
+    """Where the catalog keeps its records."""
+
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(?:|sqlite:///.+|postgres(?:ql)?://.+)$",
+            description="`sqlite:///relative/path`, `sqlite:////absolute/path` or "
+            "`postgresql://user:password@host/name`; empty means `catalog.sqlite` in the data "
+            "folder.",
+            extra={"flag": "--database", "wanted": "sqlite:///PATH or postgresql://..."},
+        ),
+    ] = ""
+    pool_size: Annotated[
+        int, Meta(ge=1, description="How many connections to PostgreSQL are kept.")
+    ] = 8
+
+
+class Catalog(Struct, frozen=True, kw_only=True):
+    """How the catalog treats versions and what it cleans up."""
+
+    managed_versions: Annotated[
+        bool, Meta(description="Whether the catalog arbitrates commits of tables declared here.")
+    ] = True
+    transaction_days: Annotated[
+        int, Meta(ge=0, description="How long a finished transaction can be described.")
+    ] = 7
+    staged_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Age after which a staged manifest that never became a version is removed.",
+        ),
+    ] = 3600
+    maintain_seconds: Annotated[
+        int, Meta(ge=1, description="Pause between two rounds of maintenance.")
+    ] = 300
+
+
+class Runner(Struct, frozen=True, kw_only=True):
+    """The runner that works beside the server."""
+
+    start: Annotated[
+        bool,
+        Meta(
+            description="Whether `penstock serve` starts a runner as its child; this release has "
+            "no jobs yet, so none is started.",
+            extra={"flag": "--no-runner"},
+        ),
+    ] = True
+
+
+class Log(Struct, frozen=True, kw_only=True):
+    """What is logged, and how."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="The least level logged.")
+    ] = "info"
+    format: Annotated[
+        Literal["auto", "human", "json"],
+        Meta(
+            description="Shape of a log line. `human` and `json` tell every request in a line; "
+            "`auto` is `human`, with the requests only on a terminal."
+        ),
+    ] = "auto"
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """All settings of one program, read once at its start."""
+
+    server: Server = Server()
+    storage: Storage = Storage()
+    database: Database = Database()
+    catalog: Catalog = Catalog()
+    runner: Runner = Runner()
+    log: Log = Log()
+
+
+def lake_root(settings: Settings) -> str:
+    """Where new tables go: an absolute path, or a URI without a trailing slash."""
+    root = settings.storage.root
+    return _absolute_place(root) if root else _in_data(settings, "lake")
+
+
+def allowed_roots(settings: Settings) -> tuple[str, ...]:
+    """Further places where tables may be registered, in the shape of `lake_root`."""
+    return tuple(_absolute_place(root) for root in settings.storage.allowed_roots)
+
+
+def database_url(settings: Settings) -> str:
+    """The database's URL; what follows `sqlite:///` is an absolute path."""
+    url = settings.database.url
+    if not url:
+        return f"sqlite:///{_in_data(settings, 'catalog.sqlite')}"
+    if url.startswith("sqlite:///"):
+        return f"sqlite:///{_absolute(url.removeprefix('sqlite:///'))}"
+    return url
+
+
+def _in_data(settings: Settings, name: str) -> str:
+    return _absolute(os.path.join(settings.storage.data, name))
+
+
+def _absolute_place(place: str) -> str:
+    path = place.removeprefix("file://")
+    return place.rstrip("/") if "://" in path else _absolute(path)
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
