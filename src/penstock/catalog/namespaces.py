@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from penstock.catalog import removals, transactions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.transactions import decode_properties, encode_properties
 from penstock.database.interface import Transaction
 from penstock.errors import (
     InvalidRequest,
@@ -14,6 +13,7 @@ from penstock.errors import (
 )
 from penstock.model.identifiers import ROOT, Identifier, show, to_path
 from penstock.model.paging import Page, PageRequest, cut_page
+from penstock.model.properties import decode_properties, encode_properties
 
 
 @dataclass(frozen=True, slots=True)

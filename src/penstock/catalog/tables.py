@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from penstock.catalog import namespaces, reconcile, removals, transactions, versions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.transactions import decode_properties, encode_properties
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
 from penstock.datasets.manifest import versions_folder
 from penstock.errors import InvalidRequest, TableAlreadyExists, TableNotFound
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.paging import Page, PageRequest, cut_page
+from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.tables import MAIN, Table
 
 MANAGED_PROPERTY = "penstock.managed_versioning"

@@ -8,11 +8,10 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest, TransactionNotFound
+from penstock.model.properties import decode_properties, encode_properties
 
 SUCCEEDED = "SUCCEEDED"
 STATUSES = ("QUEUED", "RUNNING", SUCCEEDED, "FAILED", "CANCELED")
@@ -130,11 +129,3 @@ async def _alter(tx: Transaction, id: str, actions: Sequence[Action]) -> Transac
 
 async def _purge(tx: Transaction, keep_millis: int) -> None:
     await tx.fetch("DELETE FROM transactions WHERE created_at < now_millis() - $1", keep_millis)
-
-
-def encode_properties(properties: dict[str, str]) -> str:
-    return msgspec.json.encode(properties).decode()
-
-
-def decode_properties(text: str) -> dict[str, str]:
-    return msgspec.json.decode(text, type=dict[str, str])

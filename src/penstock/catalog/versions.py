@@ -6,11 +6,11 @@ record of the newest version is only hidden, not deleted, so that numbers never 
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from penstock.catalog.transactions import decode_properties, encode_properties
 from penstock.database.interface import Row, Transaction
 from penstock.datasets.manifest import MAX_VERSION
 from penstock.errors import InvalidRequest
 from penstock.model.paging import Page, PageRequest, cut_page
+from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.tables import TableVersion, VersionRange
 
 COLUMNS = (

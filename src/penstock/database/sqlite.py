@@ -28,7 +28,7 @@ MAX_BATCH = 64
 
 
 class SqliteTransaction:
-    """Statements on one connection; none of them waits, so their coroutine runs straight through."""
+    """Statements on one connection; none waits, so a coroutine of them runs straight through."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection

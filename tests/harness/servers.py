@@ -1,0 +1,105 @@
+"""Real server processes for tests, each on a free port of the loopback."""
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+START_SECONDS = 30
+
+
+@dataclass
+class Server:
+    """A running `penstock serve`."""
+
+    url: str
+    data: Path
+    process: subprocess.Popen[str]
+    lines: "queue.Queue[str]"
+
+    @property
+    def lake(self) -> Path:
+        return self.data / "lake"
+
+    def post(self, path: str, body: Any = None, **params: Any) -> httpx.Response:
+        return httpx.post(f"{self.url}{path}", json=body, params=params or None, timeout=30)
+
+    def get(self, path: str, **params: Any) -> httpx.Response:
+        return httpx.get(f"{self.url}{path}", params=params or None, timeout=30)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(10)
+
+    def stop(self) -> int:
+        """Ask it to stop, and wait; returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+    def output(self) -> str:
+        """What it has printed since the last look."""
+        found = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                found.append(self.lines.get_nowait())
+        return "".join(found)
+
+
+def start(
+    data: Path, *arguments: str, database: str = "", environ: Mapping[str, str] | None = None
+) -> Server:
+    """Start a server and wait until it says where it listens."""
+    command = [sys.executable, "-m", "penstock", "serve", "--port", "0", "--data", str(data)]
+    if database:
+        command += ["--database", database]
+    process = subprocess.Popen(
+        [*command, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})},
+    )
+    lines: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_pump, args=(process, lines), daemon=True).start()
+    seen = []
+    try:
+        while True:
+            seen.append(lines.get(timeout=START_SECONDS))
+            if match := re.search(r"serves (http://\S+)", seen[-1]):
+                return Server(match[1], data, process, lines)
+            if seen[-1] == "":
+                break
+    except queue.Empty:
+        process.kill()
+    raise AssertionError("the server did not start:\n" + "".join(seen))
+
+
+@contextlib.contextmanager
+def running(
+    data: Path, *arguments: str, database: str = "", environ: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """A server for the length of a block."""
+    server = start(data, *arguments, database=database, environ=environ)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.stop()
+
+
+def _pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.put(line)
+    lines.put("")
