@@ -10,6 +10,7 @@
     ├── AlreadyExists
     │   └── NamespaceAlreadyExists  TableAlreadyExists
     ├── NamespaceNotEmpty
+    ├── InvalidTableState         the table's files don't allow it
     ├── ConcurrentCommit          somebody else was first; read again and retry
     ├── Unavailable               a part we need (database, storage) does not answer now
     └── DatabaseMismatch          the database does not belong to this release
@@ -87,6 +88,10 @@ class TableAlreadyExists(AlreadyExists):
 
 class NamespaceNotEmpty(PenstockError):
     default = "namespace is not empty"
+
+
+class InvalidTableState(PenstockError):
+    default = "the table is not in a state for this"
 
 
 class ConcurrentCommit(PenstockError):

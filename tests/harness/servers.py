@@ -17,6 +17,15 @@ import httpx
 
 START_SECONDS = 30
 
+# One client for all tests: making one costs more than most requests. Connections are not kept,
+# because servers come and go.
+HTTP = httpx.Client(
+    verify=False,
+    trust_env=False,
+    timeout=30,
+    limits=httpx.Limits(max_keepalive_connections=0),
+)
+
 
 @dataclass
 class Server:
@@ -32,10 +41,15 @@ class Server:
         return self.data / "lake"
 
     def post(self, path: str, body: Any = None, **params: Any) -> httpx.Response:
-        return httpx.post(f"{self.url}{path}", json=body, params=params or None, timeout=30)
+        return HTTP.post(f"{self.url}{path}", json=body, params=params or None)
 
     def get(self, path: str, **params: Any) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", params=params or None, timeout=30)
+        return HTTP.get(f"{self.url}{path}", params=params or None)
+
+    def send(self, path: str, content: bytes = b"", **headers: str) -> httpx.Response:
+        """POST exactly these bytes, with these headers (underscores stand for dashes)."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return HTTP.post(f"{self.url}{path}", content=content, headers=named)
 
     def kill(self) -> None:
         """End it as a power cut would."""

@@ -16,9 +16,10 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.settling import Outcome
 from penstock.catalog.staging import NewVersion, Staged, check_staged
 from penstock.catalog.tables import NewTable
+from penstock.crash import crash_point
 from penstock.database.interface import Transaction
 from penstock.datasets import files
-from penstock.errors import ConcurrentCommit, InvalidRequest, TableNotFound
+from penstock.errors import ConcurrentCommit, InvalidRequest, TableNotFound, VersionNotFound
 from penstock.model.branches import show_branch
 from penstock.model.identifiers import Identifier, show
 from penstock.model.tables import Table, TableVersion, VersionRange
@@ -102,7 +103,9 @@ async def commit(catalog: Catalog, operations: Sequence[Operation], trace_id: st
         except _Refused as refused:
             entries[refused.index] = await _resolve(catalog, entries[refused.index], refused)
             continue
+        crash_point("version recorded")
         await _settle(catalog, entries, done.results, undo)
+        crash_point("version settled")
         return done
     raise ConcurrentCommit("the table changes too fast to commit to it", detail="retry")
 
@@ -199,8 +202,11 @@ async def _resolve(catalog: Catalog, entry: _Entry, refused: _Refused) -> _Entry
     table, branch, wanted = entry.table, entry.branch, entry.staged.version
     place = catalog.lake.place(table.location)
     if refused.existing is not None:
-        await reconcile.get_version(catalog, table, branch, wanted.version)
-        final = await catalog.lake.run(files.read, place, refused.existing.manifest_path)
+        try:
+            found = await reconcile.get_version(catalog, table, branch, wanted.version)
+            final = await catalog.lake.run(files.read, place, found.manifest_path)
+        except (VersionNotFound, FileNotFoundError):
+            return entry  # cleaned up, or never finished: the records know by now
         if final == entry.staged.content:
             await catalog.lake.run(files.remove, place, wanted.staged_path)
             return replace(entry, same=True)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 
 from penstock.catalog.catalog import Catalog
+from penstock.crash import crash_point
 from penstock.database.interface import Transaction
 from penstock.datasets import files
 from penstock.errors import Unavailable
@@ -28,6 +29,8 @@ async def enqueue(tx: Transaction, locations: Sequence[str]) -> None:
 async def carry_out(catalog: Catalog, locations: Sequence[str]) -> None:
     """Empty the folders and forget them; what storage refuses now is tried again later."""
     done = []
+    if locations:
+        crash_point("removal recorded")
     for location in locations:
         try:
             await catalog.lake.run(files.remove_all, catalog.lake.place(location))

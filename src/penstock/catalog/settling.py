@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 
+from penstock.crash import crash_point
 from penstock.datasets import files
 from penstock.datasets.lake import Place
 from penstock.model.tables import TableVersion
@@ -34,6 +35,7 @@ def settle(place: Place, version: TableVersion, content: bytes | None = None) ->
     except FileNotFoundError:
         # Only a finished move takes the staged name away.
         return Outcome.SETTLED if files.exists(place, final) else Outcome.LOST
+    crash_point("version named")
     if not named and not _same(place, final, content):
         return Outcome.TAKEN
     files.remove(place, staged)

@@ -8,7 +8,7 @@ from penstock.catalog import namespaces, reconcile, removals, transactions, vers
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
-from penstock.datasets.manifest import versions_folder
+from penstock.datasets.manifest import parse_name, versions_folder
 from penstock.errors import InvalidRequest, TableAlreadyExists, TableNotFound
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.paging import Page, PageRequest, cut_page
@@ -35,7 +35,8 @@ async def declare(catalog: Catalog, new: NewTable, trace_id: str = "") -> str:
 async def register(catalog: Catalog, new: NewTable, mode: str, trace_id: str = "") -> str:
     """Take a table that exists on storage into the catalog; mode is create or overwrite."""
     place = catalog.lake.place(new.table.location)
-    if not await catalog.lake.run(files.list_folder, place, versions_folder(MAIN)):
+    entries = await catalog.lake.run(files.list_folder, place, versions_folder(MAIN))
+    if not any(parse_name(entry.name) for entry in entries):
         raise InvalidRequest(
             f"location {new.table.location!r} holds no Lance table",
             detail="check the location, or declare the table and write it",

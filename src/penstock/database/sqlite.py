@@ -8,6 +8,7 @@ the disk, runs in a thread. One process owns a file: a lock beside it refuses a 
 
 import asyncio
 import fcntl
+import logging
 import os
 import re
 import time
@@ -22,6 +23,8 @@ import apsw
 
 from penstock.database.interface import P, Row, T, Work
 from penstock.errors import Unavailable
+
+log = logging.getLogger(__name__)
 
 # Bounds how long one batch may keep the event loop busy.
 MAX_BATCH = 64
@@ -110,7 +113,11 @@ class SqliteDatabase(SqliteTransaction):
             except apsw.Error as error:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
-                failure = _unavailable(error)
+                log.exception("a batch of writes failed")
+                failure = Unavailable(
+                    f"the catalog database cannot be written: {error}",
+                    detail="check the disk's space and permissions, then retry",
+                )
             for write in batch:
                 _deliver(write, failure)
 
@@ -131,13 +138,14 @@ class SqliteDatabase(SqliteTransaction):
 
 
 def _deliver(write: _Write, failure: Exception | None) -> None:
+    # One that never ran, because the batch failed before it, must not wait for ever.
+    write.work.close()
     if write.done.cancelled():
         return
     if failure is not None:
         write.done.set_exception(failure)
     elif write.error is not None:
-        error = write.error
-        write.done.set_exception(_unavailable(error) if isinstance(error, apsw.Error) else error)
+        write.done.set_exception(write.error)
     else:
         write.done.set_result(write.result)
 
@@ -188,12 +196,3 @@ def _own(path: Path) -> int:
     os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
     return lock
-
-
-def _unavailable(error: BaseException) -> Exception:
-    if isinstance(error, (apsw.FullError, apsw.IOError, apsw.BusyError, apsw.ReadOnlyError)):
-        return Unavailable(
-            f"the catalog database cannot be written: {error}",
-            detail="check the disk's space and permissions, then retry",
-        )
-    return cast("Exception", error)

@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.datasets import files
 from penstock.datasets.lake import Place
-from penstock.errors import TagNotFound, Unavailable
+from penstock.errors import InvalidTableState, TagNotFound
 from penstock.model.tables import MAIN
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def load_details(
         stats = dataset.stats.dataset_stats()
         schema = dataset.schema
     except (ValueError, OSError) as error:
-        raise Unavailable(
+        # When the store does not answer either, this says so instead.
+        files.list_folder(place, "_versions")
+        raise InvalidTableState(
             f"the table at {place.location} cannot be opened: {str(error).splitlines()[0]}",
             detail="check that its files are complete and that the server may read them",
         ) from error

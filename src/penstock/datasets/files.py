@@ -29,6 +29,8 @@ class Entry:
 
 def read(place: Place, path: str) -> bytes:
     """The file's content; FileNotFoundError when there is none."""
+    if place.is_local and not os.path.isfile(place.file(path)):
+        raise FileNotFoundError(place.file(path))
     with _storage(place):
         return bytes(obstore.get(place.store, f"{place.key}/{path}").bytes())
 
@@ -45,6 +47,8 @@ def exists(place: Place, path: str) -> bool:
 def list_folder(place: Place, folder: str) -> list[Entry]:
     """The files of one folder, sorted by name; a missing folder is empty."""
     prefix = f"{place.key}/{folder}"
+    if place.is_local and not os.path.isdir(place.file(folder)):
+        return []
     with _storage(place):
         found = obstore.list_with_delimiter(place.store, prefix)["objects"]
     return sorted(
@@ -110,7 +114,7 @@ def remove_all(place: Place) -> None:
     """Remove everything below the table's location."""
     with _storage(place):
         if place.is_local:
-            if os.path.lexists(place.location):
+            if os.path.isdir(place.location):
                 shutil.rmtree(place.location)
             return
         for page in obstore.list(place.store, f"{place.key}/"):

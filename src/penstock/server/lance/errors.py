@@ -8,6 +8,7 @@ from penstock.errors import (
     BranchNotFound,
     ConcurrentCommit,
     InvalidRequest,
+    InvalidTableState,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
@@ -39,6 +40,7 @@ LANCE_ERRORS: dict[type[PenstockError], tuple[int, int]] = {
     RequestTooLarge: (413, INVALID_INPUT),
     ConcurrentCommit: (409, 14),
     Unavailable: (503, 17),
+    InvalidTableState: (400, 19),
     BranchNotFound: (404, 22),
 }
 
