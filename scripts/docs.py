@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from penstock.server.lance.operations import OPERATIONS, Operation
 from penstock.settings.keys import Key, Section, list_sections
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +43,27 @@ def settings_row(key: Key) -> tuple[str, ...]:
     return (f"`{key.name}`", key.wanted, default, f"`{key.env}`", flag, key.description)
 
 
+OPERATIONS_HEAD = """\
+# Operations
+
+The operations of the Lance Namespace REST API, and which of them this release serves. An operation
+that is not served yet answers 406 with code 0. [The protocol page](protocol.md) tells how the
+served ones behave where the specification leaves room.
+"""
+
+
+def operations_page() -> str:
+    served = sum(operation.handler is not None for operation in OPERATIONS)
+    count = f"{served} of {len(OPERATIONS)} operations are served.\n"
+    header = ("operation", "method", "path", "state")
+    return "\n".join([OPERATIONS_HEAD, count, table(header, map(operations_row, OPERATIONS))])
+
+
+def operations_row(operation: Operation) -> tuple[str, ...]:
+    state = "not yet: answers 406 / 0" if operation.handler is None else "served"
+    return (operation.name, operation.method, f"`/v1/{operation.path}`", state)
+
+
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A markdown table, ending in a newline."""
     lines = [header, ("---",) * len(header), *rows]
@@ -49,6 +71,7 @@ def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/operations.md": operations_page,
     "docs/settings.md": settings_page,
 }
 

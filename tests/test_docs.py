@@ -2,13 +2,44 @@
 
 from pathlib import Path
 
+from penstock.server.lance.errors import LANCE_ERRORS
+from penstock.server.lance.operations import OPERATIONS
+from penstock.server.metrics import Metrics
 from penstock.settings.keys import list_keys
-from scripts.docs import broken_links, settings_page, stale_pages, write_pages
+from scripts.docs import (
+    ROOT,
+    broken_links,
+    operations_page,
+    settings_page,
+    stale_pages,
+    write_pages,
+)
 
 
 def test_every_setting_is_on_the_settings_page() -> None:
     page = settings_page()
     assert all(f"`{key.env}`" in page for key in list_keys())
+
+
+def test_every_operation_is_on_the_operations_page_with_its_state() -> None:
+    page = operations_page()
+    for operation in OPERATIONS:
+        state = "served" if operation.handler else "not yet: answers 406 / 0"
+        row = f"| {operation.name} | {operation.method} | `/v1/{operation.path}` | {state} |"
+        assert row in page
+
+
+def test_every_error_is_in_the_table_of_the_protocol_page() -> None:
+    page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    assert all(f"| {status} | {code} |" in page for status, code in LANCE_ERRORS.values())
+
+
+def test_every_metric_is_on_the_operating_page() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    lines = Metrics().render().decode().splitlines()
+    names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert names
+    assert all(f"`{name}`" in page for name in names)
 
 
 def test_a_page_is_stale_until_it_is_written(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ class Server:
     data: Path
     process: subprocess.Popen[str]
     lines: "queue.Queue[str]"
+    client: httpx.Client
 
     @property
     def lake(self) -> Path:
@@ -91,7 +92,8 @@ def start(
         while True:
             seen.append(lines.get(timeout=START_SECONDS))
             if match := re.search(r"serves (http://\S+)", seen[-1]):
-                return Server(match[1], data, process, lines)
+                client = httpx.Client(base_url=match[1], timeout=30)
+                return Server(match[1], data, process, lines, client)
             if seen[-1] == "":
                 break
     except queue.Empty:

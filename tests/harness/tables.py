@@ -1,5 +1,6 @@
 """Tables of a running server, as tests speak of them."""
 
+import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,14 @@ class Table:
         for version in versions:
             answer = self.create(version, **fields)
             assert answer.status_code == 200, answer.text
+
+    def settle(self) -> None:
+        """Wait until the catalog has noted that its commits are complete."""
+        gauge = 'penstock_catalog_work{kind="unsettled_versions"} 0.0'
+        deadline = time.monotonic() + 10
+        while gauge not in self.server.get("/metrics").text:
+            assert time.monotonic() < deadline, "the commits never settled"
+            time.sleep(0.02)
 
     def describe(self, version: int | None = None, **fields: Any) -> httpx.Response:
         return self.ask("version/describe", {"version": version} | fields)

@@ -82,11 +82,11 @@ def test_the_first_version_may_have_been_committed_by_path(table: Table) -> None
 
 
 def test_a_commit_by_path_in_the_other_scheme_is_seen(table: Table) -> None:
-    table.commit(1, naming_scheme="V2")
-    before = commit_by_path(table.location, 2, scheme="V1").read_bytes()
-    assert code(table.create(2, naming_scheme="V2")) == (409, 14)
-    assert table.file(2, scheme="V1").read_bytes() == before
-    assert not table.file(2, scheme="V2").exists()
+    table.commit(1, naming_scheme="V1")
+    before = commit_by_path(table.location, 2, scheme="V2").read_bytes()
+    assert code(table.create(2, naming_scheme="V1")) == (409, 14)
+    assert table.file(2, scheme="V2").read_bytes() == before
+    assert not table.file(2, scheme="V1").exists()
 
 
 def test_commits_go_on_after_those_by_path(table: Table) -> None:

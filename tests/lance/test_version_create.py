@@ -27,7 +27,7 @@ def test_versions_follow_each_other(table: Table) -> None:
 
 
 def test_metadata_e_tag_and_the_manifests_time_are_returned(table: Table) -> None:
-    fields = {"metadata": {"writer": "ann"}, "e_tag": '"abc"'}
+    fields: dict[str, Any] = {"metadata": {"writer": "ann"}, "e_tag": '"abc"'}
     created = table.create(1, **fields).json()["version"]
     described = table.describe(1).json()["version"]
     listed = table.ask("version/list").json()["versions"]

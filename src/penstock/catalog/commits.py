@@ -14,7 +14,7 @@ from functools import partial
 from penstock.catalog import reconcile, settling, tables, transactions, versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.settling import Outcome
-from penstock.catalog.staging import NewVersion, Staged, check_staged
+from penstock.catalog.staging import NewVersion, Staged, check_staged, discard
 from penstock.catalog.tables import NewTable
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
@@ -208,7 +208,7 @@ async def _resolve(catalog: Catalog, entry: _Entry, refused: _Refused) -> _Entry
         except (VersionNotFound, FileNotFoundError):
             return entry  # cleaned up, or never finished: the records know by now
         if final == entry.staged.content:
-            await catalog.lake.run(files.remove, place, wanted.staged_path)
+            await catalog.lake.run(discard, place, wanted)
             return replace(entry, same=True)
         raise await _lost(catalog, entry)
     await reconcile.reconcile(catalog, table, branch)
@@ -271,9 +271,8 @@ async def _run_all(tx: Transaction, steps: Sequence[Undo]) -> None:
 async def _lost(catalog: Catalog, entry: _Entry) -> ConcurrentCommit:
     """The answer to a writer that was not first; its staged manifest is of no more use."""
     wanted = entry.staged.version
-    if entry.staged.content is not None and wanted.staged_path != wanted.manifest_path:
-        place = catalog.lake.place(entry.table.location)
-        await catalog.lake.run(files.remove, place, wanted.staged_path)
+    if entry.staged.content is not None:
+        await catalog.lake.run(discard, catalog.lake.place(entry.table.location), wanted)
     return ConcurrentCommit(
         f"version {wanted.version} of table {entry.table} on branch {show_branch(entry.branch)} "
         "was committed by another writer",

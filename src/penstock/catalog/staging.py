@@ -44,6 +44,11 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
     path = files.relative_path(place, new.manifest_path)
     folder, name = versions_folder(new.branch), path.rpartition("/")[2]
     final = f"{folder}/{manifest_name(new.version, _scheme(new.naming_scheme, name))}"
+    if parse_name(name) and path != final:
+        raise InvalidRequest(
+            f"manifest_path {new.manifest_path!r} is the final name of a version",
+            detail="stage the manifest under a name of its own, as the Lance SDK does",
+        )
     try:
         content = files.read(place, path)
     except FileNotFoundError:
@@ -65,6 +70,12 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
     _check_content(new, manifest)
     files.make_durable(place, path)
     return Staged(_record(new, final, path, len(content), manifest), content)
+
+
+def discard(place: Place, version: TableVersion) -> None:
+    """Remove a staged manifest of no more use, never one under its final name; blocks."""
+    if version.staged_path != version.manifest_path:
+        files.remove(place, version.staged_path)
 
 
 def _check_content(new: NewVersion, manifest: Manifest) -> None:

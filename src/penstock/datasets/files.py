@@ -76,6 +76,7 @@ def publish(place: Place, staged: str, final: str, content: bytes) -> bool:
     with _storage(place):
         if place.is_local:
             # A hard link keeps inode and time, and so the e_tag that the writer computed.
+            os.makedirs(os.path.dirname(place.file(final)), exist_ok=True)
             try:
                 os.link(place.file(staged), place.file(final))
             except FileExistsError:

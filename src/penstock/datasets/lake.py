@@ -4,11 +4,13 @@ Everything goes through obstore, so local folders, S3, Google Cloud Storage, Azu
 look alike. A location is an absolute path for local storage and a URI for any other.
 """
 
+import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -48,8 +50,6 @@ class Place:
     @property
     def uri(self) -> str:
         """The location as a complete URI."""
-        from pathlib import PurePosixPath
-
         return PurePosixPath(self.location).as_uri() if self.is_local else self.location
 
 
@@ -69,9 +69,7 @@ class Lake:
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking storage work in a thread."""
-        import asyncio
-
-        loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
     def place(self, location: str) -> Place:

@@ -18,6 +18,7 @@ MAX_VERSION = 2**63 - 1
 
 FIELD_VERSION, FIELD_TIMESTAMP, FIELD_TRANSACTION, FIELD_BRANCH = 3, 7, 12, 20
 SCHEMES = ("V2", "V1")
+_TRANSACTION = re.compile(r"\d+-([0-9A-Za-z-]{1,64})\.txn")
 _FINAL_NAME = re.compile(r"(\d{1,20})\.manifest")
 
 
@@ -49,8 +50,8 @@ def parse_manifest(data: bytes) -> Manifest:
             millis = parts.get(1, 0) * 1000 + parts.get(2, 0) // 1_000_000
         elif field == FIELD_TRANSACTION and isinstance(value, bytes):
             # "<read version>-<uuid>.txn"
-            name = value.decode(errors="replace").removesuffix(".txn")
-            transaction = name.partition("-")[2]
+            match = _TRANSACTION.fullmatch(value.decode(errors="replace"))
+            transaction = match[1] if match else ""
     if version == 0:
         raise BadManifest("it names no version")
     return Manifest(version, branch, millis, transaction)

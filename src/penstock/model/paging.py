@@ -50,7 +50,7 @@ def _decode(token: str, scope: str) -> str:
         found, after = msgspec.json.decode(body, type=tuple[str, str])
     except (binascii.Error, ValueError, msgspec.MsgspecError):
         found, after = "", ""
-    if found != scope:
+    if found != scope or "\x00" in after:
         raise InvalidRequest(
             "page_token does not belong to this listing",
             detail="pass the page_token of the previous answer unchanged, or leave it out",

@@ -1,0 +1,14 @@
+"""What the tests with other people's clients share: one server, on SQLite."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness import servers
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """A running server; the databases have tests of their own."""
+    with servers.running(tmp_path_factory.mktemp("data")) as started:
+        yield started

@@ -1,0 +1,125 @@
+"""Migrations: fresh equals migrated, and what does not belong to this release is refused."""
+
+import pytest
+
+from penstock.database import schema
+from penstock.database.connect import connect, open_catalog
+from penstock.database.interface import Database, Transaction
+from penstock.errors import DatabaseMismatch
+from tests.harness import servers
+from tests.harness.databases import sqlite_url
+
+pytestmark = pytest.mark.anyio
+
+COLUMNS = {
+    "sqlite": 'SELECT m.type, m.tbl_name, m.name, p.name, p.type, p."notnull", p.dflt_value, p.pk '
+    "FROM sqlite_schema m LEFT JOIN pragma_table_info(m.name) p ORDER BY 1, 2, 3, p.cid",
+    "postgresql": "SELECT table_name, column_name, ordinal_position, data_type, collation_name, "
+    "is_nullable, column_default FROM information_schema.columns "
+    "WHERE table_schema = current_schema() ORDER BY 1, 3",
+}
+KEYS = {
+    "sqlite": "SELECT m.tbl_name, i.seqno, i.name "
+    "FROM sqlite_schema m, pragma_index_info(m.name) i "
+    "WHERE m.type = 'index' ORDER BY m.name, i.seqno",
+    "postgresql": "SELECT tablename, indexname, indexdef FROM pg_indexes "
+    "WHERE schemaname = current_schema() ORDER BY 1, 2",
+}
+ROWS = ("SELECT path, parent, name, properties FROM namespaces", "SELECT name FROM locks")
+
+
+async def describe_schema(database: Database) -> list[list[tuple[object, ...]]]:
+    queries = (COLUMNS[database.kind], KEYS[database.kind], *ROWS)
+    return [[tuple(row) for row in await database.fetch(query)] for query in queries]
+
+
+async def migrate_step_by_step(tx: Transaction, kind: str) -> None:
+    for statement in schema.PRELUDE_POSTGRES if kind == "postgresql" else ():
+        await tx.fetch(statement)
+    await tx.fetch(schema.LEDGER)
+    for migration in schema.list_migrations():
+        await schema.run_script(tx, migration.text)
+
+
+async def set_ledger(tx: Transaction, number: int, checksum: str) -> None:
+    await tx.fetch("DELETE FROM migrations WHERE number = $1", number)
+    await tx.fetch(
+        "INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, 'x', $2, 0)",
+        number,
+        checksum,
+    )
+
+
+async def test_a_fresh_schema_equals_a_migrated_one(
+    database_url: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    fresh = await open_catalog(database_url)
+    if fresh.kind == "sqlite":
+        other_url = sqlite_url(tmp_path_factory.mktemp("migrated"))
+    else:
+        other_url = await _other_postgres(database_url)
+    migrated = await connect(other_url)
+    await migrated.write(migrate_step_by_step, migrated.kind)
+    assert await describe_schema(fresh) == await describe_schema(migrated)
+    await fresh.close()
+    await migrated.close()
+
+
+async def test_opening_twice_finds_nothing_to_do(database_url: str) -> None:
+    await (await open_catalog(database_url)).close()
+    database = await open_catalog(database_url)
+    status = await schema.get_status(database)
+    assert status.is_current
+    assert not status.is_fresh
+    await database.close()
+
+
+async def test_a_database_newer_than_the_code_is_refused(database_url: str) -> None:
+    database = await open_catalog(database_url)
+    await database.write(set_ledger, 9999, "of the future")
+    await database.close()
+    with pytest.raises(DatabaseMismatch, match="schema 9999") as refused:
+        await open_catalog(database_url)
+    assert "newer Penstock" in refused.value.detail
+
+
+async def test_a_database_made_by_other_text_is_refused(database_url: str) -> None:
+    database = await open_catalog(database_url)
+    await database.write(set_ledger, 1, "other text")
+    await database.close()
+    with pytest.raises(DatabaseMismatch, match="migration 1"):
+        await open_catalog(database_url)
+
+
+async def test_the_schema_is_upgraded_by_many_servers_at_once(postgres: str) -> None:
+    import asyncio
+
+    url = await _other_postgres(postgres)
+    opened = await asyncio.gather(*(open_catalog(url, pool_size=2) for _ in range(5)))
+    rows = await opened[0].fetch("SELECT number FROM migrations")
+    assert len(rows) == len(schema.list_migrations())
+    for database in opened:
+        await database.close()
+
+
+def test_two_servers_share_one_postgresql(
+    postgres: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from tests.harness.databases import new_postgres_database
+
+    url, data = new_postgres_database(postgres), tmp_path_factory.mktemp("data")
+    with (
+        servers.running(data, database=url) as first,
+        servers.running(data, database=url) as second,
+    ):
+        first.post("/v1/namespace/a/create").raise_for_status()
+        assert second.post("/v1/namespace/a/create").json()["code"] == 2
+        assert second.post("/v1/namespace/a/exists").status_code == 200
+
+
+async def _other_postgres(url: str) -> str:
+    import asyncio
+
+    from tests.harness.databases import new_postgres_database
+
+    return await asyncio.to_thread(new_postgres_database, url)
