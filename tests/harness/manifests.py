@@ -7,11 +7,17 @@ from pathlib import Path
 from penstock.datasets.manifest import manifest_name, versions_folder
 
 
-def make_manifest(version: int, branch: str = "", filler: int = 0, transaction: str = "") -> bytes:
+def make_manifest(
+    version: int,
+    branch: str = "",
+    filler: int = 0,
+    transaction: str = "",
+    seconds: int = 1_700_000_000,
+) -> bytes:
     """A manifest file: a message with version, time, transaction and branch, and the footer."""
     transaction = transaction or str(uuid.uuid4())
     message = _number(3, version)
-    message += _bytes(7, _number(1, 1_700_000_000) + _number(2, 5_000_000))
+    message += _bytes(7, _number(1, seconds) + _number(2, 5_000_000))
     message += _bytes(12, f"{version - 1}-{transaction}.txn".encode())
     if branch:
         message += _bytes(20, branch.encode())

@@ -80,3 +80,25 @@ def test_a_staged_file_elsewhere_in_the_table_is_moved(
     server.post(f"/v1/table/{namespace}$t/version/create", body).raise_for_status()
     assert not staged.exists()
     assert (location / "_versions" / f"{2**64 - 4}.manifest").exists()
+
+
+@pytest.mark.parametrize("seconds", [2**62, 2**64 - 1])
+def test_a_manifest_from_no_time_is_refused(
+    server: Server, namespace: str, location: Path, seconds: int
+) -> None:
+    staged = location / "_versions" / "mine"
+    staged.write_bytes(make_manifest(3, seconds=seconds))
+    body = {"version": 3, "manifest_path": str(staged)}
+    answer = server.post(f"/v1/table/{namespace}$t/version/create", body)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+@pytest.mark.parametrize("text", ["{", '{"version": 1, "branch": "../.."}', '{"version": -1}'])
+def test_a_damaged_tag_is_the_tables_problem(
+    server: Server, namespace: str, location: Path, text: str
+) -> None:
+    tags = location / "_refs" / "tags"
+    tags.mkdir(parents=True)
+    (tags / "x.json").write_text(text)
+    answer = server.post(f"/v1/table/{namespace}$t/describe", {"tag": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (400, 19)

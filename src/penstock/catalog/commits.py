@@ -74,12 +74,16 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A version on its way in; `same` when its content is what the catalog has already."""
+    """A version on its way in, and what was found out about it.
+
+    `same`: its content is what the catalog has already. `looked`: storage holds no earlier one.
+    """
 
     table: Table
     branch: str
     staged: Staged
     same: bool = False
+    looked: bool = False
 
 
 class _Refused(Exception):
@@ -142,12 +146,14 @@ async def _apply(
                 transaction = await tables.declare_in(tx, new, trace_id)
                 results.append(new.table)
                 undo.append(partial(tables.delete_in, table=new.table))
+                undo.append(partial(transactions.forget, id=transaction))
             case CreateVersion(id, _):
                 version = await _record(tx, id, index, entries[index])
                 transaction = await transactions.record(
                     tx, "CreateTableVersion", show(id), trace_id, id=version.transaction_id
                 )
                 results.append(Created(entries[index].table, version))
+                undo.append(partial(transactions.forget, id=transaction))
             case DeleteVersions(id, branch, ranges):
                 table = await tables.get(tx, id)
                 undo.append(await versions.keep(tx, table.id))
@@ -155,16 +161,19 @@ async def _apply(
                 transaction = await transactions.record(
                     tx, "DeleteTableVersions", str(table), trace_id
                 )
+                undo.append(partial(transactions.forget, id=transaction))
             case Deregister(id):
                 table = await tables.get(tx, id)
                 undo.append(await versions.keep(tx, table.id))
                 undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
                 _, transaction = await tables.deregister_in(tx, id, trace_id)
                 results.append(table)
+                undo.append(partial(transactions.forget, id=transaction))
     if len(operations) > 1:
         transaction = await transactions.record(
             tx, "BatchCommitTables", f"{len(operations)} operations", trace_id, id=batch_id
         )
+        undo.append(partial(transactions.forget, id=transaction))
     return Commit(transaction, results), undo
 
 
@@ -180,7 +189,9 @@ async def _record(tx: Transaction, id: Identifier, index: int, entry: _Entry) ->
                 f"manifest_path {wanted.staged_path!r} does not exist",
                 detail="stage the manifest before creating the version",
             )
-        await versions.insert(tx, entry.table.id, entry.branch, [wanted])
+        if head is None and wanted.version > 1 and not entry.looked:
+            raise _Refused(index, None, 0)  # there may be commits by path to adopt first
+        await versions.insert(tx, entry.table.id, entry.branch, wanted)
         return wanted
     existing = await versions.find(tx, entry.table.id, entry.branch, wanted.version)
     if existing is not None and (entry.same or _is_repeat(existing, entry.staged)):
@@ -214,7 +225,7 @@ async def _resolve(catalog: Catalog, entry: _Entry, refused: _Refused) -> _Entry
     await reconcile.reconcile(catalog, table, branch)
     head = await versions.find_head(catalog.database, table.id, branch)
     if head is None or head.version != refused.head:
-        return entry
+        return replace(entry, looked=True)
     if wanted.version > head.version + 1:
         raise InvalidRequest(
             f"version {wanted.version} leaves a gap: the newest version of table {table} on branch "
@@ -254,7 +265,8 @@ async def _undo(catalog: Catalog, entries: dict[int, _Entry], undo: list[Undo]) 
         partial(versions.withdraw, table_id=e.table.id, branch=e.branch, version=e.staged.version)
         for e in fresh
     ]
-    await catalog.database.write(_run_all, [*withdrawals, *reversed(undo)])
+    # In this order: what is brought back includes this commit's own records.
+    await catalog.database.write(_run_all, [*reversed(undo), *withdrawals])
     for entry in fresh:
         place = catalog.lake.place(entry.table.location)
         await catalog.lake.run(

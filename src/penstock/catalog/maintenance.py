@@ -14,12 +14,15 @@ log = logging.getLogger(__name__)
 
 
 async def run_for_ever(catalog: Catalog, pause_seconds: float) -> None:
-    """Do a round at once and then after each pause; a part that fails is tried again."""
+    """Do a round at once and then after each pause; what fails is tried again in the next."""
     while True:
         try:
             await run_round(catalog)
         except PenstockError as error:
             log.warning("maintenance stopped early: %s", error.message)
+        except Exception:
+            # A bug, told in full; but it must not end all later rounds.
+            log.exception("maintenance failed")
         await asyncio.sleep(pause_seconds)
 
 
@@ -28,13 +31,20 @@ async def run_round(catalog: Catalog) -> None:
     # Fresh ones belong to commits in flight; the flush a moment later settles those.
     await catalog.settler.flush()
     for table, branch in await catalog.database.read(_list_unfinished):
-        await reconcile.reconcile(catalog, table, branch)
+        await _reconcile(catalog, table, branch)
     for key, (table, due) in list(catalog.visits.items()):
         if time.monotonic() >= due:
             del catalog.visits[key]
-            await reconcile.reconcile(catalog, table, key[1])
+            await _reconcile(catalog, table, key[1])
     await removals.carry_out(catalog, await catalog.database.read(removals.list_pending))
     await transactions.purge(catalog)
+
+
+async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:
+    try:
+        await reconcile.reconcile(catalog, table, branch)
+    except PenstockError as error:
+        log.warning("will try again to reconcile table %s: %s", table, error.message)
 
 
 async def _list_unfinished(tx: Transaction) -> list[tuple[Table, str]]:

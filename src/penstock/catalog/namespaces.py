@@ -70,8 +70,12 @@ async def list_children(tx: Transaction, id: Identifier, page: PageRequest) -> P
 
 def missing(id: Identifier) -> NamespaceNotFound:
     return NamespaceNotFound(
-        f"namespace {show(id)} does not exist", detail="create it first, or check its id"
+        f"{_called(id)} does not exist", detail="create it first, or check its id"
     )
+
+
+def _called(id: Identifier) -> str:
+    return f"namespace {show(id)}" if id else show(id)
 
 
 async def _create(
@@ -83,7 +87,7 @@ async def _create(
         return CreatedNamespace(decode_properties(row[0]), None), []
     if row is not None and mode == "create":
         raise NamespaceAlreadyExists(
-            f"namespace {show(id)} already exists", detail="use mode ExistOk to keep it"
+            f"{_called(id)} already exists", detail="use mode ExistOk to keep it"
         )
     if row is not None:
         dropped = await _drop_tree(tx, id)

@@ -170,4 +170,4 @@ async def _record(
         )
     # The table may have been dropped meanwhile; then there is nothing to record it for.
     if await tx.fetch_one("SELECT 1 FROM tables WHERE id = $1", table_id):
-        await versions.insert(tx, table_id, branch, adopt)
+        await versions.adopt(tx, table_id, branch, adopt)

@@ -39,7 +39,10 @@ def settle(place: Place, version: TableVersion, content: bytes | None = None) ->
     if not named and not _same(place, final, content):
         return Outcome.TAKEN
     files.remove(place, staged)
-    files.make_folder_durable(place, final.rpartition("/")[0], with_parents=version.version == 1)
+    # A first version, or a branch, may lie in folders that are new themselves.
+    folder = final.rpartition("/")[0]
+    is_new = version.version == 1 or folder != "_versions"
+    files.make_folder_durable(place, folder, with_parents=is_new)
     return Outcome.SETTLED
 
 

@@ -76,7 +76,12 @@ async def get(tx: Transaction, id: str) -> TransactionRecord:
         )
     status, operation, target, properties, created_at = row
     known = {"kind": operation, "target": target, "created_at": str(created_at)}
-    return TransactionRecord(id, status, known | decode_properties(properties))
+    return TransactionRecord(id, status, decode_properties(properties) | known)
+
+
+async def forget(tx: Transaction, id: str) -> None:
+    """Take back the note of a change that did not come to pass."""
+    await tx.fetch("DELETE FROM transactions WHERE id = $1", id)
 
 
 async def alter(catalog: Catalog, id: str, actions: Sequence[Action]) -> TransactionRecord:

@@ -1,7 +1,7 @@
 """The records of table versions: one line of history for each branch of a table.
 
-A record is written before its manifest has its final name (`settled` is 0 until then), and the
-record of the newest version is only hidden, not deleted, so that numbers never start again.
+A record is written before its manifest has its final name (`settled` is 0 until then). When the
+record of the newest version is deleted it is only hidden, so that the next number stays known.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,6 +16,11 @@ from penstock.model.tables import TableVersion, VersionRange
 COLUMNS = (
     "version, manifest_path, manifest_size, timestamp_millis, e_tag, metadata, staged_path, "
     "settled, transaction_id"
+)
+
+INSERT = (
+    f"INSERT INTO table_versions (table_id, branch, {COLUMNS}, hidden) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)"
 )
 
 
@@ -68,26 +73,21 @@ async def list_page(
     return cut_page(page, found, [str(v.version) for v in found])
 
 
-async def insert(
+async def insert(tx: Transaction, table_id: str, branch: str, version: TableVersion) -> None:
+    """Record a version that is not there; on PostgreSQL the loser of a race runs again."""
+    await tx.fetch(INSERT, table_id, branch, *_to_row(version))
+
+
+async def adopt(
     tx: Transaction, table_id: str, branch: str, versions: Sequence[TableVersion]
 ) -> None:
     """Record versions; one that is there already stays as it is, but is listed again."""
-    for v in versions:
+    for version in versions:
         await tx.fetch(
-            f"INSERT INTO table_versions (table_id, branch, {COLUMNS}, hidden) "
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0) "
-            "ON CONFLICT (table_id, branch, version) DO UPDATE SET hidden = 0",
+            f"{INSERT} ON CONFLICT (table_id, branch, version) DO UPDATE SET hidden = 0",
             table_id,
             branch,
-            v.version,
-            v.manifest_path,
-            v.manifest_size,
-            v.timestamp_millis,
-            v.e_tag,
-            encode_properties(v.metadata),
-            v.staged_path,
-            int(v.settled),
-            v.transaction_id,
+            *_to_row(version),
         )
 
 
@@ -131,7 +131,7 @@ async def keep(tx: Transaction, table_id: str) -> Callable[[Transaction], Awaita
 
     async def bring_back(tx: Transaction) -> None:
         for branch, *columns in rows:
-            await insert(tx, table_id, branch, [to_version(columns)])
+            await adopt(tx, table_id, branch, [to_version(columns)])
 
     return bring_back
 
@@ -149,14 +149,28 @@ async def mark_settled(tx: Transaction, keys: Sequence[tuple[str, str, int]]) ->
 
 
 async def withdraw(tx: Transaction, table_id: str, branch: str, version: TableVersion) -> None:
-    """Take back a record whose manifest never got its final name."""
+    """Take back a record after a look at storage: its manifest is not, or not any more, there."""
     await tx.fetch(
         "DELETE FROM table_versions WHERE table_id = $1 AND branch = $2 AND version = $3 "
-        "AND settled = 0 AND staged_path = $4",
+        "AND staged_path = $4",
         table_id,
         branch,
         version.version,
         version.staged_path,
+    )
+
+
+def _to_row(v: TableVersion) -> tuple[object, ...]:
+    return (
+        v.version,
+        v.manifest_path,
+        v.manifest_size,
+        v.timestamp_millis,
+        v.e_tag,
+        encode_properties(v.metadata),
+        v.staged_path,
+        int(v.settled),
+        v.transaction_id,
     )
 
 

@@ -6,14 +6,15 @@ small.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from penstock.datasets import files
 from penstock.datasets.lake import Place
-from penstock.errors import InvalidTableState, TagNotFound
-from penstock.model.tables import MAIN
+from penstock.datasets.manifest import MAX_VERSION
+from penstock.errors import InvalidRequest, InvalidTableState, TagNotFound
+from penstock.model.branches import check_branch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,8 +69,14 @@ def read_tag(place: Place, tag: str) -> tuple[str, int]:
         raise TagNotFound(
             f"the table at {place.location} has no tag {tag!r}", detail="list the table's tags"
         ) from None
-    found = msgspec.json.decode(content, type=_Tag)
-    return found.branch or MAIN, found.version
+    try:
+        found = msgspec.json.decode(content, type=_Tag)
+        return check_branch(found.branch), found.version
+    except (msgspec.MsgspecError, InvalidRequest) as error:
+        raise InvalidTableState(
+            f"the file of tag {tag!r} at {place.location} is damaged: {error}",
+            detail="delete the tag and create it again",
+        ) from error
 
 
 def to_json_schema(schema: "pa.Schema") -> dict[str, Any]:
@@ -81,7 +88,7 @@ def to_json_schema(schema: "pa.Schema") -> dict[str, Any]:
 
 
 class _Tag(msgspec.Struct):
-    version: int
+    version: Annotated[int, msgspec.Meta(ge=0, le=MAX_VERSION)]
     branch: str | None = None
 
 

@@ -52,8 +52,10 @@ def parse_manifest(data: bytes) -> Manifest:
             # "<read version>-<uuid>.txn"
             match = _TRANSACTION.fullmatch(value.decode(errors="replace"))
             transaction = match[1] if match else ""
-    if version == 0:
-        raise BadManifest("it names no version")
+    if not 0 < version <= MAX_VERSION:
+        raise BadManifest("it names no version of a line of history")
+    if millis > MAX_VERSION:
+        raise BadManifest("its time is out of range")
     return Manifest(version, branch, millis, transaction)
 
 

@@ -20,7 +20,7 @@ def configure(level: str, style: str, stream: TextIO | None = None) -> None:
     handler.setFormatter(_JsonFormatter() if style == "json" else _HumanFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     wanted = style != "auto" or stream.isatty()
-    logging.getLogger(REQUESTS).setLevel(logging.INFO if wanted else logging.WARNING)
+    logging.getLogger(REQUESTS).setLevel(logging.NOTSET if wanted else logging.WARNING)
     # uvicorn's own lines repeat ours.
     for name in ("uvicorn", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.WARNING)

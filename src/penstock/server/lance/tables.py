@@ -159,11 +159,11 @@ async def exists(call: Call) -> None:
     body = call.decode(_exists)
     table = await tables.get(call.catalog.database, call.id)
     if body.version is not None or body.branch is not None:
-        branch = check_branch(body.branch)
-        await reconcile.get_version(call.catalog, table, branch, body.version)
+        await _get_version(call, table, check_branch(body.branch), body.version)
 
 
 async def drop(call: Call) -> RemovedTable:
+    call.decode(_body)
     table, transaction = await tables.drop(call.catalog, call.id, call.trace_id)
     return removed_table(table, transaction)
 
@@ -201,15 +201,19 @@ async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[
     if body.tag is not None:
         place = catalog.lake.place(table.location)
         branch, version = await catalog.lake.run(details.read_tag, place, check_tag(body.tag))
+    return branch, await _get_version(call, table, branch, version)
+
+
+async def _get_version(call: Call, table: Table, branch: str, version: int | None) -> int:
+    """A version that exists; a missing branch has an error of its own."""
     try:
-        found = await reconcile.get_version(catalog, table, branch, version)
+        return (await reconcile.get_version(call.catalog, table, branch, version)).version
     except VersionNotFound:
-        if branch != MAIN and not await reconcile.reconcile(catalog, table, branch):
+        if branch != MAIN and not await reconcile.reconcile(call.catalog, table, branch):
             raise BranchNotFound(
                 f"table {table} has no branch {branch!r}", detail="list the table's branches"
             ) from None
         raise
-    return branch, found.version
 
 
 async def _load_details(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:

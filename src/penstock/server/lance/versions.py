@@ -113,6 +113,7 @@ class Committed(msgspec.Struct):
     results: list[CommitResult]
 
 
+_body = msgspec.json.Decoder(Body)
 _create = msgspec.json.Decoder(CreateTableVersion)
 _describe = msgspec.json.Decoder(DescribeTableVersion)
 _delete = msgspec.json.Decoder(DeleteTableVersions)
@@ -121,6 +122,7 @@ _batch_commit = msgspec.json.Decoder(BatchCommit)
 
 
 async def list_versions(call: Call) -> Versions:
+    call.decode(_body)
     catalog = call.catalog
     branch, descending = check_branch(call.text("branch")), bool(call.flag("descending"))
     table = await tables.get(catalog.database, call.id)

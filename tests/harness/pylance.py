@@ -1,0 +1,52 @@
+"""Tables as pylance sees them through a server."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import lance
+import pyarrow as pa
+from lance.namespace import RestNamespace
+from lance_namespace import ListTableVersionsRequest
+
+from tests.harness.servers import Server
+
+
+@dataclass(frozen=True)
+class Client:
+    """A table as pylance sees it through the server."""
+
+    namespace: RestNamespace
+    id: list[str]
+    storage_options: dict[str, str] | None = None
+
+    @property
+    def target(self) -> dict[str, Any]:
+        return {
+            "namespace_client": self.namespace,
+            "table_id": self.id,
+            "storage_options": self.storage_options,
+        }
+
+    def write(self, *numbers: int, mode: str = "append", **options: Any) -> lance.LanceDataset:
+        return lance.write_dataset(rows(*numbers), mode=mode, **self.target, **options)
+
+    def open(self, **options: Any) -> lance.LanceDataset:
+        return lance.dataset(**self.target, **options)
+
+    def numbers(self) -> list[int]:
+        return sorted(self.open().to_table()["n"].to_pylist())
+
+    def versions(self, branch: str | None = None) -> list[int]:
+        request = ListTableVersionsRequest(id=self.id, branch=branch)
+        found = self.namespace.list_table_versions(request).versions
+        return sorted(version.version for version in found)
+
+
+def connect(server: Server) -> RestNamespace:
+    open_namespace: Any = RestNamespace
+    return cast(RestNamespace, open_namespace(uri=server.url))
+
+
+def rows(*numbers: int) -> pa.Table:
+    vectors = pa.array([[float(n)] * 8 for n in numbers], pa.list_(pa.float32(), 8))
+    return pa.table({"n": pa.array(numbers, pa.int64()), "vector": vectors})
