@@ -67,6 +67,7 @@ def run(effort: Effort, folder: Path) -> Figures:
         version("pylance"),
         effort.tables,
         effort.many_tables,
+        os.getloadavg()[0],
     )
     measure_starts(effort, folder, figures)
     compare_servers(effort, folder, figures)

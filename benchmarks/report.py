@@ -34,6 +34,7 @@ class Figures(msgspec.Struct):
     pylance: str
     tables: int
     many_tables: int
+    load_average: float
     samples: list[Sample] = []
     scaling: list[Sample] = []
     ceiling: list[Sample] = []
@@ -69,15 +70,16 @@ def show(figures: Figures) -> str:
     """All figures as text."""
     parts = [
         f"{figures.cores} cores, Python {figures.python}, pylance {figures.pylance}; "
-        f"{figures.tables:,} tables in the namespace",
-        _align(_compare(figures)),
-        _align(_others(figures)),
+        f"{figures.tables:,} tables in the namespace; "
+        f"load average {figures.load_average:.1f} before the run",
+        _align(_compare(figures), range(1, 10)),
+        _align(_others(figures), range(0)),
     ]
     return "\n\n".join(parts)
 
 
 def _compare(figures: Figures) -> list[list[str]]:
-    head = "operation,conns,penstock/s,reference/s,ratio,goal,p50 ms,ref p50,p99 ms,ref p99,"
+    head = "operation,conns,penstock/s,reference/s,ratio,goal,p50 ms,ref p50,p99 ms,ref p99,result"
     rows = [head.split(",")]
     for operation, goal in RATE_GOALS.items():
         for connections in sorted({s.connections for s in figures.samples}):
@@ -111,7 +113,7 @@ def _compare(figures: Figures) -> list[list[str]]:
 
 
 def _others(figures: Figures) -> list[list[str]]:
-    rows = [["measure", "figure", "goal", ""]]
+    rows = [["measure", "figure", "goal", "result"]]
     for operation in (DESCRIBE, LIST):
         few = summarise(figures.scaling, operation, GOAL_CONNECTIONS, "few")
         many = summarise(figures.scaling, operation, GOAL_CONNECTIONS, "many")
@@ -149,7 +151,7 @@ def _others(figures: Figures) -> list[list[str]]:
         ours = summarise(figures.ceiling, DESCRIBE, connections, "penstock")
         rows.append(
             [
-                f"uvicorn with a constant answer, {connections} connections",
+                f"uvicorn with a constant answer, connections: {connections}",
                 f"{most.rate:,.0f}/s; describe reaches {ours.rate / most.rate:.0%}",
                 "",
                 "",
@@ -162,15 +164,15 @@ def _row(measure: str, figure: str, goal: str, is_reached: bool) -> list[str]:
     return [measure, figure, goal, "ok" if is_reached else "missed"]
 
 
-def _align(rows: list[list[str]]) -> str:
-    """Columns as wide as their widest cell; numbers to the right."""
+def _align(rows: list[list[str]], numbers: range) -> str:
+    """Columns as wide as their widest cell; those of numbers to the right."""
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    rows = [rows[0], ["-" * width for width in widths], *rows[1:]]
     lines = []
     for row in rows:
         cells = [
-            cell.rjust(width) if rows[1][n][:1].isdigit() and n else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(widths[n]) if n in numbers else cell.ljust(widths[n])
+            for n, cell in enumerate(row)
         ]
         lines.append("  ".join(cells).rstrip())
-    lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)

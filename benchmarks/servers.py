@@ -67,7 +67,7 @@ def reference(root: Path) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def ceiling(body: bytes) -> Iterator[Server]:
-    """The least that uvicorn can do: always the same answer."""
+    """The most that uvicorn can do: it always gives the same answer."""
     with _running("ceiling", ["benchmarks.ceiling", body.decode()], "/") as server:
         yield server
 
@@ -87,8 +87,16 @@ def _running(name: str, command: list[str], probe: str) -> Iterator[Server]:
                 raise RuntimeError(f"{name} does not answer at {probe}")
             yield Server(name, port, process.pid, time.perf_counter() - started)
         finally:
-            process.terminate()
-            process.communicate(timeout=STOP_SECONDS)
+            _stop(process)
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.communicate(timeout=STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
 
 
 def _read_port(process: "subprocess.Popen[bytes]") -> int | None:

@@ -7,7 +7,7 @@ import pytest
 from tests.harness import servers
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
     """A running server; the databases have tests of their own."""
     with servers.running(tmp_path_factory.mktemp("data")) as started:

@@ -1,65 +1,23 @@
 """pylance, unmodified, on tables whose versions the catalog manages."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import lance
-import pyarrow as pa
 import pytest
-from lance.namespace import RestNamespace
 from lance_namespace import (
     CreateNamespaceRequest,
     DescribeTableRequest,
     DropTableRequest,
     ListTablesRequest,
-    ListTableVersionsRequest,
     NamespaceExistsRequest,
     RenameTableRequest,
     TableExistsRequest,
 )
 from lance_namespace.errors import TableAlreadyExistsError
 
+from tests.harness.pylance import Client, connect, rows
 from tests.harness.servers import Server
-
-
-@dataclass(frozen=True)
-class Client:
-    """A table as pylance sees it through the server."""
-
-    namespace: RestNamespace
-    id: list[str]
-
-    @property
-    def target(self) -> dict[str, Any]:
-        return {"namespace_client": self.namespace, "table_id": self.id}
-
-    def write(self, *numbers: int, mode: str = "append", **options: Any) -> lance.LanceDataset:
-        return lance.write_dataset(rows(*numbers), mode=mode, **self.target, **options)
-
-    def open(self, **options: Any) -> lance.LanceDataset:
-        return lance.dataset(**self.target, **options)
-
-    def numbers(self) -> list[int]:
-        return sorted(self.open().to_table()["n"].to_pylist())
-
-    def versions(self, branch: str | None = None) -> list[int]:
-        request = ListTableVersionsRequest(id=self.id, branch=branch)
-        found = self.namespace.list_table_versions(request).versions
-        return sorted(version.version for version in found)
-
-
-def connect(server: Server) -> RestNamespace:
-    open_namespace: Any = RestNamespace
-    return cast(RestNamespace, open_namespace(uri=server.url))
-
-
-def rows(*numbers: int) -> pa.Table:
-    vectors = pa.array([[float(n)] * 8 for n in numbers], pa.list_(pa.float32(), 8))
-    return pa.table({"n": pa.array(numbers, pa.int64()), "vector": vectors})
 
 
 @pytest.fixture
@@ -163,6 +121,16 @@ def test_a_branch_goes_its_own_way(client: Client) -> None:
     assert client.versions("dev")[-1] == 2
 
 
+def test_a_branch_can_be_deleted_and_made_again(client: Client) -> None:
+    branch = client.open().create_branch("dev")
+    lance.write_dataset(rows(50, 51), branch, mode="append")
+    client.open().branches.delete("dev")
+    again = client.open().create_branch("dev")
+    lance.write_dataset(rows(60), again, mode="append")
+    found = client.open().checkout_version(("dev", None)).to_table()["n"].to_pylist()
+    assert sorted(found) == [1, 2, 3, 60]
+
+
 def test_a_tag_leads_to_its_version(client: Client) -> None:
     dataset = client.open()
     dataset.tags.create("first", 1)
@@ -170,59 +138,6 @@ def test_a_tag_leads_to_its_version(client: Client) -> None:
     assert client.open(version="first").count_rows() == 3
     request = DescribeTableRequest(id=client.id, tag="first")
     assert client.namespace.describe_table(request).version == 1
-
-
-def test_a_reader_by_path_sees_the_same(client: Client) -> None:
-    client.write(4)
-    client.open().delete("n = 1")
-    by_path = lance.dataset(client.open().uri)
-    assert by_path.version == client.open().version == 3
-    assert sorted(by_path.to_table()["n"].to_pylist()) == client.numbers()
-
-
-def test_a_writer_by_path_is_seen_through_the_catalog(client: Client) -> None:
-    lance.write_dataset(rows(4), client.open().uri, mode="append")
-    assert client.numbers() == [1, 2, 3, 4]
-    client.write(5)
-    assert client.versions() == [1, 2, 3]
-    assert client.numbers() == [1, 2, 3, 4, 5]
-
-
-def test_manifests_have_names_of_the_second_scheme_and_nothing_is_left_staged(
-    client: Client,
-) -> None:
-    client.write(4)
-    names = os.listdir(Path(client.open().uri) / "_versions")
-    manifests = sorted(name for name in names if ".manifest" in name)
-    assert manifests == [f"{2**64 - 1 - v:020d}.manifest" for v in (2, 1)]
-
-
-def test_versions_cleaned_up_by_a_client_are_gone_from_the_catalog(client: Client) -> None:
-    client.write(4)
-    client.write(5)
-    client.open().cleanup_old_versions(older_than=timedelta(0))
-    assert client.versions() == [3]
-    client.write(6)
-    assert client.numbers() == [1, 2, 3, 4, 5, 6]
-
-
-def test_two_writers_lose_nothing(server: Server, client: Client) -> None:
-    def write(start: int) -> None:
-        own = Client(connect(server), client.id)
-        for number in range(start, start + 5):
-            own.write(number)
-
-    with ThreadPoolExecutor(2) as threads:
-        list(threads.map(write, (100, 200)))
-    assert client.numbers() == [1, 2, 3, *range(100, 105), *range(200, 205)]
-    assert client.versions() == list(range(1, 12))
-
-
-def test_two_deletes_of_the_same_row_do_not_both_win_silently(client: Client) -> None:
-    first, second = client.open(), client.open()
-    first.delete("n = 1")
-    second.delete("n = 1 OR n = 2")
-    assert client.numbers() == [3]
 
 
 def test_a_renamed_table_is_written_under_its_new_name(server: Server, client: Client) -> None:
@@ -242,16 +157,6 @@ def test_names_with_spaces_plus_and_slashes_work(server: Server, client: Client)
     assert odd.numbers() == [1, 2]
     listed = client.namespace.list_tables(ListTablesRequest(id=[client.id[0]])).tables
     assert "a b+c/d é" in listed
-
-
-def test_a_table_without_managed_versions_works_too(server: Server, client: Client) -> None:
-    plain = Client(client.namespace, [client.id[0], "plain"])
-    body = {"properties": {"penstock.managed_versioning": "false"}}
-    location = server.post(f"/v1/table/{'$'.join(plain.id)}/declare", body).json()["location"]
-    lance.write_dataset(rows(1), location)
-    plain.write(2)
-    assert plain.numbers() == [1, 2]
-    assert plain.versions() == [1, 2]
 
 
 def test_the_namespace_object_asks_and_drops(client: Client) -> None:

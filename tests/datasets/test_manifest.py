@@ -26,8 +26,10 @@ def test_a_manifest_of_lance_tells_version_branch_time_and_transaction(tmp_path:
     dataset = lance.write_dataset(pa.table({"a": [2]}), path, mode="append")
     found = parse_manifest((tmp_path / f"t.lance/_versions/{manifest_name(2, 'V2')}").read_bytes())
     assert (found.version, found.branch) == (2, "")
-    assert found.transaction_id == dataset.read_transaction(2).uuid
-    assert abs(found.timestamp_millis / 1000 - dataset.versions()[-1]["timestamp"].timestamp()) < 1
+    transaction, newest = dataset.read_transaction(2), dataset.versions()[-1]
+    assert transaction is not None
+    assert found.transaction_id == transaction.uuid
+    assert abs(found.timestamp_millis / 1000 - newest["timestamp"].timestamp()) < 1  # type: ignore[union-attr]
 
 
 def test_a_manifest_of_a_branch_tells_the_branch(tmp_path: Path) -> None:

@@ -48,6 +48,11 @@ class Table:
             path = self.stage(version, fields.get("branch", ""), fields.get("naming_scheme", "V2"))
         return self.ask("version/create", {"version": version, "manifest_path": path} | fields)
 
+    def entry(self, version: int, **fields: Any) -> dict[str, Any]:
+        """What a batch says of a version, with a freshly staged manifest."""
+        path = self.stage(version, fields.get("branch", ""))
+        return {"id": self.parts, "version": version, "manifest_path": path} | fields
+
     def commit(self, *versions: int, **fields: Any) -> None:
         """Create these versions, which must work."""
         for version in versions:

@@ -1,12 +1,37 @@
-"""What the tests of the protocol share."""
+"""What the tests of the protocol share: two servers for all of them, and tables of their own."""
+
+from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import tables
+from tests.harness import servers
+from tests.harness.databases import KINDS, new_postgres_database
 from tests.harness.servers import Server
+from tests.harness.tables import Table, declare
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A running server, on each kind of database in turn; each test has a namespace of its own."""
+    database = ""
+    if request.param == "postgresql":
+        database = new_postgres_database(request.getfixturevalue("postgres"))
+    with servers.running(tmp_path_factory.mktemp("data"), database=database) as started:
+        yield started
 
 
 @pytest.fixture
-def table(server: Server, namespace: str) -> tables.Table:
+def table(server: Server, namespace: str) -> Table:
     """A declared table in a namespace of its own, with managed versions and none yet."""
-    return tables.declare(server, f"{namespace}$t")
+    return declare(server, f"{namespace}$t")
+
+
+@pytest.fixture
+def tables(server: Server, namespace: str) -> list[Table]:
+    """Three tables with one version each."""
+    found = [declare(server, f"{namespace}$t{n}") for n in range(3)]
+    for table in found:
+        table.commit(1)
+    return found

@@ -1,35 +1,20 @@
-"""BatchCreateTableVersions and BatchCommitTables: all or nothing, results in order."""
+"""BatchCreateTableVersions: all or nothing, versions in order."""
 
 from typing import Any
 
 import pytest
 
-from tests.harness.manifests import commit_by_path, stage
+from tests.harness.manifests import commit_by_path
 from tests.harness.servers import Server
-from tests.harness.tables import Table, code, declare, new_name
+from tests.harness.tables import Table, code
 
 BATCH_CREATE, BATCH_COMMIT = "/v1/table/version/batch-create", "/v1/table/batch-commit"
-ALL = {"ranges": [{"start_version": 0, "end_version": -1}]}
-
-
-def entry(table: Table, version: int, path: str | None = None, **fields: Any) -> dict[str, Any]:
-    path = path or table.stage(version, fields.get("branch", ""))
-    return {"id": table.parts, "version": version, "manifest_path": path} | fields
-
-
-@pytest.fixture
-def tables(server: Server, namespace: str) -> list[Table]:
-    """Three tables with one version each."""
-    found = [declare(server, f"{namespace}$t{n}") for n in range(3)]
-    for table in found:
-        table.commit(1)
-    return found
 
 
 def test_versions_of_several_tables_are_created_together(
     server: Server, tables: list[Table]
 ) -> None:
-    entries = [entry(t, 2, metadata={"of": t.id}) for t in reversed(tables)]
+    entries = [t.entry(2, metadata={"of": t.id}) for t in reversed(tables)]
     answer = server.post(BATCH_CREATE, {"entries": entries}).json()
     assert [v["metadata"]["of"] for v in answer["versions"]] == [t.id for t in reversed(tables)]
     assert answer["transaction_id"]
@@ -41,7 +26,7 @@ def test_one_batch_may_hold_versions_of_one_table_that_follow_each_other(
     tables: list[Table],
 ) -> None:
     table = tables[0]
-    entries = [entry(table, 2), entry(table, 3), entry(table, 2, branch="dev")]
+    entries = [table.entry(2), table.entry(3), table.entry(2, branch="dev")]
     table.server.post(BATCH_CREATE, {"entries": entries}).raise_for_status()
     assert table.listed() == [1, 2, 3]
     assert table.listed(branch="dev") == [2]
@@ -52,7 +37,7 @@ def test_one_batch_may_hold_versions_of_one_table_that_follow_each_other(
 def test_no_version_is_created_when_one_fails(
     server: Server, tables: list[Table], failing: int, version: int, wanted: tuple[int, int]
 ) -> None:
-    entries = [entry(t, version if n == failing else 2) for n, t in enumerate(tables)]
+    entries = [t.entry(version if n == failing else 2) for n, t in enumerate(tables)]
     assert code(server.post(BATCH_CREATE, {"entries": entries})) == wanted
     assert [t.listed() for t in tables] == [[1]] * 3
     assert not any(t.file(2).exists() for t in tables)
@@ -63,7 +48,7 @@ def test_no_version_is_created_when_a_commit_by_path_took_one(
     server: Server, tables: list[Table], failing: int
 ) -> None:
     before = commit_by_path(tables[failing].location, 2).read_bytes()
-    body = {"entries": [entry(t, 2) for t in tables]}
+    body = {"entries": [t.entry(2) for t in tables]}
     assert code(server.post(BATCH_CREATE, body)) == (409, 14)
     assert [2 in t.listed() for t in tables] == [n == failing for n in range(3)]
     assert [t.file(2).exists() for t in tables] == [n == failing for n in range(3)]
@@ -71,7 +56,7 @@ def test_no_version_is_created_when_a_commit_by_path_took_one(
 
 
 def test_the_same_batch_again_is_success(server: Server, tables: list[Table]) -> None:
-    body = {"entries": [entry(t, 2) for t in tables]}
+    body = {"entries": [t.entry(2) for t in tables]}
     first = server.post(BATCH_CREATE, body).json()
     again = server.post(BATCH_CREATE, body)
     assert again.status_code == 200
@@ -79,17 +64,24 @@ def test_the_same_batch_again_is_success(server: Server, tables: list[Table]) ->
 
 
 def test_a_refused_batch_works_once_it_is_corrected(server: Server, tables: list[Table]) -> None:
-    good = [entry(t, 2) for t in tables[:2]]
-    assert server.post(BATCH_CREATE, {"entries": [*good, entry(tables[2], 9)]}).is_error
-    server.post(BATCH_CREATE, {"entries": [*good, entry(tables[2], 2)]}).raise_for_status()
+    good = [t.entry(2) for t in tables[:2]]
+    assert server.post(BATCH_CREATE, {"entries": [*good, tables[2].entry(9)]}).is_error
+    server.post(BATCH_CREATE, {"entries": [*good, tables[2].entry(2)]}).raise_for_status()
     assert [t.listed() for t in tables] == [[1, 2]] * 3
+
+
+def test_a_version_given_twice_is_refused(server: Server, tables: list[Table]) -> None:
+    body = {"entries": [tables[0].entry(2), tables[1].entry(2), tables[1].entry(2)]}
+    assert code(server.post(BATCH_CREATE, body)) in [(400, 13), (409, 14)]
+    assert [t.listed() for t in tables] == [[1]] * 3
+    assert not any(t.file(2).exists() for t in tables)
 
 
 def test_a_batch_needs_a_table_in_each_entry(server: Server, tables: list[Table]) -> None:
     for id in (None, [], ["x", ""]):
-        body = {"entries": [entry(tables[0], 2) | {"id": id}]}
+        body = {"entries": [tables[0].entry(2) | {"id": id}]}
         assert code(server.post(BATCH_CREATE, body)) == (400, 13)
-    missing = entry(tables[0], 2) | {"id": [*tables[0].parts[:-1], "no"]}
+    missing = tables[0].entry(2) | {"id": [*tables[0].parts[:-1], "no"]}
     assert code(server.post(BATCH_CREATE, {"entries": [missing]})) == (404, 4)
 
 
@@ -108,130 +100,3 @@ def test_a_batch_needs_a_table_in_each_entry(server: Server, tables: list[Table]
 )
 def test_an_empty_batch_is_refused(server: Server, path: str, body: dict[str, Any]) -> None:
     assert code(server.post(path, body)) == (400, 13)
-
-
-def test_an_operation_is_one_thing(server: Server, namespace: str) -> None:
-    both = {
-        "declare_table": {"id": [namespace, "new"]},
-        "deregister_table": {"id": [namespace, "new"]},
-    }
-    assert code(server.post(BATCH_COMMIT, {"operations": [both]})) == (400, 13)
-
-
-def mixed(namespace: str, tables: list[Table]) -> list[dict[str, Any]]:
-    """One operation of each type."""
-    return [
-        {"declare_table": {"id": [namespace, "new"], "properties": {"a": "b"}}},
-        {"create_table_version": entry(tables[0], 2)},
-        {"delete_table_versions": {"id": tables[1].parts} | ALL},
-        {"deregister_table": {"id": tables[2].parts}},
-    ]
-
-
-def test_the_four_types_mix_and_answer_in_order(
-    server: Server, namespace: str, tables: list[Table]
-) -> None:
-    operations = mixed(namespace, tables)[::-1]
-    answer = server.post(BATCH_COMMIT, {"operations": operations}).json()
-    assert [list(r) for r in answer["results"]] == [list(op) for op in operations]
-    deregistered, deleted, created, declared = (next(iter(r.values())) for r in answer["results"])
-    assert deregistered["id"] == tables[2].parts
-    assert deleted["deleted_count"] == 1
-    assert created["version"]["version"] == 2
-    assert declared["properties"] == {"a": "b"}
-    assert declared["managed_versioning"] is True
-    assert answer["transaction_id"]
-
-
-def test_the_four_types_have_their_effect(
-    server: Server, namespace: str, tables: list[Table]
-) -> None:
-    server.post(BATCH_COMMIT, {"operations": mixed(namespace, tables)}).raise_for_status()
-    names = server.get(f"/v1/namespace/{namespace}/table/list").json()["tables"]
-    assert names == ["new", "t0", "t1"]
-    assert tables[0].listed() == [1, 2]
-    assert tables[1].listed() == []
-    assert tables[2].file(1).exists()
-
-
-@pytest.mark.parametrize("position", range(5))
-@pytest.mark.parametrize("bad", ["declare", "create", "delete", "deregister", "by path"])
-def test_nothing_happens_when_one_operation_fails(
-    server: Server, namespace: str, tables: list[Table], bad: str, position: int
-) -> None:
-    missing = {"id": [namespace, "missing"]}
-    fourth = declare(server, f"{namespace}$t3")
-    fourth.commit(1)
-    if bad == "by path":
-        commit_by_path(fourth.location, 2)
-    failing: dict[str, dict[str, Any]] = {
-        "declare": {"declare_table": {"id": fourth.parts}},
-        "create": {"create_table_version": entry(fourth, 1)},
-        "delete": {"delete_table_versions": missing | ALL},
-        "deregister": {"deregister_table": missing},
-        "by path": {"create_table_version": entry(fourth, 2)},
-    }
-    operations = mixed(namespace, tables)
-    operations.insert(position, failing[bad])
-    answer = server.post(BATCH_COMMIT, {"operations": operations})
-    wanted = {"declare": (409, 5), "create": (409, 14), "by path": (409, 14)}
-    assert code(answer) == wanted.get(bad, (404, 4))
-    names = server.get(f"/v1/namespace/{namespace}/table/list").json()["tables"]
-    assert names == ["t0", "t1", "t2", "t3"]
-    assert [t.listed() for t in tables] == [[1]] * 3
-    assert not tables[0].file(2).exists()
-
-
-def test_a_table_is_declared_and_written_in_one_batch(server: Server, namespace: str) -> None:
-    location = server.lake / f"{new_name()}.lance"
-    id = [namespace, "both"]
-    version = {"id": id, "version": 1, "manifest_path": stage(location, 1)}
-    operations = [
-        {"declare_table": {"id": id, "location": str(location)}},
-        {"create_table_version": version},
-    ]
-    answer = server.post(BATCH_COMMIT, {"operations": operations})
-    assert answer.status_code == 200, answer.text
-    table = Table(server, "$".join(id), location)
-    assert table.listed() == [1]
-    assert table.file(1).exists()
-
-
-def test_a_table_is_replaced_in_one_batch(server: Server, tables: list[Table]) -> None:
-    location, id = server.lake / f"{new_name()}.lance", tables[0].parts
-    operations = [
-        {"deregister_table": {"id": id}},
-        {"declare_table": {"id": id, "location": str(location)}},
-        {
-            "create_table_version": {
-                "id": id,
-                "version": 1,
-                "manifest_path": stage(location, 1),
-                "metadata": {"is": "new"},
-            }
-        },
-    ]
-    answer = server.post(BATCH_COMMIT, {"operations": operations})
-    assert answer.status_code == 200, answer.text
-    assert tables[0].describe(1).json()["version"]["metadata"] == {"is": "new"}
-    assert tables[0].ask("describe").json()["location"] == str(location)
-
-
-def test_later_operations_see_what_earlier_ones_did(server: Server, tables: list[Table]) -> None:
-    table = tables[0]
-    operations = [
-        {"create_table_version": entry(table, 2)},
-        {"delete_table_versions": {"id": table.parts} | ALL},
-        {"create_table_version": entry(table, 3)},
-    ]
-    results = server.post(BATCH_COMMIT, {"operations": operations}).json()["results"]
-    assert results[1]["delete_table_versions"]["deleted_count"] == 2
-    assert table.listed() == [3]
-
-
-def test_a_batch_names_existing_tables_and_namespaces(server: Server, namespace: str) -> None:
-    declared = {"declare_table": {"id": ["no", "t"]}}
-    assert code(server.post(BATCH_COMMIT, {"operations": [declared]})) == (404, 1)
-    for id in ([], [""], None):
-        bad = {"deregister_table": {"id": id}}
-        assert code(server.post(BATCH_COMMIT, {"operations": [bad]})) == (400, 13)

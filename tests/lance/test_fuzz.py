@@ -50,7 +50,7 @@ OPERATION_IDS = [operation.name for operation in OPERATIONS]
 def table(server: Server) -> str:
     """A table with one version, so that requests reach beyond 'not found'."""
     server.post("/v1/namespace/ns/create")
-    location = server.post("/v1/table/ns$t/declare").raise_for_status().json()["location"]
+    location: str = server.post("/v1/table/ns$t/declare").raise_for_status().json()["location"]
     body = {"version": 1, "manifest_path": stage(location, 1)}
     server.post("/v1/table/ns$t/version/create", body).raise_for_status()
     return location

@@ -1,35 +1,11 @@
-"""Sixteen clients at once: exactly one wins, nobody else is left in doubt."""
+"""Sixteen clients on names: exactly one wins, and nothing is left without its parent."""
 
-import threading
-from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+import pytest
 
-import httpx
-
-from tests.harness.manifests import commit_by_path, make_manifest
+from tests.harness.manifests import commit_by_path
+from tests.harness.races import CLIENTS, one_winner, race
 from tests.harness.servers import Server
-from tests.harness.tables import Table, declare, new_name
-
-CLIENTS = 16
-
-
-def race(act: Callable[[int], httpx.Response]) -> Counter[tuple[int, int]]:
-    """Let all clients act at the same moment; returns how often each (status, code) came."""
-    start = threading.Barrier(CLIENTS)
-
-    def run(number: int) -> tuple[int, int]:
-        start.wait()
-        answer = act(number)
-        return answer.status_code, answer.json().get("code", 0)
-
-    with ThreadPoolExecutor(CLIENTS) as threads:
-        return Counter(threads.map(run, range(CLIENTS)))
-
-
-def one_winner(loss: tuple[int, int]) -> Counter[tuple[int, int]]:
-    return Counter({(200, 0): 1, loss: CLIENTS - 1})
+from tests.harness.tables import Table, code, declare, new_name
 
 
 def test_one_client_creates_a_namespace(server: Server, namespace: str) -> None:
@@ -74,82 +50,70 @@ def test_one_client_drops_a_table(server: Server, namespace: str) -> None:
     assert found == one_winner((404, 4))
 
 
-def test_one_client_commits_a_version(table: Table) -> None:
+def test_one_client_renames_a_table(server: Server, namespace: str) -> None:
+    declare(server, f"{namespace}$t").commit(1)
+    path = f"/v1/table/{namespace}$t/rename"
+    found = race(lambda n: server.post(path, {"new_table_name": f"x{n}"}))
+    assert found == one_winner((404, 4))
+    assert len(server.get(f"/v1/namespace/{namespace}/table/list").json()["tables"]) == 1
+
+
+def test_one_client_deregisters_a_table(table: Table) -> None:
     table.commit(1)
-    contents = [make_manifest(2) for _ in range(CLIENTS)]
-    staged = [table.stage(2, content=content) for content in contents]
-    assert race(lambda n: table.create(2, staged[n])) == one_winner((409, 14))
-    assert table.listed() == [1, 2]
-    assert contents.count(table.file(2).read_bytes()) == 1
-    assert table.staged_files() == []
+    assert race(lambda n: table.ask("deregister")) == one_winner((404, 4))
 
 
-def test_one_client_commits_the_first_version(table: Table) -> None:
-    staged = [table.stage(1) for _ in range(CLIENTS)]
-    assert race(lambda n: table.create(1, staged[n])) == one_winner((409, 14))
-    assert table.listed() == [1]
+@pytest.mark.parametrize("behavior", ["Restrict", "Cascade"])
+def test_one_client_drops_a_namespace(server: Server, namespace: str, behavior: str) -> None:
+    body = {"behavior": behavior}
+    found = race(lambda n: server.post(f"/v1/namespace/{namespace}/drop", body))
+    assert found == one_winner((404, 1))
 
 
-def test_clients_with_the_same_content_all_win(table: Table) -> None:
-    content = make_manifest(1)
-    staged = [table.stage(1, content=content) for _ in range(CLIENTS)]
-    assert race(lambda n: table.create(1, staged[n])) == Counter({(200, 0): CLIENTS})
-    assert table.file(1).read_bytes() == content
-    assert table.staged_files() == []
+def test_everybody_may_create_with_exist_ok(server: Server, namespace: str) -> None:
+    path, body = f"/v1/namespace/{namespace}$x/create", {"mode": "ExistOk"}
+    assert race(lambda n: server.post(path, body)) == {(200, 0): CLIENTS}
 
 
-def test_the_same_request_sent_sixteen_times_always_wins(table: Table) -> None:
-    staged = table.stage(1)
-    assert race(lambda n: table.create(1, staged)) == Counter({(200, 0): CLIENTS})
-    assert table.listed() == [1]
+def test_everybody_may_overwrite(server: Server, namespace: str) -> None:
+    path, body = f"/v1/namespace/{namespace}$x/create", {"mode": "Overwrite"}
+    assert race(lambda n: server.post(path, body)) == {(200, 0): CLIENTS}
 
 
-def test_a_loser_can_describe_the_winner_at_once(table: Table) -> None:
-    staged = [table.stage(1) for _ in range(CLIENTS)]
-
-    def commit_then_describe(number: int) -> httpx.Response:
-        table.create(1, staged[number])
-        return table.describe(1)
-
-    assert race(commit_then_describe) == Counter({(200, 0): CLIENTS})
+def test_one_client_sets_a_property_that_must_be_new(server: Server, namespace: str) -> None:
+    id = server.post(f"/v1/namespace/{namespace}$x/create").json()["transaction_id"]
+    action = {"setPropertyAction": {"key": "a", "value": "b", "mode": "Fail"}}
+    found = race(lambda n: server.post(f"/v1/transaction/{id}/alter", {"actions": [action]}))
+    assert found[200, 0] == 1
 
 
-def test_clients_commit_to_tables_of_their_own(server: Server, namespace: str) -> None:
-    tables = [declare(server, f"{namespace}$t{n}") for n in range(CLIENTS)]
-
-    def commit_five(number: int) -> httpx.Response:
-        tables[number].commit(1, 2, 3, 4, 5)
-        return tables[number].describe()
-
-    assert race(commit_five) == Counter({(200, 0): CLIENTS})
-    assert [table.listed() for table in tables] == [[1, 2, 3, 4, 5]] * CLIENTS
-
-
-def test_what_is_listed_or_described_can_be_read_while_others_commit(table: Table) -> None:
+def test_a_drop_in_the_middle_of_commits_leaves_nothing(table: Table) -> None:
     table.commit(1)
-    finished = threading.Event()
+    staged = [table.stage(2) for _ in range(CLIENTS)]
+    found = race(lambda n: table.create(2, staged[n]) if n else table.ask("drop"))
+    assert found.keys() <= {(200, 0), (409, 14), (404, 4), (400, 13)}
+    assert code(table.ask("exists")) == (404, 4)
+    assert not table.location.exists()
 
-    def commit_many() -> None:
-        try:
-            table.commit(*range(2, 62))
-        finally:
-            finished.set()
 
-    def read_until_finished(ask: Callable[[], str]) -> list[str]:
-        found = []
-        while not finished.is_set():
-            path = ask()
-            found += [] if Path(f"/{path}").exists() else [path]
-        return found
+def compete(server: Server, rare: str, often: str) -> None:
+    """Let a quarter of the clients send one request and the others another."""
+    race(lambda number: server.post(often if number % 4 else rare))
 
-    def listed() -> str:
-        answer = table.ask("version/list", limit=1, descending=True)
-        return str(answer.json()["versions"][0]["manifest_path"])
 
-    def described() -> str:
-        return str(table.describe().json()["version"]["manifest_path"])
+def test_a_table_is_never_left_without_its_namespace(server: Server, namespace: str) -> None:
+    for number in range(8):
+        child = f"{namespace}$c{number}"
+        server.post(f"/v1/namespace/{child}/create").raise_for_status()
+        compete(server, f"/v1/namespace/{child}/drop", f"/v1/table/{child}$t/declare")
+        exists = server.post(f"/v1/namespace/{child}/exists").status_code == 200
+        assert exists or f"{child}$t" not in server.get("/v1/table").json()["tables"]
 
-    with ThreadPoolExecutor(5) as threads:
-        reads = [threads.submit(read_until_finished, ask) for ask in (listed, described) * 2]
-        threads.submit(commit_many).result()
-    assert [read.result() for read in reads] == [[], [], [], []]
+
+def test_a_namespace_is_never_left_without_its_parent(server: Server, namespace: str) -> None:
+    for number in range(8):
+        child = f"{namespace}$c{number}"
+        server.post(f"/v1/namespace/{child}/create").raise_for_status()
+        compete(server, f"/v1/namespace/{child}/drop", f"/v1/namespace/{child}$x/create")
+        exists = server.post(f"/v1/namespace/{child}/exists").status_code == 200
+        assert exists or server.post(f"/v1/namespace/{child}$x/exists").status_code == 404

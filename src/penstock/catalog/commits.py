@@ -119,6 +119,9 @@ async def _stage(catalog: Catalog, operations: Sequence[Operation]) -> dict[int,
     declared = {
         op.new.table.identifier: op.new.table for op in operations if isinstance(op, Declare)
     }
+    freed = {op.table for op in operations if isinstance(op, Deregister)}
+    for identifier in declared.keys() - freed:
+        await tables.check_free(catalog.database, identifier)
     entries = {}
     for index, op in enumerate(operations):
         if isinstance(op, CreateVersion):
@@ -189,8 +192,10 @@ async def _record(tx: Transaction, id: Identifier, index: int, entry: _Entry) ->
                 f"manifest_path {wanted.staged_path!r} does not exist",
                 detail="stage the manifest before creating the version",
             )
-        if head is None and wanted.version > 1 and not entry.looked:
-            raise _Refused(index, None, 0)  # there may be commits by path to adopt first
+        has_others = entry.staged.is_taken or (head is None and wanted.version > 1)
+        if has_others and not entry.looked:
+            # There may be commits by path, to be adopted first.
+            raise _Refused(index, None, head.version if head else 0)
         await versions.insert(tx, entry.table.id, entry.branch, wanted)
         return wanted
     existing = await versions.find(tx, entry.table.id, entry.branch, wanted.version)
@@ -224,7 +229,7 @@ async def _resolve(catalog: Catalog, entry: _Entry, refused: _Refused) -> _Entry
         raise await _lost(catalog, entry)
     await reconcile.reconcile(catalog, table, branch)
     head = await versions.find_head(catalog.database, table.id, branch)
-    if head is None or head.version != refused.head:
+    if head is None or head.version != refused.head or wanted.version == head.version + 1:
         return replace(entry, looked=True)
     if wanted.version > head.version + 1:
         raise InvalidRequest(

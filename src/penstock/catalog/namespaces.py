@@ -1,5 +1,6 @@
 """Namespaces: a tree of any depth, kept by the full path of each."""
 
+import contextlib
 from dataclasses import dataclass
 
 from penstock.catalog import removals, transactions
@@ -90,7 +91,8 @@ async def _create(
             f"{_called(id)} already exists", detail="use mode ExistOk to keep it"
         )
     if row is not None:
-        dropped = await _drop_tree(tx, id)
+        with contextlib.suppress(NamespaceNotFound):
+            dropped = await _drop_tree(tx, id)
     await get(tx, id[:-1])
     await tx.fetch(
         "INSERT INTO namespaces (path, parent, name, properties, created_at) "
@@ -109,13 +111,13 @@ async def _drop(
 ) -> tuple[dict[str, str], list[str]]:
     try:
         properties = await get(tx, id)
+        if behavior == "restrict":
+            await _check_empty(tx, id)
+        dropped = await _drop_tree(tx, id)
     except NamespaceNotFound:
         if mode == "skip":
             return {}, []
         raise
-    if behavior == "restrict":
-        await _check_empty(tx, id)
-    dropped = await _drop_tree(tx, id)
     await transactions.record(tx, "DropNamespace", show(id), trace_id)
     return properties, dropped
 
@@ -145,7 +147,13 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
     await tx.fetch(f"DELETE FROM table_versions WHERE table_id IN {tables}", *below)
     rows = await tx.fetch(f"DELETE FROM tables WHERE id IN {tables} RETURNING location", *below)
     await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
-    await tx.fetch("DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3)", *below)
+    gone = await tx.fetch(
+        "DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3) RETURNING path",
+        *below,
+    )
+    # On PostgreSQL, whoever comes second finds nothing to delete.
+    if not gone:
+        raise missing(id)
     locations = [row[0] for row in rows]
     await removals.enqueue(tx, locations)
     return locations

@@ -6,7 +6,7 @@ interrupted is finished, and staged manifests that never became a version are co
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.catalog import settling, versions
 from penstock.catalog.catalog import Catalog
@@ -14,7 +14,8 @@ from penstock.catalog.settling import Outcome
 from penstock.database.interface import Transaction
 from penstock.datasets import files
 from penstock.datasets.files import Entry
-from penstock.datasets.manifest import manifest_name, parse_name, versions_folder
+from penstock.datasets.lake import Place
+from penstock.datasets.manifest import SCHEMES, manifest_name, parse_name, versions_folder
 from penstock.errors import VersionNotFound
 from penstock.model.branches import show_branch
 from penstock.model.tables import Table, TableVersion
@@ -25,6 +26,7 @@ class Differences:
     """What has to be done so that the records agree with storage."""
 
     adopt: list[TableVersion]
+    follow: list[TableVersion]
     forget: list[int]
     finish: list[TableVersion]
     collect: list[str]
@@ -36,12 +38,17 @@ def plan_reconcile(
     """Compare records (read first) with the folder's files (listed after)."""
     head = max((r.version for r in records), default=0)
     named = {found[0]: entry for entry in entries if (found := parse_name(entry.name))}
+    names = {entry.name for entry in entries}
     staged = {r.staged_path for r in records if not r.settled}
     return Differences(
-        adopt=[
-            TableVersion(v, f"{folder}/{e.name}", e.size, e.modified_millis, e.e_tag)
-            for v, e in sorted(named.items())
-            if v > head
+        adopt=[_adopted(v, folder, e) for v, e in sorted(named.items()) if v > head],
+        follow=[
+            replace(r, manifest_path=path)
+            for r in records
+            if r.settled
+            and r.version in named
+            and (path := f"{folder}/{named[r.version].name}") != r.manifest_path
+            and r.manifest_path.rpartition("/")[2] not in names
         ],
         forget=[r.version for r in records if r.settled and r.version not in named],
         finish=[r for r in records if not r.settled],
@@ -65,10 +72,8 @@ async def reconcile(catalog: Catalog, table: Table, branch: str) -> bool:
     )
     for version in differences.finish:
         await finish(catalog, table, branch, version)
-    if differences.adopt or differences.forget:
-        await catalog.database.write(
-            _record, table.id, branch, differences.adopt, differences.forget
-        )
+    if differences.adopt or differences.follow or differences.forget:
+        await catalog.database.write(_record, table.id, branch, differences)
     for path in differences.collect:
         await catalog.lake.run(files.remove, place, path)
     return any(parse_name(entry.name) for entry in entries) or bool(differences.finish)
@@ -80,26 +85,27 @@ async def look_ahead(catalog: Catalog, table: Table, branch: str) -> None:
     if head is None or not head.settled:
         await reconcile(catalog, table, branch)
         return
-    folder, _, name = head.manifest_path.rpartition("/")
-    named = parse_name(name)
-    following = manifest_name(head.version + 1, named[1] if named else "V2")
-    place = catalog.lake.place(table.location)
-    if await catalog.lake.run(files.exists, place, f"{folder}/{following}"):
+    if await catalog.lake.run(_has_moved_on, catalog.lake.place(table.location), branch, head):
         await reconcile(catalog, table, branch)
+
+
+def _has_moved_on(place: Place, branch: str, head: TableVersion) -> bool:
+    """Whether others committed after the newest record, or took its manifest away; blocks."""
+    folder = versions_folder(branch)
+    following = [f"{folder}/{manifest_name(head.version + 1, scheme)}" for scheme in SCHEMES]
+    return any(files.exists(place, path) for path in following) or not files.exists(
+        place, head.manifest_path
+    )
 
 
 async def adopt_one(catalog: Catalog, table: Table, branch: str, version: int) -> bool:
     """Record a version that lies on storage though its record was deleted."""
-    place, folder = catalog.lake.place(table.location), versions_folder(branch)
-    entries = await catalog.lake.run(files.list_folder, place, folder)
-    for entry in entries:
-        if (found := parse_name(entry.name)) and found[0] == version:
-            record = TableVersion(
-                version, f"{folder}/{entry.name}", entry.size, entry.modified_millis, entry.e_tag
-            )
-            await catalog.database.write(_record, table.id, branch, [record], [])
-            return True
-    return False
+    found = await _find_on_storage(catalog, table, branch, version)
+    if found is None:
+        return False
+    only = Differences([found], [], [], [], [])
+    await catalog.database.write(_record, table.id, branch, only)
+    return True
 
 
 async def finish(catalog: Catalog, table: Table, branch: str, version: TableVersion) -> Outcome:
@@ -109,30 +115,40 @@ async def finish(catalog: Catalog, table: Table, branch: str, version: TableVers
     if outcome is Outcome.SETTLED:
         catalog.settler.add([(table.id, branch, version.version)])
         return outcome
-    await catalog.database.write(versions.withdraw, table.id, branch, version)
-    if outcome is Outcome.TAKEN:
-        await catalog.lake.run(files.remove, place, version.staged_path)
-        await adopt_one(catalog, table, branch, version.version)
+    winner = await _find_on_storage(catalog, table, branch, version.version)
+    await catalog.database.write(_replace, table.id, branch, version, winner)
+    await catalog.lake.run(files.remove, place, version.staged_path)
     return outcome
+
+
+async def make_readable(
+    catalog: Catalog, table: Table, branch: str, found: Sequence[TableVersion]
+) -> bool:
+    """Finish what others have recorded a moment ago; False when a record was taken back."""
+    outcomes = [await finish(catalog, table, branch, v) for v in found if not v.settled]
+    return all(outcome is Outcome.SETTLED for outcome in outcomes)
 
 
 async def get_version(
     catalog: Catalog, table: Table, branch: str, version: int | None
 ) -> TableVersion:
     """One version, the newest when none is named; its manifest has its final name."""
-    database = catalog.database
+    database, place = catalog.database, catalog.lake.place(table.location)
     if version is None:
         await look_ahead(catalog, table, branch)
         found = await versions.find_latest(database, table.id, branch)
+        if found is not None and not await make_readable(catalog, table, branch, [found]):
+            found = await versions.find_latest(database, table.id, branch)
     else:
         found = await versions.find(database, table.id, branch, version)
         if found is None:
             await look_ahead(catalog, table, branch)
-            found = await versions.find(database, table.id, branch, version)
         elif not found.settled or not await catalog.lake.run(
-            files.exists, catalog.lake.place(table.location), found.manifest_path
+            files.exists, place, found.manifest_path
         ):
             await reconcile(catalog, table, branch)
+        found = await versions.find(database, table.id, branch, version)
+        if found is not None and not await make_readable(catalog, table, branch, [found]):
             found = await versions.find(database, table.id, branch, version)
     if found is None:
         wanted = "any version" if version is None else f"version {version}"
@@ -141,6 +157,29 @@ async def get_version(
             detail="list the table's versions to see which there are",
         )
     return found
+
+
+async def _find_on_storage(
+    catalog: Catalog, table: Table, branch: str, version: int
+) -> TableVersion | None:
+    place, folder = catalog.lake.place(table.location), versions_folder(branch)
+    for entry in await catalog.lake.run(files.list_folder, place, folder):
+        if (named := parse_name(entry.name)) and named[0] == version:
+            return _adopted(version, folder, entry)
+    return None
+
+
+def _adopted(version: int, folder: str, entry: Entry) -> TableVersion:
+    path = f"{folder}/{entry.name}"
+    return TableVersion(version, path, entry.size, entry.modified_millis, entry.e_tag)
+
+
+async def _replace(
+    tx: Transaction, table_id: str, branch: str, lost: TableVersion, winner: TableVersion | None
+) -> None:
+    await versions.withdraw(tx, table_id, branch, lost)
+    if winner is not None and await tx.fetch_one("SELECT 1 FROM tables WHERE id = $1", table_id):
+        await versions.adopt(tx, table_id, branch, [winner])
 
 
 async def _read_records(
@@ -157,10 +196,8 @@ async def _read_records(
     return [versions.to_version(row) for row in rows], clock[0]
 
 
-async def _record(
-    tx: Transaction, table_id: str, branch: str, adopt: list[TableVersion], forget: list[int]
-) -> None:
-    for version in forget:
+async def _record(tx: Transaction, table_id: str, branch: str, differences: Differences) -> None:
+    for version in differences.forget:
         await tx.fetch(
             "DELETE FROM table_versions "
             "WHERE table_id = $1 AND branch = $2 AND version = $3 AND settled = 1",
@@ -168,6 +205,15 @@ async def _record(
             branch,
             version,
         )
+    for moved in differences.follow:
+        await tx.fetch(
+            "UPDATE table_versions SET manifest_path = $4 "
+            "WHERE table_id = $1 AND branch = $2 AND version = $3 AND settled = 1",
+            table_id,
+            branch,
+            moved.version,
+            moved.manifest_path,
+        )
     # The table may have been dropped meanwhile; then there is nothing to record it for.
     if await tx.fetch_one("SELECT 1 FROM tables WHERE id = $1", table_id):
-        await versions.adopt(tx, table_id, branch, adopt)
+        await versions.adopt(tx, table_id, branch, differences.adopt)

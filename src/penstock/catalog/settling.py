@@ -5,6 +5,7 @@ between record and name is mended by whoever sees the unsettled record next.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 
@@ -32,24 +33,25 @@ def settle(place: Place, version: TableVersion, content: bytes | None = None) ->
     try:
         content = files.read(place, staged) if content is None else content
         named = files.publish(place, staged, final, content)
+        crash_point("version named")
+        if not named and files.read(place, final) != content:
+            return Outcome.TAKEN
+        files.remove(place, staged)
+        # A first version, or a branch, may lie in folders that are new themselves.
+        folder = final.rpartition("/")[0]
+        is_new = version.version == 1 or folder != "_versions"
+        files.make_folder_durable(place, folder, with_parents=is_new)
     except FileNotFoundError:
-        # Only a finished move takes the staged name away.
+        # Only a finished move, or the removal of the table, takes the staged name away.
         return Outcome.SETTLED if files.exists(place, final) else Outcome.LOST
-    crash_point("version named")
-    if not named and not _same(place, final, content):
-        return Outcome.TAKEN
-    files.remove(place, staged)
-    # A first version, or a branch, may lie in folders that are new themselves.
-    folder = final.rpartition("/")[0]
-    is_new = version.version == 1 or folder != "_versions"
-    files.make_folder_durable(place, folder, with_parents=is_new)
     return Outcome.SETTLED
 
 
 def unsettle(place: Place, version: TableVersion, content: bytes) -> None:
     """Take the final name away again, if it is our manifest that has it; blocks."""
-    if _same(place, version.manifest_path, content):
-        files.remove(place, version.manifest_path)
+    with contextlib.suppress(FileNotFoundError):
+        if files.read(place, version.manifest_path) == content:
+            files.remove(place, version.manifest_path)
     files.remove(place, version.staged_path)
 
 
@@ -77,10 +79,3 @@ class Settler:
     async def _flush_later(self) -> None:
         await asyncio.sleep(FLUSH_SECONDS)
         await self.flush()
-
-
-def _same(place: Place, path: str, content: bytes) -> bool:
-    try:
-        return files.read(place, path) == content
-    except FileNotFoundError:
-        return False

@@ -33,10 +33,14 @@ class NewVersion:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A checked and durable staged manifest; without content when the file is gone."""
+    """A checked and durable staged manifest; without content when the file is gone.
+
+    `is_taken`: storage holds this version already, under either of its names.
+    """
 
     version: TableVersion
     content: bytes | None
+    is_taken: bool = False
 
 
 def check_staged(place: Place, new: NewVersion) -> Staged:
@@ -51,6 +55,7 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
         )
     try:
         content = files.read(place, path)
+        files.make_durable(place, path)
     except FileNotFoundError:
         # A repeated request: the first one has moved the file.
         return Staged(_record(new, final, path, new.manifest_size or 0, None), None)
@@ -68,8 +73,10 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
             detail="stage the manifest that the Lance SDK wrote",
         ) from error
     _check_content(new, manifest)
-    files.make_durable(place, path)
-    return Staged(_record(new, final, path, len(content), manifest), content)
+    record = _record(new, final, path, len(content), manifest)
+    others = [f"{folder}/{manifest_name(new.version, scheme)}" for scheme in SCHEMES]
+    is_taken = any(files.exists(place, other) for other in others if other != path)
+    return Staged(record, content, is_taken)
 
 
 def discard(place: Place, version: TableVersion) -> None:

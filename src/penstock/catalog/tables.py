@@ -74,10 +74,14 @@ async def get(tx: Transaction, id: Identifier) -> Table:
     )
     if row is None:
         await namespaces.get(tx, namespace)
-        raise TableNotFound(
-            f"table {show(id)} does not exist", detail="declare or register it, or check its id"
-        )
+        raise missing(id)
     return to_table(row)
+
+
+def missing(id: Identifier) -> TableNotFound:
+    return TableNotFound(
+        f"table {show(id)} does not exist", detail="declare or register it, or check its id"
+    )
 
 
 async def list_names(
@@ -153,20 +157,25 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, trace_id: st
     table = await get(tx, id)
     namespace, name = split_table(new)
     await namespaces.get(tx, namespace)
-    await _check_free(tx, new)
-    await tx.fetch(
-        "UPDATE objects SET namespace = $2, name = $3 WHERE id = $1",
+    await check_free(tx, new)
+    renamed = await tx.fetch(
+        "UPDATE objects SET namespace = $2, name = $3 "
+        "WHERE id = $1 AND namespace = $4 AND name = $5 RETURNING id",
         table.id,
         to_path(namespace),
         name,
+        to_path(table.namespace),
+        table.name,
     )
+    if not renamed:
+        raise missing(id)
     return await transactions.record(tx, "RenameTable", f"{show(id)} -> {show(new)}", trace_id)
 
 
 async def insert_in(tx: Transaction, new: NewTable) -> None:
     table = new.table
     await namespaces.get(tx, table.namespace)
-    await _check_free(tx, table.identifier)
+    await check_free(tx, table.identifier)
     if new.is_placed:
         await _check_location(tx, table.location)
     await tx.fetch(
@@ -187,11 +196,13 @@ async def insert_in(tx: Transaction, new: NewTable) -> None:
 
 async def delete_in(tx: Transaction, table: Table) -> None:
     await tx.fetch("DELETE FROM table_versions WHERE table_id = $1", table.id)
-    await tx.fetch("DELETE FROM tables WHERE id = $1", table.id)
+    # On PostgreSQL, whoever comes second finds nothing to delete.
+    if not await tx.fetch("DELETE FROM tables WHERE id = $1 RETURNING id", table.id):
+        raise missing(table.identifier)
     await tx.fetch("DELETE FROM objects WHERE id = $1", table.id)
 
 
-async def _check_free(tx: Transaction, id: Identifier) -> None:
+async def check_free(tx: Transaction, id: Identifier) -> None:
     namespace, name = split_table(id)
     row = await tx.fetch_one(
         "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name

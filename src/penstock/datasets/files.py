@@ -4,6 +4,7 @@
 when nothing has that name yet, and on local storage it is durable when it returns.
 """
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -76,9 +77,8 @@ def publish(place: Place, staged: str, final: str, content: bytes) -> bool:
     with _storage(place):
         if place.is_local:
             # A hard link keeps inode and time, and so the e_tag that the writer computed.
-            os.makedirs(os.path.dirname(place.file(final)), exist_ok=True)
             try:
-                os.link(place.file(staged), place.file(final))
+                _link(place.file(staged), place.file(final))
             except FileExistsError:
                 return False
         else:
@@ -115,8 +115,10 @@ def remove_all(place: Place) -> None:
     """Remove everything below the table's location."""
     with _storage(place):
         if place.is_local:
-            if os.path.isdir(place.location):
-                shutil.rmtree(place.location)
+            while os.path.isdir(place.location):
+                # A writer that does not know of the drop may still move its files about.
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.rmtree(place.location)
             return
         for page in obstore.list(place.store, f"{place.key}/"):
             obstore.delete(place.store, [meta["path"] for meta in page])
@@ -154,6 +156,16 @@ def relative_path(place: Place, path: str) -> str:
     if place.is_local and os.path.realpath(place.file(relative)) != place.file(relative):
         raise outside
     return relative
+
+
+def _link(staged: str, final: str) -> None:
+    try:
+        os.link(staged, final)
+    except FileNotFoundError:
+        if not os.path.isfile(staged):
+            raise
+        os.makedirs(os.path.dirname(final), exist_ok=True)
+        os.link(staged, final)
 
 
 def _fsync(path: str) -> None:

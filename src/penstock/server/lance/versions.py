@@ -132,6 +132,8 @@ async def list_versions(call: Call) -> Versions:
     elif page.after is None:
         await reconcile.reconcile(catalog, table, branch)
     found = await versions.list_page(catalog.database, table.id, branch, page, descending)
+    if not await reconcile.make_readable(catalog, table, branch, found.items):
+        found = await versions.list_page(catalog.database, table.id, branch, page, descending)
     return Versions([to_info(call, table, v) for v in found.items], found.token)
 
 

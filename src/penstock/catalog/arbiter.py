@@ -1,0 +1,81 @@
+"""The catalog as arbiter of the commits that pylance makes in this process."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from penstock.catalog import commits, reconcile, versions
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.commits import Created, CreateVersion, Operation
+from penstock.catalog.staging import NewVersion
+from penstock.datasets.bridge import Entry, Request
+from penstock.model.branches import check_branch
+from penstock.model.tables import Table, TableVersion
+
+T = TypeVar("T")
+
+
+class TableArbiter:
+    """The versions of one table; `before` is done in the transaction of its first commit."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: Table,
+        trace_id: str = "",
+        before: Sequence[Operation] = (),
+    ) -> None:
+        self._catalog = catalog
+        self._table = table
+        self._trace_id = trace_id
+        self._before = before
+        self._loop = asyncio.get_running_loop()
+
+    def find_latest(self, branch: str | None) -> Entry | None:
+        found = self._wait(self._find_latest(check_branch(branch)))
+        return None if found is None else self._entry(found)
+
+    def get_version(self, branch: str | None, version: int) -> Entry:
+        where = check_branch(branch)
+        return self._entry(
+            self._wait(reconcile.get_version(self._catalog, self._table, where, version))
+        )
+
+    def create_version(self, request: Request) -> Entry:
+        new = NewVersion(
+            branch=check_branch(request.get("branch")),
+            version=request["version"],
+            manifest_path=request["manifest_path"],
+            manifest_size=request.get("manifest_size"),
+            e_tag=request.get("e_tag"),
+            metadata=request.get("metadata"),
+            naming_scheme=request.get("naming_scheme"),
+        )
+        operations = [*self._before, CreateVersion(self._table.identifier, new)]
+        done = self._wait(commits.commit(self._catalog, operations, self._trace_id))
+        created = done.results[-1]
+        assert isinstance(created, Created)
+        self._before = ()
+        return self._entry(created.version)
+
+    async def _find_latest(self, branch: str) -> TableVersion | None:
+        if self._before:
+            return None
+        await reconcile.look_ahead(self._catalog, self._table, branch)
+        return await versions.find_latest(self._catalog.database, self._table.id, branch)
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run work on the server's loop, from a thread that is not the loop's."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _entry(self, version: TableVersion) -> Entry:
+        key = self._catalog.lake.place(self._table.location).key
+        entry: Entry = {
+            "version": version.version,
+            "manifest_path": f"{key}/{version.manifest_path}",
+            "manifest_size": version.manifest_size,
+            "timestamp_millis": version.timestamp_millis,
+        }
+        if version.e_tag is not None:
+            entry["e_tag"] = version.e_tag
+        return entry

@@ -1,0 +1,75 @@
+"""The bridge from pylance's commits to the catalog's own commit function.
+
+pylance takes a Python object as its namespace and asks it, from its own threads, which versions
+there are and to create the next one. Ours answers from the catalog in this process, so the
+server's own commits are arbitrated exactly like everybody else's.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from lance_namespace import LanceNamespace
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    LanceNamespaceError,
+    ServiceUnavailableError,
+    TableVersionNotFoundError,
+)
+
+from penstock.errors import ConcurrentCommit, PenstockError, Unavailable, VersionNotFound
+
+Request = Mapping[str, Any]
+# A version as the protocol describes it: version, manifest_path, manifest_size, e_tag …
+Entry = dict[str, Any]
+
+
+class Arbiter(Protocol):
+    """One table's versions, as the catalog keeps them; called from pylance's threads."""
+
+    def find_latest(self, branch: str | None) -> Entry | None: ...
+
+    def get_version(self, branch: str | None, version: int) -> Entry: ...
+
+    def create_version(self, request: Request) -> Entry: ...
+
+
+class Bridge(LanceNamespace):
+    """A namespace of one table, for pylance."""
+
+    def __init__(self, arbiter: Arbiter) -> None:
+        self._arbiter = arbiter
+        # What the catalog said to the last refused commit, for the caller's answer.
+        self.refusal: PenstockError | None = None
+
+    def namespace_id(self) -> str:
+        return "penstock"
+
+    def list_table_versions(self, request: Request) -> dict[str, Any]:  # type: ignore[override]
+        latest = self._arbiter.find_latest(request.get("branch"))
+        return {"versions": [] if latest is None else [latest]}
+
+    def describe_table_version(self, request: Request) -> dict[str, Any]:  # type: ignore[override]
+        try:
+            return {"version": self._arbiter.get_version(request.get("branch"), request["version"])}
+        except PenstockError as error:
+            raise _translate(error) from error
+
+    def create_table_version(self, request: Request) -> dict[str, Any]:  # type: ignore[override]
+        try:
+            return {"version": self._arbiter.create_version(request)}
+        except PenstockError as error:
+            self.refusal = error
+            raise _translate(error) from error
+
+
+def _translate(error: PenstockError) -> LanceNamespaceError:
+    """The error that pylance knows how to go on from."""
+    match error:
+        case ConcurrentCommit():
+            return ConcurrentModificationError(error.message)
+        case VersionNotFound():
+            return TableVersionNotFoundError(error.message)
+        case Unavailable():
+            return ServiceUnavailableError(error.message)
+        case _:
+            return LanceNamespaceError(error.message)
