@@ -23,7 +23,7 @@ class Catalog:
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "settler", Settler(self._note_settled))
+        object.__setattr__(self, "settler", Settler(self.lake, self._note_settled))
 
     async def _note_settled(self, keys: Sequence[Key]) -> None:
         await self.database.write(versions.mark_settled, keys)

@@ -26,6 +26,8 @@ from penstock.model.tables import Table, TableVersion, VersionRange
 
 # Each round answers one surprise: a commit by path, a repeated request, a table cleaned up.
 ROUNDS = 5
+# Reading one of this size takes less time than handing it to a thread.
+SMALL_MANIFEST_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,10 @@ async def _stage(catalog: Catalog, operations: Sequence[Operation]) -> dict[int,
         if isinstance(op, CreateVersion):
             table = declared.get(op.table) or await tables.get(catalog.database, op.table)
             place = catalog.lake.place(table.location)
-            staged = await catalog.lake.run(check_staged, place, op.new)
+            if 0 < (op.new.manifest_size or 0) <= SMALL_MANIFEST_BYTES:
+                staged = await catalog.lake.run_briefly(place, check_staged, place, op.new)
+            else:
+                staged = await catalog.lake.run(check_staged, place, op.new)
             entries[index] = _Entry(table, op.new.branch, staged)
             catalog.visit_later(table, op.new.branch)
     return entries
@@ -255,7 +260,7 @@ async def _settle(
             continue
         place = catalog.lake.place(entry.table.location)
         content = entry.staged.content
-        outcome = await catalog.lake.run(settling.settle, place, version, content)
+        outcome = await catalog.settler.settle(place, version, content)
         if outcome is not Outcome.SETTLED:
             await _undo(catalog, entries, undo)
             raise await _lost(catalog, entry)

@@ -8,7 +8,7 @@ interrupted is finished, and staged manifests that never became a version are co
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.catalog import settling, versions
+from penstock.catalog import versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.settling import Outcome
 from penstock.database.interface import Transaction
@@ -85,7 +85,8 @@ async def look_ahead(catalog: Catalog, table: Table, branch: str) -> None:
     if head is None or not head.settled:
         await reconcile(catalog, table, branch)
         return
-    if await catalog.lake.run(_has_moved_on, catalog.lake.place(table.location), branch, head):
+    place = catalog.lake.place(table.location)
+    if await catalog.lake.run_briefly(place, _has_moved_on, place, branch, head):
         await reconcile(catalog, table, branch)
 
 
@@ -111,7 +112,7 @@ async def adopt_one(catalog: Catalog, table: Table, branch: str, version: int) -
 async def finish(catalog: Catalog, table: Table, branch: str, version: TableVersion) -> Outcome:
     """Settle a recorded version; a record that can't be settled any more is taken back."""
     place = catalog.lake.place(table.location)
-    outcome = await catalog.lake.run(settling.settle, place, version)
+    outcome = await catalog.settler.settle(place, version)
     if outcome is Outcome.SETTLED:
         catalog.settler.add([(table.id, branch, version.version)])
         return outcome
@@ -143,8 +144,8 @@ async def get_version(
         found = await versions.find(database, table.id, branch, version)
         if found is None:
             await look_ahead(catalog, table, branch)
-        elif not found.settled or not await catalog.lake.run(
-            files.exists, place, found.manifest_path
+        elif not found.settled or not await catalog.lake.run_briefly(
+            place, files.exists, place, found.manifest_path
         ):
             await reconcile(catalog, table, branch)
         found = await versions.find(database, table.id, branch, version)

@@ -7,16 +7,21 @@ between record and name is mended by whoever sees the unsettled record next.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from penstock.crash import crash_point
 from penstock.datasets import files
-from penstock.datasets.lake import Place
+from penstock.datasets.lake import Lake, Place
+from penstock.datasets.manifest import BadManifest, parse_manifest
+from penstock.errors import PenstockError
 from penstock.model.tables import TableVersion
 
 FLUSH_SECONDS = 0.05
-
 Key = tuple[str, str, int]
+
+# The disk takes a few syncs at once; more threads only wait for each other.
+LANES, MOST_TOGETHER = 4, 8
 
 
 class Outcome(Enum):
@@ -26,25 +31,47 @@ class Outcome(Enum):
 
 
 def settle(place: Place, version: TableVersion, content: bytes | None = None) -> Outcome:
-    """Move the staged manifest to its final name, durably; blocks."""
+    """Move the staged manifest to its final name, durably; blocks.
+
+    Without content this mends what a crash left, so nothing on storage is taken on trust.
+    """
     staged, final = version.staged_path, version.manifest_path
-    if staged == final:
-        return Outcome.SETTLED
+    # A first version, or a branch, may lie in folders that are new themselves.
+    is_new = version.version == 1 or not final.startswith("_versions/")
     try:
-        content = files.read(place, staged) if content is None else content
-        named = files.publish(place, staged, final, content)
-        crash_point("version named")
-        if not named and files.read(place, final) != content:
-            return Outcome.TAKEN
-        files.remove(place, staged)
-        # A first version, or a branch, may lie in folders that are new themselves.
-        folder = final.rpartition("/")[0]
-        is_new = version.version == 1 or folder != "_versions"
-        files.make_folder_durable(place, folder, with_parents=is_new)
+        content = _read_whole(place, staged, version) if content is None else content
+        if staged != final:
+            named = files.publish(place, staged, final, content)
+            crash_point("version named")
+            if not named and files.read(place, final) != content:
+                return Outcome.TAKEN
+            files.remove(place, staged)
+        files.make_durable(place, final, with_parents=is_new)
     except FileNotFoundError:
         # Only a finished move, or the removal of the table, takes the staged name away.
-        return Outcome.SETTLED if files.exists(place, final) else Outcome.LOST
+        return _look_at_final(place, version)
     return Outcome.SETTLED
+
+
+def _look_at_final(place: Place, version: TableVersion) -> Outcome:
+    try:
+        content = _read_whole(place, version.manifest_path, version)
+        files.make_durable(place, version.manifest_path)
+    except FileNotFoundError:
+        return Outcome.LOST
+    return Outcome.SETTLED if len(content) == version.manifest_size else Outcome.TAKEN
+
+
+def _read_whole(place: Place, path: str, version: TableVersion) -> bytes:
+    """A manifest's bytes; what a power cut has damaged is removed and counts as not there."""
+    content = files.read(place, path)
+    try:
+        if parse_manifest(content).version == version.version:
+            return content
+    except BadManifest:
+        pass
+    files.remove(place, path)
+    raise FileNotFoundError(path)
 
 
 def unsettle(place: Place, version: TableVersion, content: bytes) -> None:
@@ -55,16 +82,51 @@ def unsettle(place: Place, version: TableVersion, content: bytes) -> None:
     files.remove(place, version.staged_path)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    place: Place
+    version: TableVersion
+    content: bytes | None
+    done: "asyncio.Future[Outcome]"
+
+
 class Settler:
-    """Collects keys of settled versions and notes them in one write a moment later.
+    """Settles versions, those that wait together in one go, and notes a moment later which are.
 
     Nothing depends on that note being durable: without it the settling is only repeated.
     """
 
-    def __init__(self, write: Callable[[Sequence[Key]], Awaitable[None]]) -> None:
+    def __init__(self, lake: Lake, write: Callable[[Sequence[Key]], Awaitable[None]]) -> None:
+        self._lake = lake
         self._write = write
+        self._wishes: list[_Wish] = []
+        self._lanes: set[asyncio.Task[None]] = set()
         self._keys: list[Key] = []
         self._task: asyncio.Task[None] | None = None
+
+    async def settle(
+        self, place: Place, version: TableVersion, content: bytes | None = None
+    ) -> Outcome:
+        """Settle one version; under load many of them share the way to a thread and back."""
+        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._wishes.append(_Wish(place, version, content, done))
+        if len(self._lanes) < LANES:
+            lane = asyncio.create_task(self._run_lane())
+            self._lanes.add(lane)
+            lane.add_done_callback(self._lanes.discard)
+        return await done
+
+    async def _run_lane(self) -> None:
+        while self._wishes:
+            taken, self._wishes = self._wishes[:MOST_TOGETHER], self._wishes[MOST_TOGETHER:]
+            outcomes = await self._lake.run(_settle_all, taken)
+            for wish, outcome in zip(taken, outcomes, strict=True):
+                if wish.done.cancelled():
+                    continue
+                if isinstance(outcome, Outcome):
+                    wish.done.set_result(outcome)
+                else:
+                    wish.done.set_exception(outcome)
 
     def add(self, keys: Sequence[Key]) -> None:
         self._keys.extend(keys)
@@ -79,3 +141,14 @@ class Settler:
     async def _flush_later(self) -> None:
         await asyncio.sleep(FLUSH_SECONDS)
         await self.flush()
+
+
+def _settle_all(wishes: Sequence[_Wish]) -> list[Outcome | Exception]:
+    outcomes: list[Outcome | Exception] = []
+    for wish in wishes:
+        try:
+            outcomes.append(settle(wish.place, wish.version, wish.content))
+        except (PenstockError, OSError) as error:
+            # Not swallowed: the one who asked for this version gets it.
+            outcomes.append(error)
+    return outcomes

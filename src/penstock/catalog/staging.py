@@ -33,7 +33,7 @@ class NewVersion:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A checked and durable staged manifest; without content when the file is gone.
+    """A checked staged manifest; without content when the file is gone.
 
     `is_taken`: storage holds this version already, under either of its names.
     """
@@ -54,17 +54,11 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
             detail="stage the manifest under a name of its own, as the Lance SDK does",
         )
     try:
+        _check_size(new, files.get_size(place, path))
         content = files.read(place, path)
-        files.make_durable(place, path)
     except FileNotFoundError:
         # A repeated request: the first one has moved the file.
         return Staged(_record(new, final, path, new.manifest_size or 0, None), None)
-    if new.manifest_size is not None and new.manifest_size != len(content):
-        raise InvalidRequest(
-            f"manifest_size is {new.manifest_size}, the file {new.manifest_path!r} "
-            f"has {len(content)} bytes",
-            detail="write the manifest completely before creating the version",
-        )
     try:
         manifest = parse_manifest(content)
     except BadManifest as error:
@@ -83,6 +77,15 @@ def discard(place: Place, version: TableVersion) -> None:
     """Remove a staged manifest of no more use, never one under its final name; blocks."""
     if version.staged_path != version.manifest_path:
         files.remove(place, version.staged_path)
+
+
+def _check_size(new: NewVersion, size: int) -> None:
+    if new.manifest_size is not None and new.manifest_size != size:
+        raise InvalidRequest(
+            f"manifest_size is {new.manifest_size}, the file {new.manifest_path!r} "
+            f"has {size} bytes",
+            detail="write the manifest completely before creating the version",
+        )
 
 
 def _check_content(new: NewVersion, manifest: Manifest) -> None:

@@ -88,10 +88,22 @@ async def list_names(
     catalog: Catalog, namespace: Identifier, page: PageRequest, include_declared: bool
 ) -> Page[str]:
     """The names of the tables directly in a namespace."""
-    tables = await _list(catalog, page, include_declared, namespace)
-    if not tables.items:
+    if include_declared:
+        rows = await catalog.database.fetch(
+            "SELECT name FROM objects WHERE namespace = $1 AND kind = 'table' AND name > $2 "
+            "ORDER BY name LIMIT $3",
+            to_path(namespace),
+            page.after or "",
+            page.limit + 1,
+        )
+        names = [row[0] for row in rows]
+        found = cut_page(page, names, names)
+    else:
+        tables = await _list(catalog, page, include_declared, namespace)
+        found = Page([table.name for table in tables.items], tables.token)
+    if not found.items:
         await namespaces.get(catalog.database, namespace)
-    return Page([table.name for table in tables.items], tables.token)
+    return found
 
 
 async def list_all(catalog: Catalog, page: PageRequest, include_declared: bool) -> Page[Identifier]:

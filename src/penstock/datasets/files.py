@@ -30,13 +30,23 @@ class Entry:
 
 def read(place: Place, path: str) -> bytes:
     """The file's content; FileNotFoundError when there is none."""
-    if place.is_local and not os.path.isfile(place.file(path)):
-        raise FileNotFoundError(place.file(path))
     with _storage(place):
+        if place.is_local:
+            return _read_local(place.file(path))
         return bytes(obstore.get(place.store, f"{place.key}/{path}").bytes())
 
 
+def get_size(place: Place, path: str) -> int:
+    """The file's size; FileNotFoundError when there is none."""
+    with _storage(place):
+        if place.is_local:
+            return os.stat(place.file(path)).st_size
+        return obstore.head(place.store, f"{place.key}/{path}")["size"]
+
+
 def exists(place: Place, path: str) -> bool:
+    if place.is_local:
+        return os.path.isfile(place.file(path))
     with _storage(place):
         try:
             obstore.head(place.store, f"{place.key}/{path}")
@@ -66,12 +76,6 @@ def list_folder(place: Place, folder: str) -> list[Entry]:
     )
 
 
-def make_durable(place: Place, path: str) -> None:
-    """Force a local file's bytes to the disk; object stores have done so already."""
-    if place.is_local:
-        _fsync(place.file(path))
-
-
 def publish(place: Place, staged: str, final: str, content: bytes) -> bool:
     """Give the staged file its final name; False, and nothing changed, when that name is taken."""
     with _storage(place):
@@ -89,10 +93,15 @@ def publish(place: Place, staged: str, final: str, content: bytes) -> bool:
     return True
 
 
-def make_folder_durable(place: Place, folder: str, *, with_parents: bool = False) -> None:
-    """Force a local folder's entries to the disk, up to the table's own parent if asked."""
+def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None:
+    """Force a local file and its name to the disk; object stores have done so already.
+
+    With parents, so are the folders above it, up to the one that holds the table.
+    """
     if not place.is_local:
         return
+    folder = path.rpartition("/")[0]
+    _fsync(place.file(path))
     _fsync(place.file(folder))
     parent = folder
     while with_parents and parent:
@@ -105,6 +114,10 @@ def make_folder_durable(place: Place, folder: str, *, with_parents: bool = False
 def remove(place: Place, path: str) -> None:
     """Remove a file; a missing one is fine."""
     with _storage(place):
+        if place.is_local:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(place.file(path))
+            return
         try:
             obstore.delete(place.store, f"{place.key}/{path}")
         except (FileNotFoundError, NotFoundError):
@@ -137,25 +150,48 @@ def check_root(place: Place) -> None:
 
 def relative_path(place: Place, path: str) -> str:
     """A path as a client names it, relative to the table; refuses one outside the table."""
-    outside = InvalidRequest(
+    if not path or not path.isprintable():
+        raise InvalidRequest("manifest_path is empty or holds control characters")
+    relative = _below(place, path)
+    parts = relative.split("/")
+    if any(part in ("", ".", "..") for part in parts) or (
+        place.is_local and _has_link(place, parts)
+    ):
+        raise _outside(place, path)
+    return relative
+
+
+def _below(place: Place, path: str) -> str:
+    # The SDK sends the key; the others are spelt out by people.
+    if path.startswith(f"{place.key}/"):
+        return path[len(place.key) + 1 :]
+    for prefix in (f"{place.location}/", f"{place.uri}/"):
+        if path.startswith(prefix):
+            return path[len(prefix) :]
+    if path.startswith("/") or "://" in path or path.split("/")[0] not in ("_versions", "tree"):
+        raise _outside(place, path)
+    return path
+
+
+def _has_link(place: Place, parts: list[str]) -> bool:
+    """Whether the way from the table's folder to the file leads over a symbolic link."""
+    steps = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+    return any(os.path.islink(place.file(step)) for step in steps)
+
+
+def _outside(place: Place, path: str) -> InvalidRequest:
+    return InvalidRequest(
         f"manifest_path {path!r} is not under the table's location {place.location!r}",
         detail="stage the manifest in the table's own folder",
     )
-    if not path or not path.isprintable():
-        raise InvalidRequest("manifest_path is empty or holds control characters")
-    for prefix in (f"{place.uri}/", f"{place.location}/", f"{place.key}/"):
-        if prefix != "/" and path.startswith(prefix):
-            relative = path[len(prefix) :]
-            break
-    else:
-        if path.startswith("/") or "://" in path or path.split("/")[0] not in ("_versions", "tree"):
-            raise outside
-        relative = path
-    if any(part in ("", ".", "..") for part in relative.split("/")):
-        raise outside
-    if place.is_local and os.path.realpath(place.file(relative)) != place.file(relative):
-        raise outside
-    return relative
+
+
+def _read_local(path: str) -> bytes:
+    # What is no plain file (a folder, a pipe) counts as not there.
+    if not os.path.isfile(path):
+        raise FileNotFoundError(path)
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def _link(staged: str, final: str) -> None:

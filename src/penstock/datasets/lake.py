@@ -72,6 +72,14 @@ class Lake:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
+    async def run_briefly(
+        self, place: Place, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run work that reads little: at once on local storage, which is faster than a thread."""
+        if place.is_local:
+            return work(*args, **kwargs)
+        return await self.run(work, *args, **kwargs)
+
     def place(self, location: str) -> Place:
         """The place of a location that was accepted before."""
         url = _store_url(location)

@@ -3,12 +3,13 @@
 import logging
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError, Unsupported
-from penstock.model.identifiers import ROOT, parse_identifier
+from penstock.model.identifiers import ROOT, Identifier, parse_identifier
 from penstock.server import probes, router
 from penstock.server.http import (
     ClientGone,
@@ -45,7 +46,7 @@ class _Exchange:
 
     request_id: str
     operation: str = "unknown"
-    trace_id: str = ""
+    call: Call | None = None
 
 
 class App:
@@ -63,14 +64,14 @@ class App:
         started = time.perf_counter()
         headers = read_headers(scope)
         exchange = _Exchange(headers.request_id)
-        self._metrics.in_flight.inc()
+        self._metrics.in_flight += 1
         try:
             reply = await self._answer(scope, receive, headers, exchange)
             await send_reply(send, reply, exchange.request_id)
         except ClientGone:
             return
         finally:
-            self._metrics.in_flight.dec()
+            self._metrics.in_flight -= 1
         seconds = time.perf_counter() - started
         self._metrics.observe(exchange.operation, reply.status, seconds)
         if request_log.isEnabledFor(logging.INFO):
@@ -120,7 +121,7 @@ class App:
             return _wrong_method(method, operation.method, exchange)
         query = read_query(scope)
         delimiter = query.get("delimiter", ["$"])[-1]
-        id = ROOT if match.id is None else parse_identifier(decode_segment(match.id), delimiter)
+        id = ROOT if match.id is None else _read_id(match.id, delimiter)
         if operation.handler is None:
             raise Unsupported(
                 f"{operation.name} is not served by this release",
@@ -132,14 +133,18 @@ class App:
             delimiter=delimiter,
             query=query,
             body=await read_body(scope, receive, self._limits.max_json_bytes),
-            context=headers.context(),
+            headers=headers,
             max_page=self._limits.max_page,
         )
-        try:
-            result = await operation.handler(call)
-        finally:
-            exchange.trace_id = call.trace_id
+        exchange.call = call
+        result = await operation.handler(call)
         return Reply(200) if result is None else Reply(200, self._encode(result))
+
+
+@lru_cache(maxsize=4096)
+def _read_id(segment: str, delimiter: str) -> Identifier:
+    """The id in a path; clients name the same few over and over."""
+    return parse_identifier(decode_segment(segment), delimiter)
 
 
 def _wrong_method(method: str, allowed: str, exchange: _Exchange) -> Reply:
@@ -165,7 +170,7 @@ def _log_request(scope: Scope, exchange: _Exchange, status: int, seconds: float)
         exchange.request_id,
         extra={
             "request_id": exchange.request_id,
-            "trace_id": exchange.trace_id,
+            "trace_id": exchange.call.trace_id if exchange.call else "",
             "operation": exchange.operation,
             "method": scope["method"],
             "path": path,

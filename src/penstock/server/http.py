@@ -1,6 +1,6 @@
 """Requests and replies, on plain ASGI: read a body within its limit, send an answer."""
 
-import os
+import random
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +33,7 @@ class Headers:
         given = self.values.get("x-request-id", "")
         if given and len(given) <= 128 and given.isascii() and given.isprintable():
             return given
-        return os.urandom(8).hex()
+        return f"{random.getrandbits(64):016x}"
 
     def context(self) -> dict[str, str]:
         """`x-lance-ctx-<key>` as `<key>`, and every header as `header.<name>`."""

@@ -1,63 +1,102 @@
-"""What /metrics tells: requests by operation and status, latencies, and the database's work."""
+"""What /metrics tells: requests by operation and status, latencies, and the catalog's work.
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+Requests are counted in plain numbers and put into Prometheus' shape only when they are asked for.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Metrics:
+class _Latency:
+    """How long one operation took: counts by bucket, the last one for all that took longer."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+
+
+class Metrics(Collector):
     """The counters of one server process."""
 
     def __init__(self) -> None:
+        self.in_flight = 0
+        self._requests: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self._latencies: defaultdict[str, _Latency] = defaultdict(_Latency)
+        self._work: dict[str, int] = {}
+        self._database: dict[str, bool] = {}
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "penstock_requests",
-            "Requests by operation and HTTP status.",
-            ("operation", "status"),
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "penstock_request_seconds",
-            "Time from the request's head to its answer.",
-            ("operation",),
-            buckets=BUCKETS,
-            registry=self._registry,
-        )
-        self.in_flight = Gauge(
-            "penstock_requests_in_flight", "Requests being answered now.", registry=self._registry
-        )
-        self._work = Gauge(
-            "penstock_catalog_work",
-            "Work that waits: database writes, commits to finish, folders to remove.",
-            ("kind",),
-            registry=self._registry,
-        )
-        self._up = Gauge(
-            "penstock_database_up",
-            "1 when the database answered at the last look.",
-            ("kind",),
-            registry=self._registry,
-        )
-        self._counters: dict[tuple[str, int], Counter] = {}
-        self._histograms: dict[str, Histogram] = {}
+        self._registry.register(self)
 
     def observe(self, operation: str, status: int, seconds: float) -> None:
         """Count one answered request."""
-        counter = self._counters.get((operation, status))
-        if counter is None:
-            counter = self._counters[operation, status] = self._requests.labels(operation, status)
-        counter.inc()
-        histogram = self._histograms.get(operation)
-        if histogram is None:
-            histogram = self._histograms[operation] = self._seconds.labels(operation)
-        histogram.observe(seconds)
+        self._requests[operation, status] += 1
+        latency = self._latencies[operation]
+        latency.counts[bisect_left(BUCKETS, seconds)] += 1
+        latency.seconds += seconds
 
     def set_work(self, kind: str, count: int) -> None:
-        self._work.labels(kind).set(count)
+        self._work[kind] = count
 
     def set_database(self, kind: str, up: bool) -> None:
-        self._up.labels(kind).set(int(up))
+        self._database[kind] = up
 
     def render(self) -> bytes:
         return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "penstock_requests",
+            "Requests by operation and HTTP status.",
+            labels=("operation", "status"),
+        )
+        for (operation, status), count in self._requests.items():
+            requests.add_metric((operation, str(status)), count)
+        yield requests
+        yield self._collect_latencies()
+        yield GaugeMetricFamily(
+            "penstock_requests_in_flight", "Requests being answered now.", value=self.in_flight
+        )
+        work = GaugeMetricFamily(
+            "penstock_catalog_work",
+            "Work that waits: database writes, commits to finish, folders to remove.",
+            labels=("kind",),
+        )
+        for kind, count in self._work.items():
+            work.add_metric((kind,), count)
+        yield work
+        database = GaugeMetricFamily(
+            "penstock_database_up",
+            "1 when the database answered at the last look.",
+            labels=("kind",),
+        )
+        for kind, up in self._database.items():
+            database.add_metric((kind,), int(up))
+        yield database
+
+    def _collect_latencies(self) -> Metric:
+        found = HistogramMetricFamily(
+            "penstock_request_seconds",
+            "Time from the request's head to its answer.",
+            labels=("operation",),
+        )
+        for operation, latency in self._latencies.items():
+            buckets, total = [], 0
+            for bound, count in zip((*BUCKETS, float("inf")), latency.counts, strict=True):
+                total += count
+                shown = "+Inf" if bound == float("inf") else str(float(bound))
+                buckets.append((shown, total))
+            found.add_metric((operation,), buckets, latency.seconds)
+        return found

@@ -15,6 +15,7 @@ from penstock.database.connect import open_catalog
 from penstock.datasets.lake import Lake
 from penstock.errors import Unavailable
 from penstock.server.app import App, Limits
+from penstock.server.protocol import JoiningProtocol
 from penstock.settings.sections import Settings, allowed_roots, database_url, lake_root
 
 log = logging.getLogger(__name__)
@@ -71,13 +72,14 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
     server = _Server(
         uvicorn.Config(
             App(catalog, limits),
-            http="httptools",
+            http=JoiningProtocol,
             loop="none",
             lifespan="off",
             ws="none",
             access_log=False,
             log_config=None,
             server_header=False,
+            proxy_headers=False,
             backlog=2048,
             timeout_graceful_shutdown=settings.server.stop_seconds,
         )

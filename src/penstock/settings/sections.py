@@ -140,8 +140,8 @@ class Log(Struct, frozen=True, kw_only=True):
     format: Annotated[
         Literal["auto", "human", "json"],
         Meta(
-            description="Shape of a log line. `human` and `json` tell every request in a line; "
-            "`auto` is `human`, with the requests only on a terminal."
+            description="Shape of a log line; `human` and `json` tell every request in one, `auto` "
+            "is `human` with the requests only on a terminal."
         ),
     ] = "auto"
 

@@ -22,6 +22,9 @@ CREATE TABLE objects (
     UNIQUE (namespace, name)
 );
 
+-- Listing reads names from here alone.
+CREATE INDEX objects_by_kind ON objects (namespace, kind, name);
+
 CREATE TABLE tables (
     id KEYTEXT PRIMARY KEY REFERENCES objects (id),
     location KEYTEXT NOT NULL UNIQUE,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
 from penstock.model.paging import PageRequest, request_page
+from penstock.server.http import Headers
 
 B = TypeVar("B", bound="Body")
 
@@ -35,8 +36,9 @@ class Call:
     delimiter: str
     query: Mapping[str, list[str]]
     body: bytes
-    context: dict[str, str]
+    headers: Headers
     max_page: int
+    body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
         """The JSON body; an absent one or `null` is an empty object."""
@@ -57,18 +59,23 @@ class Call:
                 f"id in the body is {show(tuple(body.id))}, in the path {show(self.id)}",
                 detail="leave it out of the body, or make them agree",
             )
-        for key, value in (body.context or {}).items():
-            if isinstance(value, str):
-                self.context.setdefault(key, value)
+        if body.context:
+            self.body_context = {k: v for k, v in body.context.items() if isinstance(v, str)}
         return body
+
+    @property
+    def context(self) -> dict[str, str]:
+        """What the caller sends along with its request; headers win over the body."""
+        return self.body_context | self.headers.context()
 
     @property
     def trace_id(self) -> str:
         """The caller's trace, from its context or from a W3C traceparent header."""
-        given = self.context.get("trace_id") or self.context.get("header.x-trace-id", "")
+        context = self.context
+        given = context.get("trace_id") or context.get("header.x-trace-id", "")
         if given:
             return given[:MAX_TRACE_ID]
-        match = TRACEPARENT.fullmatch(self.context.get("header.traceparent", ""))
+        match = TRACEPARENT.fullmatch(context.get("header.traceparent", ""))
         return match[1] if match else ""
 
     def text(self, name: str) -> str | None:

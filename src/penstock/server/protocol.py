@@ -1,0 +1,43 @@
+"""uvicorn's HTTP protocol, with the head and the body of an answer sent in one go.
+
+uvicorn writes them apart, which costs a second system call, a second packet and a second wake-up
+of the client for every small answer.
+"""
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+class JoiningProtocol(HttpToolsProtocol):
+    """Sends what is written in one turn of the event loop together."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(cast("asyncio.Transport", _JoiningTransport(transport)))
+
+
+class _JoiningTransport:
+    """A transport whose writes wait for the end of the turn; all else is the real one's."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._parts: list[bytes] = []
+        self._loop = asyncio.get_running_loop()
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(b"".join(parts))
