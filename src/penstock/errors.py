@@ -6,11 +6,15 @@
     ├── Unsupported               a part of the protocol that this server does not serve
     ├── NotFound
     │   ├── NamespaceNotFound  TableNotFound  VersionNotFound
-    │   └── TagNotFound  BranchNotFound  TransactionNotFound
+    │   ├── TagNotFound  BranchNotFound  TransactionNotFound
+    │   └── ColumnNotFound  IndexNotFound
     ├── AlreadyExists
-    │   └── NamespaceAlreadyExists  TableAlreadyExists
+    │   ├── NamespaceAlreadyExists  TableAlreadyExists
+    │   └── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
     ├── NamespaceNotEmpty
     ├── InvalidTableState         the table's files don't allow it
+    ├── SchemaMismatch            the data does not fit the table's columns
+    ├── TooManyRequests           more work at once than this server takes on
     ├── ConcurrentCommit          somebody else was first; read again and retry
     ├── Unavailable               a part we need (database, storage) does not answer now
     └── DatabaseMismatch          the database does not belong to this release
@@ -74,6 +78,14 @@ class TransactionNotFound(NotFound):
     default = "transaction not found"
 
 
+class ColumnNotFound(NotFound):
+    default = "column not found"
+
+
+class IndexNotFound(NotFound):
+    default = "index not found"
+
+
 class AlreadyExists(PenstockError):
     default = "already exists"
 
@@ -86,12 +98,33 @@ class TableAlreadyExists(AlreadyExists):
     default = "table already exists"
 
 
+class IndexAlreadyExists(AlreadyExists):
+    default = "index already exists"
+
+
+class TagAlreadyExists(AlreadyExists):
+    default = "tag already exists"
+
+
+class BranchAlreadyExists(AlreadyExists):
+    default = "branch already exists"
+
+
 class NamespaceNotEmpty(PenstockError):
     default = "namespace is not empty"
 
 
 class InvalidTableState(PenstockError):
     default = "the table is not in a state for this"
+
+
+class SchemaMismatch(PenstockError):
+    default = "the data does not fit the table"
+
+
+class TooManyRequests(PenstockError):
+    default = "the server has enough to do"
+    retryable = True
 
 
 class ConcurrentCommit(PenstockError):

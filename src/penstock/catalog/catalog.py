@@ -8,6 +8,8 @@ from penstock.catalog import versions
 from penstock.catalog.settling import Key, Settler
 from penstock.database.interface import Database
 from penstock.datasets.lake import Lake
+from penstock.datasets.session import Datasets
+from penstock.datasets.workers import Workers
 from penstock.model.tables import Table
 
 
@@ -18,12 +20,20 @@ class Catalog:
     managed_versions: bool = True
     staged_seconds: int = 3600
     transaction_days: int = 7
+    cache_bytes: int = 268_435_456
+    data_threads: int = 8
+    max_data_requests: int = 64
     settler: Settler = field(init=False)
+    datasets: Datasets = field(init=False)
+    workers: Workers = field(init=False)
     # Branches with commits, and when (monotonic) it is worth looking for staged leftovers there.
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Frozen for everybody else; these are made of the other parts.
         object.__setattr__(self, "settler", Settler(self.lake, self._note_settled))
+        object.__setattr__(self, "datasets", Datasets(self.lake.options, self.cache_bytes))
+        object.__setattr__(self, "workers", Workers(self.data_threads, self.max_data_requests))
 
     async def _note_settled(self, keys: Sequence[Key]) -> None:
         await self.database.write(versions.mark_settled, keys)
@@ -34,6 +44,7 @@ class Catalog:
         self.visits.setdefault((table.id, branch), (table, due))
 
     async def close(self) -> None:
+        self.workers.close()
         await self.settler.flush()
         await self.database.close()
         self.lake.close()

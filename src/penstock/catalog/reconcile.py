@@ -16,9 +16,9 @@ from penstock.datasets import files
 from penstock.datasets.files import Entry
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import SCHEMES, manifest_name, parse_name, versions_folder
-from penstock.errors import VersionNotFound
+from penstock.errors import BranchNotFound, VersionNotFound
 from penstock.model.branches import show_branch
-from penstock.model.tables import Table, TableVersion
+from penstock.model.tables import MAIN, Table, TableVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,20 @@ async def get_version(
             detail="list the table's versions to see which there are",
         )
     return found
+
+
+async def get_version_of_branch(
+    catalog: Catalog, table: Table, branch: str, version: int | None
+) -> TableVersion:
+    """One version, as `get_version`; a missing branch has an error of its own."""
+    try:
+        return await get_version(catalog, table, branch, version)
+    except VersionNotFound:
+        if branch != MAIN and not await reconcile(catalog, table, branch):
+            raise BranchNotFound(
+                f"table {table} has no branch {branch!r}", detail="list the table's branches"
+            ) from None
+        raise
 
 
 async def _find_on_storage(

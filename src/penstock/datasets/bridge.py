@@ -8,7 +8,7 @@ server's own commits are arbitrated exactly like everybody else's.
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from lance_namespace import LanceNamespace
+from lance_namespace import DescribeTableResponse, LanceNamespace
 from lance_namespace.errors import (
     ConcurrentModificationError,
     LanceNamespaceError,
@@ -36,13 +36,17 @@ class Arbiter(Protocol):
 class Bridge(LanceNamespace):
     """A namespace of one table, for pylance."""
 
-    def __init__(self, arbiter: Arbiter) -> None:
+    def __init__(self, arbiter: Arbiter, location: str) -> None:
         self._arbiter = arbiter
+        self._location = location
         # What the catalog said to the last refused commit, for the caller's answer.
         self.refusal: PenstockError | None = None
 
     def namespace_id(self) -> str:
         return "penstock"
+
+    def describe_table(self, request: Any) -> DescribeTableResponse:
+        return DescribeTableResponse(location=self._location, managed_versioning=True)
 
     def list_table_versions(self, request: Request) -> dict[str, Any]:  # type: ignore[override]
         latest = self._arbiter.find_latest(request.get("branch"))

@@ -132,12 +132,18 @@ class App:
             id=id,
             delimiter=delimiter,
             query=query,
-            body=await read_body(scope, receive, self._limits.max_json_bytes),
+            body=b""
+            if operation.streams
+            else await read_body(scope, receive, self._limits.max_json_bytes),
             headers=headers,
             max_page=self._limits.max_page,
+            index_name=decode_segment(match.index_name),
+            receive=receive if operation.streams else None,
         )
         exchange.call = call
         result = await operation.handler(call)
+        if isinstance(result, Reply):
+            return result
         return Reply(200) if result is None else Reply(200, self._encode(result))
 
 

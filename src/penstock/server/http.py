@@ -1,7 +1,7 @@
 """Requests and replies, on plain ASGI: read a body within its limit, send an answer."""
 
 import random
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, unquote_plus
@@ -52,6 +52,8 @@ class Reply:
     body: bytes = b""
     content_type: bytes = JSON
     headers: tuple[tuple[bytes, bytes], ...] = field(default=())
+    # A body that is not known yet, sent while it is made, instead of `body`.
+    chunks: AsyncIterator[bytes] | None = None
 
 
 def read_headers(scope: Scope) -> Headers:
@@ -113,9 +115,13 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
     headers = [
         (b"content-type", reply.content_type),
-        (b"content-length", str(len(reply.body)).encode()),
         (b"x-request-id", request_id.encode("latin-1")),
         *reply.headers,
     ]
+    if reply.chunks is None:
+        headers.append((b"content-length", str(len(reply.body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if reply.chunks is not None:
+        async for chunk in reply.chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": reply.body})

@@ -9,10 +9,11 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An operation and the still encoded id in its path."""
+    """An operation and the still encoded id and index name in its path."""
 
     operation: Operation
     id: str | None
+    index_name: str = ""
 
 
 def find(segments: list[str]) -> Match | None:
@@ -25,8 +26,11 @@ def find(segments: list[str]) -> Match | None:
     if len(rest) < 3:
         return None
     key = (rest[0], *rest[2:])
-    operation = _BY_ID.get(key) or (_BY_ID.get((*key[:2], "", *key[3:])) if len(key) > 3 else None)
-    return None if operation is None else Match(operation, rest[1])
+    if (operation := _BY_ID.get(key)) is not None:
+        return Match(operation, rest[1])
+    if len(key) == 4 and (operation := _BY_ID.get((*key[:2], "", key[3]))) is not None:
+        return Match(operation, rest[1], key[2])
+    return None
 
 
 def _build() -> tuple[dict[Key, Operation], dict[Key, Operation]]:

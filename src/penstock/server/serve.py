@@ -40,6 +40,9 @@ async def open_parts(settings: Settings) -> Catalog:
         managed_versions=settings.catalog.managed_versions,
         staged_seconds=settings.catalog.staged_seconds,
         transaction_days=settings.catalog.transaction_days,
+        cache_bytes=settings.storage.cache_bytes,
+        data_threads=settings.server.data_threads,
+        max_data_requests=settings.server.max_data_requests,
     )
 
 

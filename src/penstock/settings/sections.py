@@ -31,6 +31,13 @@ class Server(Struct, frozen=True, kw_only=True):
     max_page: Annotated[
         int, Meta(ge=1, description="Largest number of entries in one page of a listing.")
     ] = 10_000
+    data_threads: Annotated[
+        int, Meta(ge=1, le=256, description="How many data operations run at the same time.")
+    ] = 8
+    max_data_requests: Annotated[
+        int,
+        Meta(ge=1, description="How many data operations may run and wait before one is refused."),
+    ] = 64
     stop_seconds: Annotated[
         int, Meta(ge=0, description="How long a stop waits for requests in flight.")
     ] = 30
@@ -70,6 +77,9 @@ class Storage(Struct, frozen=True, kw_only=True):
             extra={"wanted": f"a list, each entry {_PLACE_WANTED}"},
         ),
     ] = ()
+    cache_bytes: Annotated[
+        int, Meta(ge=0, description="Memory for what Lance keeps of indexes and file metadata.")
+    ] = 268_435_456
     options: Annotated[
         Mapping[str, str],
         Meta(

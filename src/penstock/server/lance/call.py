@@ -11,7 +11,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
 from penstock.model.paging import PageRequest, request_page
-from penstock.server.http import Headers
+from penstock.server.http import Headers, Receive
 
 B = TypeVar("B", bound="Body")
 
@@ -38,6 +38,8 @@ class Call:
     body: bytes
     headers: Headers
     max_page: int
+    index_name: str = ""
+    receive: Receive | None = None
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:

@@ -5,8 +5,12 @@ from typing import Any
 import msgspec
 
 from penstock.errors import (
+    BranchAlreadyExists,
     BranchNotFound,
+    ColumnNotFound,
     ConcurrentCommit,
+    IndexAlreadyExists,
+    IndexNotFound,
     InvalidRequest,
     InvalidTableState,
     NamespaceAlreadyExists,
@@ -14,9 +18,12 @@ from penstock.errors import (
     NamespaceNotFound,
     PenstockError,
     RequestTooLarge,
+    SchemaMismatch,
     TableAlreadyExists,
     TableNotFound,
+    TagAlreadyExists,
     TagNotFound,
+    TooManyRequests,
     TransactionNotFound,
     Unavailable,
     Unsupported,
@@ -33,15 +40,22 @@ LANCE_ERRORS: dict[type[PenstockError], tuple[int, int]] = {
     NamespaceNotEmpty: (409, 3),
     TableNotFound: (404, 4),
     TableAlreadyExists: (409, 5),
+    IndexNotFound: (404, 6),
+    IndexAlreadyExists: (409, 7),
     TagNotFound: (404, 8),
+    TagAlreadyExists: (409, 9),
     TransactionNotFound: (404, 10),
     VersionNotFound: (404, 11),
+    ColumnNotFound: (404, 12),
     InvalidRequest: (400, INVALID_INPUT),
     RequestTooLarge: (413, INVALID_INPUT),
     ConcurrentCommit: (409, 14),
     Unavailable: (503, 17),
     InvalidTableState: (400, 19),
+    SchemaMismatch: (400, 20),
+    TooManyRequests: (429, 21),
     BranchNotFound: (404, 22),
+    BranchAlreadyExists: (409, 23),
 }
 
 

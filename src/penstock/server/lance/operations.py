@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from penstock.server.http import Reply
 from penstock.server.lance import namespaces, tables, transactions, versions
 from penstock.server.lance.call import Call
 
-Handler = Callable[[Call], Awaitable[msgspec.Struct | None]]
+# What a handler returns is sent as JSON, nothing as an empty body, and a Reply as it is.
+Handler = Callable[[Call], Awaitable[msgspec.Struct | Reply | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class Operation:
     method: str
     path: str
     handler: Handler | None = None
+    # The body is an Arrow stream, which the handler reads while it arrives.
+    streams: bool = False
 
 
 OPERATIONS = (

@@ -6,10 +6,10 @@ import msgspec
 
 from penstock.catalog import reconcile, tables
 from penstock.datasets import details
-from penstock.errors import BranchNotFound, InvalidRequest, VersionNotFound
+from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
-from penstock.model.tables import MAIN, Table
+from penstock.model.tables import Table
 from penstock.server.lance.call import Body, Call, choose
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -159,7 +159,8 @@ async def exists(call: Call) -> None:
     body = call.decode(_exists)
     table = await tables.get(call.catalog.database, call.id)
     if body.version is not None or body.branch is not None:
-        await _get_version(call, table, check_branch(body.branch), body.version)
+        branch = check_branch(body.branch)
+        await reconcile.get_version_of_branch(call.catalog, table, branch, body.version)
 
 
 async def drop(call: Call) -> RemovedTable:
@@ -201,19 +202,8 @@ async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[
     if body.tag is not None:
         place = catalog.lake.place(table.location)
         branch, version = await catalog.lake.run(details.read_tag, place, check_tag(body.tag))
-    return branch, await _get_version(call, table, branch, version)
-
-
-async def _get_version(call: Call, table: Table, branch: str, version: int | None) -> int:
-    """A version that exists; a missing branch has an error of its own."""
-    try:
-        return (await reconcile.get_version(call.catalog, table, branch, version)).version
-    except VersionNotFound:
-        if branch != MAIN and not await reconcile.reconcile(call.catalog, table, branch):
-            raise BranchNotFound(
-                f"table {table} has no branch {branch!r}", detail="list the table's branches"
-            ) from None
-        raise
+    found = await reconcile.get_version_of_branch(catalog, table, branch, version)
+    return branch, found.version
 
 
 async def _load_details(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:

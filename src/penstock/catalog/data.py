@@ -1,0 +1,83 @@
+"""Reading and changing a table's data: which version, in which thread, with whose arbitration.
+
+Readers share handles; a change opens a handle of its own whose commits come back to the catalog,
+so a version made here is listed, managed and arbitrated like everybody's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.catalog import reconcile, tables
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.commits import Operation
+from penstock.datasets.failures import translated
+from penstock.errors import InvalidTableState, VersionNotFound
+from penstock.model.tables import MAIN, Table
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.datasets.bridge import Bridge
+
+T = TypeVar("T")
+
+
+async def read(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    version: int | None,
+    work: "Callable[[LanceDataset], T]",
+) -> T:
+    """Run work on one version, the newest of the branch when none is named."""
+    found = await _get_version(catalog, table, branch, version)
+    place = catalog.lake.place(table.location)
+
+    def run() -> T:
+        with translated():
+            return work(catalog.datasets.open(place, branch, found))
+
+    return await catalog.workers.run(run)
+
+
+async def change(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    work: "Callable[[LanceDataset], T]",
+    trace_id: str = "",
+) -> T:
+    """Run work that commits, on the newest version of the branch."""
+    await _get_version(catalog, table, branch, None)
+    bridge = make_bridge(catalog, table, trace_id)
+    place = catalog.lake.place(table.location)
+
+    def run() -> T:
+        with translated(bridge):
+            dataset = catalog.datasets.open_to_commit(place, branch, bridge, list(table.identifier))
+            return work(dataset)
+
+    return await catalog.workers.run(run)
+
+
+def make_bridge(
+    catalog: Catalog, table: Table, trace_id: str = "", before: Sequence[Operation] = ()
+) -> "Bridge":
+    """The way of pylance's commits to this catalog; `before` goes into the first one."""
+    # Imported here: it brings pylance's models along, which a server of metadata never needs.
+    from penstock.catalog.arbiter import TableArbiter
+    from penstock.datasets.bridge import Bridge
+
+    return Bridge(TableArbiter(catalog, table, trace_id, before), table.location)
+
+
+async def _get_version(catalog: Catalog, table: Table, branch: str, version: int | None) -> int:
+    try:
+        return (await reconcile.get_version_of_branch(catalog, table, branch, version)).version
+    except VersionNotFound:
+        if branch == MAIN and not await tables.has_data(catalog, table):
+            raise InvalidTableState(
+                f"table {table} is declared, but holds no data yet",
+                detail="create it by inserting rows",
+            ) from None
+        raise

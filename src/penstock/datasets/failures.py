@@ -1,0 +1,89 @@
+"""pylance's errors in our terms: what a client sent wrong is never our internal error.
+
+pylance raises OSError, ValueError or RuntimeError with the Rust error's text, so the text decides.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from penstock.errors import (
+    ColumnNotFound,
+    ConcurrentCommit,
+    InvalidRequest,
+    InvalidTableState,
+    PenstockError,
+    SchemaMismatch,
+    Unavailable,
+)
+
+if TYPE_CHECKING:
+    from penstock.datasets.bridge import Bridge
+
+log = logging.getLogger(__name__)
+
+# In order: the first that is found in the text decides.
+KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
+    (
+        r"[Cc]ommit conflict|concurrent (transaction|writers|commit)|Too much write contention",
+        ConcurrentCommit,
+        "read the table again and retry",
+    ),
+    (
+        r"No field named|(Column|Field|column|field) \S+ (does not exist|not found)"
+        r"|not found in (the )?schema|no such column",
+        ColumnNotFound,
+        "describe the table to see its columns",
+    ),
+    (
+        r"[Ss]chema (mismatch|does not match)|Append with different schema|fields did not match",
+        SchemaMismatch,
+        "send the columns of the table, with their types",
+    ),
+    (
+        r"LanceError\(IO\)|object store|Connection refused|timed out",
+        Unavailable,
+        "check that the store can be reached",
+    ),
+    (r"Not found: .*\.(lance|manifest)|corrupt", InvalidTableState, "check the table's files"),
+)
+
+
+@contextmanager
+def translated(bridge: "Bridge | None" = None) -> Iterator[None]:
+    """Turn what pylance raises inside into one of our errors."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, NotImplementedError) as error:
+        refusal = bridge.refusal if bridge is not None else None
+        if refusal is not None and not isinstance(refusal, ConcurrentCommit):
+            raise refusal from error
+        raise translate(error) from error
+    except BaseException as error:
+        # pyo3 turns a panic in Rust into an exception outside Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        log.exception("Lance panicked")
+        raise InvalidRequest(
+            f"Lance cannot do this: {_brief(error)}", detail="check the request's values"
+        ) from error
+
+
+def translate(error: BaseException) -> PenstockError:
+    """The error of ours that says what happened."""
+    text = str(error)
+    for pattern, kind, remedy in KINDS:
+        if re.search(pattern, text):
+            return kind(_brief(error), detail=remedy)
+    return InvalidRequest(_brief(error), detail="check the request against the table's schema")
+
+
+def _brief(error: BaseException) -> str:
+    """The first line of a message, without the place in Lance's source."""
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    line = re.sub(r",? ?/\S+/rust/\S+", "", line)
+    return re.sub(r"^(External error: )?LanceError\(\w+\): ", "", line)[:500]

@@ -1,0 +1,92 @@
+"""Open datasets: one Lance session with a bounded cache, and the handles that were used last.
+
+A handle is one version of one branch and never changes, so it can be shared by any number of
+readers. pylance is loaded when the first dataset is opened.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.datasets.lake import Place
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.datasets.bridge import Bridge
+
+MAX_HANDLES = 256
+
+
+class Datasets:
+    """The datasets of one server; all of its methods block."""
+
+    def __init__(self, options: Mapping[str, str], cache_bytes: int) -> None:
+        self._options = dict(options)
+        self._cache_bytes = cache_bytes
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._handles: OrderedDict[tuple[str, str, int], LanceDataset] = OrderedDict()
+
+    def open(self, place: Place, branch: str, version: int) -> "LanceDataset":
+        """One version, for reading."""
+        key = (place.location, branch, version)
+        with self._lock:
+            if (found := self._handles.get(key)) is not None:
+                self._handles.move_to_end(key)
+                return found
+        opened = self._open(place).checkout_version((branch or None, version))
+        self.keep(place, branch, opened)
+        return opened
+
+    def open_to_commit(
+        self, place: Place, branch: str, bridge: "Bridge", table_id: list[str]
+    ) -> "LanceDataset":
+        """The newest version of a branch, in a handle of its own that commits to the catalog."""
+        import lance
+
+        dataset = lance.dataset(
+            namespace_client=bridge,
+            table_id=table_id,
+            storage_options=self._options or None,
+            session=self._get_session(),
+        )
+        return dataset.checkout_version((branch, None)) if branch else dataset
+
+    def keep(self, place: Place, branch: str, dataset: "LanceDataset") -> None:
+        """Remember a handle for the next reader of that version."""
+        with self._lock:
+            self._handles[place.location, branch, dataset.version] = dataset
+            while len(self._handles) > MAX_HANDLES:
+                self._handles.popitem(last=False)
+
+    def forget(self, place: Place) -> None:
+        """Drop all handles of a table that is gone."""
+        with self._lock:
+            for key in [key for key in self._handles if key[0] == place.location]:
+                del self._handles[key]
+
+    def write_options(self) -> dict[str, Any]:
+        """What every write of pylance gets: where to store, and the shared session."""
+        return {"storage_options": self._options or None, "session": self._get_session()}
+
+    def _open(self, place: Place) -> "LanceDataset":
+        import lance
+
+        with self._lock:
+            for key, handle in reversed(self._handles.items()):
+                if key[0] == place.location:
+                    return handle
+        return lance.dataset(
+            place.location, storage_options=self._options or None, session=self._get_session()
+        )
+
+    def _get_session(self) -> Any:
+        from lance import Session  # type: ignore[attr-defined]
+
+        with self._lock:
+            if self._session is None:
+                half = self._cache_bytes // 2
+                self._session = Session(index_cache_size_bytes=half, metadata_cache_size_bytes=half)
+            return self._session
