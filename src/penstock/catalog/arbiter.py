@@ -41,7 +41,7 @@ class TableArbiter:
             self._wait(reconcile.get_version(self._catalog, self._table, where, version))
         )
 
-    def create_version(self, request: Request) -> Entry:
+    def create_version(self, request: Request) -> tuple[Entry, str]:
         new = NewVersion(
             branch=check_branch(request.get("branch")),
             version=request["version"],
@@ -56,7 +56,7 @@ class TableArbiter:
         created = done.results[-1]
         assert isinstance(created, Created)
         self._before = ()
-        return self._entry(created.version)
+        return self._entry(created.version), done.transaction_id
 
     async def _find_latest(self, branch: str) -> TableVersion | None:
         if self._before:

@@ -26,6 +26,8 @@ class Catalog:
     settler: Settler = field(init=False)
     datasets: Datasets = field(init=False)
     workers: Workers = field(init=False)
+    # By table and branch; `appends` knows what is in here.
+    appenders: dict[tuple[str, str], object] = field(default_factory=dict)
     # Branches with commits, and when (monotonic) it is worth looking for staged leftovers there.
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
 

@@ -7,7 +7,7 @@ so a version made here is listed, managed and arbitrated like everybody's.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.catalog import reconcile, tables
+from penstock.catalog import reconcile, tables, versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Operation
 from penstock.datasets.failures import translated
@@ -69,6 +69,13 @@ def make_bridge(
     from penstock.datasets.bridge import Bridge
 
     return Bridge(TableArbiter(catalog, table, trace_id, before), table.location)
+
+
+async def has_version(catalog: Catalog, table: Table, branch: str) -> bool:
+    """Whether the branch has any version, committed through the catalog or by path."""
+    if await versions.find_head(catalog.database, table.id, branch) is not None:
+        return True
+    return await reconcile.reconcile(catalog, table, branch)
 
 
 async def _get_version(catalog: Catalog, table: Table, branch: str, version: int | None) -> int:

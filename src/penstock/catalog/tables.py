@@ -184,10 +184,15 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, trace_id: st
     return await transactions.record(tx, "RenameTable", f"{show(id)} -> {show(new)}", trace_id)
 
 
+async def check_new(tx: Transaction, new: NewTable) -> None:
+    """Refuse a new table whose name is taken or whose namespace is missing."""
+    await namespaces.get(tx, new.table.namespace)
+    await check_free(tx, new.table.identifier)
+
+
 async def insert_in(tx: Transaction, new: NewTable) -> None:
     table = new.table
-    await namespaces.get(tx, table.namespace)
-    await check_free(tx, table.identifier)
+    await check_new(tx, new)
     if new.is_placed:
         await _check_location(tx, table.location)
     await tx.fetch(

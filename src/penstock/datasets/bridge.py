@@ -30,7 +30,7 @@ class Arbiter(Protocol):
 
     def get_version(self, branch: str | None, version: int) -> Entry: ...
 
-    def create_version(self, request: Request) -> Entry: ...
+    def create_version(self, request: Request) -> tuple[Entry, str]: ...
 
 
 class Bridge(LanceNamespace):
@@ -41,6 +41,8 @@ class Bridge(LanceNamespace):
         self._location = location
         # What the catalog said to the last refused commit, for the caller's answer.
         self.refusal: PenstockError | None = None
+        # The transaction of the last commit that went in.
+        self.transaction_id = ""
 
     def namespace_id(self) -> str:
         return "penstock"
@@ -60,7 +62,8 @@ class Bridge(LanceNamespace):
 
     def create_table_version(self, request: Request) -> dict[str, Any]:  # type: ignore[override]
         try:
-            return {"version": self._arbiter.create_version(request)}
+            entry, self.transaction_id = self._arbiter.create_version(request)
+            return {"version": entry}
         except PenstockError as error:
             self.refusal = error
             raise _translate(error) from error

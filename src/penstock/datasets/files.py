@@ -111,6 +111,16 @@ def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None
         _fsync(os.path.dirname(place.location))
 
 
+def move(place: Place, path: str, to: str) -> None:
+    """Give a file another name inside the table; its folder is made when it is missing."""
+    with _storage(place):
+        if place.is_local:
+            os.makedirs(os.path.dirname(place.file(to)), exist_ok=True)
+            os.rename(place.file(path), place.file(to))
+            return
+        obstore.rename(place.store, f"{place.key}/{path}", f"{place.key}/{to}")
+
+
 def remove(place: Place, path: str) -> None:
     """Remove a file; a missing one is fine."""
     with _storage(place):
@@ -135,6 +145,13 @@ def remove_all(place: Place) -> None:
             return
         for page in obstore.list(place.store, f"{place.key}/"):
             obstore.delete(place.store, [meta["path"] for meta in page])
+
+
+def remove_if_empty(place: Place, folder: str) -> None:
+    """Remove a local folder that holds nothing; object stores have no folders."""
+    if place.is_local:
+        with contextlib.suppress(OSError):
+            os.rmdir(place.file(folder))
 
 
 def check_root(place: Place) -> None:

@@ -26,6 +26,10 @@ class Workers:
                 f"{self.busy} data operations run or wait already",
                 detail="retry after a moment, or raise server.max_data_requests",
             )
+        return await self.run_admitted(work, *args, **kwargs)
+
+    async def run_admitted(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run work for requests that were let in before."""
         self.busy += 1
         try:
             loop = asyncio.get_running_loop()

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from penstock.server.http import ClientGone, Receive
 
@@ -18,7 +18,7 @@ class UploadBroken(Exception):
 class Upload:
     """A request's body as a file that a worker thread reads while it arrives."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, first: Sequence[bytes] = ()) -> None:
         self._receive = receive
         self._loop = asyncio.get_running_loop()
         self._room = asyncio.Event()
@@ -29,6 +29,8 @@ class Upload:
         self._ended = False
         self._broken = False
         self.closed = False
+        for chunk in first:
+            self._put(chunk)
 
     async def feed(self) -> None:
         """Take the body in, as fast as the reader takes it out; run beside the reader."""

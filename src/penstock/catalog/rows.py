@@ -1,0 +1,152 @@
+"""Rows: create a table with them, insert, merge, update and delete them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.catalog import data, reconcile, tables
+from penstock.catalog.appends import Appended, get_appender
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.commits import Declare
+from penstock.catalog.tables import NewTable
+from penstock.datasets import files, rows, uploads
+from penstock.datasets.failures import translated
+from penstock.datasets.rows import Merge, Merged
+from penstock.datasets.uploads import RowStream, Source, Written
+from penstock.errors import TableAlreadyExists, TableNotFound
+from penstock.model.identifiers import show
+from penstock.model.tables import MAIN, Table
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTable:
+    table: Table
+    version: int
+    transaction_id: str | None
+
+
+async def create(
+    catalog: Catalog, new: NewTable, mode: str, source: "Source | bytes", trace_id: str = ""
+) -> CreatedTable:
+    """Create a table with rows; mode is create, exist_ok or overwrite."""
+    try:
+        table = await tables.get(catalog.database, new.table.identifier)
+    except TableNotFound:
+        return await _create_new(catalog, new, source, trace_id)
+    if await tables.has_data(catalog, table):
+        if mode == "create":
+            raise TableAlreadyExists(
+                f"table {show(table.identifier)} already exists",
+                detail="use mode exist_ok to keep it, or overwrite to replace its rows",
+            )
+        if mode == "exist_ok":
+            found = await reconcile.get_version(catalog, table, MAIN, None)
+            return CreatedTable(table, found.version, None)
+        _, done = await overwrite(catalog, table, MAIN, source, trace_id)
+    else:
+        _, done = await insert(catalog, table, MAIN, source, trace_id)
+    return CreatedTable(table, done.version, done.transaction_id)
+
+
+async def insert(
+    catalog: Catalog, table: Table, branch: str, source: "Source | bytes", trace_id: str = ""
+) -> tuple[int, Appended]:
+    """Append rows; returns how many, and the version that contains them."""
+    has_data = await data.has_version(catalog, table, branch)
+    place = catalog.lake.place(table.location)
+
+    def write(dataset: "LanceDataset | None") -> Written:
+        stream = RowStream(source)
+        if dataset is not None:
+            uploads.check_schema(dataset.schema, stream.schema)
+        if not stream.is_whole:
+            return uploads.write_aside(place, branch, catalog.datasets, stream, dataset)
+        if dataset is None:
+            return uploads.write_new(catalog.datasets, place.location, stream)
+        return uploads.write_more(dataset, stream)
+
+    if has_data or branch != MAIN:
+        written = await data.read(catalog, table, branch, None, write)
+    else:
+        written = await catalog.workers.run(_translating(write), None)
+    return written.rows, await get_appender(catalog, table, branch).append(written, trace_id)
+
+
+async def overwrite(
+    catalog: Catalog, table: Table, branch: str, source: "Source | bytes", trace_id: str = ""
+) -> tuple[int, Appended]:
+    """Replace all rows, and the schema with them."""
+    place, options = catalog.lake.place(table.location), catalog.lake.options
+    bridge = data.make_bridge(catalog, table, trace_id)
+    id = list(table.identifier)
+
+    def run() -> tuple[int, Appended]:
+        with translated(bridge):
+            written = uploads.write_aside(place, branch, catalog.datasets, RowStream(source), None)
+            base = catalog.datasets.open_to_commit(place, branch, bridge, id)
+            dataset = rows.commit_overwrite(base, written, bridge, id, options)
+            return written.rows, Appended(dataset.version, bridge.transaction_id)
+
+    return await catalog.workers.run(run)
+
+
+async def merge(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    source: "Source | bytes",
+    how: Merge,
+    trace_id: str = "",
+) -> Merged:
+    """Merge rows by key. A long stream is kept on storage first, because a merge may be retried."""
+    place = catalog.lake.place(table.location)
+
+    def work(dataset: "LanceDataset") -> Merged:
+        stream = RowStream(source)
+        uploads.check_schema(dataset.schema, stream.schema)
+        if stream.is_whole:
+            return rows.merge(dataset, stream, how)
+        with uploads.spooled(place, catalog.datasets, stream) as spool:
+            return rows.merge(dataset, spool, how)
+
+    return await data.change(catalog, table, branch, work, trace_id)
+
+
+async def _create_new(
+    catalog: Catalog, new: NewTable, source: "Source | bytes", trace_id: str
+) -> CreatedTable:
+    """Write the rows into the table's own new folder, then declare and commit in one."""
+    table = new.table
+    place = catalog.lake.place(table.location)
+    # Told early, so that nobody uploads gigabytes for a name that can't be.
+    await tables.check_new(catalog.database, new)
+    bridge = data.make_bridge(catalog, table, trace_id, before=[Declare(new)])
+
+    def run() -> int:
+        try:
+            with translated(bridge):
+                written = uploads.write_new(catalog.datasets, place.location, RowStream(source))
+                dataset = rows.commit_overwrite(
+                    place.location, written, bridge, list(table.identifier), catalog.lake.options
+                )
+        except BaseException:
+            if not new.is_placed:
+                files.remove_all(place)
+            raise
+        return dataset.version
+
+    version = await catalog.workers.run(run)
+    return CreatedTable(table, version, bridge.transaction_id)
+
+
+def _translating(
+    work: "Callable[[LanceDataset | None], Written]",
+) -> "Callable[[LanceDataset | None], Written]":
+    def run(dataset: "LanceDataset | None") -> Written:
+        with translated():
+            return work(dataset)
+
+    return run

@@ -1,0 +1,133 @@
+"""Changes of rows through pylance: commits of written fragments, merges, updates, deletions.
+
+Everything here blocks, and every commit goes through the bridge to the catalog.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from penstock.datasets.failures import translated
+from penstock.datasets.uploads import RowStream, Written
+from penstock.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata, LanceDataset
+
+    from penstock.datasets.bridge import Bridge
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """How rows that come in meet rows that are there."""
+
+    on: list[str]
+    update_matched: bool = False
+    update_filter: str | None = None
+    insert_new: bool = False
+    delete_missing: bool = False
+    delete_filter: str | None = None
+    timeout_seconds: float | None = None
+    use_index: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    version: int
+    inserted: int
+    updated: int
+    deleted: int
+
+
+def commit_append(
+    dataset: "LanceDataset",
+    fragments: "list[FragmentMetadata]",
+    bridge: "Bridge",
+    table_id: list[str],
+) -> "LanceDataset":
+    """Add written fragments to a table; rebased when others commit at the same time."""
+    import lance
+
+    with translated(bridge):
+        return lance.LanceDataset.commit(
+            dataset,
+            lance.LanceOperation.Append(fragments),
+            read_version=dataset.version,
+            **_managed(bridge, table_id),
+        )
+
+
+def commit_overwrite(
+    base: "LanceDataset | str",
+    written: Written,
+    bridge: "Bridge",
+    table_id: list[str],
+    options: dict[str, str],
+) -> "LanceDataset":
+    """Make written fragments all that a table holds; at a path, make the table's first version."""
+    import lance
+
+    is_first = isinstance(base, str)
+    with translated(bridge):
+        return lance.LanceDataset.commit(
+            base,
+            lance.LanceOperation.Overwrite(written.schema, written.fragments),
+            read_version=None if isinstance(base, str) else base.version,
+            storage_options=options or None,
+            enable_v2_manifest_paths=True,
+            enable_stable_row_ids=True,
+            # A first version that comes second must not replace the one that came first.
+            max_retries=0 if is_first else 20,
+            **_managed(bridge, table_id),
+        )
+
+
+def merge(dataset: "LanceDataset", rows: "RowStream | LanceDataset", how: Merge) -> Merged:
+    """Merge rows into a table by their keys."""
+    for name in how.on:
+        if dataset.schema.get_field_index(name) < 0:
+            from penstock.errors import ColumnNotFound
+
+            raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
+    builder = dataset.merge_insert(how.on)
+    if how.update_matched:
+        builder = builder.when_matched_update_all(how.update_filter)
+    if how.insert_new:
+        builder = builder.when_not_matched_insert_all()
+    if how.delete_missing:
+        builder = builder.when_not_matched_by_source_delete(how.delete_filter)
+    if how.timeout_seconds is not None:
+        builder = builder.retry_timeout(timedelta(seconds=how.timeout_seconds))
+    builder = builder.use_index(how.use_index)
+    source: Any = rows.reader().read_all() if isinstance(rows, RowStream) else rows
+    done = builder.execute(source)
+    return Merged(
+        dataset.version,
+        done["num_inserted_rows"],
+        done["num_updated_rows"],
+        done["num_deleted_rows"],
+    )
+
+
+def update(
+    dataset: "LanceDataset", values: dict[str, str], predicate: str | None
+) -> tuple[int, int]:
+    """Set columns to SQL expressions; returns how many rows changed, and the version."""
+    done = dataset.update(values, where=predicate)
+    return done["num_rows_updated"], dataset.version
+
+
+def delete(dataset: "LanceDataset", predicate: str) -> int:
+    """Delete the rows that match; returns the version."""
+    if not predicate.strip():
+        raise InvalidRequest("predicate is empty", detail="use 'true' to delete all rows")
+    dataset.delete(predicate)
+    return dataset.version
+
+
+def _managed(bridge: "Bridge", table_id: list[str]) -> dict[str, Any]:
+    return {
+        "namespace_client": bridge,
+        "table_id": table_id,
+        "namespace_client_managed_versioning": True,
+    }

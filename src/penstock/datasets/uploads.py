@@ -1,0 +1,201 @@
+"""Rows on their way in: an Arrow stream becomes fragments of a table, not committed yet.
+
+Rows that are known whole are written straight into the table's folder. A long stream may still
+break off, so it is written into a folder of its own inside the table, and its files are moved only
+when all of it has arrived: what breaks off leaves nothing. Everything here blocks.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.datasets import files
+from penstock.datasets.lake import Place
+from penstock.datasets.session import Datasets
+from penstock.errors import InvalidRequest, PenstockError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import FragmentMetadata, LanceDataset
+
+FOLDER = "_uploads"
+
+
+class Source(Protocol):
+    """A file that is read once, from start to end."""
+
+    closed: bool
+
+    def read(self, size: int = -1) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Written:
+    """Fragments that lie in a table's folder and wait for their commit."""
+
+    schema: "pa.Schema"
+    fragments: "list[FragmentMetadata]"
+
+    @property
+    def rows(self) -> int:
+        return sum(fragment.physical_rows for fragment in self.fragments)
+
+
+class RowStream:
+    """The batches of an Arrow IPC stream, each checked before anybody uses it."""
+
+    def __init__(self, source: "Source | bytes") -> None:
+        import pyarrow as pa
+
+        self.is_whole = isinstance(source, bytes)
+        # Why the stream can't be used; pylance only passes on the text of what it was.
+        self.failure: PenstockError | None = None
+        try:
+            opened: Any = pa.BufferReader(source) if isinstance(source, bytes) else source
+            self._reader = pa.ipc.open_stream(opened)
+        except (pa.ArrowException, OSError, EOFError, ValueError) as error:
+            raise _not_arrow(error) from error
+        self.schema: pa.Schema = self._reader.schema
+        if self.is_whole:
+            self._batches = list(self._check())
+
+    def reader(self) -> "pa.RecordBatchReader":
+        """The batches, for a writer; can be had again only when the stream is whole."""
+        import pyarrow as pa
+
+        batches = iter(self._batches) if self.is_whole else self._check()
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
+
+    def _check(self) -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
+        try:
+            for batch in self._reader:
+                batch.validate(full=True)
+                yield batch
+        except (pa.ArrowException, OSError, EOFError, ValueError) as error:
+            self.failure = _not_arrow(error)
+            raise self.failure from error
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Whatever a writer of these rows raises, a failure of the stream itself comes first."""
+        try:
+            yield
+        except Exception as error:
+            if self.failure is not None:
+                raise self.failure from error
+            raise
+
+
+def write_new(datasets: Datasets, folder: str, rows: RowStream) -> Written:
+    """Write rows as the first ones of a dataset at the folder."""
+    from lance.fragment import write_fragments
+
+    with rows.telling():
+        fragments = write_fragments(
+            rows.reader(),
+            folder,
+            schema=rows.schema,
+            mode="create",
+            enable_stable_row_ids=True,
+            **datasets.write_options(),
+        )
+    return Written(rows.schema, fragments)
+
+
+def write_more(dataset: "LanceDataset", rows: RowStream) -> Written:
+    """Write rows that belong to a dataset, into its own folder."""
+    from lance.fragment import write_fragments
+
+    with rows.telling():
+        fragments = write_fragments(rows.reader(), dataset, mode="append")
+    return Written(rows.schema, fragments)
+
+
+def write_aside(
+    place: Place, branch: str, datasets: Datasets, rows: RowStream, base: "LanceDataset | None"
+) -> Written:
+    """Write rows into a folder of their own, and move the files when all have arrived.
+
+    With a base they get its field ids; without, they are the first ones of a new schema.
+    """
+    name = f"{FOLDER}/{uuid.uuid4().hex}"
+    aside = Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}")
+    try:
+        if base is None:
+            written = write_new(datasets, aside.location, rows)
+        else:
+            clone = base.shallow_clone(aside.location, base.version)
+            written = write_more(clone, rows)
+        target = f"tree/{branch}/data" if branch else "data"
+        for fragment in written.fragments:
+            for file in fragment.files:
+                files.move(place, f"{name}/data/{file.path}", f"{target}/{file.path}")
+    finally:
+        files.remove_all(aside)
+        files.remove_if_empty(place, FOLDER)
+    return written
+
+
+@contextmanager
+def spooled(place: Place, datasets: Datasets, rows: RowStream) -> "Iterator[LanceDataset]":
+    """The rows of a long stream as a dataset that can be read more than once, for a while."""
+    import lance
+
+    name = f"{FOLDER}/{uuid.uuid4().hex}"
+    aside = Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}")
+    try:
+        with rows.telling():
+            yield lance.write_dataset(
+                rows.reader(), aside.location, schema=rows.schema, **datasets.write_options()
+            )
+    finally:
+        files.remove_all(aside)
+        files.remove_if_empty(place, FOLDER)
+
+
+def check_schema(table: "pa.Schema", rows: "pa.Schema") -> None:
+    """Refuse rows that don't fit a table, naming the column, what came and what was wanted."""
+    from penstock.errors import SchemaMismatch
+
+    def refuse(name: str, got: str, want: str) -> None:
+        raise SchemaMismatch(
+            f"column {name!r}: got {got}, want {want}",
+            detail="send the columns of the table, with their types",
+        )
+
+    for field in rows:
+        if table.get_field_index(field.name) < 0:
+            refuse(field.name, str(field.type), "no such column")
+        wanted = table.field(field.name)
+        if _plain(field.type) != _plain(wanted.type):
+            refuse(field.name, str(field.type), str(wanted.type))
+    for wanted in table:
+        if rows.get_field_index(wanted.name) < 0 and not wanted.nullable:
+            refuse(wanted.name, "nothing", f"{wanted.type}, not null")
+
+
+def _plain(kind: "pa.DataType") -> str:
+    """A type without what doesn't matter for writing: nullability and names of list items."""
+    import pyarrow.types as t
+
+    if t.is_fixed_size_list(kind):
+        return f"fixed_size_list<{_plain(kind.value_type)}>[{kind.list_size}]"
+    if t.is_large_list(kind):
+        return f"large_list<{_plain(kind.value_type)}>"
+    if t.is_list(kind):
+        return f"list<{_plain(kind.value_type)}>"
+    if t.is_struct(kind):
+        return f"struct<{sorted((f.name, _plain(f.type)) for f in kind)}>"
+    return str(kind)
+
+
+def _not_arrow(error: BaseException) -> InvalidRequest:
+    reason = (str(error) or "it is empty").splitlines()[0]
+    return InvalidRequest(
+        f"the body is not a sound Arrow IPC stream: {reason}",
+        detail="send a complete stream as application/vnd.apache.arrow.stream",
+    )
