@@ -30,7 +30,6 @@ class PenstockError(Exception):
     """The root: `message` says what happened to what, `detail` what to do next."""
 
     default: ClassVar[str] = "the request failed"
-    retryable: ClassVar[bool] = False
 
     def __init__(self, message: str = "", *, detail: str = "") -> None:
         self.message = message or self.default
@@ -124,17 +123,14 @@ class SchemaMismatch(PenstockError):
 
 class TooManyRequests(PenstockError):
     default = "the server has enough to do"
-    retryable = True
 
 
 class ConcurrentCommit(PenstockError):
     default = "another commit was first"
-    retryable = True
 
 
 class Unavailable(PenstockError):
     default = "temporarily unavailable"
-    retryable = True
 
 
 class DatabaseMismatch(PenstockError):

@@ -47,7 +47,7 @@ def test_a_location_outside_the_roots_is_refused(lake: Lake, location: str) -> N
 
 
 def test_a_root_itself_is_no_location(lake: Lake) -> None:
-    with pytest.raises(InvalidRequest, match="outside the roots"):
+    with pytest.raises(InvalidRequest, match="whole root"):
         lake.accept(lake.root)
 
 

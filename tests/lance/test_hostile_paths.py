@@ -102,3 +102,43 @@ def test_a_damaged_tag_is_the_tables_problem(
     (tags / "x.json").write_text(text)
     answer = server.post(f"/v1/table/{namespace}$t/describe", {"tag": "x"})
     assert (answer.status_code, answer.json()["code"]) == (400, 19)
+
+
+@pytest.mark.parametrize("text", ["s3://[x/y", "http://[", "file://[::1/x", "file:///x%00y"])
+def test_a_location_that_cannot_be_read_is_refused(
+    server: Server, namespace: str, text: str
+) -> None:
+    answer = server.post(f"/v1/table/{namespace}$u/declare", {"location": text})
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+@pytest.mark.parametrize("name", ["_versions/" + "x" * 300, "_versions/{final}/x", "_versions/."])
+def test_a_path_that_no_file_can_have_is_refused(
+    server: Server, namespace: str, location: Path, name: str
+) -> None:
+    body = {"version": 3, "manifest_path": name.format(final=f"{2**64 - 2}.manifest")}
+    answer = server.post(f"/v1/table/{namespace}$t/version/create", body)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+def test_a_huge_file_is_refused_by_its_end(server: Server, namespace: str, location: Path) -> None:
+    huge = location / "data.bin"
+    with huge.open("wb") as file:
+        file.truncate(2**33)
+    before = peak_memory(server)
+    body = {"version": 3, "manifest_path": str(huge)}
+    answer = server.post(f"/v1/table/{namespace}$t/version/create", body)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    assert peak_memory(server) - before < 100_000_000
+
+
+def test_the_largest_number_is_no_version(server: Server, namespace: str, location: Path) -> None:
+    body = {"version": 2**63 - 1, "manifest_path": "_versions/x"}
+    answer = server.post(f"/v1/table/{namespace}$t/version/create", body)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+def peak_memory(server: Server) -> int:
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024

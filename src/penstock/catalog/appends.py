@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.catalog import data
 from penstock.catalog.catalog import Catalog
 from penstock.datasets import rows
-from penstock.datasets.uploads import Written, check_schema
+from penstock.datasets.uploads import Written, check_schema, field_ids
 from penstock.errors import ConcurrentCommit, PenstockError
 from penstock.model.tables import MAIN, Table
 
@@ -82,15 +82,16 @@ class Appender:
             one.done.set_result(done)
 
     async def _commit(self, batch: list[_Waiting]) -> Appended:
-        has_data = await data.has_version(self._catalog, self._table, self._branch)
+        newest = await data.find_newest(self._catalog, self._table, self._branch)
         bridge = data.make_bridge(self._catalog, self._table, batch[0].trace_id)
         catalog, id = self._catalog, list(self._table.identifier)
         place = catalog.lake.place(self._table.location)
 
         def run() -> Appended:
             waiting = list(batch)
-            dataset = self._base
-            if not has_data and self._branch == MAIN:
+            # Others may have committed since; then the handle is of no use any more.
+            dataset = self._base if self._base and self._base.version == newest else None
+            if newest is None and self._branch == MAIN:
                 first = waiting.pop(0)
                 try:
                     dataset = rows.commit_overwrite(
@@ -103,7 +104,7 @@ class Appender:
                 if dataset is None:
                     dataset = catalog.datasets.open_to_commit(place, self._branch, bridge, id)
                 for one in waiting:
-                    check_schema(dataset.schema, one.written.schema)
+                    _check_fields(dataset, one.written)
                 fragments = [f for one in waiting for f in one.written.fragments]
                 dataset = rows.commit_append(dataset, fragments, bridge, id)
             assert dataset is not None
@@ -125,6 +126,18 @@ def get_appender(catalog: Catalog, table: Table, branch: str) -> Appender:
     if not isinstance(found, Appender):
         found = catalog.appenders[key] = Appender(catalog, table, branch)
     return found
+
+
+def _check_fields(dataset: "LanceDataset", written: Written) -> None:
+    """Refuse fragments that were written for columns that are not these any more."""
+    check_schema(dataset.schema, written.schema)
+    fields = field_ids(dataset)
+    fresh = tuple((name, number) for number, (name, _) in enumerate(fields))
+    if fields != (fresh if written.fields is None else written.fields):
+        raise ConcurrentCommit(
+            "the table's columns were changed while the rows were on their way",
+            detail="send the rows again",
+        )
 
 
 def _fail(one: _Waiting, error: Exception) -> None:

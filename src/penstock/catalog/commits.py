@@ -1,8 +1,8 @@
 """Commits: any number of table operations, all or nothing, in one durable transaction.
 
 A single new version is a commit of one operation; every way to change versions comes through
-here. In order: the staged manifests are checked and made durable, one SQL transaction decides,
-the manifests get their final names. Until the last step is done nobody is told of success, and
+here. In order: the staged manifests are checked, one SQL transaction decides, the manifests get
+their final names, durably. Until the last step is done nobody is told of success, and
 whoever meets an unfinished commit finishes it.
 """
 
@@ -13,7 +13,7 @@ from functools import partial
 
 from penstock.catalog import reconcile, settling, tables, transactions, versions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.settling import Outcome
+from penstock.catalog.settling import Outcome, version_key
 from penstock.catalog.staging import NewVersion, Staged, check_staged, discard
 from penstock.catalog.tables import NewTable
 from penstock.crash import crash_point
@@ -55,10 +55,11 @@ class Deregister:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A version that is committed, or that a repeated request found so."""
+    """A version that is committed: by this commit, or found so by a repeated request."""
 
     table: Table
     version: TableVersion
+    is_new: bool
 
 
 Operation = Declare | CreateVersion | DeleteVersions | Deregister
@@ -156,15 +157,17 @@ async def _apply(
                 undo.append(partial(tables.delete_in, table=new.table))
                 undo.append(partial(transactions.forget, id=transaction))
             case CreateVersion(id, _):
-                version = await _record(tx, id, index, entries[index])
+                created = await _record(tx, id, index, entries[index])
                 transaction = await transactions.record(
-                    tx, "CreateTableVersion", show(id), trace_id, id=version.transaction_id
+                    tx, "CreateTableVersion", show(id), trace_id, id=created.version.transaction_id
                 )
-                results.append(Created(entries[index].table, version))
-                undo.append(partial(transactions.forget, id=transaction))
+                results.append(created)
+                if created.is_new:
+                    undo.append(partial(transactions.forget, id=transaction))
             case DeleteVersions(id, branch, ranges):
                 table = await tables.get(tx, id)
-                undo.append(await versions.keep(tx, table.id))
+                if entries:
+                    undo.append(await versions.keep(tx, table.id))
                 results.append(await versions.delete(tx, table.id, branch, ranges))
                 transaction = await transactions.record(
                     tx, "DeleteTableVersions", str(table), trace_id
@@ -172,7 +175,8 @@ async def _apply(
                 undo.append(partial(transactions.forget, id=transaction))
             case Deregister(id):
                 table = await tables.get(tx, id)
-                undo.append(await versions.keep(tx, table.id))
+                if entries:
+                    undo.append(await versions.keep(tx, table.id))
                 undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
                 _, transaction = await tables.deregister_in(tx, id, trace_id)
                 results.append(table)
@@ -185,7 +189,7 @@ async def _apply(
     return Commit(transaction, results), undo
 
 
-async def _record(tx: Transaction, id: Identifier, index: int, entry: _Entry) -> TableVersion:
+async def _record(tx: Transaction, id: Identifier, index: int, entry: _Entry) -> Created:
     """Put if absent: the version must follow the newest, or be what is there already."""
     if (await tables.get(tx, id)).id != entry.table.id:
         raise TableNotFound(f"table {show(id)} was replaced meanwhile", detail="open it again")
@@ -202,17 +206,19 @@ async def _record(tx: Transaction, id: Identifier, index: int, entry: _Entry) ->
             # There may be commits by path, to be adopted first.
             raise _Refused(index, None, head.version if head else 0)
         await versions.insert(tx, entry.table.id, entry.branch, wanted)
-        return wanted
+        return Created(entry.table, wanted, is_new=True)
     existing = await versions.find(tx, entry.table.id, entry.branch, wanted.version)
     if existing is not None and (entry.same or _is_repeat(existing, entry.staged)):
-        return existing
+        return Created(entry.table, existing, is_new=False)
     raise _Refused(index, existing, head.version)
 
 
 def _is_repeat(existing: TableVersion, staged: Staged) -> bool:
+    # Only a file that is gone may be taken for the one that was moved; others are compared.
     wanted = staged.version
     return (
-        existing.staged_path == wanted.staged_path
+        staged.content is None
+        and existing.staged_path == wanted.staged_path
         and wanted.manifest_size in (0, existing.manifest_size)
         and wanted.e_tag in (None, existing.e_tag)
     )
@@ -259,18 +265,24 @@ async def _settle(
         if version.settled:
             continue
         place = catalog.lake.place(entry.table.location)
-        content = entry.staged.content
+        content = entry.staged.content if result.is_new else None
         outcome = await catalog.settler.settle(place, version, content)
         if outcome is not Outcome.SETTLED:
-            await _undo(catalog, entries, undo)
+            await _undo(catalog, entries, results, undo)
             raise await _lost(catalog, entry)
-        keys.append((entry.table.id, entry.branch, version.version))
+        keys.append(version_key(entry.table.id, entry.branch, version))
     catalog.settler.add(keys)
 
 
-async def _undo(catalog: Catalog, entries: dict[int, _Entry], undo: list[Undo]) -> None:
+async def _undo(
+    catalog: Catalog, entries: dict[int, _Entry], results: list[Result], undo: list[Undo]
+) -> None:
     """A commit by path took a final name at the last moment: take the whole commit back."""
-    fresh = [e for e in entries.values() if e.staged.content is not None and not e.same]
+    fresh = [
+        entry
+        for index, entry in entries.items()
+        if isinstance(result := results[index], Created) and result.is_new
+    ]
     withdrawals = [
         partial(versions.withdraw, table_id=e.table.id, branch=e.branch, version=e.staged.version)
         for e in fresh

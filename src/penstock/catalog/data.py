@@ -71,6 +71,13 @@ def make_bridge(
     return Bridge(TableArbiter(catalog, table, trace_id, before), table.location)
 
 
+async def find_newest(catalog: Catalog, table: Table, branch: str) -> int | None:
+    """The number of the newest version, with what others committed by path; None without any."""
+    await reconcile.look_ahead(catalog, table, branch)
+    head = await versions.find_head(catalog.database, table.id, branch)
+    return None if head is None else head.version
+
+
 async def has_version(catalog: Catalog, table: Table, branch: str) -> bool:
     """Whether the branch has any version, committed through the catalog or by path."""
     if await versions.find_head(catalog.database, table.id, branch) is not None:

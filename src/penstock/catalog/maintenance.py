@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 
 async def run_for_ever(catalog: Catalog, pause_seconds: float) -> None:
     """Do a round at once and then after each pause; what fails is tried again in the next."""
+    if catalog.database.kind == "sqlite":
+        await catalog.database.write(removals.release_claims)
     while True:
         try:
             await run_round(catalog)
@@ -44,6 +46,7 @@ async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:
     try:
         await reconcile.reconcile(catalog, table, branch)
     except PenstockError as error:
+        catalog.visit_later(table, branch)
         log.warning("will try again to reconcile table %s: %s", table, error.message)
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from penstock.catalog import versions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.settling import Outcome
+from penstock.catalog.settling import Outcome, version_key
 from penstock.database.interface import Transaction
 from penstock.datasets import files
 from penstock.datasets.files import Entry
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import SCHEMES, manifest_name, parse_name, versions_folder
-from penstock.errors import BranchNotFound, VersionNotFound
+from penstock.errors import BranchNotFound, Unavailable, VersionNotFound
 from penstock.model.branches import show_branch
 from penstock.model.tables import MAIN, Table, TableVersion
 
@@ -67,6 +67,12 @@ async def reconcile(catalog: Catalog, table: Table, branch: str) -> bool:
     records, now_millis = await catalog.database.read(_read_records, table.id, branch)
     place, folder = catalog.lake.place(table.location), versions_folder(branch)
     entries = await catalog.lake.run(files.list_folder, place, folder)
+    if records and not entries and files.is_missing(place):
+        # More likely a disk that is not there than a table that somebody deleted.
+        raise Unavailable(
+            f"the folder {table.location} of table {table} is missing",
+            detail="mount or restore it; drop or deregister the table if it is gone for good",
+        )
     differences = plan_reconcile(
         records, entries, folder, now_millis - catalog.staged_seconds * 1000
     )
@@ -114,7 +120,7 @@ async def finish(catalog: Catalog, table: Table, branch: str, version: TableVers
     place = catalog.lake.place(table.location)
     outcome = await catalog.settler.settle(place, version)
     if outcome is Outcome.SETTLED:
-        catalog.settler.add([(table.id, branch, version.version)])
+        catalog.settler.add([version_key(table.id, branch, version)])
         return outcome
     winner = await _find_on_storage(catalog, table, branch, version.version)
     await catalog.database.write(_replace, table.id, branch, version, winner)

@@ -1,7 +1,8 @@
 """Removals: folders of dropped tables, emptied after the drop is durable.
 
 The location is noted in the transaction of the drop, so that a crash before or while its files
-are deleted only delays that: maintenance carries on.
+are deleted only delays that: maintenance carries on. Whoever deletes has claimed the location
+first, and nobody may declare a table there until it is forgotten again.
 """
 
 import logging
@@ -15,12 +16,15 @@ from penstock.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
+# After this long, whoever claimed a removal is taken for dead.
+CLAIM_MILLIS = 3_600_000
+
 
 async def enqueue(tx: Transaction, locations: Sequence[str]) -> None:
     """Note that these folders are to be emptied."""
     for location in locations:
         await tx.fetch(
-            "INSERT INTO removals (location, created_at) VALUES ($1, now_millis()) "
+            "INSERT INTO removals (location, created_at, claimed_at) VALUES ($1, now_millis(), 0) "
             "ON CONFLICT DO NOTHING",
             location,
         )
@@ -28,17 +32,18 @@ async def enqueue(tx: Transaction, locations: Sequence[str]) -> None:
 
 async def carry_out(catalog: Catalog, locations: Sequence[str]) -> None:
     """Empty the folders and forget them; what storage refuses now is tried again later."""
-    done = []
-    if locations:
-        crash_point("removal recorded")
-    for location in locations:
+    if not locations:
+        return
+    crash_point("removal recorded")
+    for location in await catalog.database.write(_claim, locations):
+        catalog.datasets.forget(catalog.lake.place(location))
         try:
             await catalog.lake.run(files.remove_all, catalog.lake.place(location))
-            done.append(location)
         except Unavailable as error:
             log.warning("will try again to remove %s: %s", location, error.message)
-    if done:
-        await catalog.database.write(_forget, done)
+            await catalog.database.write(_unclaim, location)
+        else:
+            await catalog.database.write(_forget, location)
 
 
 async def list_pending(tx: Transaction) -> list[str]:
@@ -47,6 +52,28 @@ async def list_pending(tx: Transaction) -> list[str]:
     return [row[0] for row in rows]
 
 
-async def _forget(tx: Transaction, locations: Sequence[str]) -> None:
+async def release_claims(tx: Transaction) -> None:
+    """Forget who claimed what: for the only process that uses a database, at its start."""
+    await tx.fetch("UPDATE removals SET claimed_at = 0")
+
+
+async def _claim(tx: Transaction, locations: Sequence[str]) -> list[str]:
+    claimed = []
     for location in locations:
-        await tx.fetch("DELETE FROM removals WHERE location = $1", location)
+        row = await tx.fetch_one(
+            "UPDATE removals SET claimed_at = now_millis() "
+            "WHERE location = $1 AND claimed_at < now_millis() - $2 RETURNING location",
+            location,
+            CLAIM_MILLIS,
+        )
+        if row is not None:
+            claimed.append(location)
+    return claimed
+
+
+async def _unclaim(tx: Transaction, location: str) -> None:
+    await tx.fetch("UPDATE removals SET claimed_at = 0 WHERE location = $1", location)
+
+
+async def _forget(tx: Transaction, location: str) -> None:
+    await tx.fetch("DELETE FROM removals WHERE location = $1", location)

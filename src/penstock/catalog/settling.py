@@ -14,11 +14,11 @@ from penstock.crash import crash_point
 from penstock.datasets import files
 from penstock.datasets.lake import Lake, Place
 from penstock.datasets.manifest import BadManifest, parse_manifest
-from penstock.errors import PenstockError
 from penstock.model.tables import TableVersion
 
 FLUSH_SECONDS = 0.05
-Key = tuple[str, str, int]
+# Table, branch, version, and the staged path that tells this record from a later one.
+Key = tuple[str, str, int, str]
 
 # The disk takes a few syncs at once; more threads only wait for each other.
 LANES, MOST_TOGETHER = 4, 8
@@ -82,6 +82,10 @@ def unsettle(place: Place, version: TableVersion, content: bytes) -> None:
     files.remove(place, version.staged_path)
 
 
+def version_key(table_id: str, branch: str, version: TableVersion) -> Key:
+    return table_id, branch, version.version, version.staged_path
+
+
 @dataclass(frozen=True, slots=True)
 class _Wish:
     place: Place
@@ -101,6 +105,7 @@ class Settler:
         self._write = write
         self._wishes: list[_Wish] = []
         self._lanes: set[asyncio.Task[None]] = set()
+        self._running = 0
         self._keys: list[Key] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -110,23 +115,28 @@ class Settler:
         """Settle one version; under load many of them share the way to a thread and back."""
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._wishes.append(_Wish(place, version, content, done))
-        if len(self._lanes) < LANES:
+        if self._running < LANES:
+            self._running += 1
             lane = asyncio.create_task(self._run_lane())
             self._lanes.add(lane)
             lane.add_done_callback(self._lanes.discard)
         return await done
 
     async def _run_lane(self) -> None:
-        while self._wishes:
-            taken, self._wishes = self._wishes[:MOST_TOGETHER], self._wishes[MOST_TOGETHER:]
-            outcomes = await self._lake.run(_settle_all, taken)
-            for wish, outcome in zip(taken, outcomes, strict=True):
-                if wish.done.cancelled():
-                    continue
-                if isinstance(outcome, Outcome):
-                    wish.done.set_result(outcome)
-                else:
-                    wish.done.set_exception(outcome)
+        try:
+            while self._wishes:
+                taken, self._wishes = self._wishes[:MOST_TOGETHER], self._wishes[MOST_TOGETHER:]
+                outcomes = await self._lake.run(_settle_all, taken)
+                for wish, outcome in zip(taken, outcomes, strict=True):
+                    if wish.done.cancelled():
+                        continue
+                    if isinstance(outcome, Outcome):
+                        wish.done.set_result(outcome)
+                    else:
+                        wish.done.set_exception(outcome)
+        finally:
+            # At once, not when the task is done: a wish that comes in between needs a lane.
+            self._running -= 1
 
     def add(self, keys: Sequence[Key]) -> None:
         self._keys.extend(keys)
@@ -148,7 +158,7 @@ def _settle_all(wishes: Sequence[_Wish]) -> list[Outcome | Exception]:
     for wish in wishes:
         try:
             outcomes.append(settle(wish.place, wish.version, wish.content))
-        except (PenstockError, OSError) as error:
+        except Exception as error:
             # Not swallowed: the one who asked for this version gets it.
             outcomes.append(error)
     return outcomes

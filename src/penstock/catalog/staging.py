@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from penstock.datasets import files
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import (
+    FOOTER,
     SCHEMES,
     BadManifest,
     Manifest,
+    check_footer,
     manifest_name,
     parse_manifest,
     parse_name,
@@ -54,13 +56,15 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
             detail="stage the manifest under a name of its own, as the Lance SDK does",
         )
     try:
-        _check_size(new, files.get_size(place, path))
+        size = files.get_size(place, path)
+        _check_size(new, size)
+        # Before all of it is read: somebody's data file may be large.
+        check_footer(files.read_end(place, path, size, FOOTER.size), size)
         content = files.read(place, path)
+        manifest = parse_manifest(content)
     except FileNotFoundError:
         # A repeated request: the first one has moved the file.
         return Staged(_record(new, final, path, new.manifest_size or 0, None), None)
-    try:
-        manifest = parse_manifest(content)
     except BadManifest as error:
         raise InvalidRequest(
             f"manifest_path {new.manifest_path!r} is not a Lance manifest: {error}",

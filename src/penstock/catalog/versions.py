@@ -136,15 +136,16 @@ async def keep(tx: Transaction, table_id: str) -> Callable[[Transaction], Awaita
     return bring_back
 
 
-async def mark_settled(tx: Transaction, keys: Sequence[tuple[str, str, int]]) -> None:
+async def mark_settled(tx: Transaction, keys: Sequence[tuple[str, str, int, str]]) -> None:
     """Note that these manifests have their final names, durably."""
-    for table_id, branch, version in keys:
+    for table_id, branch, version, staged_path in keys:
         await tx.fetch(
             "UPDATE table_versions SET settled = 1 "
-            "WHERE table_id = $1 AND branch = $2 AND version = $3",
+            "WHERE table_id = $1 AND branch = $2 AND version = $3 AND staged_path = $4",
             table_id,
             branch,
             version,
+            staged_path,
         )
 
 

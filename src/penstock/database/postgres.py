@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import asyncpg
 
 from penstock.database.interface import P, Row, T, Work
-from penstock.errors import Unavailable
+from penstock.errors import DatabaseMismatch, Unavailable
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -24,6 +24,10 @@ LOST_RACES = (
 )
 GONE = (
     OSError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.QueryCanceledError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
@@ -101,6 +105,11 @@ class PostgresDatabase:
                     return
                 async with connection.transaction(isolation=isolation, readonly=readonly):
                     yield PostgresTransaction(connection)
+        except (asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError) as error:
+            raise DatabaseMismatch(
+                f"the database holds something else already: {error}",
+                detail="give Penstock a database or a schema of its own",
+            ) from error
         except GONE as error:
             if isinstance(error, ValueError):
                 raise  # a parameter of the wrong type: our bug, not an outage
@@ -120,9 +129,11 @@ async def connect_postgres(url: str, pool_size: int) -> PostgresDatabase:
     ) as error:
         raise _unreachable(error) from error
     except ValueError as error:
+        # The driver's text may hold a piece of the password.
         raise Unavailable(
-            f"database.url is not a PostgreSQL address: {error}",
-            detail="write it as postgresql://user:password@host:5432/name",
+            "database.url is not a PostgreSQL address",
+            detail="write it as postgresql://user:password@host:5432/name, with special characters "
+            "of the password percent-encoded",
         ) from error
     return PostgresDatabase(pool)
 

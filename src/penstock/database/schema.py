@@ -127,7 +127,8 @@ async def run_script(tx: Transaction, text: str) -> None:
 
 async def _has_ledger(tx: Transaction, kind: str) -> bool:
     sql = (
-        "SELECT 1 FROM pg_tables WHERE tablename = 'migrations' AND schemaname = current_schema()"
+        "SELECT 1 FROM information_schema.columns WHERE table_name = 'migrations' "
+        "AND column_name = 'checksum' AND table_schema = current_schema()"
         if kind == "postgresql"
         else "SELECT 1 FROM sqlite_schema WHERE name = 'migrations'"
     )

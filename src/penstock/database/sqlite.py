@@ -26,6 +26,11 @@ from penstock.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
+BROKEN = (
+    *(apsw.FullError, apsw.IOError, apsw.BusyError, apsw.ReadOnlyError, apsw.CantOpenError),
+    *(apsw.CorruptError, apsw.NotADBError),
+)
+
 # Bounds how long one batch may keep the event loop busy.
 MAX_BATCH = 64
 
@@ -37,7 +42,10 @@ class SqliteTransaction:
         self._connection = connection
 
     async def fetch(self, sql: str, *args: object) -> list[Row]:
-        return cast("list[Row]", list(self._connection.execute(_translate(sql), args)))
+        try:
+            return cast("list[Row]", list(self._connection.execute(_translate(sql), args)))
+        except BROKEN as error:
+            raise _unusable(error) from error
 
     async def fetch_one(self, sql: str, *args: object) -> Row | None:
         rows = await self.fetch(sql, *args)
@@ -59,12 +67,18 @@ class SqliteDatabase(SqliteTransaction):
 
     def __init__(self, path: Path, *, to_write: bool = True) -> None:
         if to_write:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
         elif not path.exists():
             raise Unavailable(f"there is no catalog at {path}", detail="'penstock serve' makes one")
         self._lock = _own(path) if to_write else None
-        self._writer = _connect(path)
-        self._reader = _connect(path)
+        try:
+            self._writer = _connect(path)
+            self._reader = _connect(path)
+        except apsw.Error as error:
+            raise Unavailable(
+                f"{path} is no SQLite database that can be used: {error}",
+                detail="check the file and its permissions, or name another with --data",
+            ) from error
         self._reader.execute("PRAGMA query_only = 1")
         super().__init__(self._reader)
         self._write_tx = SqliteTransaction(self._writer)
@@ -110,14 +124,11 @@ class SqliteDatabase(SqliteTransaction):
                 # A batch that changed nothing has nothing to make durable.
                 end = "COMMIT" if changed else "ROLLBACK"
                 await loop.run_in_executor(self._disk, self._writer.execute, end)
-            except apsw.Error as error:
+            except (apsw.Error, Unavailable) as error:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 log.exception("a batch of writes failed")
-                failure = Unavailable(
-                    f"the catalog database cannot be written: {error}",
-                    detail="check the disk's space and permissions, then retry",
-                )
+                failure = _unusable(error)
             for write in batch:
                 _deliver(write, failure)
 
@@ -177,12 +188,35 @@ def _connect(path: Path) -> apsw.Connection:
     return connection
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(
+            f"the folder {folder} cannot be made: {error.strerror}",
+            detail="name another with --data",
+        ) from error
+
+
+def _unusable(error: BaseException) -> Unavailable:
+    return Unavailable(
+        f"the catalog database cannot be used: {error}",
+        detail="check the disk's space and permissions, then retry",
+    )
+
+
 def _now_millis(*_: object) -> int:
     return time.time_ns() // 1_000_000
 
 
 def _own(path: Path) -> int:
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(
+            f"{path}.lock cannot be made: {error.strerror}",
+            detail="name another folder with --data",
+        ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -19,6 +19,7 @@ from penstock.model.branches import check_branch
 if TYPE_CHECKING:
     import pyarrow as pa
 
+PANIC = "PanicException"
 # Arrow's names in the protocol, where they are not what pyarrow prints.
 TYPE_NAMES = {
     "string": "utf8",
@@ -47,7 +48,10 @@ def load_details(
         dataset = dataset.checkout_version((branch or None, version))
         stats = dataset.stats.dataset_stats()
         schema = dataset.schema
-    except (ValueError, OSError) as error:
+    except BaseException as error:
+        # pyo3 turns a panic in Rust into an exception outside Exception.
+        if not isinstance(error, (ValueError, OSError)) and type(error).__name__ != PANIC:
+            raise
         # When the store does not answer either, this says so instead.
         files.list_folder(place, "_versions")
         raise InvalidTableState(

@@ -1,12 +1,14 @@
 """The file operations that a catalog needs of a table's folder; all of them block.
 
 `publish` is the one that decides races between writers: it gives a file its final name only
-when nothing has that name yet, and on local storage it is durable when it returns.
+when nothing has that name yet. `make_durable` is what survives a power cut on local storage.
 """
 
 import contextlib
+import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from penstock.datasets.lake import Place
 from penstock.errors import InvalidRequest, Unavailable
 
+# What a path can be wrong with besides not being there.
+NO_SUCH_FILE = (errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR, errno.ELOOP)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -26,6 +31,18 @@ class Entry:
     size: int
     modified_millis: int
     e_tag: str | None
+
+
+def read_end(place: Place, path: str, size: int, count: int) -> bytes:
+    """The last bytes of a file whose size is known."""
+    start = max(0, size - count)
+    with _storage(place):
+        if place.is_local:
+            with open(place.file(path), "rb", buffering=0) as file:
+                file.seek(start)
+                return file.read(count)
+        found = obstore.get_range(place.store, f"{place.key}/{path}", start=start, end=size)
+        return bytes(found)
 
 
 def read(place: Place, path: str) -> bytes:
@@ -40,7 +57,10 @@ def get_size(place: Place, path: str) -> int:
     """The file's size; FileNotFoundError when there is none."""
     with _storage(place):
         if place.is_local:
-            return os.stat(place.file(path)).st_size
+            found = os.stat(place.file(path))
+            if not stat.S_ISREG(found.st_mode):
+                raise FileNotFoundError(place.file(path))
+            return found.st_size
         return obstore.head(place.store, f"{place.key}/{path}")["size"]
 
 
@@ -91,6 +111,11 @@ def publish(place: Place, staged: str, final: str, content: bytes) -> bool:
             except AlreadyExistsError:
                 return False
     return True
+
+
+def is_missing(place: Place) -> bool:
+    """Whether a local table has no folder at all; object stores have none anyway."""
+    return place.is_local and not os.path.isdir(place.location)
 
 
 def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None:
@@ -239,6 +264,8 @@ def _storage(place: Place) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (BaseError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in NO_SUCH_FILE:
+            raise FileNotFoundError(error.errno, str(error)) from error
         raise Unavailable(
             f"storage at {place.location} failed: {str(error).splitlines()[0]}",
             detail="check that the store can be reached and written by the server",

@@ -26,7 +26,15 @@ T = TypeVar("T")
 
 REMOTE_SCHEMES = ("s3", "gs", "az", "memory")
 MAX_LOCATION_BYTES = 1600
-SECRET_WORDS = ("key", "secret", "token", "password", "credential", "sas")
+# All that is told to clients; whatever else is set may be a secret.
+PUBLIC_OPTIONS = frozenset(
+    prefix + name
+    for prefix in ("", "aws_", "azure_storage_", "google_")
+    for name in (
+        *("region", "default_region", "endpoint", "endpoint_url", "account_name", "container_name"),
+        *("allow_http", "virtual_hosted_style_request", "skip_signature", "use_emulator"),
+    )
+)
 # Storage calls block; this bounds how many run at once.
 THREADS = 16
 
@@ -89,14 +97,21 @@ class Lake:
     def new_location(self, name: str, unique: str) -> str:
         """A location for a new table: readable, and never another table's."""
         slug = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")[:48] or "table"
-        return f"{self.root}/{slug}-{unique}.lance"
+        return _below(self.root, f"{slug}-{unique}.lance")
 
     def accept(self, location: str) -> str:
         """The normal form of a location that a client names, if tables may lie there."""
-        normal = self._normalise(location)
-        for root in self._roots:
-            if normal.startswith(f"{root}/"):
-                return normal
+        try:
+            normal = self._normalise(location)
+        except ValueError as error:
+            raise InvalidRequest(f"location {location!r} cannot be read: {error}") from error
+        if any(_is_within(root, normal) for root in self._roots):
+            raise InvalidRequest(
+                f"location {location!r} holds a whole root of this lake",
+                detail="choose a folder below it",
+            )
+        if any(_is_within(normal, root) for root in self._roots):
+            return normal
         raise InvalidRequest(
             f"location {location!r} is outside the roots of this lake",
             detail="use a location below one of: "
@@ -106,11 +121,7 @@ class Lake:
 
     def public_options(self) -> dict[str, str]:
         """The storage options that are no secret: a client needs them to reach the same store."""
-        return {
-            k: v
-            for k, v in self.options.items()
-            if not any(word in k.lower() for word in SECRET_WORDS)
-        }
+        return {k: v for k, v in self.options.items() if k.lower() in PUBLIC_OPTIONS}
 
     def close(self) -> None:
         self._threads.shutdown()
@@ -126,7 +137,7 @@ class Lake:
                 f"location {location!r} has the unknown scheme {scheme!r}",
                 detail="use a path, or a URI of " + ", ".join(("file", *REMOTE_SCHEMES)),
             )
-        whole = location if scheme or location.startswith("/") else f"{self.root}/{location}"
+        whole = location if scheme or location.startswith("/") else _below(self.root, location)
         if ".." in whole.split("/"):
             raise InvalidRequest(f"location {location!r} holds '..'", detail="write it out")
         return normalise_root(whole)
@@ -135,6 +146,14 @@ class Lake:
         if url not in self._stores:
             self._stores[url] = _open_store(url, self.options)
         return self._stores[url]
+
+
+def _below(folder: str, name: str) -> str:
+    return f"{folder}{name}" if folder.endswith("/") else f"{folder}/{name}"
+
+
+def _is_within(location: str, folder: str) -> bool:
+    return location == folder or location.startswith(folder if folder[-1] == "/" else f"{folder}/")
 
 
 def normalise_root(root: str) -> str:

@@ -14,7 +14,10 @@ MAGIC = b"LANC"
 FOOTER = struct.Struct("<QHH4s")
 U64_MAX = 2**64 - 1
 # Versions with the top bit set are detached: they belong to no line of history.
-MAX_VERSION = 2**63 - 1
+# One below the largest, so that "after the newest" is always a number.
+MAX_VERSION = 2**63 - 2
+
+MAX_MANIFEST_BYTES = 1_000_000_000
 
 FIELD_VERSION, FIELD_TIMESTAMP, FIELD_TRANSACTION, FIELD_BRANCH = 3, 7, 12, 20
 SCHEMES = ("V2", "V1")
@@ -80,14 +83,22 @@ def versions_folder(branch: str) -> str:
     return f"tree/{branch}/_versions" if branch else "_versions"
 
 
-def _message(data: bytes) -> memoryview:
-    if len(data) < FOOTER.size:
-        raise BadManifest(f"it is {len(data)} bytes long, shorter than a footer")
-    start, _, _, magic = FOOTER.unpack_from(data, len(data) - FOOTER.size)
+def check_footer(end: bytes, size: int) -> int:
+    """Where the message starts, by the last bytes of a file of that size."""
+    if size < FOOTER.size:
+        raise BadManifest(f"it is {size} bytes long, shorter than a footer")
+    start, _, _, magic = FOOTER.unpack(end)
     if magic != MAGIC:
         raise BadManifest("it does not end with a Lance footer")
-    if start + 4 > len(data) - FOOTER.size:
+    if start + 4 > size - FOOTER.size:
         raise BadManifest("its footer points outside the file")
+    if size > MAX_MANIFEST_BYTES:
+        raise BadManifest(f"it has {size} bytes, more than {MAX_MANIFEST_BYTES}")
+    return int(start)
+
+
+def _message(data: bytes) -> memoryview:
+    start = check_footer(data[-FOOTER.size :], len(data))
     length = int.from_bytes(data[start : start + 4], "little")
     if start + 4 + length > len(data) - FOOTER.size:
         raise BadManifest("it is cut short")

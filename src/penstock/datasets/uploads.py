@@ -37,6 +37,8 @@ class Written:
 
     schema: "pa.Schema"
     fragments: "list[FragmentMetadata]"
+    # The ids of the table's fields when these were written; None for rows of a new schema.
+    fields: tuple[tuple[str, int], ...] | None = None
 
     @property
     def rows(self) -> int:
@@ -112,7 +114,18 @@ def write_more(dataset: "LanceDataset", rows: RowStream) -> Written:
 
     with rows.telling():
         fragments = write_fragments(rows.reader(), dataset, mode="append")
-    return Written(rows.schema, fragments)
+    return Written(rows.schema, fragments, field_ids(dataset))
+
+
+def field_ids(dataset: "LanceDataset") -> tuple[tuple[str, int], ...]:
+    """The name and id of every field; fragments refer to columns by these ids."""
+
+    def walk(fields: Any) -> Iterator[tuple[str, int]]:
+        for field in fields:
+            yield field.name(), field.id()
+            yield from walk(field.children())
+
+    return tuple(walk(dataset.lance_schema.fields()))
 
 
 def write_aside(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import socket
@@ -12,6 +13,7 @@ import uvicorn
 from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
 from penstock.database.connect import open_catalog
+from penstock.datasets import files
 from penstock.datasets.lake import Lake
 from penstock.errors import Unavailable
 from penstock.server.app import App, Limits
@@ -33,6 +35,7 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
 async def open_parts(settings: Settings) -> Catalog:
     """Open the database and the lake that the settings name."""
     lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
+    await lake.run(files.check_root, lake.place(lake.root))
     database = await open_catalog(database_url(settings), settings.database.pool_size)
     return Catalog(
         database,
@@ -55,9 +58,12 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
+        in_use = error.errno == errno.EADDRINUSE
         raise Unavailable(
             f"cannot listen on {host}:{port}: {error.strerror or error}",
-            detail="stop what uses the port, or choose another with --port",
+            detail="stop what uses the port, or choose another with --port"
+            if in_use
+            else "choose an address of this machine with --host",
         ) from error
     return listener
 

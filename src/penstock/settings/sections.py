@@ -194,7 +194,8 @@ def _in_data(settings: Settings, name: str) -> str:
 
 def _absolute_place(place: str) -> str:
     path = place.removeprefix("file://")
-    return place.rstrip("/") if "://" in path else _absolute(path)
+    scheme, separator, rest = path.partition("://")
+    return f"{scheme}://{rest.rstrip('/')}" if separator else _absolute(path)
 
 
 def _absolute(path: str) -> str:

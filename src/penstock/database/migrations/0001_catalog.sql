@@ -62,7 +62,8 @@ CREATE INDEX transactions_created_at ON transactions (created_at);
 
 CREATE TABLE removals (
     location KEYTEXT PRIMARY KEY,
-    created_at BIGINT NOT NULL
+    created_at BIGINT NOT NULL,
+    claimed_at BIGINT NOT NULL
 );
 
 CREATE TABLE locks (

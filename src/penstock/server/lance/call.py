@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,9 @@ from penstock.model.paging import PageRequest, request_page
 from penstock.server.http import Headers, Receive
 
 B = TypeVar("B", bound="Body")
+
+# The largest leaves room for the version after it.
+Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 2)]
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 MAX_TRACE_ID = 128

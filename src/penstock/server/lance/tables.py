@@ -1,6 +1,6 @@
 """The operations on tables as names and places; their versions are in `versions`."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -10,9 +10,7 @@ from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
 from penstock.model.tables import Table
-from penstock.server.lance.call import Body, Call, choose
-
-Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+from penstock.server.lance.call import Body, Call, Version, choose
 
 
 class DeclareTable(Body):

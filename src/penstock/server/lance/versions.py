@@ -18,7 +18,7 @@ from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
 from penstock.model.identifiers import Identifier, check_identifier
 from penstock.model.tables import Table, TableVersion, VersionRange
-from penstock.server.lance.call import Body, Call
+from penstock.server.lance.call import Body, Call, Version
 from penstock.server.lance.tables import (
     DeclaredTable,
     DeclareTable,
@@ -27,7 +27,6 @@ from penstock.server.lance.tables import (
     removed_table,
 )
 
-Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Bound = Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)]
 

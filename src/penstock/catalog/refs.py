@@ -1,0 +1,184 @@
+"""Tags and branches: names for versions, and lines of history beside main.
+
+They live in the table's folder, where every Lance client sees them; the catalog checks that the
+versions they name exist, notes each change, and forgets the versions of a deleted branch.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from penstock.catalog import data, reconcile, transactions, versions
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Transaction
+from penstock.datasets import refs
+from penstock.datasets.lake import Place
+from penstock.datasets.refs import Branch, Tag
+from penstock.errors import (
+    BranchAlreadyExists,
+    BranchNotFound,
+    ConcurrentCommit,
+    PenstockError,
+    TagAlreadyExists,
+    TagNotFound,
+)
+from penstock.model.branches import show_branch
+from penstock.model.paging import Page, PageRequest, cut_page
+from penstock.model.tables import Table
+
+R = TypeVar("R")
+
+
+async def list_tags(catalog: Catalog, table: Table, page: PageRequest) -> Page[tuple[str, Tag]]:
+    return await _list(catalog, table, page, refs.TAGS, refs.find_tag)
+
+
+async def get_tag(catalog: Catalog, table: Table, name: str) -> Tag:
+    found = await catalog.lake.run(refs.find_tag, catalog.lake.place(table.location), name)
+    if found is None:
+        raise TagNotFound(f"table {table} has no tag {name!r}", detail="list the table's tags")
+    return found
+
+
+async def create_tag(
+    catalog: Catalog, table: Table, name: str, branch: str, version: int, trace_id: str = ""
+) -> str:
+    """Name a version of a branch; returns the transaction."""
+    target = await reconcile.get_version_of_branch(catalog, table, branch, version)
+    tag = Tag(version, branch or None, target.manifest_size)
+    place = catalog.lake.place(table.location)
+    if not await catalog.lake.run(refs.create_tag, place, name, tag):
+        raise TagAlreadyExists(
+            f"table {table} has a tag {name!r} already", detail="update it, or choose another name"
+        )
+    return await _note(catalog, "CreateTableTag", table, name, trace_id)
+
+
+async def update_tag(
+    catalog: Catalog, table: Table, name: str, branch: str, version: int, trace_id: str = ""
+) -> str:
+    """Let a tag name another version; returns the transaction."""
+    tag = await get_tag(catalog, table, name)
+    target = await reconcile.get_version_of_branch(catalog, table, branch, version)
+    tag.version, tag.branch, tag.manifest_size = version, branch or None, target.manifest_size
+    await catalog.lake.run(refs.update_tag, catalog.lake.place(table.location), name, tag)
+    return await _note(catalog, "UpdateTableTag", table, name, trace_id)
+
+
+async def delete_tag(catalog: Catalog, table: Table, name: str, trace_id: str = "") -> str:
+    await get_tag(catalog, table, name)
+    await catalog.lake.run(refs.delete_tag, catalog.lake.place(table.location), name)
+    return await _note(catalog, "DeleteTableTag", table, name, trace_id)
+
+
+async def list_branches(
+    catalog: Catalog, table: Table, page: PageRequest
+) -> Page[tuple[str, Branch]]:
+    return await _list(catalog, table, page, refs.BRANCHES, refs.find_branch)
+
+
+async def create_branch(
+    catalog: Catalog,
+    table: Table,
+    name: str,
+    source: str,
+    version: int | None,
+    trace_id: str = "",
+) -> str:
+    """Start a branch at a version of another, the newest when none is named."""
+    start = (await reconcile.get_version_of_branch(catalog, table, source, version)).version
+    if await _exists(catalog, table, name):
+        raise _taken(table, name)
+    try:
+        await data.change(
+            catalog,
+            table,
+            source,
+            lambda dataset: dataset.create_branch(name, (source or None, start)),
+            trace_id,
+        )
+    except PenstockError as error:
+        # Lance has no words of its own for the loser of a race.
+        if await _exists(catalog, table, name):
+            raise _taken(table, name) from error
+        raise
+    first = await versions.find(catalog.database, table.id, name, start)
+    return first.transaction_id if first is not None else ""
+
+
+async def delete_branch(catalog: Catalog, table: Table, name: str, trace_id: str = "") -> str:
+    """Remove a branch that nothing refers to, with its files and the records of its versions."""
+    if not await _exists(catalog, table, name):
+        raise BranchNotFound(
+            f"table {table} has no branch {name!r}", detail="list the table's branches"
+        )
+    place = catalog.lake.place(table.location)
+    if users := await catalog.lake.run(refs.find_references, place, name):
+        raise ConcurrentCommit(
+            f"branch {name!r} of table {table} is referenced by " + ", ".join(users[:20]),
+            detail="delete these first",
+        )
+    await catalog.lake.run(refs.delete_branch, place, name)
+    # A branch of this name may come again, with other content under the same numbers.
+    catalog.datasets.forget(place)
+    return await catalog.database.write(_forget_branch, table, name, trace_id)
+
+
+async def restore(
+    catalog: Catalog, table: Table, branch: str, version: int, trace_id: str = ""
+) -> int:
+    """Make an old version the newest of its branch again; returns the new number."""
+    await reconcile.get_version_of_branch(catalog, table, branch, version)
+    return await data.change(
+        catalog, table, branch, lambda dataset: refs.restore(dataset, version), trace_id
+    )
+
+
+async def find_transaction(catalog: Catalog, table: Table, branch: str, version: int) -> str | None:
+    """Lance's id of the commit that made a version."""
+    found = await versions.find(catalog.database, table.id, branch, version)
+    return found.transaction_id or None if found is not None else None
+
+
+async def _list(
+    catalog: Catalog,
+    table: Table,
+    page: PageRequest,
+    folder: str,
+    find: Callable[[Place, str], R | None],
+) -> Page[tuple[str, R]]:
+    place = catalog.lake.place(table.location)
+
+    def read() -> list[tuple[str, R]]:
+        names = [n for n in refs.list_names(place, folder) if n > (page.after or "")]
+        found = ((name, find(place, name)) for name in names[: page.limit + 1])
+        return [(name, ref) for name, ref in found if ref is not None]
+
+    found = await catalog.lake.run(read)
+    return cut_page(page, found, [name for name, _ in found])
+
+
+async def _exists(catalog: Catalog, table: Table, branch: str) -> bool:
+    """Whether there is anything of a branch; what a crash left half made can be deleted."""
+    place = catalog.lake.place(table.location)
+    if await catalog.lake.run(refs.find_branch, place, branch) is not None:
+        return True
+    return await reconcile.reconcile(catalog, table, branch)
+
+
+def _taken(table: Table, branch: str) -> BranchAlreadyExists:
+    return BranchAlreadyExists(
+        f"table {table} has a branch {show_branch(branch)!r} already",
+        detail="choose another name, or delete it first",
+    )
+
+
+async def _note(catalog: Catalog, operation: str, table: Table, name: str, trace_id: str) -> str:
+    target = f"{table} {name}"
+    return await catalog.database.write(transactions.record, operation, target, trace_id)
+
+
+async def _forget_branch(tx: Transaction, table: Table, branch: str, trace_id: str) -> str:
+    await tx.fetch(
+        "DELETE FROM table_versions WHERE table_id = $1 AND branch = $2", table.id, branch
+    )
+    return await transactions.record(tx, "DeleteTableBranch", f"{table} {branch}", trace_id)

@@ -1,0 +1,113 @@
+"""Rare orders of events that once went wrong, each played out step by step."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from penstock.catalog import commits, reconcile, removals, tables, versions
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.commits import CreateVersion
+from penstock.catalog.settling import LANES, Outcome, Settler
+from penstock.catalog.staging import NewVersion
+from penstock.datasets.lake import Place
+from penstock.errors import ConcurrentCommit, InvalidRequest, Unavailable
+from penstock.model.tables import MAIN, Table, TableVersion
+from tests.harness.manifests import make_manifest, stage
+
+pytestmark = pytest.mark.anyio
+
+# ruff: noqa: ASYNC240 - these tests have the loop for themselves.
+
+
+async def declare(catalog: Catalog, name: str, location: str | None = None) -> Table:
+    new = tables.plan_table(catalog, (name,), location, {}, managed=True)
+    await tables.declare(catalog, new)
+    return new.table
+
+
+def create(table: Table, version: int, staged: str, e_tag: str | None = None) -> CreateVersion:
+    return CreateVersion(table.identifier, NewVersion(MAIN, version, staged, e_tag=e_tag))
+
+
+async def test_a_stale_list_of_removals_does_not_touch_a_new_table(catalog: Catalog) -> None:
+    first = await declare(catalog, "a", "mine")
+    await commits.commit(catalog, [create(first, 1, stage(first.location, 1))])
+    await catalog.database.write(removals.enqueue, ["/nowhere"])
+    await tables.drop(catalog, ("a",))
+    stale = [first.location]
+    second = await declare(catalog, "a", "mine")
+    await commits.commit(catalog, [create(second, 1, stage(second.location, 1))])
+    await removals.carry_out(catalog, stale)
+    assert (await reconcile.get_version(catalog, second, MAIN, 1)).version == 1
+    assert Path(second.location).is_dir()
+
+
+async def test_the_same_name_with_other_bytes_is_another_commit(catalog: Catalog) -> None:
+    table = await declare(catalog, "a")
+    staged = stage(table.location, 1)
+    await commits.commit(catalog, [create(table, 1, staged)])
+    other = make_manifest(1, transaction="0" * 36)
+    Path("/" + staged).write_bytes(other)
+    with pytest.raises(ConcurrentCommit):
+        await commits.commit(catalog, [create(table, 1, staged)])
+    final = Path(table.location) / "_versions" / f"{2**64 - 2}.manifest"
+    assert final.read_bytes() != other
+
+
+async def test_a_repeat_in_a_batch_that_fails_keeps_what_was_committed_before(
+    catalog: Catalog,
+) -> None:
+    table = await declare(catalog, "a")
+    staged = stage(table.location, 1)
+    content = Path("/" + staged).read_bytes()
+    await commits.commit(catalog, [create(table, 1, staged, e_tag="x")])
+    Path("/" + staged).write_bytes(content)
+    other = await declare(catalog, "b")
+    with pytest.raises(InvalidRequest):
+        await commits.commit(
+            catalog, [create(table, 1, staged), create(other, 1, "_versions/none")]
+        )
+    kept = await versions.find(catalog.database, table.id, MAIN, 1)
+    assert kept is not None
+    assert kept.e_tag == "x"
+
+
+async def test_a_disk_that_is_not_there_does_not_empty_the_catalog(catalog: Catalog) -> None:
+    table = await declare(catalog, "a")
+    await commits.commit(catalog, [create(table, 1, stage(table.location, 1), e_tag="x")])
+    lake = Path(catalog.lake.root)
+    lake.rename(lake.with_name("away"))
+    with pytest.raises(Unavailable, match="is missing"):
+        await reconcile.get_version(catalog, table, MAIN, None)
+    lake.with_name("away").rename(lake)
+    assert (await reconcile.get_version(catalog, table, MAIN, None)).e_tag == "x"
+
+
+async def test_a_location_around_a_root_is_refused(catalog: Catalog) -> None:
+    with pytest.raises(InvalidRequest):
+        catalog.lake.accept(str(Path(catalog.lake.root).parent))
+
+
+class _SlowLake:
+    """Runs nothing; every wish ends in the same turn of the loop."""
+
+    async def run(self, work: object, wishes: list[object]) -> list[Outcome]:
+        await asyncio.sleep(0)
+        return [Outcome.SETTLED] * len(wishes)
+
+
+async def test_a_wish_that_comes_when_all_lanes_end_is_not_forgotten() -> None:
+    async def note(keys: object) -> None: ...
+
+    settler = Settler(_SlowLake(), note)  # type: ignore[arg-type]
+    place = Place(None, "k", "/k")  # type: ignore[arg-type]
+    version = TableVersion(1, "_versions/a", 1, 0)
+
+    async def again() -> Outcome:
+        await settler.settle(place, version)
+        return await settler.settle(place, version)
+
+    wishes = [again() for _ in range(LANES * 3)]
+    outcomes = await asyncio.wait_for(asyncio.gather(*wishes), 5)
+    assert outcomes == [Outcome.SETTLED] * (LANES * 3)
