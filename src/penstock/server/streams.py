@@ -11,8 +11,12 @@ from penstock.server.http import ClientGone, Receive
 MAX_WAITING_BYTES = 8 * 1024 * 1024
 
 
-class UploadBroken(Exception):
-    """The client went away before its body was complete."""
+# A client that sends nothing for so long does not keep a worker any longer.
+IDLE_SECONDS = 60
+
+
+class UploadBroken(OSError):
+    """The client went away, or fell silent, before its body was complete."""
 
 
 class Upload:
@@ -91,7 +95,8 @@ class Upload:
                     raise UploadBroken("the client went away in the middle of its upload")
                 if self._ended:
                     return memoryview(b"")
-                self._changed.wait()
+                if not self._changed.wait(IDLE_SECONDS):
+                    raise UploadBroken(f"nothing arrived for {IDLE_SECONDS} seconds")
             chunk = self._chunks.popleft()
             if 0 <= most < len(chunk):
                 self._chunks.appendleft(chunk[most:])

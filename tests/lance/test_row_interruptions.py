@@ -1,0 +1,79 @@
+"""Uploads that stop in the middle, and more of them than the server takes on."""
+
+import socket
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.harness import servers
+from tests.harness.arrow import people, send, to_stream, versions
+from tests.harness.servers import Server
+
+
+def begin_upload(server: Server, path: str) -> socket.socket:
+    """Send 6 MB of a longer upload, and then nothing."""
+    rows = pa.table({"id": range(400_000), "name": ["x" * 30] * 400_000})
+    content = to_stream(rows)
+    address = urlsplit(server.url)
+    connection = socket.create_connection((address.hostname, address.port), timeout=30)
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
+    connection.sendall(head.encode() + content[:6_000_000])
+    return connection
+
+
+def wait_until_idle(server: Server) -> None:
+    for _ in range(100):
+        lines = server.get("/metrics").text.splitlines()
+        if "penstock_requests_in_flight 1.0" in lines:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the server is still busy")
+
+
+@pytest.mark.parametrize("operation", ["insert", "merge_insert"])
+def test_a_client_that_goes_away_leaves_no_version_and_no_files(
+    tmp_path: Path, operation: str
+) -> None:
+    with servers.running(tmp_path) as server:
+        location = send(server, "/v1/table/t/create", people(1)).json()["location"]
+        before = sorted(p.name for p in Path(location).rglob("*"))
+        query = "?on=id&when_not_matched_insert_all=true"
+        connection = begin_upload(server, f"/v1/table/t/{operation}{query}")
+        time.sleep(0.5)
+        connection.close()
+        wait_until_idle(server)
+        assert versions(server, "t") == [1]
+        assert sorted(p.name for p in Path(location).rglob("*")) == before
+        assert lance.dataset(location).count_rows() == 1
+
+
+def test_a_client_that_goes_away_leaves_no_table(tmp_path: Path) -> None:
+    with servers.running(tmp_path) as server:
+        connection = begin_upload(server, "/v1/table/t/create")
+        time.sleep(0.5)
+        connection.close()
+        wait_until_idle(server)
+        assert server.post("/v1/table/t/exists").status_code == 404
+        assert list(server.lake.iterdir()) == []
+
+
+def test_more_data_operations_than_allowed_are_told_to_come_back(tmp_path: Path) -> None:
+    limits = {
+        "PENSTOCK__SERVER__DATA_THREADS": "1",
+        "PENSTOCK__SERVER__MAX_DATA_REQUESTS": "1",
+    }
+    with servers.running(tmp_path, environ=limits) as server:
+        send(server, "/v1/table/t/create", people(1)).raise_for_status()
+        connection = begin_upload(server, "/v1/table/t/insert")
+        time.sleep(0.5)
+        refused = send(server, "/v1/table/t/insert", people(2))
+        assert (refused.status_code, refused.json()["code"]) == (429, 21)
+        assert refused.headers["retry-after"] == "1"
+        assert server.post("/v1/table/t/describe").status_code == 200
+        connection.close()
+        wait_until_idle(server)
+        assert send(server, "/v1/table/t/insert", people(2)).status_code == 200
