@@ -7,6 +7,7 @@ import time
 from penstock.catalog import reconcile, removals, tables, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
+from penstock.datasets import uploads
 from penstock.errors import PenstockError
 from penstock.model.tables import Table
 
@@ -45,6 +46,8 @@ async def run_round(catalog: Catalog) -> None:
 async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:
     try:
         await reconcile.reconcile(catalog, table, branch)
+        stale = (time.time() - catalog.staged_seconds) * 1000
+        await catalog.lake.run(uploads.sweep, catalog.lake.place(table.location), int(stale))
     except PenstockError as error:
         catalog.visit_later(table, branch)
         log.warning("will try again to reconcile table %s: %s", table, error.message)

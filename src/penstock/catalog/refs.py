@@ -4,8 +4,12 @@ They live in the table's folder, where every Lance client sees them; the catalog
 versions they name exist, notes each change, and forgets the versions of a deleted branch.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.catalog import data, reconcile, transactions, versions
 from penstock.catalog.catalog import Catalog
@@ -17,15 +21,22 @@ from penstock.errors import (
     BranchAlreadyExists,
     BranchNotFound,
     ConcurrentCommit,
-    PenstockError,
     TagAlreadyExists,
     TagNotFound,
 )
-from penstock.model.branches import show_branch
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.tables import Table
 
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
 R = TypeVar("R")
+
+ATTEMPTS = 20
+PAUSE_SECONDS = 0.02
+# Creating a branch takes milliseconds; deleting one as long as its files are many.
+CLAIM_SECONDS = 600
+CLAIM_WAIT_SECONDS = 10
 
 
 async def list_tags(catalog: Catalog, table: Table, page: PageRequest) -> Page[tuple[str, Tag]]:
@@ -83,12 +94,15 @@ async def create_branch(
     source: str,
     version: int | None,
     trace_id: str = "",
-) -> str:
+) -> str | None:
     """Start a branch at a version of another, the newest when none is named."""
     start = (await reconcile.get_version_of_branch(catalog, table, source, version)).version
-    if await _exists(catalog, table, name):
-        raise _taken(table, name)
-    try:
+    async with _claim(catalog, table, name):
+        if await _exists(catalog, table, name):
+            raise BranchAlreadyExists(
+                f"table {table} has a branch {name!r} already",
+                detail="choose another name, or delete it first",
+            )
         await data.change(
             catalog,
             table,
@@ -96,31 +110,45 @@ async def create_branch(
             lambda dataset: dataset.create_branch(name, (source or None, start)),
             trace_id,
         )
-    except PenstockError as error:
-        # Lance has no words of its own for the loser of a race.
-        if await _exists(catalog, table, name):
-            raise _taken(table, name) from error
-        raise
-    first = await versions.find(catalog.database, table.id, name, start)
-    return first.transaction_id if first is not None else ""
+    return await find_transaction(catalog, table, name, start)
 
 
 async def delete_branch(catalog: Catalog, table: Table, name: str, trace_id: str = "") -> str:
     """Remove a branch that nothing refers to, with its files and the records of its versions."""
-    if not await _exists(catalog, table, name):
-        raise BranchNotFound(
-            f"table {table} has no branch {name!r}", detail="list the table's branches"
-        )
     place = catalog.lake.place(table.location)
-    if users := await catalog.lake.run(refs.find_references, place, name):
-        raise ConcurrentCommit(
-            f"branch {name!r} of table {table} is referenced by " + ", ".join(users[:20]),
-            detail="delete these first",
-        )
-    await catalog.lake.run(refs.delete_branch, place, name)
-    # A branch of this name may come again, with other content under the same numbers.
-    catalog.datasets.forget(place)
-    return await catalog.database.write(_forget_branch, table, name, trace_id)
+    async with _claim(catalog, table, name):
+        if not await _exists(catalog, table, name):
+            raise BranchNotFound(
+                f"table {table} has no branch {name!r}", detail="list the table's branches"
+            )
+        if users := await catalog.lake.run(refs.find_references, place, name):
+            raise ConcurrentCommit(
+                f"branch {name!r} of table {table} is referenced by " + ", ".join(users[:20]),
+                detail="delete these first",
+            )
+        await catalog.lake.run(refs.delete_branch, place, name)
+        # A branch of this name may come again, with other content under the same numbers.
+        catalog.datasets.forget(place)
+        return await catalog.database.write(_forget_branch, table, name, trace_id)
+
+
+async def change(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    work: "Callable[[LanceDataset], R]",
+    trace_id: str = "",
+) -> R:
+    """Run work that commits; when a commit in between does not allow it, on what is newest then.
+
+    Only for work that is right on any version: what it needs of the table it must look up itself.
+    """
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return await data.change(catalog, table, branch, work, trace_id)
+        except ConcurrentCommit:
+            await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
+    return await data.change(catalog, table, branch, work, trace_id)
 
 
 async def restore(
@@ -128,7 +156,7 @@ async def restore(
 ) -> int:
     """Make an old version the newest of its branch again; returns the new number."""
     await reconcile.get_version_of_branch(catalog, table, branch, version)
-    return await data.change(
+    return await change(
         catalog, table, branch, lambda dataset: refs.restore(dataset, version), trace_id
     )
 
@@ -165,11 +193,41 @@ async def _exists(catalog: Catalog, table: Table, branch: str) -> bool:
     return await reconcile.reconcile(catalog, table, branch)
 
 
-def _taken(table: Table, branch: str) -> BranchAlreadyExists:
-    return BranchAlreadyExists(
-        f"table {table} has a branch {show_branch(branch)!r} already",
-        detail="choose another name, or delete it first",
+@asynccontextmanager
+async def _claim(catalog: Catalog, table: Table, branch: str) -> AsyncIterator[None]:
+    """Be the only one, of all servers, that creates or deletes a branch of this name.
+
+    Two creators from different versions would both succeed otherwise, with one branch of both.
+    """
+    key = f"branch:{table.id}:{branch}"
+    deadline = time.monotonic() + CLAIM_WAIT_SECONDS
+    while not await catalog.database.write(_take_claim, key):
+        if time.monotonic() > deadline:
+            raise ConcurrentCommit(
+                f"branch {branch!r} of table {table} is being created or deleted",
+                detail="retry in a moment",
+            )
+        await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * 2))
+    try:
+        yield
+    finally:
+        await catalog.database.write(_drop_claim, key)
+
+
+async def _take_claim(tx: Transaction, key: str) -> bool:
+    """Take the claim when it is free, or when whoever had it has crashed long ago."""
+    taken = await tx.fetch(
+        "INSERT INTO locks (name, taken) VALUES ($1, now_millis()) "
+        "ON CONFLICT (name) DO UPDATE SET taken = excluded.taken "
+        "WHERE locks.taken < excluded.taken - $2 RETURNING name",
+        key,
+        CLAIM_SECONDS * 1000,
     )
+    return bool(taken)
+
+
+async def _drop_claim(tx: Transaction, key: str) -> None:
+    await tx.fetch("DELETE FROM locks WHERE name = $1", key)
 
 
 async def _note(catalog: Catalog, operation: str, table: Table, name: str, trace_id: str) -> str:

@@ -113,6 +113,19 @@ def publish(place: Place, staged: str, final: str, content: bytes) -> bool:
     return True
 
 
+def list_below(place: Place, folder: str) -> list[tuple[str, int]]:
+    """The path (relative to the table) and time of every file in a folder and its subfolders."""
+    start = len(place.key) + 1
+    if place.is_local and not os.path.isdir(place.file(folder)):
+        return []
+    with _storage(place):
+        return [
+            (meta["path"][start:], int(meta["last_modified"].timestamp() * 1000))
+            for page in obstore.list(place.store, f"{place.key}/{folder}/")
+            for meta in page
+        ]
+
+
 def is_missing(place: Place) -> bool:
     """Whether a local table has no folder at all; object stores have none anyway."""
     return place.is_local and not os.path.isdir(place.location)

@@ -153,6 +153,18 @@ def write_aside(
     return written
 
 
+def sweep(place: Place, before_millis: int) -> None:
+    """Remove what uploads left behind whose server died: nothing was written there for long."""
+    newest: dict[str, int] = {}
+    for path, millis in files.list_below(place, FOLDER):
+        name = "/".join(path.split("/")[:2])
+        newest[name] = max(millis, newest.get(name, 0))
+    for name, millis in newest.items():
+        if millis < before_millis:
+            files.remove_all(Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}"))
+    files.remove_if_empty(place, FOLDER)
+
+
 @contextmanager
 def spooled(place: Place, datasets: Datasets, rows: RowStream) -> "Iterator[LanceDataset]":
     """The rows of a long stream as a dataset that can be read more than once, for a while."""
