@@ -1,6 +1,7 @@
-"""Compare the catalog's speed with that of pylance's own server, in one run.
+"""Compare the server's speed with that of pylance's own server, in one run.
 
-Both are asked for the same operations in turn; docs/benchmarks.md tells what is measured.
+Both are asked for the same operations in turn; docs/benchmarks.md tells what is measured. The
+part about the catalog is here, the one about rows in data.py.
 """
 
 import argparse
@@ -20,13 +21,14 @@ import msgspec
 # Run as a file, Python looks for modules beside it, not beside its folder.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import report, servers
+from benchmarks import data, data_report, report, servers
 from benchmarks.load import Job, measure
 from benchmarks.progress import Progress
 from benchmarks.report import Figures, Sample
 from benchmarks.workload import DESCRIBE, LIST, OPERATIONS, Workload, seed, seeded_requests
 
 CONNECTIONS = (1, 16)
+PARTS = ("catalog", "data")
 
 
 @dataclass(frozen=True)
@@ -46,21 +48,31 @@ QUICK = Effort(rounds=1, seconds=0.4, tables=200, many_tables=10_000, starts=2)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run of about 30 seconds")
+    parser.add_argument("--quick", action="store_true", help="a smoke run of about a minute")
+    parser.add_argument("--only", choices=PARTS, help="run one part of the two")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the raw figures there")
     parser.add_argument(
         "--folder", metavar="DIR", help="where the servers keep their files for the time being"
     )
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=options.folder) as folder:
-        figures = run(QUICK if options.quick else FULL, Path(folder).resolve())
+    parts = [options.only] if options.only else PARTS
+    figures: dict[str, Figures | data_report.DataFigures] = {}
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=options.folder) as name:
+        folder = Path(name).resolve()
+        if "catalog" in parts:
+            found = run(QUICK if options.quick else FULL, folder)
+            figures["catalog"] = found
+            print(report.show(found), flush=True)
+        if "data" in parts:
+            rows = data.run(data.QUICK if options.quick else data.FULL, folder)
+            figures["data"] = rows
+            print(data_report.show(rows), flush=True)
     if options.json:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
-    print(report.show(figures))
 
 
 def run(effort: Effort, folder: Path) -> Figures:
-    """All phases, one after the other."""
+    """All phases of the part about the catalog, one after the other."""
     figures = Figures(
         os.cpu_count() or 0,
         platform.python_version(),

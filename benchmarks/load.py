@@ -1,7 +1,7 @@
 """The load generator: prepared requests over keep-alive connections, in a process of its own.
 
 Each connection has one request in flight; all of them take the next one from the same list.
-Anything but a 200 fails the whole measurement.
+Anything but a 200 fails the whole measurement, unless the job says that it may be refused.
 """
 
 import asyncio
@@ -29,15 +29,17 @@ class Job(msgspec.Struct):
     requests: list[bytes]
     seconds: float
     repeat: bool = False
+    may_be_refused: bool = False
 
 
 class Measured(msgspec.Struct):
-    """What one job came to; percentiles are of single requests."""
+    """What one job came to; all but the last are of requests that were answered with 200."""
 
     count: int
     rate: float
     p50_ms: float
     p99_ms: float
+    refused: int = 0
 
 
 class LoadFailed(Exception):
@@ -46,18 +48,33 @@ class LoadFailed(Exception):
 
 def measure(job: Job) -> Measured:
     """Run a job in a new process."""
+    return finish(start(job))
+
+
+def start(job: Job) -> "subprocess.Popen[bytes]":
+    """Let a job run beside what is done next."""
     process = start_module("benchmarks.load", stderr=subprocess.PIPE)
-    output, errors = process.communicate(msgspec.msgpack.encode(job))
+    assert process.stdin is not None
+    process.stdin.write(msgspec.msgpack.encode(job))
+    process.stdin.close()
+    # So that nobody tries to flush it once more.
+    process.stdin = None
+    return process
+
+
+def finish(process: "subprocess.Popen[bytes]") -> Measured:
+    """Wait for the end of a job that was started."""
+    output, errors = process.communicate()
     if process.returncode:
         raise LoadFailed(errors.decode(errors="replace").strip().splitlines()[-1])
     return msgspec.msgpack.decode(output, type=Measured)
 
 
-def prepare(method: str, path: str, body: bytes = b"") -> bytes:
+def prepare(method: str, path: str, body: bytes = b"", kind: str = "application/json") -> bytes:
     """The bytes of one request."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-    kind = "Content-Type: application/json\r\n" if body else ""
-    return f"{head}{kind}\r\n".encode() + body
+    content = f"Content-Type: {kind}\r\n" if body else ""
+    return f"{head}{content}\r\n".encode() + body
 
 
 class _Work:
@@ -65,7 +82,7 @@ class _Work:
 
     def __init__(self, job: Job) -> None:
         self._requests: Iterator[bytes] = cycle(job.requests) if job.repeat else iter(job.requests)
-        self._seconds = job.seconds
+        self._seconds, self._may_be_refused = job.seconds, job.may_be_refused
         self.latencies: list[float] = []
         self.statuses: Counter[str] = Counter()
         self.failure = ""
@@ -79,12 +96,14 @@ class _Work:
             return None
         return next(self._requests, None)
 
-    def record(self, latency: float, reply: bytes) -> None:
-        self.latencies.append(latency)
+    def record(self, latency: float, reply: bytearray) -> None:
         status = reply[9:12].decode("latin-1")
         self.statuses[status] += 1
-        if status != "200" and not self.failure:
-            self.failure = reply.partition(b"\r\n\r\n")[2][:500].decode(errors="replace")
+        if status == "200":
+            self.latencies.append(latency)
+        elif not self._may_be_refused and not self.failure:
+            text = reply.partition(b"\r\n\r\n")[2][:500].decode(errors="replace")
+            self.failure = text or "an empty answer"
 
 
 class _Connection(asyncio.Protocol):
@@ -92,7 +111,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, work: _Work, done: "asyncio.Future[None]") -> None:
         self._work, self._done = work, done
-        self._buffer, self._sent = b"", 0.0
+        self._buffer, self._sent = bytearray(), 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are none of asyncio's classes.
@@ -114,7 +133,7 @@ class _Connection(asyncio.Protocol):
         now = time.perf_counter()
         self._work.record(now - self._sent, self._buffer)
         self._work.ended = now
-        self._buffer = b""
+        self._buffer = bytearray()
         self.send()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -122,7 +141,7 @@ class _Connection(asyncio.Protocol):
             self._done.set_exception(LoadFailed(f"the server closed a connection: {exc}"))
 
 
-def _is_complete(reply: bytes) -> bool:
+def _is_complete(reply: bytearray) -> bool:
     head = reply.find(b"\r\n\r\n")
     if head < 0:
         return False
@@ -151,7 +170,7 @@ async def _run(job: Job) -> Measured:
         connection.send()
     async with asyncio.timeout(job.seconds + STALL_SECONDS):
         await asyncio.gather(*waits)
-    if set(work.statuses) != {"200"}:
+    if work.failure or not work.latencies:
         raise LoadFailed(f"statuses {dict(work.statuses)}, such as: {work.failure}")
     ordered = sorted(work.latencies)
     return Measured(
@@ -159,6 +178,7 @@ async def _run(job: Job) -> Measured:
         len(ordered) / (work.ended - work.started),
         ordered[len(ordered) // 2] * 1000,
         ordered[len(ordered) * 99 // 100] * 1000,
+        work.statuses.total() - len(ordered),
     )
 
 

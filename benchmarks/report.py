@@ -72,8 +72,8 @@ def show(figures: Figures) -> str:
         f"{figures.cores} cores, Python {figures.python}, pylance {figures.pylance}; "
         f"{figures.tables:,} tables in the namespace; "
         f"load average {figures.load_average:.1f} before the run",
-        _align(_compare(figures), range(1, 10)),
-        _align(_others(figures), range(0)),
+        align(_compare(figures), range(1, 10)),
+        align(_others(figures), range(0)),
     ]
     return "\n\n".join(parts)
 
@@ -164,7 +164,7 @@ def _row(measure: str, figure: str, goal: str, is_reached: bool) -> list[str]:
     return [measure, figure, goal, "ok" if is_reached else "missed"]
 
 
-def _align(rows: list[list[str]], numbers: range) -> str:
+def align(rows: list[list[str]], numbers: range) -> str:
     """Columns as wide as their widest cell; those of numbers to the right."""
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     rows = [rows[0], ["-" * width for width in widths], *rows[1:]]

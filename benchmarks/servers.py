@@ -42,8 +42,15 @@ class Server:
 
     def resident_mb(self) -> float:
         """Memory that the process holds now, in MB of 10^6 bytes."""
+        return self._memory_mb("VmRSS")
+
+    def peak_mb(self) -> float:
+        """The most memory that the process ever held, likewise."""
+        return self._memory_mb("VmHWM")
+
+    def _memory_mb(self, field: str) -> float:
         status = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        found = re.search(rf"{field}:\s+(\d+) kB", status)
         assert found is not None
         return int(found[1]) * 1024 / 1e6
 

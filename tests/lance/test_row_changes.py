@@ -114,6 +114,8 @@ def test_a_delete_takes_the_rows_that_match(server: Server, table: str) -> None:
         ("delete", {"predicate": " "}, (400, 13)),
         ("delete", {"predicate": "nope = 1"}, (404, 12)),
         ("delete", {"predicate": "id ="}, (400, 13)),
+        ("delete", {"predicate": "id = " + "1+" * 2000 + "1"}, (400, 13)),
+        ("update", {"updates": [["id", "1+" * 2000 + "1"]]}, (400, 13)),
         ("delete", {"predicate": "true", "branch": "none"}, (404, 22)),
     ],
 )

@@ -109,7 +109,6 @@ class Appender:
                 dataset = rows.commit_append(dataset, fragments, bridge, id)
             assert dataset is not None
             self._base = dataset
-            catalog.datasets.keep(place, self._branch, dataset)
             return Appended(dataset.version, bridge.transaction_id)
 
         try:

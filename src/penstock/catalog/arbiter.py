@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from penstock.catalog import commits, reconcile, versions
+from penstock.catalog import commits, reconcile
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Created, CreateVersion, Operation
 from penstock.catalog.staging import NewVersion
 from penstock.datasets.bridge import Entry, Request
+from penstock.errors import VersionNotFound
 from penstock.model.branches import check_branch
 from penstock.model.tables import Table, TableVersion
 
@@ -61,8 +62,10 @@ class TableArbiter:
     async def _find_latest(self, branch: str) -> TableVersion | None:
         if self._before:
             return None
-        await reconcile.look_ahead(self._catalog, self._table, branch)
-        return await versions.find_latest(self._catalog.database, self._table.id, branch)
+        try:
+            return await reconcile.get_version(self._catalog, self._table, branch, None)
+        except VersionNotFound:
+            return None
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run work on the server's loop, from a thread that is not the loop's."""

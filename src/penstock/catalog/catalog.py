@@ -1,5 +1,6 @@
 """The catalog's open parts, handed to every rule that needs more than one transaction."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class Catalog:
         self.visits.setdefault((table.id, branch), (table, due))
 
     async def close(self) -> None:
-        self.workers.close()
+        await asyncio.to_thread(self.workers.close)
         await self.settler.flush()
         await self.database.close()
         self.lake.close()

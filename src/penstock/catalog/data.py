@@ -12,7 +12,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Operation
 from penstock.datasets.failures import translated
 from penstock.errors import InvalidTableState, VersionNotFound
-from penstock.model.tables import MAIN, Table
+from penstock.model.tables import MAIN, Table, TableVersion
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -85,9 +85,11 @@ async def has_version(catalog: Catalog, table: Table, branch: str) -> bool:
     return await reconcile.reconcile(catalog, table, branch)
 
 
-async def _get_version(catalog: Catalog, table: Table, branch: str, version: int | None) -> int:
+async def _get_version(
+    catalog: Catalog, table: Table, branch: str, version: int | None
+) -> TableVersion:
     try:
-        return (await reconcile.get_version_of_branch(catalog, table, branch, version)).version
+        return await reconcile.get_version_of_branch(catalog, table, branch, version)
     except VersionNotFound:
         if branch == MAIN and not await tables.has_data(catalog, table):
             raise InvalidTableState(

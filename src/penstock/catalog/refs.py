@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from penstock.catalog import data, reconcile, transactions, versions
 from penstock.catalog.catalog import Catalog
@@ -26,9 +26,6 @@ from penstock.errors import (
 )
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.tables import Table
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 R = TypeVar("R")
 
@@ -136,12 +133,12 @@ async def change(
     catalog: Catalog,
     table: Table,
     branch: str,
-    work: "Callable[[LanceDataset], R]",
+    work: Callable[[Any], R],
     trace_id: str = "",
 ) -> R:
     """Run work that commits; when a commit in between does not allow it, on what is newest then.
 
-    Only for work that is right on any version: what it needs of the table it must look up itself.
+    Only for work on a dataset that is right on any version: what it needs it must look up itself.
     """
     for attempt in range(1, ATTEMPTS):
         try:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from penstock.errors import (
     ColumnNotFound,
     ConcurrentCommit,
+    IndexAlreadyExists,
+    IndexNotFound,
     InvalidRequest,
     InvalidTableState,
     PenstockError,
@@ -26,6 +28,13 @@ log = logging.getLogger(__name__)
 
 # In order: the first that is found in the text decides.
 KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
+    (r"Index name '.*' already exists", IndexAlreadyExists, "choose another name, or drop it"),
+    (r"index not found", IndexNotFound, "list the table's indexes"),
+    (
+        r"Cannot cast column|Duplicate field name|already exists in the dataset",
+        SchemaMismatch,
+        "describe the table to see its columns and their types",
+    ),
     (
         r"[Cc]ommit conflict|concurrent (transaction|writers|commit)|Too much write contention",
         ConcurrentCommit,
@@ -33,7 +42,7 @@ KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
     ),
     (
         r"No field named|(Column|Field|column|field) \S+ (does not exist|not found)"
-        r"|not found in (the )?schema|no such column",
+        r"|not found in (the )?schema|does not exist in the dataset schema|no such column",
         ColumnNotFound,
         "describe the table to see its columns",
     ),

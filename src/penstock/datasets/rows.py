@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from penstock.datasets.expressions import check_expression
 from penstock.datasets.failures import translated
 from penstock.datasets.uploads import RowStream, Written
 from penstock.errors import InvalidRequest
@@ -89,6 +90,8 @@ def merge(dataset: "LanceDataset", rows: "RowStream | LanceDataset", how: Merge)
             from penstock.errors import ColumnNotFound
 
             raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
+    check_expression("when_matched_update_all_filt", how.update_filter or "")
+    check_expression("when_not_matched_by_source_delete_filt", how.delete_filter or "")
     builder = dataset.merge_insert(how.on)
     if how.update_matched:
         builder = builder.when_matched_update_all(how.update_filter)
@@ -113,6 +116,9 @@ def update(
     dataset: "LanceDataset", values: dict[str, str], predicate: str | None
 ) -> tuple[int, int]:
     """Set columns to SQL expressions; returns how many rows changed, and the version."""
+    for column, expression in values.items():
+        check_expression(f"the value of {column}", expression)
+    check_expression("predicate", predicate or "")
     done = dataset.update(values, where=predicate)
     return done["num_rows_updated"], dataset.version
 
@@ -121,6 +127,7 @@ def delete(dataset: "LanceDataset", predicate: str) -> int:
     """Delete the rows that match; returns the version."""
     if not predicate.strip():
         raise InvalidRequest("predicate is empty", detail="use 'true' to delete all rows")
+    check_expression("predicate", predicate)
     dataset.delete(predicate)
     return dataset.version
 

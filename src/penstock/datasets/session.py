@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.lake import Place
+from penstock.model.tables import TableVersion
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -27,17 +28,21 @@ class Datasets:
         self._cache_bytes = cache_bytes
         self._lock = threading.Lock()
         self._session: Any = None
-        self._handles: OrderedDict[tuple[str, str, int], LanceDataset] = OrderedDict()
+        self._handles: OrderedDict[tuple[str, str, int, int], LanceDataset] = OrderedDict()
 
-    def open(self, place: Place, branch: str, version: int) -> "LanceDataset":
+    def open(self, place: Place, branch: str, version: TableVersion) -> "LanceDataset":
         """One version, for reading."""
-        key = (place.location, branch, version)
+        # The time tells versions of a branch apart that was deleted and made again.
+        key = (place.location, branch, version.version, version.timestamp_millis)
         with self._lock:
             if (found := self._handles.get(key)) is not None:
                 self._handles.move_to_end(key)
                 return found
-        opened = self._open(place).checkout_version((branch or None, version))
-        self.keep(place, branch, opened)
+        opened = self._open(place).checkout_version((branch or None, version.version))
+        with self._lock:
+            self._handles[key] = opened
+            while len(self._handles) > MAX_HANDLES:
+                self._handles.popitem(last=False)
         return opened
 
     def open_to_commit(
@@ -53,13 +58,6 @@ class Datasets:
             session=self._get_session(),
         )
         return dataset.checkout_version((branch, None)) if branch else dataset
-
-    def keep(self, place: Place, branch: str, dataset: "LanceDataset") -> None:
-        """Remember a handle for the next reader of that version."""
-        with self._lock:
-            self._handles[place.location, branch, dataset.version] = dataset
-            while len(self._handles) > MAX_HANDLES:
-                self._handles.popitem(last=False)
 
     def forget(self, place: Place) -> None:
         """Drop all handles of a table that is gone."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.datasets import files
+from penstock.datasets.columns import check_column_name
 from penstock.datasets.lake import Place
 from penstock.datasets.session import Datasets
 from penstock.errors import InvalidRequest, PenstockError
@@ -60,6 +61,8 @@ class RowStream:
         except (pa.ArrowException, OSError, EOFError, ValueError) as error:
             raise _not_arrow(error) from error
         self.schema: pa.Schema = self._reader.schema
+        for name in self.schema.names:
+            check_column_name(name)
         if self.is_whole:
             self._batches = list(self._check())
 

@@ -138,7 +138,7 @@ class App:
             headers=headers,
             max_page=self._limits.max_page,
             index_name=decode_segment(match.index_name),
-            receive=receive if operation.streams else None,
+            receive=receive,
         )
         exchange.call = call
         result = await operation.handler(call)

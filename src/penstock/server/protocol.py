@@ -9,6 +9,9 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+# Joining costs a copy, which only pays for small answers.
+LARGE_BYTES = 65_536
+
 
 class JoiningProtocol(HttpToolsProtocol):
     """Sends what is written in one turn of the event loop together."""
@@ -26,6 +29,10 @@ class _JoiningTransport:
         self._loop = asyncio.get_running_loop()
 
     def write(self, data: bytes) -> None:
+        if len(data) >= LARGE_BYTES:
+            self._flush()
+            self._transport.write(data)
+            return
         if not self._parts:
             self._loop.call_soon(self._flush)
         self._parts.append(data)

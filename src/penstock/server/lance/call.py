@@ -41,8 +41,8 @@ class Call:
     body: bytes
     headers: Headers
     max_page: int
+    receive: Receive
     index_name: str = ""
-    receive: Receive | None = None
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:

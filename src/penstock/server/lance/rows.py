@@ -187,7 +187,6 @@ def _read_properties(call: Call) -> dict[str, str]:
 @asynccontextmanager
 async def _arriving(call: Call) -> AsyncIterator["Source | bytes"]:
     """The body: its bytes when it is small, else a file that is read while it arrives."""
-    assert call.receive is not None
     parts, size = [], 0
     while size <= WHOLE_BYTES:
         message = await call.receive()

@@ -1,0 +1,233 @@
+"""The text in a query: full-text searches as Lance takes them.
+
+A match without a column searches every column that has a full-text index. Several matches in one
+multi_match are ranked by the best of them; where they differ in more than column and boost, which
+Lance has no form for, their scores are added up.
+"""
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance.query import FullTextQuery
+
+# Lance walks a query by recursion, on a stack that a client must not be able to exhaust.
+MAX_DEPTH = 32
+# How lancedb prints a query object into the text of a string query.
+PRINTED = re.compile(r"(Match|Phrase|Boost|MultiMatch|Boolean|CombinedFields)\(\w+Query \{")
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Column = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class StringQuery(msgspec.Struct):
+    query: str
+    columns: list[Column] | None = None
+
+
+class Match(msgspec.Struct):
+    terms: str
+    column: Column | None = None
+    boost: float | None = None
+    fuzziness: Number | None = None
+    max_expansions: Number | None = None
+    operator: str | None = None
+    prefix_length: Number | None = None
+
+
+class Phrase(msgspec.Struct):
+    terms: str
+    column: Column | None = None
+    slop: Number | None = None
+
+
+class Boost(msgspec.Struct):
+    positive: "Clause"
+    negative: "Clause"
+    negative_boost: float | None = None
+
+
+class MultiMatch(msgspec.Struct):
+    match_queries: list[Match]
+
+
+class Boolean(msgspec.Struct):
+    must: "list[Clause] | None" = None
+    must_not: "list[Clause] | None" = None
+    should: "list[Clause] | None" = None
+
+
+class Clause(msgspec.Struct):
+    """Exactly one of these."""
+
+    match: Match | None = None
+    phrase: Phrase | None = None
+    boost: Boost | None = None
+    multi_match: MultiMatch | None = None
+    boolean: Boolean | None = None
+
+
+class StructuredQuery(msgspec.Struct):
+    query: Clause
+
+
+class TextSearch(msgspec.Struct):
+    """Exactly one of these."""
+
+    string_query: StringQuery | None = None
+    structured_query: StructuredQuery | None = None
+
+
+def check(search: TextSearch) -> TextSearch:
+    """Refuse what no table could answer."""
+    text, structure = search.string_query, search.structured_query
+    if (text is None) == (structure is None):
+        raise InvalidRequest(
+            "full_text_query needs string_query or structured_query",
+            detail="send exactly one of them",
+        )
+    if text is not None and PRINTED.match(text.query):
+        raise InvalidRequest(
+            "string_query.query is a printed query object, not words to search for",
+            detail="send the words, or the object as structured_query",
+        )
+    return search
+
+
+def to_lance(dataset: "LanceDataset", search: TextSearch) -> "FullTextQuery | dict[str, Any]":
+    """What a scanner of Lance takes as its full-text query."""
+    if search.string_query is not None:
+        columns = search.string_query.columns or _indexed_columns(dataset)
+        return {"query": search.string_query.query, "columns": columns}
+    assert search.structured_query is not None
+    return _to_clause(dataset, search.structured_query.query, MAX_DEPTH)
+
+
+def _to_clause(dataset: "LanceDataset", clause: Clause, depth: int) -> "FullTextQuery":
+    from lance.query import BooleanQuery, BoostQuery, Occur
+
+    if depth == 0:
+        raise InvalidRequest(
+            f"full_text_query is nested more than {MAX_DEPTH} deep", detail="flatten it"
+        )
+    match _only(clause):
+        case Match() as one:
+            return _to_match(dataset, one)
+        case Phrase() as phrase:
+            return _to_phrase(dataset, phrase)
+        case MultiMatch() as several:
+            return _to_matches(dataset, several.match_queries)
+        case Boost() as boost:
+            factor = 0.5 if boost.negative_boost is None else boost.negative_boost
+            return BoostQuery(
+                _to_clause(dataset, boost.positive, depth - 1),
+                _to_clause(dataset, boost.negative, depth - 1),
+                negative_boost=factor,
+            )
+        case Boolean() as parts:
+            kinds = (
+                (Occur.MUST, parts.must),
+                (Occur.SHOULD, parts.should),
+                (Occur.MUST_NOT, parts.must_not),
+            )
+            return BooleanQuery(
+                [
+                    (occur, _to_clause(dataset, part, depth - 1))
+                    for occur, found in kinds
+                    for part in found or ()
+                ]
+            )
+
+
+def _only(clause: Clause) -> Match | Phrase | Boost | MultiMatch | Boolean:
+    names = clause.__struct_fields__
+    given = [part for name in names if (part := getattr(clause, name)) is not None]
+    if len(given) != 1:
+        raise InvalidRequest(
+            f"a clause of full_text_query has {len(given)} kinds of query",
+            detail="send exactly one of " + ", ".join(names),
+        )
+    found: Match | Phrase | Boost | MultiMatch | Boolean = given[0]
+    return found
+
+
+def _to_match(dataset: "LanceDataset", one: Match) -> "FullTextQuery":
+    from lance.query import FullTextOperator, MatchQuery
+
+    if one.column is None:
+        columns = _indexed_columns(dataset)
+        return _to_matches(
+            dataset, [msgspec.structs.replace(one, column=column) for column in columns]
+        )
+    return MatchQuery(
+        one.terms,
+        one.column,
+        boost=1.0 if one.boost is None else one.boost,
+        fuzziness=one.fuzziness or 0,
+        max_expansions=50 if one.max_expansions is None else one.max_expansions,
+        operator=FullTextOperator(_operator(one)),
+        prefix_length=one.prefix_length or 0,
+    )
+
+
+def _to_matches(dataset: "LanceDataset", several: list[Match]) -> "FullTextQuery":
+    from lance.query import BooleanQuery, FullTextOperator, MultiMatchQuery, Occur
+
+    if not several:
+        raise InvalidRequest("multi_match has no match_queries", detail="send at least one")
+    first = several[0]
+    if len(several) == 1:
+        return _to_match(dataset, first)
+    columns = [one.column for one in several if one.column is not None]
+    alike = all(_same_words(one, first) for one in several)
+    if alike and len(columns) == len(several) and not first.fuzziness:
+        return MultiMatchQuery(
+            first.terms,
+            columns,
+            boosts=[1.0 if one.boost is None else one.boost for one in several],
+            operator=FullTextOperator(_operator(first)),
+        )
+    return BooleanQuery([(Occur.SHOULD, _to_match(dataset, one)) for one in several])
+
+
+def _same_words(one: Match, other: Match) -> bool:
+    return (one.terms, one.fuzziness, _operator(one)) == (
+        other.terms,
+        other.fuzziness,
+        _operator(other),
+    )
+
+
+def _to_phrase(dataset: "LanceDataset", phrase: Phrase) -> "FullTextQuery":
+    from lance.query import BooleanQuery, Occur, PhraseQuery
+
+    columns = [phrase.column] if phrase.column is not None else _indexed_columns(dataset)
+    found = [PhraseQuery(phrase.terms, column, slop=phrase.slop or 0) for column in columns]
+    return found[0] if len(found) == 1 else BooleanQuery([(Occur.SHOULD, one) for one in found])
+
+
+def _operator(one: Match) -> str:
+    word = (one.operator or "or").upper()
+    if word not in ("AND", "OR"):
+        raise InvalidRequest(f"operator is {one.operator!r}", detail="use And or Or")
+    return word
+
+
+def _indexed_columns(dataset: "LanceDataset") -> list[str]:
+    found = [
+        name
+        for index in dataset.describe_indices()
+        if index.index_type == "Inverted"
+        for name in index.field_names
+    ]
+    if not found:
+        raise InvalidRequest(
+            "no column of the table has a full-text index",
+            detail="create one, or name the columns to search",
+        )
+    return sorted(set(found))

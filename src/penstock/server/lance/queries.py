@@ -1,0 +1,291 @@
+"""The operations that read rows: query, count, and the plans of queries."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
+
+import msgspec
+
+from penstock.catalog import data, tables
+from penstock.datasets import fulltext, query
+from penstock.datasets.expressions import check_expression
+from penstock.datasets.query import Query, VectorSearch
+from penstock.errors import InvalidRequest, PenstockError
+from penstock.model.branches import check_branch
+from penstock.server.http import ClientGone, Receive, Reply
+from penstock.server.lance.call import Body, Call, choose
+from penstock.server.streams import Download
+
+ARROW_FILE = b"application/vnd.apache.arrow.file"
+METRICS = ("l2", "cosine", "dot", "hamming")
+# A result up to this size is sent whole; a larger one in parts of about this size.
+PART_BYTES = 1024 * 1024
+# The largest query: the default of server.max_json_bytes, which holds for every other operation.
+
+Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Rows = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Vector = list[float | list[float]]
+
+
+class Vectors(msgspec.Struct):
+    single_vector: list[float] | None = None
+    multi_vector: list[list[float]] | None = None
+
+
+class QueryTable(Body):
+    branch: str | None = None
+    bypass_vector_index: bool | None = None
+    # The protocol's object, a plain list of names, or a plain map from alias to expression.
+    columns: list[Name] | dict[str, Any] | None = None
+    distance_type: str | None = None
+    ef: Number | None = None
+    fast_search: bool | None = None
+    filter: str | None = None
+    full_text_query: fulltext.TextSearch | None = None
+    # Required by the protocol; a scan without it returns all rows.
+    k: Rows | None = None
+    lower_bound: float | None = None
+    maximum_nprobes: Count | None = None
+    minimum_nprobes: Count | None = None
+    nprobes: Number | None = None
+    offset: Rows | None = None
+    # The protocol names no default. Lance and the reference server filter afterwards.
+    prefilter: bool | None = None
+    refine_factor: Number | None = None
+    upper_bound: float | None = None
+    # The protocol's object, or a plain array: numbers are one vector, arrays are several.
+    vector: Vectors | Vector | None = None
+    vector_column: Name | None = None
+    version: Version | None = None
+    with_row_id: bool | None = None
+
+
+class CountRows(Body):
+    version: Version | None = None
+    branch: str | None = None
+    predicate: str | None = None
+
+
+class ExplainPlan(Body):
+    query: QueryTable
+    branch: str | None = None
+    verbose: bool | None = None
+
+
+_query = msgspec.json.Decoder(QueryTable)
+_count = msgspec.json.Decoder(CountRows)
+_explain = msgspec.json.Decoder(ExplainPlan)
+
+
+async def query_table(call: Call) -> Reply:
+    body = call.decode(_query)
+    wanted, branch = to_query(body), check_branch(body.branch)
+    table = await tables.get(call.catalog.database, call.id)
+    download = Download()
+    spool = _Spool(download)
+
+    def work(dataset: Any) -> None:
+        try:
+            query.write_file(query.search(dataset, wanted), spool)
+            if spool.handed_over:
+                spool.hand_over()
+        finally:
+            download.end()
+
+    request = asyncio.current_task()
+    assert request is not None
+    # However the request ends, also when the server stops: nobody waits in a thread after it.
+    request.add_done_callback(lambda _: download.abandon())
+    running = asyncio.ensure_future(data.read(call.catalog, table, branch, body.version, work))
+    await asyncio.wait((running, spool.started), return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        await running
+    if not spool.handed_over:
+        return Reply(200, spool.take(), ARROW_FILE)
+    return Reply(200, content_type=ARROW_FILE, chunks=_send(download, running, call.receive))
+
+
+async def count_rows(call: Call) -> Reply:
+    body = call.decode(_count)
+    if body.predicate is not None:
+        check_expression("predicate", body.predicate)
+    return await _read(call, body.branch, body.version, lambda d: query.count(d, body.predicate))
+
+
+async def explain_plan(call: Call) -> Reply:
+    body = call.decode(_explain)
+    wanted, verbose = to_query(body.query), bool(body.verbose)
+    branch = body.branch if body.branch is not None else body.query.branch
+    return await _read(
+        call, branch, body.query.version, lambda d: query.explain(d, wanted, verbose)
+    )
+
+
+async def analyze_plan(call: Call) -> Reply:
+    body = call.decode(_query)
+    wanted = to_query(body)
+    return await _read(call, body.branch, body.version, lambda d: query.analyze(d, wanted))
+
+
+def to_query(body: QueryTable) -> Query:
+    """The query that a body asks for."""
+    columns = to_columns(body.columns)
+    if body.filter is not None:
+        check_expression("filter", body.filter)
+    for expression in columns.values() if isinstance(columns, dict) else ():
+        check_expression("columns", expression)
+    text = body.full_text_query
+    wanted = Query(
+        columns=columns,
+        filter=body.filter,
+        prefilter=bool(body.prefilter),
+        k=body.k,
+        offset=body.offset or 0,
+        vector=to_vector_search(body),
+        text=None if text is None else fulltext.check(text),
+        fast_search=bool(body.fast_search),
+        with_row_id=bool(body.with_row_id),
+    )
+    query.check_query(wanted)
+    return wanted
+
+
+def to_columns(given: Any) -> list[str] | dict[str, str] | None:
+    """Names, or expressions by alias; nothing, and so all columns, when both are empty."""
+    if not given or isinstance(given, list):
+        return given or None
+    names, aliases = given.get("column_names"), given.get("column_aliases")
+    if any(isinstance(part, str) for part in (names, aliases)) or not (
+        given.keys() <= {"column_names", "column_aliases"}
+    ):
+        names, aliases = None, given
+    if names and aliases:
+        raise InvalidRequest(
+            "columns has column_names and column_aliases", detail="send only one of them"
+        )
+    try:
+        found: list[str] = msgspec.convert(names or [], list[Name])
+        return found or msgspec.convert(aliases or {}, dict[str, Name]) or None
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(
+            f"columns is not a list of names or a map of expressions: {error}",
+            detail="send column_names or column_aliases",
+        ) from error
+
+
+def to_vector_search(body: QueryTable) -> VectorSearch | None:
+    """The search by vector, if there is one: an empty vector is none."""
+    vectors, batch = _read_vectors(body.vector)
+    if not vectors:
+        return None
+    tuning = {"refine_factor": body.refine_factor, "ef": body.ef}
+    if body.minimum_nprobes is None and body.maximum_nprobes is None:
+        tuning["nprobes"] = body.nprobes
+    tuning |= {"minimum_nprobes": body.minimum_nprobes, "maximum_nprobes": body.maximum_nprobes}
+    metric = body.distance_type
+    return VectorSearch(
+        vectors=vectors,
+        batch=batch,
+        column=body.vector_column,
+        metric=None if metric is None else choose("distance_type", metric, METRICS),
+        bounds=(body.lower_bound, body.upper_bound),
+        # The protocol allows 0, which Lance does not know: it leaves the choice to Lance.
+        tuning={name: value for name, value in tuning.items() if value},
+        use_index=not body.bypass_vector_index,
+    )
+
+
+def _read_vectors(given: Vectors | Vector | None) -> tuple[list[list[float]], bool]:
+    if given is None or isinstance(given, list):
+        several = [one for one in given or () if isinstance(one, list)]
+        if several and len(several) != len(given or ()):
+            raise InvalidRequest("vector mixes numbers and arrays", detail="send one or the other")
+        single = [one for one in given or () if not isinstance(one, list)]
+    else:
+        several, single = given.multi_vector or [], given.single_vector or []
+    if several and single:
+        raise InvalidRequest(
+            "vector has single_vector and multi_vector", detail="send only one of them"
+        )
+    return (several, True) if several else ([single] if single else [], False)
+
+
+async def _read(
+    call: Call, branch: str | None, version: int | None, work: Callable[[Any], int | str]
+) -> Reply:
+    """Answer with the bare number or text that is found in one version."""
+    checked = check_branch(branch)
+    table = await tables.get(call.catalog.database, call.id)
+    found = await data.read(call.catalog, table, checked, version, work)
+    return Reply(200, msgspec.json.encode(found))
+
+
+async def _send(
+    download: Download, running: asyncio.Future[None], receive: Receive
+) -> AsyncIterator[bytes]:
+    """The parts of a result while it is computed, for as long as the client is there."""
+    watching = asyncio.ensure_future(_await_disconnect(receive, download))
+    try:
+        async for chunk in download.chunks():
+            yield chunk
+        try:
+            await running
+        except PenstockError as error:
+            if watching.done():
+                raise ClientGone from error
+            # The status is long sent; only a connection that breaks says that rows are missing.
+            raise
+    finally:
+        watching.cancel()
+
+
+async def _await_disconnect(receive: Receive, download: Download) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    download.abandon()
+
+
+class _Spool:
+    """The file that a worker writes a result into: kept while it is small, else handed over."""
+
+    def __init__(self, download: Download) -> None:
+        self._download = download
+        self._loop = asyncio.get_running_loop()
+        self._parts: list[bytes] = []
+        self._held = self._written = 0
+        self.started = self._loop.create_future()
+        self.handed_over = False
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        if len(data) >= PART_BYTES and self._parts:
+            # Large enough to go alone, which saves a copy.
+            self.hand_over()
+        self._parts.append(bytes(data))
+        self._held += len(data)
+        self._written += len(data)
+        if self._held >= PART_BYTES:
+            self.hand_over()
+        return len(data)
+
+    def hand_over(self) -> None:
+        if not self.handed_over:
+            self.handed_over = True
+            self._loop.call_soon_threadsafe(self.started.set_result, None)
+        part = self.take()
+        self._download.write(part)
+
+    def take(self) -> bytes:
+        parts, self._parts, self._held = self._parts, [], 0
+        return b"".join(parts)
+
+    def tell(self) -> int:
+        return self._written
+
+    def close(self) -> None:
+        self.closed = True
+
+    def flush(self) -> None: ...
