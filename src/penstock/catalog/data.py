@@ -4,6 +4,8 @@ Readers share handles; a change opens a handle of its own whose commits come bac
 so a version made here is listed, managed and arbitrated like everybody's.
 """
 
+import asyncio
+import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +13,7 @@ from penstock.catalog import reconcile, tables, versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Operation
 from penstock.datasets.failures import translated
-from penstock.errors import InvalidTableState, VersionNotFound
+from penstock.errors import ConcurrentCommit, InvalidTableState, VersionNotFound
 from penstock.model.tables import MAIN, Table, TableVersion
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from penstock.datasets.bridge import Bridge
 
 T = TypeVar("T")
+
+ATTEMPTS = 20
+PAUSE_SECONDS = 0.02
 
 
 async def read(
@@ -46,8 +51,27 @@ async def change(
     branch: str,
     work: "Callable[[LanceDataset], T]",
     trace_id: str = "",
+    attempts: int = ATTEMPTS,
 ) -> T:
-    """Run work that commits, on the newest version of the branch."""
+    """Run work that commits; when a commit in between does not allow it, on what is newest then.
+
+    Work that may be run again must be right on any version: it looks up what it needs.
+    """
+    for attempt in range(1, attempts):
+        try:
+            return await _change_once(catalog, table, branch, work, trace_id)
+        except ConcurrentCommit:
+            await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
+    return await _change_once(catalog, table, branch, work, trace_id)
+
+
+async def _change_once(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    work: "Callable[[LanceDataset], T]",
+    trace_id: str,
+) -> T:
     await _get_version(catalog, table, branch, None)
     bridge = make_bridge(catalog, table, trace_id)
     place = catalog.lake.place(table.location)

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from penstock.catalog import data, reconcile, transactions, versions
 from penstock.catalog.catalog import Catalog
@@ -29,7 +29,6 @@ from penstock.model.tables import Table
 
 R = TypeVar("R")
 
-ATTEMPTS = 20
 PAUSE_SECONDS = 0.02
 # Creating a branch takes milliseconds; deleting one as long as its files are many.
 CLAIM_SECONDS = 600
@@ -106,6 +105,7 @@ async def create_branch(
             source,
             lambda dataset: dataset.create_branch(name, (source or None, start)),
             trace_id,
+            attempts=1,
         )
     return await find_transaction(catalog, table, name, start)
 
@@ -129,31 +129,12 @@ async def delete_branch(catalog: Catalog, table: Table, name: str, trace_id: str
         return await catalog.database.write(_forget_branch, table, name, trace_id)
 
 
-async def change(
-    catalog: Catalog,
-    table: Table,
-    branch: str,
-    work: Callable[[Any], R],
-    trace_id: str = "",
-) -> R:
-    """Run work that commits; when a commit in between does not allow it, on what is newest then.
-
-    Only for work on a dataset that is right on any version: what it needs it must look up itself.
-    """
-    for attempt in range(1, ATTEMPTS):
-        try:
-            return await data.change(catalog, table, branch, work, trace_id)
-        except ConcurrentCommit:
-            await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
-    return await data.change(catalog, table, branch, work, trace_id)
-
-
 async def restore(
     catalog: Catalog, table: Table, branch: str, version: int, trace_id: str = ""
 ) -> int:
     """Make an old version the newest of its branch again; returns the new number."""
     await reconcile.get_version_of_branch(catalog, table, branch, version)
-    return await change(
+    return await data.change(
         catalog, table, branch, lambda dataset: refs.restore(dataset, version), trace_id
     )
 

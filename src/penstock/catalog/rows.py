@@ -62,10 +62,9 @@ async def insert(
         stream = RowStream(source)
         if dataset is not None:
             uploads.check_schema(dataset.schema, stream.schema)
-        if not stream.is_whole:
+        if dataset is None or not stream.is_whole:
+            # First rows too: somebody else's may become the first version meanwhile.
             return uploads.write_aside(place, branch, catalog.datasets, stream, dataset)
-        if dataset is None:
-            return uploads.write_new(catalog.datasets, place.location, stream)
         return uploads.write_more(dataset, stream)
 
     if has_data or branch != MAIN:
@@ -112,7 +111,9 @@ async def merge(
         with uploads.spooled(place, catalog.datasets, stream) as spool:
             return rows.merge(dataset, spool, how)
 
-    return await data.change(catalog, table, branch, work, trace_id)
+    # A stream can be read only once.
+    attempts = data.ATTEMPTS if isinstance(source, bytes) else 1
+    return await data.change(catalog, table, branch, work, trace_id, attempts)
 
 
 async def _create_new(

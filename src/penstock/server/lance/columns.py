@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog import refs, tables
+from penstock.catalog import data, refs, tables
 from penstock.datasets import columns
 from penstock.datasets.columns import Alteration, MetadataUpdate
 from penstock.errors import InvalidRequest, Unsupported
@@ -87,7 +87,7 @@ async def add(call: Call) -> ChangedColumns:
         raise InvalidRequest("new_columns names a column twice", detail="name each column once")
     table, branch = await tables.get(call.catalog.database, call.id), check_branch(body.branch)
     return ChangedColumns(
-        await refs.change(
+        await data.change(
             call.catalog,
             table,
             branch,
@@ -105,7 +105,7 @@ async def alter(call: Call) -> ChangedColumns:
     wanted = [Alteration(a.path, a.rename, a.nullable, a.data_type) for a in body.alterations]
     table, branch = await tables.get(call.catalog.database, call.id), check_branch(body.branch)
     return ChangedColumns(
-        await refs.change(
+        await data.change(
             call.catalog,
             table,
             branch,
@@ -120,7 +120,7 @@ async def drop(call: Call) -> DroppedColumns:
     _check_given("columns", body.columns)
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
-    version = await refs.change(
+    version = await data.change(
         catalog,
         table,
         branch,
@@ -136,7 +136,7 @@ async def update_fields(call: Call) -> UpdatedFields:
     _check_given("updates", body.updates)
     updates = [MetadataUpdate(u.path, u.metadata, bool(u.replace)) for u in body.updates]
     table, branch = await tables.get(call.catalog.database, call.id), check_branch(body.branch)
-    version, fields = await refs.change(
+    version, fields = await data.change(
         call.catalog,
         table,
         branch,
@@ -156,7 +156,7 @@ async def update_schema_metadata(call: Call) -> Reply:
         ) from error
     branch = check_branch(call.text("branch"))
     table = await tables.get(call.catalog.database, call.id)
-    found = await refs.change(
+    found = await data.change(
         call.catalog,
         table,
         branch,

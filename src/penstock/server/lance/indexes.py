@@ -135,7 +135,7 @@ async def drop(call: Call) -> Done:
     call.decode(_body)
     catalog, branch = call.catalog, check_branch(call.text("branch"))
     table = await tables.get(catalog.database, call.id)
-    version = await refs.change(
+    version = await data.change(
         catalog,
         table,
         branch,
@@ -158,7 +158,7 @@ async def _create_index(call: Call, *, scalar_only: bool) -> Done:
     parameters = _read_parameters(kind, body)
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
-    version = await refs.change(
+    version = await data.change(
         catalog,
         table,
         branch,
