@@ -48,7 +48,7 @@ QUICK = Effort(rounds=1, seconds=0.4, tables=200, many_tables=10_000, starts=2)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run of about a minute")
+    parser.add_argument("--quick", action="store_true", help="a smoke run of about two minutes")
     parser.add_argument("--only", choices=PARTS, help="run one part of the two")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the raw figures there")
     parser.add_argument(
