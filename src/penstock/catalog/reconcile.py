@@ -88,7 +88,7 @@ async def reconcile(catalog: Catalog, table: Table, branch: str) -> bool:
 async def look_ahead(catalog: Catalog, table: Table, branch: str) -> None:
     """Adopt commits by path on top of the newest record; without any, one look at storage."""
     head = await versions.find_head(catalog.database, table.id, branch)
-    if head is None or not head.settled:
+    if head is None or not _is_settled(catalog, table, branch, head):
         await reconcile(catalog, table, branch)
         return
     place = catalog.lake.place(table.location)
@@ -115,6 +115,10 @@ async def adopt_one(catalog: Catalog, table: Table, branch: str, version: int) -
     return True
 
 
+def _is_settled(catalog: Catalog, table: Table, branch: str, version: TableVersion) -> bool:
+    return version.settled or catalog.settler.knows(version_key(table.id, branch, version))
+
+
 async def finish(catalog: Catalog, table: Table, branch: str, version: TableVersion) -> Outcome:
     """Settle a recorded version; a record that can't be settled any more is taken back."""
     place = catalog.lake.place(table.location)
@@ -132,7 +136,8 @@ async def make_readable(
     catalog: Catalog, table: Table, branch: str, found: Sequence[TableVersion]
 ) -> bool:
     """Finish what others have recorded a moment ago; False when a record was taken back."""
-    outcomes = [await finish(catalog, table, branch, v) for v in found if not v.settled]
+    unsettled = [v for v in found if not _is_settled(catalog, table, branch, v)]
+    outcomes = [await finish(catalog, table, branch, v) for v in unsettled]
     return all(outcome is Outcome.SETTLED for outcome in outcomes)
 
 
@@ -150,7 +155,7 @@ async def get_version(
         found = await versions.find(database, table.id, branch, version)
         if found is None:
             await look_ahead(catalog, table, branch)
-        elif not found.settled or not await catalog.lake.run_briefly(
+        elif not _is_settled(catalog, table, branch, found) or not await catalog.lake.run_briefly(
             place, files.exists, place, found.manifest_path
         ):
             await reconcile(catalog, table, branch)

@@ -6,6 +6,7 @@ between record and name is mended by whoever sees the unsettled record next.
 
 import asyncio
 import contextlib
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -22,6 +23,7 @@ Key = tuple[str, str, int, str]
 
 # The disk takes a few syncs at once; more threads only wait for each other.
 LANES, MOST_TOGETHER = 4, 8
+MOST_RECENT = 4096
 
 
 class Outcome(Enum):
@@ -108,6 +110,8 @@ class Settler:
         self._running = 0
         self._keys: list[Key] = []
         self._task: asyncio.Task[None] | None = None
+        # What this process has settled lately: the note of it in the database comes later.
+        self._recent: OrderedDict[Key, None] = OrderedDict()
 
     async def settle(
         self, place: Place, version: TableVersion, content: bytes | None = None
@@ -138,7 +142,15 @@ class Settler:
             # At once, not when the task is done: a wish that comes in between needs a lane.
             self._running -= 1
 
+    def knows(self, key: Key) -> bool:
+        """Whether this process has settled a version a moment ago."""
+        return key in self._recent
+
     def add(self, keys: Sequence[Key]) -> None:
+        """Note that versions are settled."""
+        self._recent.update(dict.fromkeys(keys))
+        while len(self._recent) > MOST_RECENT:
+            self._recent.popitem(last=False)
         self._keys.extend(keys)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._flush_later())
