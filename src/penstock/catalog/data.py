@@ -33,10 +33,18 @@ async def read(
     branch: str,
     version: int | None,
     work: "Callable[[LanceDataset], T]",
+    *,
+    is_brief: bool = False,
 ) -> T:
-    """Run work on one version, the newest of the branch when none is named."""
+    """Run work on one version, the newest of the branch when none is named.
+
+    Brief work, which only looks at what an open dataset knows, does not wait for a worker then.
+    """
     found = await _get_version(catalog, table, branch, version)
     place = catalog.lake.place(table.location)
+    if is_brief and (opened := catalog.datasets.find(place, branch, found)) is not None:
+        with translated():
+            return work(opened)
 
     def run() -> T:
         with translated():

@@ -30,17 +30,21 @@ class Datasets:
         self._session: Any = None
         self._handles: OrderedDict[tuple[str, str, int, int], LanceDataset] = OrderedDict()
 
-    def open(self, place: Place, branch: str, version: TableVersion) -> "LanceDataset":
-        """One version, for reading."""
-        # The time tells versions of a branch apart that was deleted and made again.
-        key = (place.location, branch, version.version, version.timestamp_millis)
+    def find(self, place: Place, branch: str, version: TableVersion) -> "LanceDataset | None":
+        """One version that is open already; this one does not block."""
+        key = _key(place, branch, version)
         with self._lock:
             if (found := self._handles.get(key)) is not None:
                 self._handles.move_to_end(key)
-                return found
+            return found
+
+    def open(self, place: Place, branch: str, version: TableVersion) -> "LanceDataset":
+        """One version, for reading."""
+        if (found := self.find(place, branch, version)) is not None:
+            return found
         opened = self._open(place).checkout_version((branch or None, version.version))
         with self._lock:
-            self._handles[key] = opened
+            self._handles[_key(place, branch, version)] = opened
             while len(self._handles) > MAX_HANDLES:
                 self._handles.popitem(last=False)
         return opened
@@ -88,3 +92,8 @@ class Datasets:
                 half = self._cache_bytes // 2
                 self._session = Session(index_cache_size_bytes=half, metadata_cache_size_bytes=half)
             return self._session
+
+
+def _key(place: Place, branch: str, version: TableVersion) -> tuple[str, str, int, int]:
+    # The time tells versions of a branch apart that was deleted and made again.
+    return place.location, branch, version.version, version.timestamp_millis

@@ -112,7 +112,14 @@ async def count_rows(call: Call) -> Reply:
     body = call.decode(_count)
     if body.predicate is not None:
         check_expression("predicate", body.predicate)
-    return await _read(call, body.branch, body.version, lambda d: query.count(d, body.predicate))
+    return await _read(
+        call,
+        body.branch,
+        body.version,
+        lambda dataset: query.count(dataset, body.predicate),
+        # Without a predicate the manifest knows the number.
+        is_brief=body.predicate is None,
+    )
 
 
 async def explain_plan(call: Call) -> Reply:
@@ -214,12 +221,17 @@ def _read_vectors(given: Vectors | Vector | None) -> tuple[list[list[float]], bo
 
 
 async def _read(
-    call: Call, branch: str | None, version: int | None, work: Callable[[Any], int | str]
+    call: Call,
+    branch: str | None,
+    version: int | None,
+    work: Callable[[Any], int | str],
+    *,
+    is_brief: bool = False,
 ) -> Reply:
     """Answer with the bare number or text that is found in one version."""
     checked = check_branch(branch)
     table = await tables.get(call.catalog.database, call.id)
-    found = await data.read(call.catalog, table, checked, version, work)
+    found = await data.read(call.catalog, table, checked, version, work, is_brief=is_brief)
     return Reply(200, msgspec.json.encode(found))
 
 
