@@ -1,7 +1,8 @@
-"""Appends: rows that wait for the same table go into it with one commit.
+"""Appends: rows that wait for the same branch are written and committed together.
 
-Each writer has written its own fragments; whoever waits when a commit begins is part of it, so
-sixteen writers cost a few commits, and none of them meets a conflict with the others.
+Whoever waits when a worker begins is part of its commit: small bodies of one schema share a file,
+long ones bring the fragments that they were written into. So sixteen writers cost a few commits,
+and none of them meets a conflict with the others.
 """
 
 import asyncio
@@ -10,26 +11,44 @@ from typing import TYPE_CHECKING
 
 from penstock.catalog import data
 from penstock.catalog.catalog import Catalog
-from penstock.datasets import rows
-from penstock.datasets.uploads import Written, check_schema, field_ids
+from penstock.datasets import rows, uploads
+from penstock.datasets.failures import translated
+from penstock.datasets.uploads import RowStream, Written, check_schema, field_ids
 from penstock.errors import ConcurrentCommit, PenstockError
 from penstock.model.tables import MAIN, Table
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
+    from penstock.datasets.bridge import Bridge
+
 
 @dataclass(frozen=True, slots=True)
 class Appended:
+    """How many rows went in, and the version that contains them."""
+
+    rows: int
     version: int
     transaction_id: str
 
 
 @dataclass(slots=True)
 class _Waiting:
-    written: Written
+    """Rows of one request: as they came, or written already."""
+
+    body: bytes | Written
     trace_id: str
     done: "asyncio.Future[Appended]"
+
+
+@dataclass(slots=True)
+class _Ready:
+    """Rows that fit the table; `stream` is still to be written."""
+
+    waiting: _Waiting
+    count: int
+    stream: RowStream | None = None
+    written: Written | None = None
 
 
 class Appender:
@@ -43,10 +62,10 @@ class Appender:
         self._task: asyncio.Task[None] | None = None
         self._base: LanceDataset | None = None
 
-    async def append(self, written: Written, trace_id: str) -> Appended:
-        """Commit written rows, together with those that wait as well."""
+    async def append(self, body: bytes | Written, trace_id: str) -> Appended:
+        """Commit rows, together with those that wait as well."""
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(written, trace_id, done))
+        self._queue.append(_Waiting(body, trace_id, done))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain())
         return await asyncio.shield(done)
@@ -55,7 +74,7 @@ class Appender:
         while self._queue:
             batch, self._queue = self._queue, []
             try:
-                done = await self._commit(batch)
+                await self._commit(batch)
             except PenstockError as error:
                 if len(batch) == 1:
                     _fail(batch[0], error)
@@ -63,59 +82,86 @@ class Appender:
                 # One of them may be at fault: let each stand for itself.
                 for one in batch:
                     await self._commit_alone(one)
-                continue
             except Exception as error:
                 for one in batch:
                     _fail(one, error)
-                continue
-            for one in batch:
-                if not one.done.cancelled():
-                    one.done.set_result(done)
 
     async def _commit_alone(self, one: _Waiting) -> None:
         try:
-            done = await self._commit([one])
+            await self._commit([one])
         except Exception as error:
             _fail(one, error)
+
+    async def _commit(self, batch: list[_Waiting]) -> None:
+        waiting = [one for one in batch if not one.done.done()]
+        if not waiting:
             return
-        if not one.done.cancelled():
-            one.done.set_result(done)
-
-    async def _commit(self, batch: list[_Waiting]) -> Appended:
         newest = await data.find_newest(self._catalog, self._table, self._branch)
-        bridge = data.make_bridge(self._catalog, self._table, batch[0].trace_id)
-        catalog, id = self._catalog, list(self._table.identifier)
-        place = catalog.lake.place(self._table.location)
-
-        def run() -> Appended:
-            waiting = list(batch)
-            # Others may have committed since; then the handle is of no use any more.
-            dataset = self._base if self._base and self._base.version == newest else None
-            if newest is None and self._branch == MAIN:
-                first = waiting.pop(0)
-                try:
-                    dataset = rows.commit_overwrite(
-                        place.location, first.written, bridge, id, catalog.lake.options
-                    )
-                except ConcurrentCommit:
-                    waiting.insert(0, first)
-                    dataset = None
-            if waiting:
-                if dataset is None:
-                    dataset = catalog.datasets.open_to_commit(place, self._branch, bridge, id)
-                for one in waiting:
-                    _check_fields(dataset, one.written)
-                fragments = [f for one in waiting for f in one.written.fragments]
-                dataset = rows.commit_append(dataset, fragments, bridge, id)
-            assert dataset is not None
-            self._base = dataset
-            return Appended(dataset.version, bridge.transaction_id)
-
+        bridge = data.make_bridge(self._catalog, self._table, waiting[0].trace_id)
+        run = self._catalog.workers.run_admitted
         try:
-            return await catalog.workers.run_admitted(run)
+            outcomes = await run(self._write_and_commit, waiting, newest, bridge)
         except Exception:
             self._base = None
             raise
+        for one, outcome in outcomes:
+            if isinstance(outcome, Appended):
+                if not one.done.done():
+                    one.done.set_result(outcome)
+            else:
+                _fail(one, outcome)
+
+    def _write_and_commit(
+        self, batch: list[_Waiting], newest: int | None, bridge: "Bridge"
+    ) -> list[tuple[_Waiting, Appended | PenstockError]]:
+        """Write what is not written yet and commit all that fits; blocks."""
+        with translated(bridge):
+            outcomes: list[tuple[_Waiting, Appended | PenstockError]] = []
+            # Others may have committed since; then the handle is of no use any more.
+            dataset = self._base if self._base and self._base.version == newest else None
+            if newest is None and self._branch == MAIN:
+                first, *batch = batch
+                started = self._start(first, bridge)
+                if started is None:
+                    batch = [first, *batch]
+                else:
+                    dataset, done = started
+                    outcomes.append((first, done))
+            if batch:
+                dataset = dataset or self._open(bridge)
+                ready, refused = _sort(dataset, batch)
+                outcomes += refused
+                if ready:
+                    fragments = _write(dataset, ready)
+                    id = list(self._table.identifier)
+                    dataset = rows.commit_append(dataset, fragments, bridge, id)
+                    for each in ready:
+                        done = Appended(each.count, dataset.version, bridge.transaction_id)
+                        outcomes.append((each.waiting, done))
+            self._base = dataset
+            return outcomes
+
+    def _start(self, first: _Waiting, bridge: "Bridge") -> "tuple[LanceDataset, Appended] | None":
+        """Make the first version of a table; None when somebody else was first."""
+        catalog = self._catalog
+        place = catalog.lake.place(self._table.location)
+        if isinstance(first.body, bytes):
+            stream = RowStream(first.body)
+            # Aside, because somebody else's rows may become the first version meanwhile.
+            first.body = uploads.write_aside(place, MAIN, catalog.datasets, stream, None)
+        id, options = list(self._table.identifier), catalog.lake.options
+        try:
+            dataset = rows.commit_overwrite(place.location, first.body, bridge, id, options)
+        except ConcurrentCommit:
+            return None
+        done = Appended(first.body.rows, dataset.version, bridge.transaction_id)
+        # Opened again when it is needed: this handle has a cache of its own.
+        return self._open(bridge), done
+
+    def _open(self, bridge: "Bridge") -> "LanceDataset":
+        place = self._catalog.lake.place(self._table.location)
+        id = list(self._table.identifier)
+        return self._catalog.datasets.open_to_commit(place, self._branch, bridge, id)
 
 
 def get_appender(catalog: Catalog, table: Table, branch: str) -> Appender:
@@ -125,6 +171,44 @@ def get_appender(catalog: Catalog, table: Table, branch: str) -> Appender:
     if not isinstance(found, Appender):
         found = catalog.appenders[key] = Appender(catalog, table, branch)
     return found
+
+
+def _sort(
+    dataset: "LanceDataset", batch: list[_Waiting]
+) -> tuple[list[_Ready], list[tuple[_Waiting, Appended | PenstockError]]]:
+    """Tell rows that fit the table from those that don't."""
+    ready: list[_Ready] = []
+    refused: list[tuple[_Waiting, Appended | PenstockError]] = []
+    for one in batch:
+        try:
+            if isinstance(one.body, bytes):
+                stream = RowStream(one.body)
+                check_schema(dataset.schema, stream.schema)
+                ready.append(_Ready(one, stream.count_rows(), stream=stream))
+            else:
+                _check_fields(dataset, one.body)
+                ready.append(_Ready(one, one.body.rows, written=one.body))
+        except PenstockError as error:
+            refused.append((one, error))
+    return ready, refused
+
+
+def _write(dataset: "LanceDataset", ready: list[_Ready]) -> list[uploads.Fragment]:
+    """The fragments of all rows; bodies of one schema share a file."""
+    groups: list[list[RowStream]] = []
+    fragments: list[uploads.Fragment] = []
+    for each in ready:
+        if each.written is not None:
+            fragments += each.written.fragments
+        elif each.stream is not None:
+            alike = (group for group in groups if group[0].schema == each.stream.schema)
+            if (group := next(alike, None)) is not None:
+                group.append(each.stream)
+            else:
+                groups.append([each.stream])
+    for group in groups:
+        fragments += uploads.write_together(dataset, group).fragments
+    return fragments
 
 
 def _check_fields(dataset: "LanceDataset", written: Written) -> None:
@@ -140,5 +224,5 @@ def _check_fields(dataset: "LanceDataset", written: Written) -> None:
 
 
 def _fail(one: _Waiting, error: Exception) -> None:
-    if not one.done.cancelled():
+    if not one.done.done():
         one.done.set_exception(error)

@@ -45,49 +45,51 @@ async def create(
         if mode == "exist_ok":
             found = await reconcile.get_version(catalog, table, MAIN, None)
             return CreatedTable(table, found.version, None)
-        _, done = await overwrite(catalog, table, MAIN, source, trace_id)
+        done = await overwrite(catalog, table, MAIN, source, trace_id)
     else:
-        _, done = await insert(catalog, table, MAIN, source, trace_id)
+        done = await insert(catalog, table, MAIN, source, trace_id)
     return CreatedTable(table, done.version, done.transaction_id)
 
 
 async def insert(
     catalog: Catalog, table: Table, branch: str, source: "Source | bytes", trace_id: str = ""
-) -> tuple[int, Appended]:
-    """Append rows; returns how many, and the version that contains them."""
-    has_data = await data.has_version(catalog, table, branch)
+) -> Appended:
+    """Append rows."""
+    if branch != MAIN and not await data.has_version(catalog, table, branch):
+        await reconcile.get_version_of_branch(catalog, table, branch, None)
+    appender = get_appender(catalog, table, branch)
+    if isinstance(source, bytes):
+        with catalog.workers.admitted():
+            return await appender.append(source, trace_id)
     place = catalog.lake.place(table.location)
 
     def write(dataset: "LanceDataset | None") -> Written:
         stream = RowStream(source)
         if dataset is not None:
             uploads.check_schema(dataset.schema, stream.schema)
-        if dataset is None or not stream.is_whole:
-            # First rows too: somebody else's may become the first version meanwhile.
-            return uploads.write_aside(place, branch, catalog.datasets, stream, dataset)
-        return uploads.write_more(dataset, stream)
+        return uploads.write_aside(place, branch, catalog.datasets, stream, dataset)
 
-    if has_data or branch != MAIN:
+    if await data.has_version(catalog, table, branch):
         written = await data.read(catalog, table, branch, None, write)
     else:
         written = await catalog.workers.run(_translating(write), None)
-    return written.rows, await get_appender(catalog, table, branch).append(written, trace_id)
+    return await appender.append(written, trace_id)
 
 
 async def overwrite(
     catalog: Catalog, table: Table, branch: str, source: "Source | bytes", trace_id: str = ""
-) -> tuple[int, Appended]:
+) -> Appended:
     """Replace all rows, and the schema with them."""
     place, options = catalog.lake.place(table.location), catalog.lake.options
     bridge = data.make_bridge(catalog, table, trace_id)
     id = list(table.identifier)
 
-    def run() -> tuple[int, Appended]:
+    def run() -> Appended:
         with translated(bridge):
             written = uploads.write_aside(place, branch, catalog.datasets, RowStream(source), None)
             base = catalog.datasets.open_to_commit(place, branch, bridge, id)
             dataset = rows.commit_overwrite(base, written, bridge, id, options)
-            return written.rows, Appended(dataset.version, bridge.transaction_id)
+            return Appended(written.rows, dataset.version, bridge.transaction_id)
 
     return await catalog.workers.run(run)
 

@@ -6,8 +6,8 @@ when all of it has arrived: what breaks off leaves nothing. Everything here bloc
 """
 
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
 
 FOLDER = "_uploads"
+Fragment = Any
 
 
 class Source(Protocol):
@@ -65,6 +66,10 @@ class RowStream:
             check_column_name(name)
         if self.is_whole:
             self._batches = list(self._check())
+
+    def count_rows(self) -> int:
+        """How many rows there are, when the stream is whole."""
+        return sum(batch.num_rows for batch in self._batches)
 
     def reader(self) -> "pa.RecordBatchReader":
         """The batches, for a writer; can be had again only when the stream is whole."""
@@ -113,11 +118,22 @@ def write_new(datasets: Datasets, folder: str, rows: RowStream) -> Written:
 
 def write_more(dataset: "LanceDataset", rows: RowStream) -> Written:
     """Write rows that belong to a dataset, into its own folder."""
+    return write_together(dataset, [rows])
+
+
+def write_together(dataset: "LanceDataset", streams: Sequence[RowStream]) -> Written:
+    """Write rows of several streams of one schema into a dataset's own folder."""
+    import pyarrow as pa
     from lance.fragment import write_fragments
 
-    with rows.telling():
-        fragments = write_fragments(rows.reader(), dataset, mode="append")
-    return Written(rows.schema, fragments, field_ids(dataset))
+    schema = streams[0].schema
+    batches = (batch for stream in streams for batch in stream.reader())
+    with ExitStack() as stack:
+        for stream in streams:
+            stack.enter_context(stream.telling())
+        reader = pa.RecordBatchReader.from_batches(schema, batches)
+        fragments = write_fragments(reader, dataset, mode="append")
+    return Written(schema, fragments, field_ids(dataset))
 
 
 def field_ids(dataset: "LanceDataset") -> tuple[tuple[str, int], ...]:

@@ -90,8 +90,8 @@ async def insert(call: Call) -> InsertedRows:
     if mode == "overwrite" and not await data.has_version(call.catalog, table, branch):
         write = rows.insert
     async with _arriving(call) as source:
-        count, done = await write(call.catalog, table, branch, source, call.trace_id)
-    return InsertedRows(done.version, count, done.transaction_id or None)
+        done = await write(call.catalog, table, branch, source, call.trace_id)
+    return InsertedRows(done.version, done.rows, done.transaction_id or None)
 
 
 async def merge(call: Call) -> MergedRows:
