@@ -8,9 +8,9 @@ import pytest
 from penstock.catalog import commits, reconcile, removals, tables, versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import CreateVersion
-from penstock.catalog.settling import LANES, Outcome, Settler
+from penstock.catalog.settling import LANES, Outcome
 from penstock.catalog.staging import NewVersion
-from penstock.datasets.lake import Place
+from penstock.datasets.manifest import manifest_name
 from penstock.errors import ConcurrentCommit, InvalidRequest, Unavailable
 from penstock.model.tables import MAIN, Table, TableVersion
 from tests.harness.manifests import make_manifest, stage
@@ -89,25 +89,21 @@ async def test_a_location_around_a_root_is_refused(catalog: Catalog) -> None:
         catalog.lake.accept(str(Path(catalog.lake.root).parent))
 
 
-class _SlowLake:
-    """Runs nothing; every wish ends in the same turn of the loop."""
+async def test_wishes_that_come_when_lanes_end_are_not_forgotten(catalog: Catalog) -> None:
+    table = await declare(catalog, "a")
+    place = catalog.lake.place(table.location)
 
-    async def run(self, work: object, wishes: list[object]) -> list[Outcome]:
-        await asyncio.sleep(0)
-        return [Outcome.SETTLED] * len(wishes)
+    def staged(version: int) -> TableVersion:
+        path = stage(table.location, version).removeprefix(f"{place.key}/")
+        final = f"_versions/{manifest_name(version, 'V2')}"
+        return TableVersion(version, final, 1, 0, staged_path=path, settled=False)
 
+    async def settle_two(version: int) -> list[Outcome]:
+        return [
+            await catalog.settler.settle(place, staged(2 * version)),
+            await catalog.settler.settle(place, staged(2 * version + 1)),
+        ]
 
-async def test_a_wish_that_comes_when_all_lanes_end_is_not_forgotten() -> None:
-    async def note(keys: object) -> None: ...
-
-    settler = Settler(_SlowLake(), note)  # type: ignore[arg-type]
-    place = Place(None, "k", "/k")  # type: ignore[arg-type]
-    version = TableVersion(1, "_versions/a", 1, 0)
-
-    async def again() -> Outcome:
-        await settler.settle(place, version)
-        return await settler.settle(place, version)
-
-    wishes = [again() for _ in range(LANES * 3)]
-    outcomes = await asyncio.wait_for(asyncio.gather(*wishes), 5)
-    assert outcomes == [Outcome.SETTLED] * (LANES * 3)
+    wishes = [settle_two(version) for version in range(1, LANES * 10)]
+    outcomes = await asyncio.wait_for(asyncio.gather(*wishes), 30)
+    assert outcomes == [[Outcome.SETTLED] * 2] * len(wishes)
