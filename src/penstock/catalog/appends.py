@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from penstock.datasets.bridge import Bridge
 
 
+# Each keeps a dataset open.
+MAX_APPENDERS = 256
+
+
 @dataclass(frozen=True, slots=True)
 class Appended:
     """How many rows went in, and the version that contains them."""
@@ -61,6 +65,10 @@ class Appender:
         self._queue: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
         self._base: LanceDataset | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._queue and (self._task is None or self._task.done())
 
     async def append(self, body: bytes | Written, trace_id: str) -> Appended:
         """Commit rows, together with those that wait as well."""
@@ -167,9 +175,15 @@ class Appender:
 def get_appender(catalog: Catalog, table: Table, branch: str) -> Appender:
     """The one appender of a branch; made when it is first needed."""
     key = (table.id, branch)
-    found = catalog.appenders.get(key)
+    found = catalog.appenders.pop(key, None)
     if not isinstance(found, Appender):
-        found = catalog.appenders[key] = Appender(catalog, table, branch)
+        found = Appender(catalog, table, branch)
+    # Put back as the last one, so that the first is the one that was not used for longest.
+    catalog.appenders[key] = found
+    if len(catalog.appenders) > MAX_APPENDERS:
+        oldest = next(iter(catalog.appenders))
+        if getattr(catalog.appenders[oldest], "is_idle", False):
+            del catalog.appenders[oldest]
     return found
 
 
