@@ -2,20 +2,28 @@
 
     PenstockError
     ├── InvalidRequest            the request can't be right; says which field and what to do
-    │   └── RequestTooLarge
+    │   ├── RequestTooLarge
+    │   ├── InvalidView           a view's schema, version or representation can't be right
+    │   ├── NothingAdded          -1 stands for what this request added, and it added nothing
+    │   └── DialectLost           a replacement without a dialect that the view has now
     ├── Unsupported               a part of the protocol that this server does not serve
     ├── NotFound
     │   ├── NamespaceNotFound  TableNotFound  VersionNotFound
     │   ├── TagNotFound  BranchNotFound  TransactionNotFound
-    │   └── ColumnNotFound  IndexNotFound
+    │   ├── ColumnNotFound  IndexNotFound
+    │   └── ViewNotFound  WarehouseNotFound  FileNotFound
     ├── AlreadyExists
-    │   ├── NamespaceAlreadyExists  TableAlreadyExists
+    │   ├── NamespaceAlreadyExists  TableAlreadyExists  ViewAlreadyExists
     │   └── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
     ├── NamespaceNotEmpty
     ├── InvalidTableState         the table's files don't allow it
     ├── SchemaMismatch            the data does not fit the table's columns
     ├── TooManyRequests           more work at once than this server takes on
     ├── ConcurrentCommit          somebody else was first; read again and retry
+    │   └── RequirementFailed     what the client asserts of the object does not hold
+    ├── Forbidden                 not allowed, whoever asks or for this caller
+    ├── Unprocessable             understood, but contradicts itself or what was said before
+    ├── OutcomeUnknown            the commit may or may not have happened
     ├── Unavailable               a part we need (database, storage) does not answer now
     └── DatabaseMismatch          the database does not belong to this release
 
@@ -43,6 +51,18 @@ class InvalidRequest(PenstockError):
 
 class RequestTooLarge(InvalidRequest):
     default = "the request body is too large"
+
+
+class InvalidView(InvalidRequest):
+    default = "the view is not valid"
+
+
+class NothingAdded(InvalidRequest):
+    default = "nothing was added in this request"
+
+
+class DialectLost(InvalidRequest):
+    default = "the replacement loses a dialect"
 
 
 class Unsupported(PenstockError):
@@ -85,6 +105,18 @@ class IndexNotFound(NotFound):
     default = "index not found"
 
 
+class ViewNotFound(NotFound):
+    default = "view not found"
+
+
+class WarehouseNotFound(NotFound):
+    default = "warehouse not found"
+
+
+class FileNotFound(NotFound):
+    default = "file not found"
+
+
 class AlreadyExists(PenstockError):
     default = "already exists"
 
@@ -95,6 +127,10 @@ class NamespaceAlreadyExists(AlreadyExists):
 
 class TableAlreadyExists(AlreadyExists):
     default = "table already exists"
+
+
+class ViewAlreadyExists(AlreadyExists):
+    default = "view already exists"
 
 
 class IndexAlreadyExists(AlreadyExists):
@@ -127,6 +163,22 @@ class TooManyRequests(PenstockError):
 
 class ConcurrentCommit(PenstockError):
     default = "another commit was first"
+
+
+class RequirementFailed(ConcurrentCommit):
+    default = "a requirement does not hold"
+
+
+class Forbidden(PenstockError):
+    default = "not allowed"
+
+
+class Unprocessable(PenstockError):
+    default = "the request contradicts itself"
+
+
+class OutcomeUnknown(PenstockError):
+    default = "the outcome is not known"
 
 
 class Unavailable(PenstockError):
