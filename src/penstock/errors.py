@@ -3,6 +3,7 @@
     PenstockError
     ├── InvalidRequest            the request can't be right; says which field and what to do
     │   ├── RequestTooLarge
+    │   ├── OutsideLake           a location where this server keeps nothing
     │   ├── InvalidView           a view's schema, version or representation can't be right
     │   ├── NothingAdded          -1 stands for what this request added, and it added nothing
     │   └── DialectLost           a replacement without a dialect that the view has now
@@ -21,8 +22,12 @@
     ├── TooManyRequests           more work at once than this server takes on
     ├── ConcurrentCommit          somebody else was first; read again and retry
     │   └── RequirementFailed     what the client asserts of the object does not hold
-    ├── Forbidden                 not allowed, whoever asks or for this caller
+    ├── NotAuthenticated          no valid credentials
+    │   └── TokenExpired
+    ├── Forbidden                 this caller may not do that
     ├── Unprocessable             understood, but contradicts itself or what was said before
+    │   └── KeyMismatch           an idempotency key that was used for something else
+    ├── KeyUsed                   the idempotency key was used already; its answer is replayed
     ├── OutcomeUnknown            the commit may or may not have happened
     ├── Unavailable               a part we need (database, storage) does not answer now
     └── DatabaseMismatch          the database does not belong to this release
@@ -35,13 +40,19 @@ from typing import ClassVar
 
 
 class PenstockError(Exception):
-    """The root: `message` says what happened to what, `detail` what to do next."""
+    """The root: `message` says what happened to what, `detail` what to do next.
+
+    `subject` is the identifier of what it happened to, for protocols that word it themselves.
+    """
 
     default: ClassVar[str] = "the request failed"
 
-    def __init__(self, message: str = "", *, detail: str = "") -> None:
+    def __init__(
+        self, message: str = "", *, detail: str = "", subject: tuple[str, ...] = ()
+    ) -> None:
         self.message = message or self.default
         self.detail = detail
+        self.subject = subject
         super().__init__(self.message)
 
 
@@ -51,6 +62,10 @@ class InvalidRequest(PenstockError):
 
 class RequestTooLarge(InvalidRequest):
     default = "the request body is too large"
+
+
+class OutsideLake(InvalidRequest):
+    default = "the location is outside the roots of this lake"
 
 
 class InvalidView(InvalidRequest):
@@ -169,12 +184,28 @@ class RequirementFailed(ConcurrentCommit):
     default = "a requirement does not hold"
 
 
+class NotAuthenticated(PenstockError):
+    default = "credentials are missing or not valid"
+
+
+class TokenExpired(NotAuthenticated):
+    default = "the token has expired"
+
+
 class Forbidden(PenstockError):
     default = "not allowed"
 
 
 class Unprocessable(PenstockError):
     default = "the request contradicts itself"
+
+
+class KeyMismatch(Unprocessable):
+    default = "the idempotency key was used for another request"
+
+
+class KeyUsed(PenstockError):
+    default = "the idempotency key was used already"
 
 
 class OutcomeUnknown(PenstockError):

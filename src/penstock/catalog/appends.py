@@ -15,6 +15,7 @@ from penstock.datasets import rows, uploads
 from penstock.datasets.failures import translated
 from penstock.datasets.uploads import RowStream, Written, check_schema, field_ids
 from penstock.errors import ConcurrentCommit, PenstockError
+from penstock.model.origins import Origin
 from penstock.model.tables import MAIN, Table
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class _Waiting:
     """Rows of one request: as they came, or written already."""
 
     body: bytes | Written
-    trace_id: str
+    origin: Origin
     done: "asyncio.Future[Appended]"
 
 
@@ -70,10 +71,10 @@ class Appender:
     def is_idle(self) -> bool:
         return not self._queue and (self._task is None or self._task.done())
 
-    async def append(self, body: bytes | Written, trace_id: str) -> Appended:
+    async def append(self, body: bytes | Written, origin: Origin) -> Appended:
         """Commit rows, together with those that wait as well."""
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(body, trace_id, done))
+        self._queue.append(_Waiting(body, origin, done))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain())
         return await asyncio.shield(done)
@@ -105,7 +106,7 @@ class Appender:
         if not waiting:
             return
         newest = await data.find_newest(self._catalog, self._table, self._branch)
-        bridge = data.make_bridge(self._catalog, self._table, waiting[0].trace_id)
+        bridge = data.make_bridge(self._catalog, self._table)
         run = self._catalog.workers.run_admitted
         try:
             outcomes = await run(self._write_and_commit, waiting, newest, bridge)
@@ -140,6 +141,7 @@ class Appender:
                 ready, refused = _sort(dataset, batch)
                 outcomes += refused
                 if ready:
+                    bridge.commit_for(_join([each.waiting.origin for each in ready]))
                     fragments = _write(dataset, ready)
                     id = list(self._table.identifier)
                     dataset = rows.commit_append(dataset, fragments, bridge, id)
@@ -158,6 +160,7 @@ class Appender:
             # Aside, because somebody else's rows may become the first version meanwhile.
             first.body = uploads.write_aside(place, MAIN, catalog.datasets, stream, None)
         id, options = list(self._table.identifier), catalog.lake.options
+        bridge.commit_for(first.origin)
         try:
             dataset = rows.commit_overwrite(place.location, first.body, bridge, id, options)
         except ConcurrentCommit:
@@ -235,6 +238,11 @@ def _check_fields(dataset: "LanceDataset", written: Written) -> None:
             "the table's columns were changed while the rows were on their way",
             detail="send the rows again",
         )
+
+
+def _join(origins: list[Origin]) -> Origin:
+    """Where a shared commit comes from: the first one's trace, everybody's keys."""
+    return Origin(origins[0].trace_id, tuple(key for each in origins for key in each.keys))
 
 
 def _fail(one: _Waiting, error: Exception) -> None:

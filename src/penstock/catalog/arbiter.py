@@ -11,6 +11,7 @@ from penstock.catalog.staging import NewVersion
 from penstock.datasets.bridge import Entry, Request
 from penstock.errors import VersionNotFound
 from penstock.model.branches import check_branch
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import Table, TableVersion
 
 T = TypeVar("T")
@@ -23,12 +24,12 @@ class TableArbiter:
         self,
         catalog: Catalog,
         table: Table,
-        trace_id: str = "",
+        origin: Origin = NOBODY,
         before: Sequence[Operation] = (),
     ) -> None:
         self._catalog = catalog
         self._table = table
-        self._trace_id = trace_id
+        self.origin = origin
         self._before = before
         self._loop = asyncio.get_running_loop()
 
@@ -53,7 +54,7 @@ class TableArbiter:
             naming_scheme=request.get("naming_scheme"),
         )
         operations = [*self._before, CreateVersion(self._table.identifier, new)]
-        done = self._wait(commits.commit(self._catalog, operations, self._trace_id))
+        done = self._wait(commits.commit(self._catalog, operations, self.origin))
         created = done.results[-1]
         assert isinstance(created, Created)
         self._before = ()

@@ -21,6 +21,7 @@ class Catalog:
     managed_versions: bool = True
     staged_seconds: int = 3600
     transaction_days: int = 7
+    idempotency_seconds: int = 1800
     cache_bytes: int = 268_435_456
     data_threads: int = 8
     max_data_requests: int = 64

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from penstock.catalog import reconcile, settling, tables, transactions, versions
+from penstock.catalog import idempotency, reconcile, settling, tables, transactions, versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.settling import Outcome, version_key
 from penstock.catalog.staging import NewVersion, Staged, check_staged, discard
@@ -22,6 +22,7 @@ from penstock.datasets import files
 from penstock.errors import ConcurrentCommit, InvalidRequest, TableNotFound, VersionNotFound
 from penstock.model.branches import show_branch
 from penstock.model.identifiers import Identifier, show
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import Table, TableVersion, VersionRange
 
 # Each round answers one surprise: a commit by path, a repeated request, a table cleaned up.
@@ -97,16 +98,16 @@ class _Refused(Exception):
         self.index, self.existing, self.head = index, existing, head
 
 
-async def commit(catalog: Catalog, operations: Sequence[Operation], trace_id: str = "") -> Commit:
+async def commit(
+    catalog: Catalog, operations: Sequence[Operation], origin: Origin = NOBODY
+) -> Commit:
     """Carry out all operations or none."""
     entries = await _stage(catalog, operations)
     # Known before the transaction, which may be run again.
     batch_id = str(uuid.uuid4())
     for _ in range(ROUNDS):
         try:
-            done, undo = await catalog.database.write(
-                _apply, operations, entries, batch_id, trace_id
-            )
+            done, undo = await catalog.database.write(_apply, operations, entries, batch_id, origin)
         except _Refused as refused:
             entries[refused.index] = await _resolve(catalog, entries[refused.index], refused)
             continue
@@ -144,22 +145,27 @@ async def _apply(
     operations: Sequence[Operation],
     entries: dict[int, _Entry],
     batch_id: str,
-    trace_id: str,
+    origin: Origin,
 ) -> tuple[Commit, list[Undo]]:
     results: list[Result] = []
-    undo: list[Undo] = []
+    undo: list[Undo] = [partial(idempotency.forget, origin=origin)]
     transaction = ""
     for index, op in enumerate(operations):
         match op:
             case Declare(new):
-                transaction = await tables.declare_in(tx, new, trace_id)
+                transaction = await tables.declare_in(tx, new, origin)
                 results.append(new.table)
                 undo.append(partial(tables.delete_in, table=new.table))
                 undo.append(partial(transactions.forget, id=transaction))
             case CreateVersion(id, _):
                 created = await _record(tx, id, index, entries[index])
                 transaction = await transactions.record(
-                    tx, "CreateTableVersion", show(id), trace_id, id=created.version.transaction_id
+                    tx,
+                    "CreateTableVersion",
+                    show(id),
+                    origin,
+                    id=created.version.transaction_id,
+                    notes={"version": str(created.version.version)},
                 )
                 results.append(created)
                 if created.is_new:
@@ -170,7 +176,7 @@ async def _apply(
                     undo.append(await versions.keep(tx, table.id))
                 results.append(await versions.delete(tx, table.id, branch, ranges))
                 transaction = await transactions.record(
-                    tx, "DeleteTableVersions", str(table), trace_id
+                    tx, "DeleteTableVersions", str(table), origin
                 )
                 undo.append(partial(transactions.forget, id=transaction))
             case Deregister(id):
@@ -178,12 +184,12 @@ async def _apply(
                 if entries:
                     undo.append(await versions.keep(tx, table.id))
                 undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
-                _, transaction = await tables.deregister_in(tx, id, trace_id)
+                _, transaction = await tables.deregister_in(tx, id, origin)
                 results.append(table)
                 undo.append(partial(transactions.forget, id=transaction))
     if len(operations) > 1:
         transaction = await transactions.record(
-            tx, "BatchCommitTables", f"{len(operations)} operations", trace_id, id=batch_id
+            tx, "BatchCommitTables", f"{len(operations)} operations", origin, id=batch_id
         )
         undo.append(partial(transactions.forget, id=transaction))
     return Commit(transaction, results), undo

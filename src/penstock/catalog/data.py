@@ -14,6 +14,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Operation
 from penstock.datasets.failures import translated
 from penstock.errors import ConcurrentCommit, InvalidTableState, VersionNotFound
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table, TableVersion
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ async def change(
     table: Table,
     branch: str,
     work: "Callable[[LanceDataset], T]",
-    trace_id: str = "",
+    origin: Origin = NOBODY,
     attempts: int = ATTEMPTS,
 ) -> T:
     """Run work that commits; when a commit in between does not allow it, on what is newest then.
@@ -67,10 +68,10 @@ async def change(
     """
     for attempt in range(1, attempts):
         try:
-            return await _change_once(catalog, table, branch, work, trace_id)
+            return await _change_once(catalog, table, branch, work, origin)
         except ConcurrentCommit:
             await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
-    return await _change_once(catalog, table, branch, work, trace_id)
+    return await _change_once(catalog, table, branch, work, origin)
 
 
 async def _change_once(
@@ -78,10 +79,10 @@ async def _change_once(
     table: Table,
     branch: str,
     work: "Callable[[LanceDataset], T]",
-    trace_id: str,
+    origin: Origin,
 ) -> T:
     await _get_version(catalog, table, branch, None)
-    bridge = make_bridge(catalog, table, trace_id)
+    bridge = make_bridge(catalog, table, origin)
     place = catalog.lake.place(table.location)
 
     def run() -> T:
@@ -93,14 +94,14 @@ async def _change_once(
 
 
 def make_bridge(
-    catalog: Catalog, table: Table, trace_id: str = "", before: Sequence[Operation] = ()
+    catalog: Catalog, table: Table, origin: Origin = NOBODY, before: Sequence[Operation] = ()
 ) -> "Bridge":
     """The way of pylance's commits to this catalog; `before` goes into the first one."""
     # Imported here: it brings pylance's models along, which a server of metadata never needs.
     from penstock.catalog.arbiter import TableArbiter
     from penstock.datasets.bridge import Bridge
 
-    return Bridge(TableArbiter(catalog, table, trace_id, before), table.location)
+    return Bridge(TableArbiter(catalog, table, origin, before), table.location)
 
 
 async def find_newest(catalog: Catalog, table: Table, branch: str) -> int | None:

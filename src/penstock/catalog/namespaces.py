@@ -13,6 +13,7 @@ from penstock.errors import (
     NamespaceNotFound,
 )
 from penstock.model.identifiers import ROOT, Identifier, show, to_path
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
 
@@ -24,27 +25,38 @@ class CreatedNamespace:
 
 
 async def create(
-    catalog: Catalog, id: Identifier, properties: dict[str, str], mode: str, trace_id: str = ""
+    catalog: Catalog, id: Identifier, properties: dict[str, str], mode: str, origin: Origin = NOBODY
 ) -> CreatedNamespace:
     """Create a namespace; mode is create, exist_ok or overwrite."""
     if id == ROOT and mode == "overwrite":
         raise InvalidRequest("the root namespace cannot be overwritten", detail="drop its contents")
-    created, dropped = await catalog.database.write(_create, id, properties, mode, trace_id)
+    created, dropped = await catalog.database.write(_create, id, properties, mode, origin)
     await removals.carry_out(catalog, dropped)
     return created
 
 
 async def drop(
-    catalog: Catalog, id: Identifier, mode: str, behavior: str, trace_id: str = ""
+    catalog: Catalog, id: Identifier, mode: str, behavior: str, origin: Origin = NOBODY
 ) -> dict[str, str]:
     """Drop a namespace; mode is fail or skip, behavior restrict or cascade."""
     if id == ROOT:
         raise InvalidRequest(
             "the root namespace cannot be dropped", detail="drop the namespaces in it"
         )
-    properties, dropped = await catalog.database.write(_drop, id, mode, behavior, trace_id)
+    properties, dropped = await catalog.database.write(_drop, id, mode, behavior, origin)
     await removals.carry_out(catalog, dropped)
     return properties
+
+
+async def update_properties(
+    catalog: Catalog,
+    id: Identifier,
+    removals: list[str],
+    updates: dict[str, str],
+    origin: Origin = NOBODY,
+) -> set[str]:
+    """Remove and set properties; returns the removed ones that were not there."""
+    return await catalog.database.write(_update_properties, id, removals, updates, origin)
 
 
 async def get(tx: Transaction, id: Identifier) -> dict[str, str]:
@@ -71,7 +83,7 @@ async def list_children(tx: Transaction, id: Identifier, page: PageRequest) -> P
 
 def missing(id: Identifier) -> NamespaceNotFound:
     return NamespaceNotFound(
-        f"{_called(id)} does not exist", detail="create it first, or check its id"
+        f"{_called(id)} does not exist", detail="create it first, or check its id", subject=id
     )
 
 
@@ -80,7 +92,7 @@ def _called(id: Identifier) -> str:
 
 
 async def _create(
-    tx: Transaction, id: Identifier, properties: dict[str, str], mode: str, trace_id: str
+    tx: Transaction, id: Identifier, properties: dict[str, str], mode: str, origin: Origin
 ) -> tuple[CreatedNamespace, list[str]]:
     dropped: list[str] = []
     row = await tx.fetch_one("SELECT properties FROM namespaces WHERE path = $1", to_path(id))
@@ -88,7 +100,7 @@ async def _create(
         return CreatedNamespace(decode_properties(row[0]), None), []
     if row is not None and mode == "create":
         raise NamespaceAlreadyExists(
-            f"{_called(id)} already exists", detail="use mode ExistOk to keep it"
+            f"{_called(id)} already exists", detail="use mode ExistOk to keep it", subject=id
         )
     if row is not None:
         with contextlib.suppress(NamespaceNotFound):
@@ -102,12 +114,12 @@ async def _create(
         id[-1],
         encode_properties(properties),
     )
-    transaction = await transactions.record(tx, "CreateNamespace", show(id), trace_id)
+    transaction = await transactions.record(tx, "CreateNamespace", show(id), origin)
     return CreatedNamespace(properties, transaction), dropped
 
 
 async def _drop(
-    tx: Transaction, id: Identifier, mode: str, behavior: str, trace_id: str
+    tx: Transaction, id: Identifier, mode: str, behavior: str, origin: Origin
 ) -> tuple[dict[str, str], list[str]]:
     try:
         properties = await get(tx, id)
@@ -118,22 +130,48 @@ async def _drop(
         if mode == "skip":
             return {}, []
         raise
-    await transactions.record(tx, "DropNamespace", show(id), trace_id)
+    await transactions.record(tx, "DropNamespace", show(id), origin)
     return properties, dropped
+
+
+async def _update_properties(
+    tx: Transaction,
+    id: Identifier,
+    removed: list[str],
+    updates: dict[str, str],
+    origin: Origin,
+) -> set[str]:
+    # Taken first, so that two updates on PostgreSQL follow each other.
+    row = await tx.fetch_one(
+        "UPDATE namespaces SET path = path WHERE path = $1 RETURNING properties", to_path(id)
+    )
+    if row is None:
+        raise missing(id)
+    properties = decode_properties(row[0])
+    kept = {key: value for key, value in properties.items() if key not in removed}
+    await tx.fetch(
+        "UPDATE namespaces SET properties = $2 WHERE path = $1",
+        to_path(id),
+        encode_properties(kept | updates),
+    )
+    await transactions.record(tx, "UpdateNamespaceProperties", show(id), origin)
+    return set(removed) - properties.keys()
 
 
 async def _check_empty(tx: Transaction, id: Identifier) -> None:
     for what, column, relation in (
-        ("namespace", "parent", "namespaces"),
-        ("table", "namespace", "objects"),
+        ("'namespace'", "parent", "namespaces"),
+        ("kind", "namespace", "objects"),
     ):
         row = await tx.fetch_one(
-            f"SELECT name FROM {relation} WHERE {column} = $1 ORDER BY name LIMIT 1", to_path(id)
+            f"SELECT name, {what} FROM {relation} WHERE {column} = $1 ORDER BY name LIMIT 1",
+            to_path(id),
         )
         if row is not None:
             raise NamespaceNotEmpty(
-                f"namespace {show(id)} holds the {what} {row[0]!r}",
+                f"namespace {show(id)} holds the {row[1]} {row[0]!r}",
                 detail="drop what is in it first, or use behavior Cascade",
+                subject=id,
             )
 
 
@@ -143,9 +181,10 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
     # All paths below this one start with it and the separator, which sorts just before a space.
     below = (path, f"{path}\x1f", f"{path}\x20")
     within = "(namespace = $1 OR (namespace >= $2 AND namespace < $3))"
-    tables = f"(SELECT id FROM objects WHERE {within})"
-    await tx.fetch(f"DELETE FROM table_versions WHERE table_id IN {tables}", *below)
-    rows = await tx.fetch(f"DELETE FROM tables WHERE id IN {tables} RETURNING location", *below)
+    objects = f"(SELECT id FROM objects WHERE {within})"
+    await tx.fetch(f"DELETE FROM table_versions WHERE table_id IN {objects}", *below)
+    rows = await tx.fetch(f"DELETE FROM tables WHERE id IN {objects} RETURNING location", *below)
+    rows += await tx.fetch(f"DELETE FROM views WHERE id IN {objects} RETURNING folder", *below)
     await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
     gone = await tx.fetch(
         "DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3) RETURNING path",
@@ -154,6 +193,6 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
     # On PostgreSQL, whoever comes second finds nothing to delete.
     if not gone:
         raise missing(id)
-    locations = [row[0] for row in rows]
+    locations = [row[0] for row in rows if row[0]]
     await removals.enqueue(tx, locations)
     return locations

@@ -24,6 +24,7 @@ from penstock.errors import (
     TagAlreadyExists,
     TagNotFound,
 )
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.tables import Table
 
@@ -47,34 +48,41 @@ async def get_tag(catalog: Catalog, table: Table, name: str) -> Tag:
 
 
 async def create_tag(
-    catalog: Catalog, table: Table, name: str, branch: str, version: int, trace_id: str = ""
+    catalog: Catalog, table: Table, name: str, branch: str, version: int, origin: Origin = NOBODY
 ) -> str:
     """Name a version of a branch; returns the transaction."""
     target = await reconcile.get_version_of_branch(catalog, table, branch, version)
     tag = Tag(version, branch or None, target.manifest_size)
     place = catalog.lake.place(table.location)
-    if not await catalog.lake.run(refs.create_tag, place, name, tag):
+    is_new = await catalog.lake.run(refs.create_tag, place, name, tag)
+    # Under a key, this may be the tag that this very request made before a crash.
+    if not is_new and not (origin.keys and await _names(catalog, table, name, tag)):
         raise TagAlreadyExists(
             f"table {table} has a tag {name!r} already", detail="update it, or choose another name"
         )
-    return await _note(catalog, "CreateTableTag", table, name, trace_id)
+    return await _note(catalog, "CreateTableTag", table, name, origin)
 
 
 async def update_tag(
-    catalog: Catalog, table: Table, name: str, branch: str, version: int, trace_id: str = ""
+    catalog: Catalog, table: Table, name: str, branch: str, version: int, origin: Origin = NOBODY
 ) -> str:
     """Let a tag name another version; returns the transaction."""
     tag = await get_tag(catalog, table, name)
     target = await reconcile.get_version_of_branch(catalog, table, branch, version)
     tag.version, tag.branch, tag.manifest_size = version, branch or None, target.manifest_size
     await catalog.lake.run(refs.update_tag, catalog.lake.place(table.location), name, tag)
-    return await _note(catalog, "UpdateTableTag", table, name, trace_id)
+    return await _note(catalog, "UpdateTableTag", table, name, origin)
 
 
-async def delete_tag(catalog: Catalog, table: Table, name: str, trace_id: str = "") -> str:
+async def delete_tag(catalog: Catalog, table: Table, name: str, origin: Origin = NOBODY) -> str:
     await get_tag(catalog, table, name)
     await catalog.lake.run(refs.delete_tag, catalog.lake.place(table.location), name)
-    return await _note(catalog, "DeleteTableTag", table, name, trace_id)
+    return await _note(catalog, "DeleteTableTag", table, name, origin)
+
+
+async def _names(catalog: Catalog, table: Table, name: str, wanted: Tag) -> bool:
+    found = await get_tag(catalog, table, name)
+    return (found.version, found.branch) == (wanted.version, wanted.branch)
 
 
 async def list_branches(
@@ -89,7 +97,7 @@ async def create_branch(
     name: str,
     source: str,
     version: int | None,
-    trace_id: str = "",
+    origin: Origin = NOBODY,
 ) -> str | None:
     """Start a branch at a version of another, the newest when none is named."""
     start = (await reconcile.get_version_of_branch(catalog, table, source, version)).version
@@ -104,13 +112,13 @@ async def create_branch(
             table,
             source,
             lambda dataset: dataset.create_branch(name, (source or None, start)),
-            trace_id,
+            origin,
             attempts=1,
         )
     return await find_transaction(catalog, table, name, start)
 
 
-async def delete_branch(catalog: Catalog, table: Table, name: str, trace_id: str = "") -> str:
+async def delete_branch(catalog: Catalog, table: Table, name: str, origin: Origin = NOBODY) -> str:
     """Remove a branch that nothing refers to, with its files and the records of its versions."""
     place = catalog.lake.place(table.location)
     async with _claim(catalog, table, name):
@@ -126,16 +134,16 @@ async def delete_branch(catalog: Catalog, table: Table, name: str, trace_id: str
         await catalog.lake.run(refs.delete_branch, place, name)
         # A branch of this name may come again, with other content under the same numbers.
         catalog.datasets.forget(place)
-        return await catalog.database.write(_forget_branch, table, name, trace_id)
+        return await catalog.database.write(_forget_branch, table, name, origin)
 
 
 async def restore(
-    catalog: Catalog, table: Table, branch: str, version: int, trace_id: str = ""
+    catalog: Catalog, table: Table, branch: str, version: int, origin: Origin = NOBODY
 ) -> int:
     """Make an old version the newest of its branch again; returns the new number."""
     await reconcile.get_version_of_branch(catalog, table, branch, version)
     return await data.change(
-        catalog, table, branch, lambda dataset: refs.restore(dataset, version), trace_id
+        catalog, table, branch, lambda dataset: refs.restore(dataset, version), origin
     )
 
 
@@ -208,13 +216,13 @@ async def _drop_claim(tx: Transaction, key: str) -> None:
     await tx.fetch("DELETE FROM locks WHERE name = $1", key)
 
 
-async def _note(catalog: Catalog, operation: str, table: Table, name: str, trace_id: str) -> str:
+async def _note(catalog: Catalog, operation: str, table: Table, name: str, origin: Origin) -> str:
     target = f"{table} {name}"
-    return await catalog.database.write(transactions.record, operation, target, trace_id)
+    return await catalog.database.write(transactions.record, operation, target, origin)
 
 
-async def _forget_branch(tx: Transaction, table: Table, branch: str, trace_id: str) -> str:
+async def _forget_branch(tx: Transaction, table: Table, branch: str, origin: Origin) -> str:
     await tx.fetch(
         "DELETE FROM table_versions WHERE table_id = $1 AND branch = $2", table.id, branch
     )
-    return await transactions.record(tx, "DeleteTableBranch", f"{table} {branch}", trace_id)
+    return await transactions.record(tx, "DeleteTableBranch", f"{table} {branch}", origin)

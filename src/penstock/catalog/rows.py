@@ -15,6 +15,7 @@ from penstock.datasets.rows import Merge, Merged
 from penstock.datasets.uploads import RowStream, Source, Written
 from penstock.errors import TableAlreadyExists, TableNotFound
 from penstock.model.identifiers import show
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ class CreatedTable:
 
 
 async def create(
-    catalog: Catalog, new: NewTable, mode: str, source: "Source | bytes", trace_id: str = ""
+    catalog: Catalog, new: NewTable, mode: str, source: "Source | bytes", origin: Origin = NOBODY
 ) -> CreatedTable:
     """Create a table with rows; mode is create, exist_ok or overwrite."""
     try:
         table = await tables.get(catalog.database, new.table.identifier)
     except TableNotFound:
-        return await _create_new(catalog, new, source, trace_id)
+        return await _create_new(catalog, new, source, origin)
     if await tables.has_data(catalog, table):
         if mode == "create":
             raise TableAlreadyExists(
@@ -45,14 +46,14 @@ async def create(
         if mode == "exist_ok":
             found = await reconcile.get_version(catalog, table, MAIN, None)
             return CreatedTable(table, found.version, None)
-        done = await overwrite(catalog, table, MAIN, source, trace_id)
+        done = await overwrite(catalog, table, MAIN, source, origin)
     else:
-        done = await insert(catalog, table, MAIN, source, trace_id)
+        done = await insert(catalog, table, MAIN, source, origin)
     return CreatedTable(table, done.version, done.transaction_id)
 
 
 async def insert(
-    catalog: Catalog, table: Table, branch: str, source: "Source | bytes", trace_id: str = ""
+    catalog: Catalog, table: Table, branch: str, source: "Source | bytes", origin: Origin = NOBODY
 ) -> Appended:
     """Append rows."""
     if branch != MAIN and not await data.has_version(catalog, table, branch):
@@ -60,7 +61,7 @@ async def insert(
     appender = get_appender(catalog, table, branch)
     if isinstance(source, bytes):
         with catalog.workers.admitted():
-            return await appender.append(source, trace_id)
+            return await appender.append(source, origin)
     place = catalog.lake.place(table.location)
 
     def write(dataset: "LanceDataset | None") -> Written:
@@ -73,15 +74,15 @@ async def insert(
         written = await data.read(catalog, table, branch, None, write)
     else:
         written = await catalog.workers.run(_translating(write), None)
-    return await appender.append(written, trace_id)
+    return await appender.append(written, origin)
 
 
 async def overwrite(
-    catalog: Catalog, table: Table, branch: str, source: "Source | bytes", trace_id: str = ""
+    catalog: Catalog, table: Table, branch: str, source: "Source | bytes", origin: Origin = NOBODY
 ) -> Appended:
     """Replace all rows, and the schema with them."""
     place, options = catalog.lake.place(table.location), catalog.lake.options
-    bridge = data.make_bridge(catalog, table, trace_id)
+    bridge = data.make_bridge(catalog, table, origin)
     id = list(table.identifier)
 
     def run() -> Appended:
@@ -100,7 +101,7 @@ async def merge(
     branch: str,
     source: "Source | bytes",
     how: Merge,
-    trace_id: str = "",
+    origin: Origin = NOBODY,
 ) -> Merged:
     """Merge rows by key. A long stream is kept on storage first, because a merge may be retried."""
     place = catalog.lake.place(table.location)
@@ -115,18 +116,18 @@ async def merge(
 
     # A stream can be read only once.
     attempts = data.ATTEMPTS if isinstance(source, bytes) else 1
-    return await data.change(catalog, table, branch, work, trace_id, attempts)
+    return await data.change(catalog, table, branch, work, origin, attempts)
 
 
 async def _create_new(
-    catalog: Catalog, new: NewTable, source: "Source | bytes", trace_id: str
+    catalog: Catalog, new: NewTable, source: "Source | bytes", origin: Origin
 ) -> CreatedTable:
     """Write the rows into the table's own new folder, then declare and commit in one."""
     table = new.table
     place = catalog.lake.place(table.location)
     # Told early, so that nobody uploads gigabytes for a name that can't be.
     await tables.check_new(catalog.database, new)
-    bridge = data.make_bridge(catalog, table, trace_id, before=[Declare(new)])
+    bridge = data.make_bridge(catalog, table, origin, before=[Declare(new)])
 
     def run() -> int:
         try:

@@ -11,6 +11,7 @@ from penstock.datasets import files
 from penstock.datasets.manifest import parse_name, versions_folder
 from penstock.errors import InvalidRequest, TableAlreadyExists, TableNotFound
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.tables import MAIN, Table
@@ -27,12 +28,12 @@ class NewTable:
     is_placed: bool
 
 
-async def declare(catalog: Catalog, new: NewTable, trace_id: str = "") -> str:
+async def declare(catalog: Catalog, new: NewTable, origin: Origin = NOBODY) -> str:
     """Reserve a table's name and location; returns the transaction."""
-    return await catalog.database.write(declare_in, new, trace_id)
+    return await catalog.database.write(declare_in, new, origin)
 
 
-async def register(catalog: Catalog, new: NewTable, mode: str, trace_id: str = "") -> str:
+async def register(catalog: Catalog, new: NewTable, mode: str, origin: Origin = NOBODY) -> str:
     """Take a table that exists on storage into the catalog; mode is create or overwrite."""
     place = catalog.lake.place(new.table.location)
     entries = await catalog.lake.run(files.list_folder, place, versions_folder(MAIN))
@@ -41,26 +42,28 @@ async def register(catalog: Catalog, new: NewTable, mode: str, trace_id: str = "
             f"location {new.table.location!r} holds no Lance table",
             detail="check the location, or declare the table and write it",
         )
-    transaction = await catalog.database.write(_register, new, mode, trace_id)
+    transaction = await catalog.database.write(_register, new, mode, origin)
     await reconcile.reconcile(catalog, new.table, MAIN)
     return transaction
 
 
-async def drop(catalog: Catalog, id: Identifier, trace_id: str = "") -> tuple[Table, str]:
+async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> tuple[Table, str]:
     """Take a table out of the catalog and delete its files."""
-    table, transaction = await catalog.database.write(_drop, id, trace_id)
+    table, transaction = await catalog.database.write(_drop, id, origin)
     await removals.carry_out(catalog, [table.location])
     return table, transaction
 
 
-async def deregister(catalog: Catalog, id: Identifier, trace_id: str = "") -> tuple[Table, str]:
+async def deregister(
+    catalog: Catalog, id: Identifier, origin: Origin = NOBODY
+) -> tuple[Table, str]:
     """Take a table out of the catalog; its files stay."""
-    return await catalog.database.write(deregister_in, id, trace_id)
+    return await catalog.database.write(deregister_in, id, origin)
 
 
-async def rename(catalog: Catalog, id: Identifier, new: Identifier, trace_id: str = "") -> str:
+async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
     """Give a table another name, in any namespace; its files stay where they are."""
-    return await catalog.database.write(_rename, id, new, trace_id)
+    return await catalog.database.write(_rename, id, new, origin)
 
 
 async def get(tx: Transaction, id: Identifier) -> Table:
@@ -139,33 +142,33 @@ def plan_table(
     return NewTable(table, location is not None)
 
 
-async def declare_in(tx: Transaction, new: NewTable, trace_id: str) -> str:
+async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
     await insert_in(tx, new)
-    return await transactions.record(tx, "DeclareTable", str(new.table), trace_id)
+    return await transactions.record(tx, "DeclareTable", str(new.table), origin)
 
 
-async def deregister_in(tx: Transaction, id: Identifier, trace_id: str) -> tuple[Table, str]:
+async def deregister_in(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
     table = await get(tx, id)
     await delete_in(tx, table)
-    return table, await transactions.record(tx, "DeregisterTable", str(table), trace_id)
+    return table, await transactions.record(tx, "DeregisterTable", str(table), origin)
 
 
-async def _register(tx: Transaction, new: NewTable, mode: str, trace_id: str) -> str:
+async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -> str:
     if mode == "overwrite":
         with contextlib.suppress(TableNotFound):
             await delete_in(tx, await get(tx, new.table.identifier))
     await insert_in(tx, new)
-    return await transactions.record(tx, "RegisterTable", str(new.table), trace_id)
+    return await transactions.record(tx, "RegisterTable", str(new.table), origin)
 
 
-async def _drop(tx: Transaction, id: Identifier, trace_id: str) -> tuple[Table, str]:
+async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
     table = await get(tx, id)
     await delete_in(tx, table)
     await removals.enqueue(tx, [table.location])
-    return table, await transactions.record(tx, "DropTable", str(table), trace_id)
+    return table, await transactions.record(tx, "DropTable", str(table), origin)
 
 
-async def _rename(tx: Transaction, id: Identifier, new: Identifier, trace_id: str) -> str:
+async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
     table = await get(tx, id)
     namespace, name = split_table(new)
     await namespaces.get(tx, namespace)
@@ -181,7 +184,7 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, trace_id: st
     )
     if not renamed:
         raise missing(id)
-    return await transactions.record(tx, "RenameTable", f"{show(id)} -> {show(new)}", trace_id)
+    return await transactions.record(tx, "RenameTable", f"{show(id)} -> {show(new)}", origin)
 
 
 async def check_new(tx: Transaction, new: NewTable) -> None:
@@ -226,7 +229,9 @@ async def check_free(tx: Transaction, id: Identifier) -> None:
     )
     if row is not None:
         raise TableAlreadyExists(
-            f"{row[0]} {show(id)} already exists", detail="choose another name, or drop it first"
+            f"{row[0]} {show(id)} already exists",
+            detail="choose another name, or drop it first",
+            subject=id,
         )
 
 
@@ -236,7 +241,11 @@ async def _check_location(tx: Transaction, location: str) -> None:
     await tx.fetch("UPDATE locks SET taken = taken + 1 WHERE name = 'locations'")
     parts = location.split("/")
     around = ["/".join(parts[:n]) for n in range(2, len(parts) + 1)]
-    for relation in ("tables", "removals"):
+    for relation, owner in (
+        ("tables", "belongs to another table"),
+        ("views", "belongs to a view"),
+        ("removals", "is being removed"),
+    ):
         taken = await tx.fetch(
             f"SELECT location FROM {relation} WHERE location > $1 AND location < $2 LIMIT 1",
             f"{location}/",
@@ -248,8 +257,7 @@ async def _check_location(tx: Transaction, location: str) -> None:
             )
         if taken:
             raise TableAlreadyExists(
-                f"location {location!r} overlaps {taken[0][0]!r}, which "
-                + ("belongs to another table" if relation == "tables" else "is being removed"),
+                f"location {location!r} overlaps {taken[0][0]!r}, which {owner}",
                 detail="choose a location of its own for each table",
             )
 

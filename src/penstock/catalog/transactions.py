@@ -8,9 +8,11 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.catalog import idempotency
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest, TransactionNotFound
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.properties import decode_properties, encode_properties
 
 SUCCEEDED = "SUCCEEDED"
@@ -47,11 +49,18 @@ Action = SetStatus | SetProperty | UnsetProperty
 
 
 async def record(
-    tx: Transaction, operation: str, target: str, trace_id: str = "", *, id: str = ""
+    tx: Transaction,
+    operation: str,
+    target: str,
+    origin: Origin = NOBODY,
+    *,
+    id: str = "",
+    notes: dict[str, str] | None = None,
 ) -> str:
-    """Note a change that this SQL transaction makes; returns its id."""
+    """Note a change of this SQL transaction, under the keys it came with; returns its id."""
     id = id or str(uuid.uuid4())
-    properties = {"trace_id": trace_id} if trace_id else {}
+    properties = {"trace_id": origin.trace_id} if origin.trace_id else {}
+    await idempotency.use(tx, origin, id)
     await tx.fetch(
         "INSERT INTO transactions (id, operation, target, status, properties, created_at) "
         "VALUES ($1, $2, $3, $4, $5, now_millis()) ON CONFLICT DO NOTHING",
@@ -59,7 +68,7 @@ async def record(
         operation,
         target,
         SUCCEEDED,
-        encode_properties(properties),
+        encode_properties(properties | (notes or {})),
     )
     return id
 
@@ -84,9 +93,11 @@ async def forget(tx: Transaction, id: str) -> None:
     await tx.fetch("DELETE FROM transactions WHERE id = $1", id)
 
 
-async def alter(catalog: Catalog, id: str, actions: Sequence[Action]) -> TransactionRecord:
+async def alter(
+    catalog: Catalog, id: str, actions: Sequence[Action], origin: Origin = NOBODY
+) -> TransactionRecord:
     """Apply all actions or none."""
-    return await catalog.database.write(_alter, id, actions)
+    return await catalog.database.write(_alter, id, actions, origin)
 
 
 async def purge(catalog: Catalog) -> None:
@@ -115,13 +126,16 @@ def apply_actions(properties: dict[str, str], actions: Sequence[Action]) -> dict
     return result
 
 
-async def _alter(tx: Transaction, id: str, actions: Sequence[Action]) -> TransactionRecord:
+async def _alter(
+    tx: Transaction, id: str, actions: Sequence[Action], origin: Origin
+) -> TransactionRecord:
     # Taken first, so that two alterations on PostgreSQL follow each other.
     row = await tx.fetch_one(
         "UPDATE transactions SET id = id WHERE id = $1 RETURNING properties", id
     )
     if row is None:
         return await get(tx, id)
+    await idempotency.use(tx, origin, id)
     changed = apply_actions(decode_properties(row[0]), actions)
     await tx.fetch(
         "UPDATE transactions SET properties = $2 WHERE id = $1", id, encode_properties(changed)

@@ -17,6 +17,7 @@ from lance_namespace.errors import (
 )
 
 from penstock.errors import ConcurrentCommit, PenstockError, Unavailable, VersionNotFound
+from penstock.model.origins import Origin
 
 Request = Mapping[str, Any]
 # A version as the protocol describes it: version, manifest_path, manifest_size, e_tag …
@@ -25,6 +26,8 @@ Entry = dict[str, Any]
 
 class Arbiter(Protocol):
     """One table's versions, as the catalog keeps them; called from pylance's threads."""
+
+    origin: Origin
 
     def find_latest(self, branch: str | None) -> Entry | None: ...
 
@@ -43,6 +46,10 @@ class Bridge(LanceNamespace):
         self.refusal: PenstockError | None = None
         # The transaction of the last commit that went in.
         self.transaction_id = ""
+
+    def commit_for(self, origin: Origin) -> None:
+        """From now on, commits come from there."""
+        self._arbiter.origin = origin
 
     def namespace_id(self) -> str:
         return "penstock"

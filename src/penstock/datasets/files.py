@@ -131,6 +131,25 @@ def is_missing(place: Place) -> bool:
     return place.is_local and not os.path.isdir(place.location)
 
 
+def write_new(place: Place, path: str, content: bytes) -> None:
+    """Write a file under a name that nobody else has, durably."""
+    with _storage(place):
+        if not place.is_local:
+            obstore.put(place.store, f"{place.key}/{path}", content)
+            return
+        folder = os.path.dirname(place.file(path))
+        touched = [folder]
+        while not os.path.isdir(touched[-1]):
+            touched.append(os.path.dirname(touched[-1]))
+        os.makedirs(folder, exist_ok=True)
+        with open(place.file(path), "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        for each in touched:
+            _fsync(each)
+
+
 def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None:
     """Force a local file and its name to the disk; object stores have done so already.
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from obstore.store import LocalStore, MemoryStore, from_url
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, OutsideLake
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -96,8 +96,12 @@ class Lake:
 
     def new_location(self, name: str, unique: str) -> str:
         """A location for a new table: readable, and never another table's."""
-        slug = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")[:48] or "table"
-        return _below(self.root, f"{slug}-{unique}.lance")
+        return _below(self.root, f"{_slug(name)}-{unique}.lance")
+
+    def new_folder(self, above: str | None, name: str, unique: str) -> str:
+        """A folder for the files of a new view, below what a client named or the root."""
+        folder = self.accept(_below(above, f"{_slug(name)}-{unique}")) if above else ""
+        return folder or _below(self.root, f"{_slug(name)}-{unique}.view")
 
     def accept(self, location: str) -> str:
         """The normal form of a location that a client names, if tables may lie there."""
@@ -106,13 +110,13 @@ class Lake:
         except ValueError as error:
             raise InvalidRequest(f"location {location!r} cannot be read: {error}") from error
         if any(_is_within(root, normal) for root in self._roots):
-            raise InvalidRequest(
+            raise OutsideLake(
                 f"location {location!r} holds a whole root of this lake",
                 detail="choose a folder below it",
             )
         if any(_is_within(normal, root) for root in self._roots):
             return normal
-        raise InvalidRequest(
+        raise OutsideLake(
             f"location {location!r} is outside the roots of this lake",
             detail="use a location below one of: "
             + ", ".join(self._roots)
@@ -146,6 +150,10 @@ class Lake:
         if url not in self._stores:
             self._stores[url] = _open_store(url, self.options)
         return self._stores[url]
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")[:48] or "table"
 
 
 def _below(folder: str, name: str) -> str:

@@ -1,7 +1,8 @@
 """Requests and replies, on plain ASGI: read a body within its limit, send an answer."""
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, unquote_plus
@@ -13,8 +14,19 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+MAX_TRACE_ID = 128
 CONTEXT_PREFIX = "x-lance-ctx-"
 JSON = b"application/json"
+NO_CONTENT = 204
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the server takes and gives at once."""
+
+    max_json_bytes: int
+    max_page: int
 
 
 class ClientGone(Exception):
@@ -42,6 +54,15 @@ class Headers:
             if name.startswith(CONTEXT_PREFIX):
                 found[name[len(CONTEXT_PREFIX) :]] = value
         return found
+
+
+def find_trace_id(context: Mapping[str, str]) -> str:
+    """The caller's trace, from its context or from a W3C traceparent header."""
+    given = context.get("trace_id") or context.get("header.x-trace-id", "")
+    if given:
+        return given[:MAX_TRACE_ID]
+    match = TRACEPARENT.fullmatch(context.get("header.traceparent", ""))
+    return match[1] if match else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +114,7 @@ def decode_segment(segment: str) -> str:
         ) from error
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+async def read_body(receive: Receive, limit: int) -> bytes:
     """The whole body, refused as soon as it is known to be too large."""
     chunks, size = [], 0
     while True:
@@ -113,13 +134,11 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
 
 async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
-    headers = [
-        (b"content-type", reply.content_type),
-        (b"x-request-id", request_id.encode("latin-1")),
-        *reply.headers,
-    ]
-    if reply.chunks is None:
-        headers.append((b"content-length", str(len(reply.body)).encode()))
+    headers = [(b"x-request-id", request_id.encode("latin-1")), *reply.headers]
+    if reply.status != NO_CONTENT:
+        headers.append((b"content-type", reply.content_type))
+        if reply.chunks is None:
+            headers.append((b"content-length", str(len(reply.body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     if reply.chunks is not None:
         async for chunk in reply.chunks:

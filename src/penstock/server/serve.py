@@ -16,7 +16,8 @@ from penstock.database.connect import open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
 from penstock.errors import Unavailable
-from penstock.server.app import App, Limits
+from penstock.server.app import App
+from penstock.server.http import Limits
 from penstock.server.protocol import JoiningProtocol
 from penstock.settings.sections import Settings, allowed_roots, database_url, lake_root
 
@@ -43,6 +44,7 @@ async def open_parts(settings: Settings) -> Catalog:
         managed_versions=settings.catalog.managed_versions,
         staged_seconds=settings.catalog.staged_seconds,
         transaction_days=settings.catalog.transaction_days,
+        idempotency_seconds=settings.catalog.idempotency_seconds,
         cache_bytes=settings.storage.cache_bytes,
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
@@ -80,7 +82,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
     limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
     server = _Server(
         uvicorn.Config(
-            App(catalog, limits),
+            App(catalog, limits, settings.iceberg.warehouse),
             http=JoiningProtocol,
             loop="none",
             lifespan="off",

@@ -116,6 +116,10 @@ class Catalog(Struct, frozen=True, kw_only=True):
     transaction_days: Annotated[
         int, Meta(ge=0, description="How long a finished transaction can be described.")
     ] = 7
+    idempotency_seconds: Annotated[
+        int,
+        Meta(ge=60, description="How long a request that carries an `Idempotency-Key` is known."),
+    ] = 1800
     staged_seconds: Annotated[
         int,
         Meta(
@@ -126,6 +130,19 @@ class Catalog(Struct, frozen=True, kw_only=True):
     maintain_seconds: Annotated[
         int, Meta(ge=1, description="Pause between two rounds of maintenance.")
     ] = 300
+
+
+class Iceberg(Struct, frozen=True, kw_only=True):
+    """The Iceberg REST catalog under `/iceberg`."""
+
+    warehouse: Annotated[
+        str,
+        Meta(
+            pattern=r"^(?!(namespaces|views|tables|config|oauth)$)[A-Za-z0-9_-]{1,64}$",
+            description="The name of the one warehouse, which is also the prefix of its paths.",
+            extra={"wanted": "letters, digits, - and _; no word of the protocol's paths"},
+        ),
+    ] = "penstock"
 
 
 class Runner(Struct, frozen=True, kw_only=True):
@@ -163,6 +180,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     storage: Storage = Storage()
     database: Database = Database()
     catalog: Catalog = Catalog()
+    iceberg: Iceberg = Iceberg()
     runner: Runner = Runner()
     log: Log = Log()
 

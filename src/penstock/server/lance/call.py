@@ -10,16 +10,14 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
+from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
-from penstock.server.http import Headers, Receive
+from penstock.server.http import Headers, Receive, find_trace_id
 
 B = TypeVar("B", bound="Body")
 
 # The largest leaves room for the version after it.
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 2)]
-
-TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
-MAX_TRACE_ID = 128
 
 
 class Body(msgspec.Struct, kw_only=True):
@@ -43,6 +41,7 @@ class Call:
     max_page: int
     receive: Receive
     index_name: str = ""
+    key: Key | None = None
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
@@ -76,12 +75,12 @@ class Call:
     @property
     def trace_id(self) -> str:
         """The caller's trace, from its context or from a W3C traceparent header."""
-        context = self.context
-        given = context.get("trace_id") or context.get("header.x-trace-id", "")
-        if given:
-            return given[:MAX_TRACE_ID]
-        match = TRACEPARENT.fullmatch(context.get("header.traceparent", ""))
-        return match[1] if match else ""
+        return find_trace_id(self.context)
+
+    @property
+    def origin(self) -> Origin:
+        """Where the changes of this call come from."""
+        return Origin(self.trace_id, () if self.key is None else (self.key,))
 
     def text(self, name: str) -> str | None:
         values = self.query.get(name)

@@ -92,7 +92,7 @@ async def add(call: Call) -> ChangedColumns:
             table,
             branch,
             lambda dataset: columns.add_columns(dataset, expressions),
-            call.trace_id,
+            call.origin,
         )
     )
 
@@ -110,7 +110,7 @@ async def alter(call: Call) -> ChangedColumns:
             table,
             branch,
             lambda dataset: columns.alter_columns(dataset, wanted),
-            call.trace_id,
+            call.origin,
         )
     )
 
@@ -125,7 +125,7 @@ async def drop(call: Call) -> DroppedColumns:
         table,
         branch,
         lambda dataset: columns.drop_columns(dataset, body.columns),
-        call.trace_id,
+        call.origin,
     )
     transaction = await refs.find_transaction(catalog, table, branch, version)
     return DroppedColumns(version, transaction)
@@ -141,7 +141,7 @@ async def update_fields(call: Call) -> UpdatedFields:
         table,
         branch,
         lambda dataset: columns.update_field_metadata(dataset, updates),
-        call.trace_id,
+        call.origin,
     )
     return UpdatedFields(version, fields)
 
@@ -161,7 +161,7 @@ async def update_schema_metadata(call: Call) -> Reply:
         table,
         branch,
         lambda dataset: columns.replace_schema_metadata(dataset, values),
-        call.trace_id,
+        call.origin,
     )
     return Reply(200, msgspec.json.encode(found))
 

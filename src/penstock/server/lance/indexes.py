@@ -140,7 +140,7 @@ async def drop(call: Call) -> Done:
         table,
         branch,
         lambda dataset: indexes.drop_index(dataset, call.index_name),
-        call.trace_id,
+        call.origin,
     )
     return Done(await refs.find_transaction(catalog, table, branch, version))
 
@@ -163,7 +163,7 @@ async def _create_index(call: Call, *, scalar_only: bool) -> Done:
         table,
         branch,
         lambda dataset: indexes.create_index(dataset, body.column, kind, name, parameters),
-        call.trace_id,
+        call.origin,
     )
     return Done(await refs.find_transaction(catalog, table, branch, version))
 

@@ -35,9 +35,7 @@ _body = msgspec.json.Decoder(Body)
 async def create(call: Call) -> Properties:
     body = call.decode(_create)
     mode = choose("mode", body.mode, ("create", "exist_ok", "overwrite"))
-    made = await namespaces.create(
-        call.catalog, call.id, body.properties or {}, mode, call.trace_id
-    )
+    made = await namespaces.create(call.catalog, call.id, body.properties or {}, mode, call.origin)
     return Properties(made.properties, made.transaction_id)
 
 
@@ -56,7 +54,7 @@ async def drop(call: Call) -> Properties:
     body = call.decode(_drop)
     mode = choose("mode", body.mode, ("fail", "skip"))
     behavior = choose("behavior", body.behavior, ("restrict", "cascade"))
-    properties = await namespaces.drop(call.catalog, call.id, mode, behavior, call.trace_id)
+    properties = await namespaces.drop(call.catalog, call.id, mode, behavior, call.origin)
     return Properties(properties)
 
 

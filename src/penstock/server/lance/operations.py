@@ -22,6 +22,8 @@ from penstock.server.lance import (
 )
 from penstock.server.lance.call import Call
 
+READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze")
+
 # What a handler returns is sent as JSON, nothing as an empty body, and a Reply as it is.
 Handler = Callable[[Call], Awaitable[msgspec.Struct | Reply | None]]
 
@@ -36,6 +38,11 @@ class Operation:
     handler: Handler | None = None
     # The body is an Arrow stream, which the handler reads while it arrives.
     streams: bool = False
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it changes something; the names tell."""
+        return not (self.name.startswith(READING) or self.name.endswith("Exists"))
 
 
 OPERATIONS = (

@@ -95,24 +95,20 @@ async def create_tag(call: Call) -> Done:
     body = call.decode(_point)
     name, branch = check_new_tag(body.tag), check_branch(body.branch)
     table = await tables.get(call.catalog.database, call.id)
-    return Done(
-        await refs.create_tag(call.catalog, table, name, branch, body.version, call.trace_id)
-    )
+    return Done(await refs.create_tag(call.catalog, table, name, branch, body.version, call.origin))
 
 
 async def update_tag(call: Call) -> Done:
     body = call.decode(_point)
     name, branch = check_tag(body.tag), check_branch(body.branch)
     table = await tables.get(call.catalog.database, call.id)
-    return Done(
-        await refs.update_tag(call.catalog, table, name, branch, body.version, call.trace_id)
-    )
+    return Done(await refs.update_tag(call.catalog, table, name, branch, body.version, call.origin))
 
 
 async def delete_tag(call: Call) -> Done:
     body = call.decode(_named)
     table = await tables.get(call.catalog.database, call.id)
-    return Done(await refs.delete_tag(call.catalog, table, check_tag(body.tag), call.trace_id))
+    return Done(await refs.delete_tag(call.catalog, table, check_tag(body.tag), call.origin))
 
 
 async def list_branches(call: Call) -> Branches:
@@ -137,7 +133,7 @@ async def create_branch(call: Call) -> Done:
     name, source = check_new_branch(body.name), check_branch(body.from_branch)
     table = await tables.get(call.catalog.database, call.id)
     transaction = await refs.create_branch(
-        call.catalog, table, name, source, body.from_version, call.trace_id
+        call.catalog, table, name, source, body.from_version, call.origin
     )
     return Done(transaction)
 
@@ -146,12 +142,12 @@ async def delete_branch(call: Call) -> Done:
     body = call.decode(_delete)
     name = check_new_branch(body.name)
     table = await tables.get(call.catalog.database, call.id)
-    return Done(await refs.delete_branch(call.catalog, table, name, call.trace_id))
+    return Done(await refs.delete_branch(call.catalog, table, name, call.origin))
 
 
 async def restore(call: Call) -> Done:
     body = call.decode(_restore)
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
-    version = await refs.restore(catalog, table, branch, body.version, call.trace_id)
+    version = await refs.restore(catalog, table, branch, body.version, call.origin)
     return Done(await refs.find_transaction(catalog, table, branch, version))

@@ -74,7 +74,7 @@ async def create(call: Call) -> CreatedTable:
         catalog, call.id, location, _read_properties(call), catalog.managed_versions
     )
     async with _arriving(call) as source:
-        made = await rows.create(catalog, new, mode, source, call.trace_id)
+        made = await rows.create(catalog, new, mode, source, call.origin)
     options = catalog.lake.public_options() or None
     table = made.table
     return CreatedTable(
@@ -90,7 +90,7 @@ async def insert(call: Call) -> InsertedRows:
     if mode == "overwrite" and not await data.has_version(call.catalog, table, branch):
         write = rows.insert
     async with _arriving(call) as source:
-        done = await write(call.catalog, table, branch, source, call.trace_id)
+        done = await write(call.catalog, table, branch, source, call.origin)
     return InsertedRows(done.version, done.rows, done.transaction_id or None)
 
 
@@ -98,9 +98,7 @@ async def merge(call: Call) -> MergedRows:
     branch = check_branch(call.text("branch"))
     table = await tables.get(call.catalog.database, call.id)
     async with _arriving(call) as source:
-        done = await rows.merge(
-            call.catalog, table, branch, source, _read_merge(call), call.trace_id
-        )
+        done = await rows.merge(call.catalog, table, branch, source, _read_merge(call), call.origin)
     return MergedRows(done.version, done.updated, done.inserted, done.deleted)
 
 
@@ -118,7 +116,7 @@ async def update_rows(call: Call) -> UpdatedRows:
         table,
         branch,
         lambda dataset: update(dataset, values, body.predicate),
-        call.trace_id,
+        call.origin,
     )
     return UpdatedRows(count, version, table.properties)
 
@@ -128,7 +126,7 @@ async def delete_rows(call: Call) -> DeletedRows:
     table = await tables.get(call.catalog.database, call.id)
     branch = check_branch(body.branch)
     version = await data.change(
-        call.catalog, table, branch, lambda dataset: delete(dataset, body.predicate), call.trace_id
+        call.catalog, table, branch, lambda dataset: delete(dataset, body.predicate), call.origin
     )
     return DeletedRows(version)
 

@@ -112,7 +112,7 @@ async def declare(call: Call) -> DeclaredTable:
     new = tables.plan_table(
         catalog, call.id, body.location, body.properties or {}, catalog.managed_versions
     )
-    transaction = await tables.declare(catalog, new, call.trace_id)
+    transaction = await tables.declare(catalog, new, call.origin)
     return declared_table(call, new.table, transaction, body.vend_credentials)
 
 
@@ -122,7 +122,7 @@ async def register(call: Call) -> DeclaredTable:
     new = tables.plan_table(
         call.catalog, call.id, body.location, body.properties or {}, managed=False
     )
-    transaction = await tables.register(call.catalog, new, mode, call.trace_id)
+    transaction = await tables.register(call.catalog, new, mode, call.origin)
     return DeclaredTable(new.table.location, new.table.properties, transaction_id=transaction)
 
 
@@ -163,13 +163,13 @@ async def exists(call: Call) -> None:
 
 async def drop(call: Call) -> RemovedTable:
     call.decode(_body)
-    table, transaction = await tables.drop(call.catalog, call.id, call.trace_id)
+    table, transaction = await tables.drop(call.catalog, call.id, call.origin)
     return removed_table(table, transaction)
 
 
 async def deregister(call: Call) -> RemovedTable:
     call.decode(_body)
-    table, transaction = await tables.deregister(call.catalog, call.id, call.trace_id)
+    table, transaction = await tables.deregister(call.catalog, call.id, call.origin)
     return removed_table(table, transaction)
 
 
@@ -178,7 +178,7 @@ async def rename(call: Call) -> RenamedTable:
     check_name(body.new_table_name, "new_table_name")
     namespace = call.id[:-1] if body.new_namespace_id is None else tuple(body.new_namespace_id)
     new = check_identifier((*namespace, body.new_table_name), "the new id")
-    return RenamedTable(await tables.rename(call.catalog, call.id, new, call.trace_id))
+    return RenamedTable(await tables.rename(call.catalog, call.id, new, call.origin))
 
 
 def declared_table(

@@ -53,7 +53,7 @@ async def alter(call: Call) -> DescribedTransaction:
     if not body.actions:
         raise InvalidRequest("actions is empty", detail="name at least one action")
     actions = [_to_action(action) for action in body.actions]
-    found = await transactions.alter(call.catalog, _transaction(call), actions)
+    found = await transactions.alter(call.catalog, _transaction(call), actions, call.origin)
     return DescribedTransaction(found.status, found.properties)
 
 

@@ -138,7 +138,7 @@ async def list_versions(call: Call) -> Versions:
 
 async def create(call: Call) -> CreatedVersion:
     body = call.decode(_create)
-    done = await commits.commit(call.catalog, [_to_create(call.id, body)], call.trace_id)
+    done = await commits.commit(call.catalog, [_to_create(call.id, body)], call.origin)
     return CreatedVersion(_created_info(call, done.results[0]), done.transaction_id)
 
 
@@ -152,7 +152,7 @@ async def describe(call: Call) -> DescribedVersion:
 
 async def delete(call: Call) -> DeletedVersions:
     operation = _to_delete(call.id, call.decode(_delete))
-    done = await commits.commit(call.catalog, [operation], call.trace_id)
+    done = await commits.commit(call.catalog, [operation], call.origin)
     count = done.results[0]
     assert isinstance(count, int)
     return DeletedVersions(count, done.transaction_id)
@@ -163,7 +163,7 @@ async def batch_create(call: Call) -> Versions:
     operations = [_to_create(_named(entry, "entries"), entry) for entry in body.entries]
     if not operations:
         raise InvalidRequest("entries is empty", detail="name at least one version")
-    done = await commits.commit(call.catalog, operations, call.trace_id)
+    done = await commits.commit(call.catalog, operations, call.origin)
     infos = [_created_info(call, result) for result in done.results]
     return Versions(infos, transaction_id=done.transaction_id)
 
@@ -173,7 +173,7 @@ async def batch_commit(call: Call) -> Committed:
     if not body.operations:
         raise InvalidRequest("operations is empty", detail="name at least one operation")
     operations = [_to_operation(call, op) for op in body.operations]
-    done = await commits.commit(call.catalog, operations, call.trace_id)
+    done = await commits.commit(call.catalog, operations, call.origin)
     results = [
         _to_result(call, op, result, done.transaction_id, asked)
         for op, result, asked in zip(operations, done.results, body.operations, strict=True)

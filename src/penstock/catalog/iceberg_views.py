@@ -1,0 +1,222 @@
+"""Iceberg views: create, register, find, list, rename, drop.
+
+A view's state is one metadata document. The record holds it, and where the file with the same
+content lies that other engines may read; a change writes the file first and then swaps the record.
+"""
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.catalog import namespaces, removals, transactions
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.view_files import Document, publish, read_document, remove_document, write
+from penstock.crash import crash_point
+from penstock.database.interface import Row, Transaction
+from penstock.errors import TableAlreadyExists, ViewAlreadyExists, ViewNotFound
+from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.paging import Page, PageRequest, cut_page
+
+if TYPE_CHECKING:
+    from penstock.iceberg.requests import CreateView
+
+KIND = "view"
+COLUMNS = "o.id, o.namespace, o.name, v.folder, v.metadata_location, v.metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view's record; `folder` is the one that this server made for it, or empty."""
+
+    id: str
+    namespace: Identifier
+    name: str
+    folder: str
+    document: Document
+
+    @property
+    def identifier(self) -> Identifier:
+        return (*self.namespace, self.name)
+
+
+async def create(
+    catalog: Catalog, id: Identifier, request: "CreateView", origin: Origin = NOBODY
+) -> View:
+    """Make a view, with its first metadata file."""
+    properties = await catalog.database.read(_check_new, id)
+    view_id = uuid.uuid4()
+    folder = ""
+    if request.location is None:
+        folder = catalog.lake.new_folder(properties.get("location"), ".".join(id), view_id.hex[:16])
+    location = request.location or catalog.lake.place(folder).uri
+    document = await catalog.lake.run(
+        _write_first, catalog, request, str(view_id), location, await _now(catalog.database)
+    )
+    view = View(view_id.hex, id[:-1], id[-1], folder, document)
+    crash_point("view file written")
+    await publish(catalog, view.id, document, _insert, view, "CreateView", origin)
+    crash_point("view recorded")
+    return view
+
+
+async def register(
+    catalog: Catalog, id: Identifier, metadata_location: str, origin: Origin = NOBODY
+) -> View:
+    """Take a view whose metadata file exists into the catalog, with its history."""
+    await catalog.database.read(_check_new, id)
+    document = await catalog.lake.run(read_document, catalog.lake, metadata_location)
+    view = View(uuid.uuid4().hex, id[:-1], id[-1], "", document)
+    await catalog.database.write(_insert, view, "RegisterView", origin)
+    return view
+
+
+async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> None:
+    """Take a view out of the catalog, and its files with it unless it forbids that."""
+    view = await catalog.database.write(_drop, id, origin)
+    if not _keeps_files(view):
+        await catalog.lake.run(remove_document, catalog.lake, view.document)
+        await removals.carry_out(catalog, [view.folder] if view.folder else [])
+
+
+async def rename(
+    catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY
+) -> None:
+    """Give a view another name, in any namespace; its metadata stays as it is."""
+    await catalog.database.write(_rename, id, new, origin)
+
+
+async def get(tx: Transaction, id: Identifier) -> View:
+    row = await _fetch(tx, COLUMNS, id)
+    if row is None:
+        raise missing(id)
+    return _to_view(row)
+
+
+async def get_location(tx: Transaction, id: Identifier) -> str:
+    """Where the view's current metadata lies; it never changes there."""
+    row = await _fetch(tx, "v.metadata_location", id)
+    if row is None:
+        raise missing(id)
+    location: str = row[0]
+    return location
+
+
+async def list_names(tx: Transaction, namespace: Identifier, page: PageRequest) -> Page[str]:
+    """The names of the views directly in a namespace."""
+    rows = await tx.fetch(
+        "SELECT name FROM objects WHERE namespace = $1 AND kind = $2 AND name > $3 "
+        "ORDER BY name LIMIT $4",
+        *(to_path(namespace), KIND, page.after or "", page.limit + 1),
+    )
+    if not rows:
+        await namespaces.get(tx, namespace)
+    names = [row[0] for row in rows]
+    return cut_page(page, names, names)
+
+
+async def find_kind(tx: Transaction, id: Identifier) -> str | None:
+    """What has this name: a table, a view, or nothing."""
+    namespace, name = split_table(id)
+    row = await tx.fetch_one(
+        "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name
+    )
+    return None if row is None else row[0]
+
+
+def missing(id: Identifier) -> ViewNotFound:
+    return ViewNotFound(f"view {show(id)} does not exist", subject=id)
+
+
+async def _fetch(tx: Transaction, columns: str, id: Identifier) -> Row | None:
+    namespace, name = split_table(id)
+    return await tx.fetch_one(
+        f"SELECT {columns} FROM objects o JOIN views v ON v.id = o.id "
+        "WHERE o.namespace = $1 AND o.name = $2",
+        to_path(namespace),
+        name,
+    )
+
+
+async def _check_new(tx: Transaction, id: Identifier) -> dict[str, str]:
+    """Refuse a name that is taken; returns the properties of the namespace."""
+    properties = await namespaces.get(tx, id[:-1])
+    kind = await find_kind(tx, id)
+    if kind == KIND:
+        raise ViewAlreadyExists(f"view {show(id)} already exists", subject=id)
+    if kind is not None:
+        raise TableAlreadyExists(f"{kind} {show(id)} already exists", subject=id)
+    return properties
+
+
+async def _now(tx: Transaction) -> int:
+    row = await tx.fetch_one("SELECT now_millis()")
+    return int(row[0]) if row else 0
+
+
+def _write_first(
+    catalog: Catalog, request: "CreateView", view_uuid: str, location: str, now_millis: int
+) -> Document:
+    from penstock.iceberg.create import create_metadata
+
+    metadata = create_metadata(request, uuid=view_uuid, location=location, now_millis=now_millis)
+    return write(catalog.lake, metadata, None)
+
+
+async def _insert(tx: Transaction, view: View, operation: str, origin: Origin) -> None:
+    await _check_new(tx, view.identifier)
+    await tx.fetch(
+        "INSERT INTO objects (id, namespace, name, kind, properties, created_at) "
+        "VALUES ($1, $2, $3, $4, '{}', now_millis())",
+        *(view.id, to_path(view.namespace), view.name, KIND),
+    )
+    document = view.document
+    await tx.fetch(
+        "INSERT INTO views (id, location, folder, metadata_location, metadata) "
+        "VALUES ($1, $2, $3, $4, $5)",
+        *(view.id, document.place, view.folder, document.location, document.text),
+    )
+    await transactions.record(tx, operation, show(view.identifier), origin)
+
+
+async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
+    view = await get(tx, id)
+    # On PostgreSQL, whoever comes second finds nothing to delete.
+    if not await tx.fetch("DELETE FROM views WHERE id = $1 RETURNING id", view.id):
+        raise missing(id)
+    await tx.fetch("DELETE FROM objects WHERE id = $1", view.id)
+    if view.folder and not _keeps_files(view):
+        await removals.enqueue(tx, [view.folder])
+    await transactions.record(tx, "DropView", show(id), origin)
+    return view
+
+
+async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> None:
+    await namespaces.get(tx, new[:-1])
+    view = await get(tx, id)
+    kind = await find_kind(tx, new) if new != id else None
+    if kind is not None:
+        raised = ViewAlreadyExists if kind == KIND else TableAlreadyExists
+        raise raised(
+            f"Cannot rename {'.'.join(id)} to {'.'.join(new)}. {kind.capitalize()} already exists"
+        )
+    moved = await tx.fetch(
+        "UPDATE objects SET namespace = $2, name = $3 WHERE id = $1 RETURNING id",
+        *(view.id, to_path(new[:-1]), new[-1]),
+    )
+    if not moved:
+        raise missing(id)
+    await transactions.record(tx, "RenameView", f"{show(id)} -> {show(new)}", origin)
+
+
+def _keeps_files(view: View) -> bool:
+    metadata: dict[str, Any] = msgspec.json.decode(view.document.text)
+    keeps: bool = metadata.get("properties", {}).get("gc.enabled", "true").lower() == "false"
+    return keeps
+
+
+def _to_view(row: Row) -> View:
+    id, namespace, name, folder, location, text = row
+    return View(id, from_path(namespace), name, folder, Document(location, text))

@@ -1,0 +1,94 @@
+"""Idempotency keys: a request that comes again under its key has no second effect.
+
+The key is noted in the very transaction of the effect, so there is no moment in which one is
+durable without the other; the answer is added when it is known. `request` tells one arrival of a
+request from another: its own later statements may go on under a key that it has noted itself.
+"""
+
+from dataclasses import dataclass
+
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Row, Transaction
+from penstock.errors import KeyUsed
+from penstock.model.origins import Key, Origin
+
+# The effect is durable, its answer was not noted (yet).
+UNANSWERED = 0
+# Kept longer than promised, for clocks and retries that are a little late.
+GRACE_SECONDS = 300
+
+_COLUMNS = "principal, value, fingerprint, request, transaction_id, status, answer, created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What is known of a key: the request it came with, its effect, and its answer."""
+
+    fingerprint: str
+    transaction_id: str
+    status: int
+    answer: str
+
+
+async def use(tx: Transaction, origin: Origin, transaction_id: str) -> None:
+    """Note the keys of an effect in its own transaction; raises KeyUsed for one that is not new."""
+    for key in origin.keys:
+        mine = await tx.fetch_one(
+            f"INSERT INTO idempotency_keys ({_COLUMNS}) "
+            "VALUES ($1, $2, $3, $4, $5, $6, '', now_millis()) "
+            "ON CONFLICT (principal, value) DO UPDATE SET transaction_id = excluded.transaction_id "
+            "WHERE idempotency_keys.request = excluded.request RETURNING value",
+            *(key.principal, key.value, key.fingerprint, key.request, transaction_id, UNANSWERED),
+        )
+        if mine is None:
+            raise KeyUsed()
+
+
+async def forget(tx: Transaction, origin: Origin) -> None:
+    """Take back the note of an effect that did not come to pass."""
+    for key in origin.keys:
+        await tx.fetch(
+            "DELETE FROM idempotency_keys WHERE principal = $1 AND value = $2 AND request = $3",
+            *(key.principal, key.value, key.request),
+        )
+
+
+async def find(tx: Transaction, key: Key) -> Used | None:
+    row = await tx.fetch_one(
+        "SELECT fingerprint, transaction_id, status, answer FROM idempotency_keys "
+        "WHERE principal = $1 AND value = $2",
+        *(key.principal, key.value),
+    )
+    return None if row is None else _to_used(row)
+
+
+async def record_answer(catalog: Catalog, key: Key, status: int, answer: str) -> Used | None:
+    """Keep the answer to a request; returns what another arrival of it has noted already."""
+    return await catalog.database.write(_record_answer, key, status, answer)
+
+
+async def purge(catalog: Catalog) -> None:
+    """Forget keys that are older than what was promised, and a grace."""
+    keep = (catalog.idempotency_seconds + GRACE_SECONDS) * 1000
+    await catalog.database.write(_purge, keep)
+
+
+async def _record_answer(tx: Transaction, key: Key, status: int, answer: str) -> Used | None:
+    mine = await tx.fetch_one(
+        f"INSERT INTO idempotency_keys ({_COLUMNS}) "
+        "VALUES ($1, $2, $3, $4, '', $5, $6, now_millis()) "
+        "ON CONFLICT (principal, value) DO UPDATE SET status = excluded.status, "
+        "answer = excluded.answer WHERE idempotency_keys.request = excluded.request "
+        "RETURNING value",
+        *(key.principal, key.value, key.fingerprint, key.request, status, answer),
+    )
+    return None if mine is not None else await find(tx, key)
+
+
+async def _purge(tx: Transaction, keep_millis: int) -> None:
+    await tx.fetch("DELETE FROM idempotency_keys WHERE created_at < now_millis() - $1", keep_millis)
+
+
+def _to_used(row: Row) -> Used:
+    fingerprint, transaction_id, status, answer = row
+    return Used(fingerprint, transaction_id, status, answer)

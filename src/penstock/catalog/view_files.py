@@ -1,0 +1,110 @@
+"""The metadata files of Iceberg views: written before the record is swapped, never changed.
+
+A file whose swap was refused is removed again; one whose swap may have happened is kept.
+"""
+
+import contextlib
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import P, T, Transaction, Work
+from penstock.datasets import files
+from penstock.datasets.lake import Lake
+from penstock.errors import FileNotFound, OutcomeUnknown, PenstockError, Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A metadata document: where its file is, and its content; `place` is the view's location."""
+
+    location: str
+    text: str
+    place: str = ""
+
+
+def write(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Document:
+    """Write a metadata document to a file of its own; blocks."""
+    from penstock.iceberg.files import encode_metadata, next_metadata_path
+
+    place = lake.accept(plain(metadata["location"]))
+    properties = metadata.get("properties", {})
+    path = next_metadata_path(metadata["location"], properties, previous, str(uuid.uuid4()))
+    folder, _, name = path.rpartition("/")
+    target = lake.place(lake.accept(plain(folder)))
+    files.write_new(target, name, encode_metadata(metadata, path))
+    return Document(path, msgspec.json.encode(metadata).decode(), place)
+
+
+def read_document(lake: Lake, location: str) -> Document:
+    """The document in a file that somebody else wrote; blocks."""
+    from penstock.iceberg.files import decode_metadata
+    from penstock.iceberg.register import check_metadata
+
+    folder, _, name = plain(location).rpartition("/")
+    place = lake.place(lake.accept(folder))
+    try:
+        raw = files.read(place, name)
+    except FileNotFoundError as error:
+        raise FileNotFound(
+            f"the metadata file {location} does not exist", detail="check metadata-location"
+        ) from error
+    metadata = check_metadata(decode_metadata(raw, location))
+    held = lake.accept(plain(metadata["location"]))
+    return Document(location, msgspec.json.encode(metadata).decode(), held)
+
+
+def remove_document(lake: Lake, document: Document) -> None:
+    """Remove a document's file as well as that is possible now; blocks."""
+    folder, _, name = plain(document.location).rpartition("/")
+    with contextlib.suppress(PenstockError):
+        files.remove(lake.place(lake.accept(folder)), name)
+
+
+async def publish(
+    catalog: Catalog,
+    view_id: str,
+    document: Document,
+    work: Work[P, T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T | None:
+    """Make a written document the view's; its file goes when that is refused.
+
+    Returns None when the swap is known to have happened although its own answer was lost.
+    """
+    try:
+        return await catalog.database.write(work, *args, **kwargs)
+    except Unavailable as error:
+        if await _find_location(catalog, view_id) == document.location:
+            return None
+        raise error
+    except PenstockError:
+        await catalog.lake.run(remove_document, catalog.lake, document)
+        raise
+
+
+def plain(location: str) -> str:
+    """A location in the spelling that the lake knows: Java writes `file:/path`."""
+    if location.startswith("file:/") and not location.startswith("file://"):
+        return f"file://{location.removeprefix('file:')}"
+    return location
+
+
+async def _find_location(catalog: Catalog, view_id: str) -> str | None:
+    """Where the view's record points now; raises OutcomeUnknown when it can't be read either."""
+    try:
+        return await catalog.database.read(_read_location, view_id)
+    except Unavailable as error:
+        raise OutcomeUnknown(
+            "the database failed while the view was committed; it may or may not have changed",
+            detail="load the view to see, or repeat the request with its Idempotency-Key",
+        ) from error
+
+
+async def _read_location(tx: Transaction, view_id: str) -> str | None:
+    row = await tx.fetch_one("SELECT metadata_location FROM views WHERE id = $1", view_id)
+    return None if row is None else row[0]

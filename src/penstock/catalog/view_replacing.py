@@ -1,0 +1,93 @@
+"""Replacing a view: apply the updates to what is current, write the file, swap the record.
+
+The swap compares the record with what the updates were applied to. When another replace was first,
+they are applied again to its result, so both land. In one server they queue up instead.
+"""
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from penstock.catalog import iceberg_views, transactions
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.iceberg_views import View
+from penstock.catalog.view_files import Document, publish, remove_document, write
+from penstock.crash import crash_point
+from penstock.database.interface import Transaction
+from penstock.errors import ConcurrentCommit
+from penstock.model.identifiers import Identifier, show
+from penstock.model.origins import NOBODY, Origin
+
+if TYPE_CHECKING:
+    from penstock.iceberg.requests import ReplaceView
+
+ATTEMPTS = 10
+PAUSE_SECONDS = 0.01
+
+# Whoever replaces a view in this process; another process meets the swap.
+_turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+
+async def replace(
+    catalog: Catalog, id: Identifier, request: "ReplaceView", origin: Origin = NOBODY
+) -> Document:
+    """Apply the request's updates; returns what is current then."""
+    view = await iceberg_views.get(catalog.database, id)
+    turn = _turns.setdefault(view.id, asyncio.Lock())
+    async with turn:
+        for attempt in range(1, ATTEMPTS + 1):
+            document = await _replace_once(catalog, id, request, origin)
+            if document is not None:
+                return document
+            await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
+    raise ConcurrentCommit(
+        f"Cannot commit to view {'.'.join(id)}: it changes too fast", detail="retry"
+    )
+
+
+async def _replace_once(
+    catalog: Catalog, id: Identifier, request: "ReplaceView", origin: Origin
+) -> Document | None:
+    """One try; None when the swap was lost to somebody else."""
+    view, now = await catalog.database.read(_read, id)
+    document = await catalog.lake.run(_write_next, catalog, view, request, now)
+    if document is view.document:
+        return document
+    crash_point("view file written")
+    swapped = await publish(catalog, view.id, document, _swap, view, document, origin)
+    if swapped is False:
+        await catalog.lake.run(remove_document, catalog.lake, document)
+        return None
+    crash_point("view recorded")
+    return document
+
+
+async def _read(tx: Transaction, id: Identifier) -> tuple[View, int]:
+    view = await iceberg_views.get(tx, id)
+    row = await tx.fetch_one("SELECT now_millis()")
+    return view, int(row[0]) if row else 0
+
+
+def _write_next(catalog: Catalog, view: View, request: "ReplaceView", now_millis: int) -> Document:
+    """The view's next document, in its file; the very same one when nothing changes."""
+    from penstock.iceberg.replace import replace_metadata
+
+    metadata = msgspec.json.decode(view.document.text)
+    changed = replace_metadata(metadata, request, now_millis)
+    if changed is metadata:
+        return view.document
+    return write(catalog.lake, changed, view.document.location)
+
+
+async def _swap(tx: Transaction, view: View, new: Document, origin: Origin) -> bool:
+    swapped = await tx.fetch(
+        "UPDATE views SET location = $3, metadata_location = $4, metadata = $5 "
+        "WHERE id = $1 AND metadata_location = $2 RETURNING id",
+        *(view.id, view.document.location, new.place, new.location, new.text),
+    )
+    if swapped:
+        await transactions.record(tx, "ReplaceView", show(view.identifier), origin)
+    return bool(swapped)

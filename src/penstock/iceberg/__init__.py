@@ -1,0 +1,1 @@
+"""The rules of Iceberg view metadata: pure functions from plain JSON to plain JSON."""

@@ -1,0 +1,84 @@
+"""Metadata files: their names, and their bytes."""
+
+import gzip
+import io
+import re
+import zlib
+
+import msgspec
+
+from penstock.errors import InvalidRequest, InvalidView
+from penstock.iceberg.checks import check_location, clip, show, strip_slash
+from penstock.iceberg.metadata import Json
+
+METADATA_PATH = "write.metadata.path"
+COMPRESSION_CODEC = "write.metadata.compression-codec"
+EXTENSIONS = {"gzip": ".gz.metadata.json", "none": ".metadata.json"}
+MAX_BYTES = 64 * 1024 * 1024
+
+_NUMBER = re.compile(r"([0-9]{1,18})-")
+_GZIPPED = (".gz.metadata.json", ".metadata.json.gz")
+_MAGIC = b"\x1f\x8b"
+# Metadata is mostly repeated names: the fastest level saves nearly as much as the best.
+_LEVEL = 1
+
+
+def next_metadata_path(
+    location: str, properties: dict[str, str], previous: str | None, uuid: str
+) -> str:
+    """Where the next metadata file goes; its number follows that of the previous one."""
+    folder = f"{strip_slash(location)}/metadata"
+    if chosen := properties.get(METADATA_PATH):
+        folder = check_location(chosen, METADATA_PATH)
+    number = 0
+    if previous is not None and (found := _NUMBER.match(previous.rpartition("/")[2])):
+        number = int(found[1]) + 1
+    return f"{folder}/{number:05d}-{uuid}{_extension(properties)}"
+
+
+def encode_metadata(metadata: Json, path: str) -> bytes:
+    """The bytes of the file, compressed if its name says so; equal metadata gives equal bytes."""
+    body = msgspec.json.encode(metadata)
+    return gzip.compress(body, _LEVEL, mtime=0) if path.endswith(_GZIPPED) else body
+
+
+def decode_metadata(raw: bytes, path: str) -> Json:
+    """What a metadata file holds; one whose name and bytes disagree is read as its bytes say."""
+    # No JSON begins as gzip does, so the bytes answer what the name would.
+    body = _decompress(raw, path) if raw.startswith(_MAGIC) else raw
+    if len(body) > MAX_BYTES:
+        raise InvalidView(
+            f"the file {show(path)} holds more than {MAX_BYTES} bytes",
+            detail="register a smaller metadata file",
+        )
+    try:
+        found = msgspec.json.decode(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidView(
+            f"the file {show(path)} is not JSON: {clip(str(error))}", detail=_WANTED
+        ) from error
+    if not isinstance(found, dict):
+        raise InvalidView(f"the file {show(path)} holds {show(found)}, no object", detail=_WANTED)
+    return found
+
+
+_WANTED = "name a metadata file of an Iceberg view"
+
+
+def _extension(properties: dict[str, str]) -> str:
+    codec = properties.get(COMPRESSION_CODEC, "gzip")
+    if (extension := EXTENSIONS.get(codec.lower())) is None:
+        raise InvalidRequest(
+            f"{COMPRESSION_CODEC} is {show(codec)}", detail="set it to gzip or none, or remove it"
+        )
+    return extension
+
+
+def _decompress(raw: bytes, path: str) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+            return file.read(MAX_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidView(
+            f"the file {show(path)} is not gzip: {clip(str(error))}", detail=_WANTED
+        ) from error

@@ -1,0 +1,34 @@
+"""One request while it is answered: what came in, and what logs and metrics tell of it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.server.http import Headers, Receive, Scope, read_headers, split_path
+
+
+class Traced(Protocol):
+    """A call that knows its caller's trace."""
+
+    @property
+    def trace_id(self) -> str: ...
+
+
+@dataclass(slots=True)
+class Exchange:
+    scope: Scope
+    receive: Receive
+    headers: Headers
+    request_id: str
+    segments: list[str]
+    operation: str = "unknown"
+    call: "Traced | None" = None
+
+    @property
+    def method(self) -> str:
+        method: str = self.scope["method"]
+        return method
+
+
+def begin(scope: Scope, receive: Receive) -> Exchange:
+    headers = read_headers(scope)
+    return Exchange(scope, receive, headers, headers.request_id, split_path(scope))

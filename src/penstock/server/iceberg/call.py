@@ -1,0 +1,100 @@
+"""One call of an Iceberg route: the names in its path, its parameters and its body."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import SEPARATOR, Identifier, check_identifier
+from penstock.model.origins import Key, Origin
+from penstock.model.paging import PageRequest, request_page
+from penstock.server.http import Headers, find_trace_id
+from penstock.server.iceberg.replies import LoadedViews
+
+B = TypeVar("B")
+
+# Without a page token a listing is answered whole.
+EVERYTHING = 2**31
+
+
+class Name(msgspec.Struct):
+    """A table's or view's identifier in a body."""
+
+    namespace: list[str]
+    name: str
+
+    def to_identifier(self, what: str) -> Identifier:
+        return check_identifier((*check_namespace(self.namespace, what), self.name), what)
+
+
+@dataclass(slots=True)
+class Call:
+    """A request for one route; `namespace` and `name` are those in the path."""
+
+    catalog: Catalog
+    warehouse: str
+    namespace: Identifier
+    name: str
+    query: Mapping[str, list[str]]
+    body: bytes
+    headers: Headers
+    max_page: int
+    loaded: LoadedViews
+    key: Key | None = None
+
+    @property
+    def id(self) -> Identifier:
+        return (*self.namespace, self.name)
+
+    @property
+    def trace_id(self) -> str:
+        return find_trace_id(self.headers.context())
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.trace_id, () if self.key is None else (self.key,))
+
+    def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
+        """The JSON body."""
+        try:
+            return decoder.decode(self.body)
+        except msgspec.ValidationError as error:
+            raise InvalidRequest(
+                f"the body is not what this route takes: {error}",
+                detail="correct the field after '$.'",
+            ) from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidRequest(
+                f"the body is not JSON: {error}", detail="send one JSON object"
+            ) from error
+
+    def text(self, name: str) -> str | None:
+        values = self.query.get(name)
+        return values[-1] if values else None
+
+    def page(self, scope: str) -> PageRequest:
+        """The part of a listing that the query asks for; all of it without a token."""
+        size, token = self.text("pageSize"), self.text("pageToken")
+        if size is not None and not re.fullmatch(r"\d{1,18}", size):
+            raise InvalidRequest(f"pageSize is {size!r}", detail="use a whole number from 1")
+        request = request_page(scope, token, None if size is None else int(size), self.max_page)
+        return PageRequest(scope, EVERYTHING) if token is None else request
+
+
+def split_namespace(text: str, what: str) -> Identifier:
+    """A namespace as one string, its levels joined by the separator."""
+    return check_namespace(text.split(SEPARATOR), what)
+
+
+def check_namespace(levels: list[str], what: str) -> Identifier:
+    if not levels:
+        raise InvalidRequest(f"{what} has no levels", detail="name at least one level")
+    return check_identifier(tuple(levels), what)
+
+
+# A body whose shape the view rules check themselves.
+any_object: "msgspec.json.Decoder[dict[str, Any]]" = msgspec.json.Decoder(dict[str, Any])

@@ -1,0 +1,31 @@
+"""What a client asks first: which routes there are, and how names are written in paths."""
+
+from penstock.errors import WarehouseNotFound
+from penstock.server.http import Reply
+from penstock.server.iceberg.call import Call
+from penstock.server.iceberg.replies import json_reply
+
+
+async def get(call: Call) -> Reply:
+    # Imported here: the routes name this handler.
+    from penstock.server.iceberg.routes import ADVERTISED
+
+    _check_warehouse(call)
+    return json_reply(
+        {
+            "defaults": {"warehouse": call.warehouse},
+            "overrides": {"prefix": call.warehouse, "namespace-separator": "%1F"},
+            "endpoints": ADVERTISED,
+            "idempotency-key-lifetime": f"PT{call.catalog.idempotency_seconds}S",
+        }
+    )
+
+
+def _check_warehouse(call: Call) -> None:
+    wanted = call.text("warehouse")
+    lake = call.catalog.lake
+    known = (None, "", call.warehouse, lake.root, lake.place(lake.root).uri)
+    if wanted not in known:
+        raise WarehouseNotFound(
+            f"Warehouse does not exist: {wanted}", detail=f"this server has {call.warehouse}"
+        )

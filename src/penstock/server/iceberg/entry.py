@@ -1,0 +1,100 @@
+"""The way into the Iceberg protocol: find the route, call it, answer."""
+
+from penstock.catalog.catalog import Catalog
+from penstock.errors import PenstockError
+from penstock.model.identifiers import ROOT, Identifier, check_identifier
+from penstock.server.exchange import Exchange
+from penstock.server.http import Limits, Reply, decode_segment, read_body, read_query
+from penstock.server.iceberg import routes
+from penstock.server.iceberg.call import Call, split_namespace
+from penstock.server.iceberg.errors import error_reply, to_reply
+from penstock.server.iceberg.recover import recover
+from penstock.server.iceberg.replies import LoadedViews
+from penstock.server.once import HEADER, Arrival, Once, arrive
+
+
+class Iceberg:
+    """Everything under /iceberg."""
+
+    def __init__(self, catalog: Catalog, limits: Limits, once: Once, warehouse: str) -> None:
+        self._catalog = catalog
+        self._limits = limits
+        self._once = once
+        self._warehouse = warehouse
+        self._loaded = LoadedViews()
+
+    async def answer(self, exchange: Exchange) -> Reply:
+        reply = await self._answer(exchange)
+        # Nothing may follow the headers of an answer to HEAD.
+        return Reply(reply.status) if exchange.method == "HEAD" else reply
+
+    async def _answer(self, exchange: Exchange) -> Reply:
+        parts = exchange.segments[2:]
+        if parts[:1] == [self._warehouse]:
+            parts = parts[1:]
+        found = routes.find(parts) if exchange.segments[1:2] == ["v1"] else {}
+        if not found:
+            return error_reply(
+                404, "NoSuchEndpointException", f"nothing is served at {exchange.scope['path']}"
+            )
+        route = found.get(exchange.method)
+        if route is None:
+            return self._refuse_method(exchange, found)
+        exchange.operation = f"Iceberg{route.name}"
+        namespace, name = _read_names(parts)
+        arrival: Arrival | None = None
+        if route.is_change and HEADER in exchange.headers.values:
+            arrival = arrive(exchange, "")
+        receive = exchange.receive if arrival is None else arrival.receive
+        call = Call(
+            catalog=self._catalog,
+            warehouse=self._warehouse,
+            namespace=namespace,
+            name=name,
+            query=read_query(exchange.scope),
+            body=await read_body(receive, self._limits.max_json_bytes),
+            headers=exchange.headers,
+            max_page=self._limits.max_page,
+            loaded=self._loaded,
+            key=None if arrival is None else arrival.key,
+        )
+        exchange.call = call
+        if arrival is None:
+            return await route.handler(call)
+        return await self._once.answer(
+            arrival,
+            lambda: route.handler(call),
+            lambda error: self.fail(error, exchange),
+            lambda _: recover(route.name, call),
+        )
+
+    def fail(self, error: PenstockError, exchange: Exchange) -> Reply:
+        reply = to_reply(error)
+        return Reply(reply.status) if exchange.method == "HEAD" else reply
+
+    def fail_internally(self, exchange: Exchange) -> Reply:
+        return error_reply(
+            500,
+            "InternalServerException",
+            f"internal error; the server's log has the details under {exchange.request_id}",
+        )
+
+    def _refuse_method(self, exchange: Exchange, found: dict[str, routes.Route]) -> Reply:
+        allowed = ", ".join(sorted(found))
+        return error_reply(
+            405,
+            "UnsupportedOperationException",
+            f"{exchange.scope['path']} does not answer to {exchange.method}; use {allowed}",
+            ((b"allow", allowed.encode()),),
+        )
+
+
+def _read_names(parts: list[str]) -> tuple[Identifier, str]:
+    """The namespace in a path and the name of what is in it."""
+    if parts[0] != "namespaces" or len(parts) < 2:
+        return ROOT, ""
+    namespace = split_namespace(decode_segment(parts[1]), "the namespace in the path")
+    name = decode_segment(parts[3]) if len(parts) > 3 else ""
+    if len(parts) > 3:
+        check_identifier((*namespace, name), "the path")
+    return namespace, name

@@ -1,0 +1,25 @@
+"""Answers for effects whose own answer was lost with the server that had it."""
+
+from penstock.server.http import Reply
+from penstock.server.iceberg import namespaces, views
+from penstock.server.iceberg.call import Call, any_object
+from penstock.server.iceberg.replies import done, json_reply
+
+
+async def recover(route: str, call: Call) -> Reply:
+    """The answer to a call whose effect is known to have taken place; it may tell newer state."""
+    match route:
+        case "ReplaceView":
+            return await views.load(call)
+        case "CreateView" | "RegisterView":
+            call.name = call.decode(any_object)["name"]
+            return await views.load(call)
+        case "CreateNamespace":
+            call.namespace = tuple(call.decode(any_object)["namespace"])
+            return await namespaces.load(call)
+        case "UpdateProperties":
+            body = call.decode(any_object)
+            updated, removed = list(body.get("updates") or {}), body.get("removals") or []
+            return json_reply({"updated": updated, "removed": removed, "missing": []})
+        case _:
+            return done()

@@ -1,0 +1,58 @@
+"""The shapes of answers, and the views that were loaded lately, ready to be sent."""
+
+import gzip
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from penstock.catalog.view_files import Document
+from penstock.server.http import Reply
+
+CACHE_BYTES = 32 * 1024 * 1024
+# Below this, a compressed answer costs more than it saves.
+COMPRESSED_BYTES = 16 * 1024
+
+_encode = msgspec.json.Encoder().encode
+
+
+def json_reply(body: Any) -> Reply:
+    return Reply(200, _encode(body))
+
+
+def done() -> Reply:
+    return Reply(204)
+
+
+class LoadedViews:
+    """Answers to loads by metadata location: what lies there never changes."""
+
+    def __init__(self) -> None:
+        self._replies: OrderedDict[tuple[str, bool], Reply] = OrderedDict()
+        self._bytes = 0
+
+    def find(self, location: str, accepts_gzip: bool) -> Reply | None:
+        found = self._replies.get((location, accepts_gzip))
+        if found is not None:
+            self._replies.move_to_end((location, accepts_gzip))
+        return found
+
+    def make(self, document: Document, accepts_gzip: bool) -> Reply:
+        """The answer that gives a document; kept for the next who asks."""
+        head, text = _encode(document.location), document.text.encode()
+        body = b'{"metadata-location":' + head + b',"metadata":' + text + b',"config":{}}'
+        headers: tuple[tuple[bytes, bytes], ...] = ((b"vary", b"accept-encoding"),)
+        if accepts_gzip and len(body) >= COMPRESSED_BYTES:
+            body = gzip.compress(body, 1, mtime=0)
+            headers = ((b"content-encoding", b"gzip"), *headers)
+        reply = Reply(200, body, headers=headers)
+        self._keep((document.location, accepts_gzip), reply)
+        return reply
+
+    def _keep(self, key: tuple[str, bool], reply: Reply) -> None:
+        if key in self._replies or len(reply.body) > CACHE_BYTES // 4:
+            return
+        self._replies[key] = reply
+        self._bytes += len(reply.body)
+        while self._bytes > CACHE_BYTES:
+            self._bytes -= len(self._replies.popitem(last=False)[1].body)

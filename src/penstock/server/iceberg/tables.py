@@ -1,0 +1,57 @@
+"""The routes of tables that clients of views call on the way: there are no Iceberg tables here."""
+
+import msgspec
+
+from penstock.catalog import iceberg_views, namespaces
+from penstock.errors import TableAlreadyExists, TableNotFound, Unsupported
+from penstock.model.identifiers import Identifier, check_identifier
+from penstock.server.http import Reply
+from penstock.server.iceberg.call import Call, Name
+from penstock.server.iceberg.replies import json_reply
+
+
+class NewTable(msgspec.Struct):
+    name: str
+
+
+class Rename(msgspec.Struct):
+    source: Name
+    destination: Name
+
+
+_new = msgspec.json.Decoder(NewTable)
+_rename = msgspec.json.Decoder(Rename)
+
+
+async def list_names(call: Call) -> Reply:
+    await namespaces.get(call.catalog.database, call.namespace)
+    return json_reply({"identifiers": [], "next-page-token": None})
+
+
+async def find(call: Call) -> Reply:
+    """Any call about one table: it does not exist, whatever else has that name."""
+    raise _missing(call.id)
+
+
+async def create(call: Call) -> Reply:
+    """Create or register: refused, rightly when the name is taken."""
+    id = check_identifier((*call.namespace, call.decode(_new).name))
+    await namespaces.get(call.catalog.database, call.namespace)
+    kind = await iceberg_views.find_kind(call.catalog.database, id)
+    if kind == iceberg_views.KIND:
+        raise TableAlreadyExists(f"View with same name already exists: {'.'.join(id)}")
+    if kind is not None:
+        raise TableAlreadyExists(f"Table already exists: {'.'.join(id)}")
+    raise Unsupported(
+        "Iceberg tables are not served here", detail="this catalog keeps Lance tables and views"
+    )
+
+
+async def rename(call: Call) -> Reply:
+    body = call.decode(_rename)
+    body.destination.to_identifier("destination")
+    raise _missing(body.source.to_identifier("source"))
+
+
+def _missing(id: Identifier) -> TableNotFound:
+    return TableNotFound(f"table {'.'.join(id)} does not exist", subject=id)

@@ -1,0 +1,110 @@
+"""The routes of views."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.catalog import iceberg_views, view_replacing
+from penstock.catalog.view_files import Document
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import check_identifier, to_path
+from penstock.server.http import Reply
+from penstock.server.iceberg.call import Call, Name, any_object
+from penstock.server.iceberg.replies import done, json_reply
+
+if TYPE_CHECKING:
+    from penstock.iceberg.requests import CreateView, ReplaceView
+
+
+class Register(msgspec.Struct, rename="kebab"):
+    name: str
+    metadata_location: str
+
+
+class Rename(msgspec.Struct):
+    source: Name
+    destination: Name
+
+
+_register = msgspec.json.Decoder(Register)
+_rename = msgspec.json.Decoder(Rename)
+
+
+async def list_names(call: Call) -> Reply:
+    page = call.page(f"iceberg:views:{to_path(call.namespace)}")
+    found = await call.catalog.database.read(iceberg_views.list_names, call.namespace, page)
+    names = [{"namespace": call.namespace, "name": name} for name in found.items]
+    return json_reply({"identifiers": names, "next-page-token": found.token})
+
+
+async def load(call: Call) -> Reply:
+    accepts_gzip = "gzip" in call.headers.values.get("accept-encoding", "")
+    location = await iceberg_views.get_location(call.catalog.database, call.id)
+    found = call.loaded.find(location, accepts_gzip)
+    if found is not None:
+        return found
+    view = await iceberg_views.get(call.catalog.database, call.id)
+    return call.loaded.make(view.document, accepts_gzip)
+
+
+async def exists(call: Call) -> Reply:
+    await iceberg_views.get_location(call.catalog.database, call.id)
+    return done()
+
+
+async def create(call: Call) -> Reply:
+    body = call.decode(any_object)
+    request = await call.catalog.lake.run(_read_create, body)
+    id = check_identifier((*call.namespace, request.name), "name")
+    view = await iceberg_views.create(call.catalog, id, request, call.origin)
+    return _changed(call, view.document)
+
+
+async def replace(call: Call) -> Reply:
+    body = call.decode(any_object)
+    request = await call.catalog.lake.run(_read_replace, body)
+    if request.identifier is not None and request.identifier != (call.namespace, call.name):
+        namespace, name = request.identifier
+        raise InvalidRequest(
+            f"identifier is {'.'.join((*namespace, name))}, the path names {'.'.join(call.id)}",
+            detail="leave identifier out, or make them agree",
+        )
+    return _changed(call, await view_replacing.replace(call.catalog, call.id, request, call.origin))
+
+
+async def register(call: Call) -> Reply:
+    body = call.decode(_register)
+    id = check_identifier((*call.namespace, body.name), "name")
+    view = await iceberg_views.register(call.catalog, id, body.metadata_location, call.origin)
+    return _changed(call, view.document)
+
+
+async def drop(call: Call) -> Reply:
+    await iceberg_views.drop(call.catalog, call.id, call.origin)
+    return done()
+
+
+async def rename(call: Call) -> Reply:
+    body = call.decode(_rename)
+    source = body.source.to_identifier("source")
+    destination = body.destination.to_identifier("destination")
+    await iceberg_views.rename(call.catalog, source, destination, call.origin)
+    return done()
+
+
+def _changed(call: Call, document: Document) -> Reply:
+    """A changed view, as a load would give it; never compressed, to be kept under a key."""
+    return call.loaded.make(document, accepts_gzip=False)
+
+
+def _read_create(body: dict[str, Any]) -> "CreateView":
+    # Imported here, in a thread: it brings pyiceberg along, which reading never needs.
+    from penstock.iceberg.requests import read_create
+
+    return read_create(body)
+
+
+def _read_replace(body: dict[str, Any]) -> "ReplaceView":
+    from penstock.iceberg.requests import read_replace
+
+    return read_replace(body)

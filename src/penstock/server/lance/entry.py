@@ -1,0 +1,113 @@
+"""The way into the Lance protocol: find the operation, call it, answer."""
+
+from functools import lru_cache
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.errors import PenstockError, Unsupported
+from penstock.model.identifiers import ROOT, Identifier, parse_identifier
+from penstock.server.exchange import Exchange
+from penstock.server.http import Limits, Reply, decode_segment, read_body, read_query
+from penstock.server.lance import router
+from penstock.server.lance.call import Call
+from penstock.server.lance.errors import INTERNAL, UNSUPPORTED, error_reply, to_reply
+from penstock.server.lance.operations import Operation
+from penstock.server.lance.recover import recover
+from penstock.server.once import HEADER, Arrival, Once, arrive
+
+
+class Lance:
+    """Everything under /v1."""
+
+    def __init__(self, catalog: Catalog, limits: Limits, once: Once) -> None:
+        self._catalog = catalog
+        self._limits = limits
+        self._once = once
+        self._encode = msgspec.json.Encoder().encode
+
+    async def answer(self, exchange: Exchange) -> Reply:
+        match = router.find(exchange.segments)
+        if match is None:
+            return error_reply(
+                404,
+                UNSUPPORTED,
+                f"nothing is served at {exchange.scope['path']}",
+                "check the path against the Lance Namespace REST specification",
+                exchange.request_id,
+            )
+        operation = match.operation
+        exchange.operation = operation.name
+        if exchange.method != operation.method:
+            return self.refuse_method(exchange, operation.method)
+        query = read_query(exchange.scope)
+        delimiter = query.get("delimiter", ["$"])[-1]
+        id = ROOT if match.id is None else _read_id(match.id, delimiter)
+        if operation.handler is None:
+            raise Unsupported(
+                f"{operation.name} is not served by this release",
+                detail="docs/operations.md lists what is",
+            )
+
+        arrival: Arrival | None = None
+        if operation.is_change and HEADER in exchange.headers.values:
+            arrival = arrive(exchange, "")
+        receive = exchange.receive if arrival is None else arrival.receive
+        call = Call(
+            catalog=self._catalog,
+            id=id,
+            delimiter=delimiter,
+            query=query,
+            body=b""
+            if operation.streams
+            else await read_body(receive, self._limits.max_json_bytes),
+            headers=exchange.headers,
+            max_page=self._limits.max_page,
+            index_name=decode_segment(match.index_name),
+            receive=receive,
+            key=None if arrival is None else arrival.key,
+        )
+        exchange.call = call
+        if arrival is None:
+            return await self._run(operation, call)
+        return await self._once.answer(
+            arrival,
+            lambda: self._run(operation, call),
+            lambda error: self.fail(error, exchange),
+            lambda transaction: recover(operation, call, transaction),
+        )
+
+    def fail(self, error: PenstockError, exchange: Exchange) -> Reply:
+        return to_reply(error, exchange.request_id)
+
+    def fail_internally(self, exchange: Exchange) -> Reply:
+        return error_reply(
+            500,
+            INTERNAL,
+            "internal error",
+            "report it with the instance id; the server's log has the details",
+            exchange.request_id,
+        )
+
+    def refuse_method(self, exchange: Exchange, allowed: str) -> Reply:
+        return error_reply(
+            405,
+            UNSUPPORTED,
+            f"{exchange.operation} does not answer to {exchange.method}",
+            f"use {allowed}",
+            exchange.request_id,
+            ((b"allow", allowed.encode()),),
+        )
+
+    async def _run(self, operation: Operation, call: Call) -> Reply:
+        assert operation.handler is not None
+        result = await operation.handler(call)
+        if isinstance(result, Reply):
+            return result
+        return Reply(200) if result is None else Reply(200, self._encode(result))
+
+
+@lru_cache(maxsize=4096)
+def _read_id(segment: str, delimiter: str) -> Identifier:
+    """The id in a path; clients name the same few over and over."""
+    return parse_identifier(decode_segment(segment), delimiter)

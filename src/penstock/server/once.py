@@ -1,0 +1,174 @@
+"""Requests that carry an `Idempotency-Key`: one effect, and the same answer each time they come.
+
+The catalog notes the key in the transaction of the effect; here the answer is kept with it, and
+given again. What a retry may find changed (a lost race, an overload, a missing right, an error of
+ours) is not kept: the request then simply runs again.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from penstock.catalog import idempotency
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.idempotency import UNANSWERED, Used
+from penstock.crash import crash_point
+from penstock.errors import (
+    ConcurrentCommit,
+    InvalidRequest,
+    KeyMismatch,
+    KeyUsed,
+    PenstockError,
+    RequirementFailed,
+    Unavailable,
+)
+from penstock.model.origins import Key
+from penstock.server.exchange import Exchange
+from penstock.server.http import ClientGone, Message, Receive, Reply
+
+log = logging.getLogger(__name__)
+
+HEADER = "idempotency-key"
+NOT_KEPT = (401, 403, 419, 429)
+# How long to wait for another server that has the effect, and has not noted its answer yet.
+ANSWER_SECONDS = 5
+PAUSE_SECONDS = 0.05
+
+
+class Arrival:
+    """A request under a key; its body is digested as it arrives."""
+
+    def __init__(self, key: Key, receive: Receive) -> None:
+        self.key = key
+        self.is_complete = False
+        self._receive = receive
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self.key.digest.update(message.get("body", b""))
+            self.is_complete = not message.get("more_body")
+        return message
+
+    async def drain(self) -> None:
+        """Take in the rest of the body, of which only the digest is wanted."""
+        while not self.is_complete:
+            if (await self.receive())["type"] == "http.disconnect":
+                raise ClientGone
+
+
+class Once:
+    """The requests under keys that this server is answering."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._running: dict[tuple[str, str], asyncio.Event] = {}
+
+    async def answer(
+        self,
+        arrival: Arrival,
+        run: Callable[[], Awaitable[Reply]],
+        fail: Callable[[PenstockError], Reply],
+        recover: Callable[[str], Awaitable[Reply]],
+    ) -> Reply:
+        """Run the request, or give the answer that its key has; duplicates wait for the first.
+
+        `recover` makes an answer for an effect, named by its transaction, whose own was lost.
+        """
+        id = (arrival.key.principal, arrival.key.value)
+        while (running := self._running.get(id)) is not None:
+            await running.wait()
+        self._running[id] = asyncio.Event()
+        try:
+            return await self._answer(arrival, run, fail, recover)
+        finally:
+            self._running.pop(id).set()
+
+    async def _answer(
+        self,
+        arrival: Arrival,
+        run: Callable[[], Awaitable[Reply]],
+        fail: Callable[[PenstockError], Reply],
+        recover: Callable[[str], Awaitable[Reply]],
+    ) -> Reply:
+        database, key = self._catalog.database, arrival.key
+        used = await idempotency.find(database, key)
+        if used is not None:
+            return await self._replay(arrival, used, recover)
+        try:
+            reply = await run()
+        except KeyUsed:
+            used = await idempotency.find(database, key)
+        except ConcurrentCommit as error:
+            if not isinstance(error, RequirementFailed):
+                raise
+            reply = fail(error)
+        except PenstockError as error:
+            reply = fail(error)
+        if used is None:
+            crash_point("answer not noted")
+            used = await self._keep(arrival, reply)
+        return reply if used is None else await self._replay(arrival, used, recover)
+
+    async def _keep(self, arrival: Arrival, reply: Reply) -> Used | None:
+        if not arrival.is_complete or reply.status >= 500 or reply.status in NOT_KEPT:
+            return None
+        try:
+            return await idempotency.record_answer(
+                self._catalog, arrival.key, reply.status, reply.body.decode()
+            )
+        except Unavailable as error:
+            # The effect, if there is one, is durable under its key; the answer can be made again.
+            log.warning("the answer under a key was not kept: %s", error.message)
+            return None
+
+    async def _replay(
+        self, arrival: Arrival, used: Used, recover: Callable[[str], Awaitable[Reply]]
+    ) -> Reply:
+        await arrival.drain()
+        if used.fingerprint != arrival.key.fingerprint:
+            raise KeyMismatch(
+                f"Idempotency-Key {arrival.key.value} was used for another request",
+                detail="use a new key for each operation, and the same one only to repeat it",
+            )
+        used = await self._await_answer(arrival.key, used)
+        if used.status == UNANSWERED:
+            return await recover(used.transaction_id)
+        return Reply(used.status, used.answer.encode())
+
+    async def _await_answer(self, key: Key, used: Used) -> Used:
+        # The only server of a database runs no duplicate now: nobody else will note the answer.
+        wait = 0 if self._catalog.database.kind == "sqlite" else ANSWER_SECONDS
+        deadline = time.monotonic() + wait
+        while used.status == UNANSWERED and time.monotonic() < deadline:
+            await asyncio.sleep(PAUSE_SECONDS)
+            used = await idempotency.find(self._catalog.database, key) or used
+        return used
+
+
+def arrive(exchange: Exchange, principal: str) -> Arrival | None:
+    """The arrival of a request under a key; None when its key is empty."""
+    value = exchange.headers.values[HEADER].strip()
+    if sum(name == HEADER.encode() for name, _ in exchange.scope["headers"]) > 1:
+        raise InvalidRequest(
+            "Idempotency-Key is given more than once", detail="send one header with one UUID"
+        )
+    if not value:
+        return None
+    try:
+        normal = str(UUID(value))
+    except ValueError:
+        normal = ""
+    if normal != value.lower():
+        raise InvalidRequest(
+            f"Idempotency-Key {value[:64]!r} is not a UUID",
+            detail="send one of 36 characters, version 7 if you can",
+        )
+    key = Key(principal, normal)
+    scope = exchange.scope
+    target: bytes = scope["raw_path"].partition(b"?")[0] + b"?" + scope["query_string"]
+    # Method, path and query now, the body as it comes.
+    key.digest.update(exchange.method.encode() + b" " + target + b"\n")
+    return Arrival(key, exchange.receive)
