@@ -70,11 +70,14 @@ def finish(process: "subprocess.Popen[bytes]") -> Measured:
     return msgspec.msgpack.decode(output, type=Measured)
 
 
-def prepare(method: str, path: str, body: bytes = b"", kind: str = "application/json") -> bytes:
-    """The bytes of one request."""
+def prepare(
+    method: str, path: str, body: bytes = b"", kind: str = "application/json", accept: str = ""
+) -> bytes:
+    """The bytes of one request; `accept` names an encoding that the answer may have."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     content = f"Content-Type: {kind}\r\n" if body else ""
-    return f"{head}{content}\r\n".encode() + body
+    encoding = f"Accept-Encoding: {accept}\r\n" if accept else ""
+    return f"{head}{content}{encoding}\r\n".encode() + body
 
 
 class _Work:

@@ -14,6 +14,7 @@ from penstock.catalog.tables import NewTable
 from penstock.database.connect import open_catalog
 from penstock.database.interface import Transaction
 from penstock.datasets.lake import Lake
+from penstock.model.origins import NOBODY
 from penstock.settings.sections import Settings, Storage, database_url, lake_root
 
 DESCRIBE, EXISTS, LIST = "describe", "exists", "list 100"
@@ -140,7 +141,7 @@ def seeded_requests(server: Server, count: int, most: int = 20_000) -> dict[str,
 
 async def _declare_all(tx: Transaction, new: list[NewTable]) -> None:
     for each in new:
-        await tables.declare_in(tx, each, "")
+        await tables.declare_in(tx, each, NOBODY)
 
 
 def _table(number: int, verb: str) -> str:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.operations import OPERATIONS, Operation
 from penstock.settings.keys import Key, Section, list_sections
 
@@ -64,6 +65,25 @@ def operations_row(operation: Operation) -> tuple[str, ...]:
     return (operation.name, operation.method, f"`/v1/{operation.path}`", state)
 
 
+ROUTES_HEAD = """\
+# Routes of the Iceberg protocol
+
+Everything that is served under `/iceberg/v1/`, with or without the warehouse as prefix. Those that
+are told are among the `endpoints` of the configuration. [Iceberg views](iceberg.md) tells how they
+behave.
+"""
+
+
+def routes_page() -> str:
+    header = ("route", "method", "path", "told", "takes a key")
+    return "\n".join([ROUTES_HEAD, table(header, map(routes_row, ROUTES))])
+
+
+def routes_row(route: Route) -> tuple[str, ...]:
+    marks = ("yes" if mark else "" for mark in (route.is_told, route.is_change))
+    return (route.name, route.method, f"`{route.path}`", *marks)
+
+
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A markdown table, ending in a newline."""
     lines = [header, ("---",) * len(header), *rows]
@@ -71,6 +91,7 @@ def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/iceberg-routes.md": routes_page,
     "docs/operations.md": operations_page,
     "docs/settings.md": settings_page,
 }

@@ -6,13 +6,18 @@ content lies that other engines may read; a change writes the file first and the
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from penstock.catalog import namespaces, removals, transactions
+from penstock.catalog import locations, namespaces, removals, transactions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.view_files import Document, publish, read_document, remove_document, write
+from penstock.catalog.view_files import (
+    Document,
+    keeps_files,
+    publish,
+    read_document,
+    remove_document,
+    write,
+)
 from penstock.crash import crash_point
 from penstock.database.interface import Row, Transaction
 from penstock.errors import TableAlreadyExists, ViewAlreadyExists, ViewNotFound
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.iceberg.requests import CreateView
 
 KIND = "view"
-COLUMNS = "o.id, o.namespace, o.name, v.folder, v.metadata_location, v.metadata"
+COLUMNS = "o.id, o.namespace, o.name, v.folder, v.metadata_location, v.metadata, v.location"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ async def register(
 async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> None:
     """Take a view out of the catalog, and its files with it unless it forbids that."""
     view = await catalog.database.write(_drop, id, origin)
-    if not _keeps_files(view):
+    if not keeps_files(view.document.text):
         await catalog.lake.run(remove_document, catalog.lake, view.document)
         await removals.carry_out(catalog, [view.folder] if view.folder else [])
 
@@ -173,10 +178,12 @@ async def _insert(tx: Transaction, view: View, operation: str, origin: Origin) -
         *(view.id, to_path(view.namespace), view.name, KIND),
     )
     document = view.document
+    if not view.folder:
+        await locations.check_view(tx, document.folder)
     await tx.fetch(
         "INSERT INTO views (id, location, folder, metadata_location, metadata) "
         "VALUES ($1, $2, $3, $4, $5)",
-        *(view.id, document.place, view.folder, document.location, document.text),
+        *(view.id, document.folder, view.folder, document.location, document.text),
     )
     await transactions.record(tx, operation, show(view.identifier), origin)
 
@@ -187,7 +194,7 @@ async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     if not await tx.fetch("DELETE FROM views WHERE id = $1 RETURNING id", view.id):
         raise missing(id)
     await tx.fetch("DELETE FROM objects WHERE id = $1", view.id)
-    if view.folder and not _keeps_files(view):
+    if view.folder and not keeps_files(view.document.text):
         await removals.enqueue(tx, [view.folder])
     await transactions.record(tx, "DropView", show(id), origin)
     return view
@@ -211,12 +218,6 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
     await transactions.record(tx, "RenameView", f"{show(id)} -> {show(new)}", origin)
 
 
-def _keeps_files(view: View) -> bool:
-    metadata: dict[str, Any] = msgspec.json.decode(view.document.text)
-    keeps: bool = metadata.get("properties", {}).get("gc.enabled", "true").lower() == "false"
-    return keeps
-
-
 def _to_view(row: Row) -> View:
-    id, namespace, name, folder, location, text = row
-    return View(id, from_path(namespace), name, folder, Document(location, text))
+    id, namespace, name, folder, location, text, files_folder = row
+    return View(id, from_path(namespace), name, folder, Document(location, text, files_folder))

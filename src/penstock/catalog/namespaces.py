@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from penstock.catalog import removals, transactions
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.view_files import keeps_files
 from penstock.database.interface import Transaction
 from penstock.errors import (
     InvalidRequest,
@@ -184,7 +185,9 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
     objects = f"(SELECT id FROM objects WHERE {within})"
     await tx.fetch(f"DELETE FROM table_versions WHERE table_id IN {objects}", *below)
     rows = await tx.fetch(f"DELETE FROM tables WHERE id IN {objects} RETURNING location", *below)
-    rows += await tx.fetch(f"DELETE FROM views WHERE id IN {objects} RETURNING folder", *below)
+    views = await tx.fetch(
+        f"DELETE FROM views WHERE id IN {objects} RETURNING folder, metadata", *below
+    )
     await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
     gone = await tx.fetch(
         "DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3) RETURNING path",
@@ -193,6 +196,7 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
     # On PostgreSQL, whoever comes second finds nothing to delete.
     if not gone:
         raise missing(id)
-    locations = [row[0] for row in rows if row[0]]
+    folders = [folder for folder, text in views if folder and not keeps_files(text)]
+    locations = [row[0] for row in rows] + folders
     await removals.enqueue(tx, locations)
     return locations

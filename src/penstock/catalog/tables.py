@@ -4,7 +4,7 @@ import contextlib
 import uuid
 from dataclasses import dataclass
 
-from penstock.catalog import namespaces, reconcile, removals, transactions, versions
+from penstock.catalog import locations, namespaces, reconcile, removals, transactions, versions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
@@ -197,7 +197,7 @@ async def insert_in(tx: Transaction, new: NewTable) -> None:
     table = new.table
     await check_new(tx, new)
     if new.is_placed:
-        await _check_location(tx, table.location)
+        await locations.check_table(tx, table.location)
     await tx.fetch(
         "INSERT INTO objects (id, namespace, name, kind, properties, created_at) "
         "VALUES ($1, $2, $3, 'table', $4, now_millis())",
@@ -233,33 +233,6 @@ async def check_free(tx: Transaction, id: Identifier) -> None:
             detail="choose another name, or drop it first",
             subject=id,
         )
-
-
-async def _check_location(tx: Transaction, location: str) -> None:
-    """Refuse a location inside, around or at another table's: dropping one would take both."""
-    # One at a time: two locations that nest would not violate any constraint.
-    await tx.fetch("UPDATE locks SET taken = taken + 1 WHERE name = 'locations'")
-    parts = location.split("/")
-    around = ["/".join(parts[:n]) for n in range(2, len(parts) + 1)]
-    for relation, owner in (
-        ("tables", "belongs to another table"),
-        ("views", "belongs to a view"),
-        ("removals", "is being removed"),
-    ):
-        taken = await tx.fetch(
-            f"SELECT location FROM {relation} WHERE location > $1 AND location < $2 LIMIT 1",
-            f"{location}/",
-            f"{location}0",
-        )
-        for candidate in around:
-            taken += await tx.fetch(
-                f"SELECT location FROM {relation} WHERE location = $1", candidate
-            )
-        if taken:
-            raise TableAlreadyExists(
-                f"location {location!r} overlaps {taken[0][0]!r}, which {owner}",
-                detail="choose a location of its own for each table",
-            )
 
 
 async def _list(

@@ -19,24 +19,24 @@ from penstock.errors import FileNotFound, OutcomeUnknown, PenstockError, Unavail
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A metadata document: where its file is, and its content; `place` is the view's location."""
+    """A metadata document: where its file is, its content, and the file's folder in the lake."""
 
     location: str
     text: str
-    place: str = ""
+    folder: str
 
 
 def write(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Document:
     """Write a metadata document to a file of its own; blocks."""
     from penstock.iceberg.files import encode_metadata, next_metadata_path
 
-    place = lake.accept(plain(metadata["location"]))
+    lake.accept(plain(metadata["location"]))
     properties = metadata.get("properties", {})
     path = next_metadata_path(metadata["location"], properties, previous, str(uuid.uuid4()))
     folder, _, name = path.rpartition("/")
     target = lake.place(lake.accept(plain(folder)))
     files.write_new(target, name, encode_metadata(metadata, path))
-    return Document(path, msgspec.json.encode(metadata).decode(), place)
+    return Document(path, msgspec.json.encode(metadata).decode(), target.location)
 
 
 def read_document(lake: Lake, location: str) -> Document:
@@ -53,8 +53,8 @@ def read_document(lake: Lake, location: str) -> Document:
             f"the metadata file {location} does not exist", detail="check metadata-location"
         ) from error
     metadata = check_metadata(decode_metadata(raw, location))
-    held = lake.accept(plain(metadata["location"]))
-    return Document(location, msgspec.json.encode(metadata).decode(), held)
+    lake.accept(plain(metadata["location"]))
+    return Document(location, msgspec.json.encode(metadata).decode(), place.location)
 
 
 def remove_document(lake: Lake, document: Document) -> None:
@@ -85,6 +85,13 @@ async def publish(
     except PenstockError:
         await catalog.lake.run(remove_document, catalog.lake, document)
         raise
+
+
+def keeps_files(text: str) -> bool:
+    """Whether a view's metadata says that its files outlive it."""
+    metadata: dict[str, Any] = msgspec.json.decode(text)
+    keeps: bool = metadata.get("properties", {}).get("gc.enabled", "true").lower() == "false"
+    return keeps
 
 
 def plain(location: str) -> str:

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from penstock.catalog import iceberg_views, transactions
+from penstock.catalog import iceberg_views, locations, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views import View
 from penstock.catalog.view_files import Document, publish, remove_document, write
@@ -83,10 +83,12 @@ def _write_next(catalog: Catalog, view: View, request: "ReplaceView", now_millis
 
 
 async def _swap(tx: Transaction, view: View, new: Document, origin: Origin) -> bool:
+    if new.folder != view.document.folder:
+        await locations.check_view(tx, new.folder)
     swapped = await tx.fetch(
         "UPDATE views SET location = $3, metadata_location = $4, metadata = $5 "
         "WHERE id = $1 AND metadata_location = $2 RETURNING id",
-        *(view.id, view.document.location, new.place, new.location, new.text),
+        *(view.id, view.document.location, new.folder, new.location, new.text),
     )
     if swapped:
         await transactions.record(tx, "ReplaceView", show(view.identifier), origin)

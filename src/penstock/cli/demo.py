@@ -1,4 +1,4 @@
-"""`penstock demo`: a server, a table written and read through it by pylance, told line by line."""
+"""`penstock demo`: a server, a table and a view made and read through it, told line by line."""
 
 import subprocess
 import sys
@@ -16,13 +16,15 @@ import pyarrow as pa
 from lance.namespace import RestNamespace
 from lance_namespace import CreateNamespaceRequest, ListTableVersionsRequest
 
+from penstock.cli import demo_view
+
 TABLE = ["demo", "people"]
 STOP_SECONDS = 20
 
 
 @click.command()
 def command() -> None:
-    """Start a server, write and read a table through it, and say what happened."""
+    """Start a server, use a table and a view through it, and say what happened."""
     # pylance remarks on its own experimental parts; that is not for this audience.
     warnings.filterwarnings("ignore")
     with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
@@ -30,6 +32,7 @@ def command() -> None:
             _tell("server", f"started on {url}, SQLite and files in {folder}")
             connect: Any = RestNamespace
             _write_and_read(connect(uri=url))
+            demo_view.show(url, _tell)
         _tell("server", "stopped; the demo's files are deleted")
 
 

@@ -4,7 +4,6 @@ A draft is the view while one request works on it. It looks at what is stored on
 a long history nor a long list of updates makes a request slow.
 """
 
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -12,6 +11,7 @@ from penstock.errors import DialectLost, InvalidView, NothingAdded, RequirementF
 from penstock.iceberg import schemas, versions
 from penstock.iceberg.checks import INT32, clip
 from penstock.iceberg.history import expire_versions, history_limit, trim_log
+from penstock.iceberg.lookup import Lookup
 from penstock.iceberg.metadata import FORMAT_VERSION, Json, properties
 from penstock.iceberg.requests import (
     LAST_ADDED,
@@ -29,8 +29,6 @@ from penstock.iceberg.requests import (
 )
 
 DROP_DIALECT_ALLOWED = "replace.drop-dialect.allowed"
-
-Index = dict[Hashable, list[Json]]
 
 
 def replace_metadata(metadata: Json, request: ReplaceView, now_millis: int) -> Json:
@@ -55,11 +53,11 @@ class _Draft:
     added: dict[int, Json] = field(default_factory=dict)
     last_schema: int | None = None
     last_version: int | None = None
-    # By what they say; made when the first one is added.
-    schema_index: Index = field(default_factory=dict)
-    version_index: Index = field(default_factory=dict)
-    highest_schema: int = 0
+    highest_schema: int = -1
     highest_version: int = 0
+    # Made when the first one is added.
+    schema_lookup: Lookup | None = None
+    version_lookup: Lookup | None = None
 
 
 def _open(metadata: Json, now_millis: int) -> _Draft:
@@ -123,27 +121,25 @@ def _check_format_version(wanted: int) -> None:
 
 
 def _add_schema(draft: _Draft, schema: Json) -> None:
-    if not draft.schema_index:
-        draft.schema_index = _index(draft.schemas, schemas.fingerprint)
+    if (lookup := draft.schema_lookup) is None:
+        stored = draft.schemas.values()
+        lookup = draft.schema_lookup = Lookup(stored, schemas.fingerprint, schemas.content)
         draft.highest_schema = max(draft.schemas, default=-1)
-    alike = draft.schema_index.setdefault(schemas.fingerprint(schema), [])
-    same = next((each for each in alike if schemas.is_same_schema(each, schema)), None)
-    if same is None:
+    if (same := lookup.find(schema)) is None:
         draft.highest_schema = _next_id(draft.highest_schema, "schema")
         same = draft.schemas[draft.highest_schema] = {**schema, "schema-id": draft.highest_schema}
-        alike.append(same)
+        lookup.add(same)
     # Also when it was there before: two clients may add the same schema at the same time.
     draft.last_schema = same.get("schema-id", 0)
 
 
 def _add_version(draft: _Draft, sent: Json) -> None:
     version = {**sent, "schema-id": _find_schema_id(draft, sent["schema-id"])}
-    if not draft.version_index:
-        draft.version_index = _index(draft.versions, versions.fingerprint)
+    if (lookup := draft.version_lookup) is None:
+        stored = draft.versions.values()
+        lookup = draft.version_lookup = Lookup(stored, versions.fingerprint, versions.content)
         draft.highest_version = max(draft.versions, default=0)
-    alike = draft.version_index.setdefault(versions.fingerprint(version), [])
-    same = next((each for each in alike if versions.is_same_version(each, version)), None)
-    if same is not None:
+    if (same := lookup.find(version)) is not None:
         reused: int = same["version-id"]
         draft.last_version = reused if reused in draft.added else None
         return
@@ -153,7 +149,7 @@ def _add_version(draft: _Draft, sent: Json) -> None:
         version["timestamp-ms"] = draft.now_millis
     draft.last_version = draft.highest_version = version["version-id"]
     draft.versions[draft.last_version] = draft.added[draft.last_version] = version
-    alike.append(version)
+    lookup.add(version)
 
 
 def _find_schema_id(draft: _Draft, wanted: int) -> int:
@@ -236,13 +232,6 @@ def _check_dialects(draft: _Draft, previous: int) -> None:
             f"New dialects: [{', '.join(sorted(after))}]",
             detail=f"send a query for each, or set the property {DROP_DIALECT_ALLOWED} to true",
         )
-
-
-def _index(items: dict[int, Json], fingerprint: Callable[[Json], Hashable]) -> Index:
-    index: Index = {}
-    for each in items.values():
-        index.setdefault(fingerprint(each), []).append(each)
-    return index
 
 
 def _next_id(highest: int, what: str) -> int:

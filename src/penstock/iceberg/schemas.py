@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 from pyiceberg.exceptions import ValidationError as IcebergValidationError
 from pyiceberg.schema import Schema
@@ -18,10 +19,8 @@ from penstock.iceberg import checks
 from penstock.iceberg.checks import clip, join, show
 from penstock.iceberg.metadata import Json
 
-_PRIMITIVES = frozenset(
-    ("boolean", "int", "long", "float", "double", "date", "time", "string", "uuid", "binary")
-    + ("timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "unknown")
-)
+_PRIMITIVES = {"boolean", "int", "long", "float", "double", "string", "uuid", "binary", "unknown"}
+_PRIMITIVES |= {"date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
 _DECIMAL = re.compile(r"decimal\(\s*([1-9]|[12]\d|3[0-8])\s*,\s*(\d{1,2})\s*\)", re.ASCII)
 _FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]", re.ASCII)
 # Legal, but pyiceberg 0.12 can't read them, or not as Java writes them.
@@ -52,15 +51,15 @@ def check_schema(value: object, path: str) -> Json:
     return schema
 
 
-def is_same_schema(one: Json, other: Json) -> bool:
-    """Whether two schemas differ in nothing but their ids and their spelling."""
-    one, other = {**one, "schema-id": 0}, {**other, "schema-id": 0}
-    return one == other or _spell(one) == _spell(other)
+def content(schema: Json) -> bytes:
+    """What the schema says: equal for two that differ in nothing but their ids and spelling."""
+    said = _spell({key: each for key, each in schema.items() if key != "schema-id"})
+    return msgspec.json.encode(said, order="deterministic")
 
 
 def fingerprint(schema: Json) -> Hashable:
-    """Equal for schemas that are the same, and rarely for others."""
-    return tuple((field["id"], field["name"]) for field in schema["fields"])
+    """Equal for schemas that say the same, and rarely for others."""
+    return tuple([field["name"] for field in schema["fields"]])
 
 
 def _read_struct(struct: Json, path: str, ids: set[int]) -> Json:

@@ -26,6 +26,7 @@ from penstock.errors import (
     TooManyRequests,
     TransactionNotFound,
     Unavailable,
+    Unprocessable,
     Unsupported,
     VersionNotFound,
 )
@@ -50,6 +51,7 @@ LANCE_ERRORS: dict[type[PenstockError], tuple[int, int]] = {
     InvalidRequest: (400, INVALID_INPUT),
     RequestTooLarge: (413, INVALID_INPUT),
     ConcurrentCommit: (409, 14),
+    Unprocessable: (422, INVALID_INPUT),
     Unavailable: (503, 17),
     InvalidTableState: (400, 19),
     SchemaMismatch: (400, 20),

@@ -1,0 +1,50 @@
+"""Locations that clients choose: what is dropped in one must not take another's files along."""
+
+from penstock.database.interface import Row, Transaction
+from penstock.errors import InvalidRequest, TableAlreadyExists
+
+
+async def check_table(tx: Transaction, location: str) -> None:
+    """Refuse a location inside, around or at that of something else."""
+    await _lock(tx)
+    for relation, owner in (
+        ("tables", "belongs to another table"),
+        ("views", "belongs to a view"),
+        ("removals", "is being removed"),
+    ):
+        below = await tx.fetch(
+            f"SELECT location FROM {relation} WHERE location > $1 AND location < $2 LIMIT 1",
+            f"{location}/",
+            f"{location}0",
+        )
+        if taken := below or await _find_around(tx, relation, location):
+            raise TableAlreadyExists(
+                f"location {location!r} overlaps {taken[0][0]!r}, which {owner}",
+                detail="choose a location of its own for each table",
+            )
+
+
+async def check_view(tx: Transaction, location: str) -> None:
+    """Refuse a location inside a table's; views may share one, their files have unique names."""
+    await _lock(tx)
+    for relation, owner in (("tables", "belongs to a table"), ("removals", "is being removed")):
+        if taken := await _find_around(tx, relation, location):
+            raise InvalidRequest(
+                f"location {location!r} is inside {taken[0][0]!r}, which {owner}",
+                detail="choose a location outside all tables",
+            )
+
+
+async def _lock(tx: Transaction) -> None:
+    # One at a time: two locations that nest would not violate any constraint.
+    await tx.fetch("UPDATE locks SET taken = taken + 1 WHERE name = 'locations'")
+
+
+async def _find_around(tx: Transaction, relation: str, location: str) -> list[Row]:
+    """What is at the location, or at a folder above it."""
+    parts, found = location.split("/"), list[Row]()
+    for count in range(2, len(parts) + 1):
+        found += await tx.fetch(
+            f"SELECT location FROM {relation} WHERE location = $1", "/".join(parts[:count])
+        )
+    return found
