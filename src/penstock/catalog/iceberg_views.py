@@ -18,6 +18,7 @@ from penstock.catalog.view_files import (
     remove_document,
     write,
 )
+from penstock.catalog.view_marks import mark_problems
 from penstock.crash import crash_point
 from penstock.database.interface import Row, Transaction
 from penstock.errors import TableAlreadyExists, ViewAlreadyExists, ViewNotFound
@@ -167,7 +168,7 @@ def _write_first(
     from penstock.iceberg.create import create_metadata
 
     metadata = create_metadata(request, uuid=view_uuid, location=location, now_millis=now_millis)
-    return write(catalog.lake, metadata, None)
+    return write(catalog.lake, mark_problems(metadata), None)
 
 
 async def _insert(tx: Transaction, view: View, operation: str, origin: Origin) -> None:

@@ -15,6 +15,7 @@ from penstock.catalog import iceberg_views, locations, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views import View
 from penstock.catalog.view_files import Document, publish, remove_document, write
+from penstock.catalog.view_marks import mark_problems
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
@@ -79,7 +80,7 @@ def _write_next(catalog: Catalog, view: View, request: "ReplaceView", now_millis
     changed = replace_metadata(metadata, request, now_millis)
     if changed is metadata:
         return view.document
-    return write(catalog.lake, changed, view.document.location)
+    return write(catalog.lake, mark_problems(changed), view.document.location)
 
 
 async def _swap(tx: Transaction, view: View, new: Document, origin: Origin) -> bool:

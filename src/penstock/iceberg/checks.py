@@ -7,7 +7,7 @@ from typing import Any
 from penstock.errors import InvalidRequest, InvalidView
 from penstock.iceberg.metadata import Json
 
-# 33 structs within each other. pyiceberg gives up at about 80, the JSON parser at 1,000 levels.
+# 33 structs within each other; JSON parsers give up at about 1,000.
 MAX_DEPTH = 100
 INT32 = range(-(2**31), 2**31)
 INT64 = range(-(2**63), 2**63)

@@ -23,6 +23,8 @@ _PRIMITIVES = {"boolean", "int", "long", "float", "double", "string", "uuid", "b
 _PRIMITIVES |= {"date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
 _DECIMAL = re.compile(r"decimal\(\s*([1-9]|[12]\d|3[0-8])\s*,\s*(\d{1,2})\s*\)", re.ASCII)
 _FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]", re.ASCII)
+# pyiceberg needs a dozen of Python's 1,000 frames for each; 80 is where its clients give up.
+MAX_LEVELS = 32
 # Legal, but pyiceberg 0.12 can't read them, or not as Java writes them.
 _NEWER = re.compile(r"variant|(geometry|geography)(\s*\([^()]*\))?")
 # Java takes null for absent here; pyiceberg can't read it.
@@ -47,6 +49,11 @@ def check_schema(value: object, path: str) -> Json:
         checks.get_integer(schema, "schema-id", path)
     if "identifier-field-ids" in schema:
         known["identifier-field-ids"] = _read_identifiers(schema, path, ids)
+    if _count_levels(known) > MAX_LEVELS:
+        raise InvalidView(
+            f"Invalid schema: {path} has types within types more than {MAX_LEVELS} levels deep",
+            detail="send a flatter schema",
+        )
     _check_rules(known, path)
     return schema
 
@@ -173,6 +180,14 @@ def _read_identifiers(schema: Json, path: str, ids: set[int]) -> list[int]:
             detail="name columns of this schema",
         )
     return found
+
+
+def _count_levels(type: Any) -> int:
+    if isinstance(type, str):
+        return 0
+    inner = [type[key] for key in ("element", "key", "value") if key in type]
+    inner += [field["type"] for field in type.get("fields", ())]
+    return 1 + max(map(_count_levels, inner), default=0)
 
 
 def _check_rules(known: Json, path: str) -> None:

@@ -26,7 +26,7 @@ class Iceberg:
     async def answer(self, exchange: Exchange) -> Reply:
         reply = await self._answer(exchange)
         # Nothing may follow the headers of an answer to HEAD.
-        return Reply(reply.status) if exchange.method == "HEAD" else reply
+        return _without_body(reply) if exchange.method == "HEAD" else reply
 
     async def _answer(self, exchange: Exchange) -> Reply:
         parts = exchange.segments[2:]
@@ -70,7 +70,7 @@ class Iceberg:
 
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:
         reply = to_reply(error)
-        return Reply(reply.status) if exchange.method == "HEAD" else reply
+        return _without_body(reply) if exchange.method == "HEAD" else reply
 
     def fail_internally(self, exchange: Exchange) -> Reply:
         return error_reply(
@@ -87,6 +87,10 @@ class Iceberg:
             f"{exchange.scope['path']} does not answer to {exchange.method}; use {allowed}",
             ((b"allow", allowed.encode()),),
         )
+
+
+def _without_body(reply: Reply) -> Reply:
+    return Reply(reply.status, headers=reply.headers)
 
 
 def _read_names(parts: list[str]) -> tuple[Identifier, str]:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from penstock.server.http import Reply
-from penstock.server.iceberg import config, namespaces, tables, tokens, views
+from penstock.server.iceberg import config, dialects, namespaces, tables, tokens, views
 from penstock.server.iceberg.call import Call
 
 Handler = Callable[[Call], Awaitable[Reply]]
@@ -48,6 +48,8 @@ ROUTES = (
     Route("ReplaceView", "POST", VIEW, views.replace, is_change=True),
     Route("DropView", "DELETE", VIEW, views.drop, is_change=True),
     Route("RenameView", "POST", "views/rename", views.rename, is_change=True),
+    Route("TranslateView", "GET", f"{VIEW}/dialects", dialects.translate),
+    Route("TraceView", "GET", f"{VIEW}/lineage", dialects.trace),
     Route("RegisterView", "POST", f"{NAMESPACE}/register-view", views.register, is_change=True),
     Route("ListTables", "GET", f"{NAMESPACE}/tables", tables.list_names),
     Route("LoadTable", "GET", TABLE, tables.find),

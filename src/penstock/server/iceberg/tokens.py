@@ -28,7 +28,7 @@ async def issue(call: Call) -> Reply:
     has_basic = call.headers.values.get("authorization", "").lower().startswith("basic ")
     if grant == CLIENT_CREDENTIALS and not (form.get("client_secret") or has_basic):
         return _refuse("invalid_request", "client_id and client_secret are missing")
-    return json_reply(
+    reply = json_reply(
         {
             "access_token": secrets.token_urlsafe(24),
             "token_type": "bearer",
@@ -36,6 +36,7 @@ async def issue(call: Call) -> Reply:
             "issued_token_type": ACCESS_TOKEN,
         }
     )
+    return Reply(200, reply.body, headers=((b"cache-control", b"no-store"),))
 
 
 def _refuse(error: str, description: str) -> Reply:

@@ -6,7 +6,6 @@ import msgspec
 
 from penstock.catalog import iceberg_views, view_replacing
 from penstock.catalog.view_files import Document
-from penstock.errors import InvalidRequest
 from penstock.model.identifiers import check_identifier, to_path
 from penstock.server.http import Reply
 from penstock.server.iceberg.call import Call, Name, any_object
@@ -62,13 +61,7 @@ async def create(call: Call) -> Reply:
 
 async def replace(call: Call) -> Reply:
     body = call.decode(any_object)
-    request = await call.catalog.lake.run(_read_replace, body)
-    if request.identifier is not None and request.identifier != (call.namespace, call.name):
-        namespace, name = request.identifier
-        raise InvalidRequest(
-            f"identifier is {'.'.join((*namespace, name))}, the path names {'.'.join(call.id)}",
-            detail="leave identifier out, or make them agree",
-        )
+    request = await call.catalog.lake.run(_read_replace, call, body)
     return _changed(call, await view_replacing.replace(call.catalog, call.id, request, call.origin))
 
 
@@ -104,7 +97,9 @@ def _read_create(body: dict[str, Any]) -> "CreateView":
     return read_create(body)
 
 
-def _read_replace(body: dict[str, Any]) -> "ReplaceView":
-    from penstock.iceberg.requests import read_replace
+def _read_replace(call: Call, body: dict[str, Any]) -> "ReplaceView":
+    from penstock.iceberg.requests import check_target, read_replace
 
-    return read_replace(body)
+    request = read_replace(body)
+    check_target(request, call.namespace, call.name)
+    return request

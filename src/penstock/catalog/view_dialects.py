@@ -1,0 +1,129 @@
+"""Dialect care for views: their SQL in another dialect, and where their columns come from.
+
+The rules about SQL are in `dialects`; here are the view's own words and the catalog's columns.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.catalog import data, iceberg_views, tables
+from penstock.catalog.catalog import Catalog
+from penstock.errors import InvalidRequest, InvalidTableState, NotFound, Unprocessable
+from penstock.model.identifiers import Identifier
+from penstock.model.tables import MAIN
+
+if TYPE_CHECKING:
+    from penstock.dialects.results import Columns, Refusal
+
+Json = dict[str, Any]
+
+
+async def translate(catalog: Catalog, id: Identifier, target: str, source: str | None) -> Json:
+    """The view's current SQL in another dialect; Unprocessable when that is not safe."""
+    metadata = await _get_metadata(catalog, id)
+    chosen, sql = _choose(metadata, target, source)
+    if chosen.lower() == target.lower():
+        return {"dialect": target, "source": chosen, "sql": sql}
+    found = await _reason(catalog, metadata, sql, chosen, target)
+    return {"source": chosen} | found
+
+
+async def trace(catalog: Catalog, id: Identifier, source: str | None) -> Json:
+    """Which columns feed which column of the view."""
+    metadata = await _get_metadata(catalog, id)
+    chosen, sql = _choose(metadata, None, source)
+    return {"source": chosen} | await _reason(catalog, metadata, sql, chosen, None)
+
+
+async def _reason(
+    catalog: Catalog, metadata: Json, sql: str, dialect: str, target: str | None
+) -> Json:
+    """Look up what the statement reads, then translate or trace it."""
+    from penstock.iceberg.metadata import current_version
+
+    version = current_version(metadata)
+    namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
+    run = catalog.lake.run
+    references = await run(_find_references, sql, dialect, namespace, held)
+    known = {id: await _find_columns(catalog, id) for id in references}
+    schemas = {id: columns for id, columns in known.items() if columns != {}}
+    found = await run(_judge, sql, dialect, target, schemas, namespace, held)
+    if not isinstance(found, dict):
+        where = f" (line {found.line}, column {found.column})" if found.line else ""
+        raise Unprocessable(f"{found.reason}{where}")
+    return found
+
+
+def _find_references(
+    sql: str, dialect: str, namespace: Identifier, held: str | None
+) -> tuple[Identifier, ...]:
+    # Imported here, in a thread: sqlglot takes its time to load.
+    from penstock.dialects.references import find_references
+
+    return find_references(sql, dialect, namespace, held)
+
+
+def _judge(
+    sql: str,
+    dialect: str,
+    target: str | None,
+    schemas: "dict[Identifier, Columns | None]",
+    namespace: Identifier,
+    held: str | None,
+) -> "Json | Refusal":
+    from penstock.dialects.lineage import trace_columns
+    from penstock.dialects.results import Refusal
+    from penstock.dialects.translate import translate
+
+    found = (
+        trace_columns(sql, dialect, schemas, namespace, held)
+        if target is None
+        else translate(sql, dialect, target, schemas, namespace, held)
+    )
+    return found if isinstance(found, Refusal) else found.to_json()
+
+
+async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
+    """A table's or view's columns: None when they are not known, none when it is not there."""
+    from penstock.datasets.sql_types import list_columns as list_table_columns
+    from penstock.iceberg.metadata import current_schema
+    from penstock.iceberg.sql_types import list_columns
+
+    kind = await iceberg_views.find_kind(catalog.database, id)
+    try:
+        if kind is None:
+            return {}
+        if kind == iceberg_views.KIND:
+            return list_columns(current_schema(await _get_metadata(catalog, id)))
+        table = await tables.get(catalog.database, id)
+        return await data.read(
+            catalog, table, MAIN, None, lambda dataset: list_table_columns(dataset.schema)
+        )
+    except NotFound:
+        return {}  # dropped since
+    except InvalidTableState:
+        return None  # declared, but not written yet
+
+
+async def _get_metadata(catalog: Catalog, id: Identifier) -> Json:
+    view = await iceberg_views.get(catalog.database, id)
+    metadata: Json = msgspec.json.decode(view.document.text)
+    return metadata
+
+
+def _choose(metadata: Json, target: str | None, source: str | None) -> tuple[str, str]:
+    """The representation to go by: the one asked for, else one in the target, else the first."""
+    from penstock.iceberg.metadata import current_representations
+
+    found = current_representations(metadata)
+    for wanted in (source, target) if source is None else (source,):
+        for dialect, sql in found:
+            if wanted is not None and dialect.lower() == wanted.lower():
+                return dialect, sql
+    if source is not None:
+        raise InvalidRequest(
+            f"the view has no SQL in the dialect {source!r}",
+            detail="it has " + ", ".join(dialect for dialect, _ in found),
+        )
+    return found[0]

@@ -1,0 +1,20 @@
+"""Our own routes of views: their SQL in another dialect, and where their columns come from."""
+
+from penstock.catalog import view_dialects
+from penstock.errors import InvalidRequest
+from penstock.server.http import Reply
+from penstock.server.iceberg.call import Call
+from penstock.server.iceberg.replies import json_reply
+
+
+async def translate(call: Call) -> Reply:
+    target = call.text("target")
+    if not target:
+        raise InvalidRequest("target is missing", detail="name a dialect, as in ?target=trino")
+    return json_reply(
+        await view_dialects.translate(call.catalog, call.id, target, call.text("from"))
+    )
+
+
+async def trace(call: Call) -> Reply:
+    return json_reply(await view_dialects.trace(call.catalog, call.id, call.text("from")))
