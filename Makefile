@@ -26,8 +26,9 @@ check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/lint-imports
 	@$(PYTHON_BIN) scripts/docs.py --check
 
-bench: setup  ## compare the catalog's speed with the reference server's
+bench: setup  ## compare the catalog's speed with the reference server's, and views with tables
 	@$(PYTHON_BIN) benchmarks/catalog.py
+	@$(PYTHON_BIN) benchmarks/views.py
 
 lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows
 	@scripts/lock

@@ -13,9 +13,10 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.view_files import (
     Document,
     keeps_files,
+    plain,
     publish,
     read_document,
-    remove_document,
+    remove_file,
     write,
 )
 from penstock.catalog.view_marks import mark_problems
@@ -47,6 +48,14 @@ class View:
     def identifier(self) -> Identifier:
         return (*self.namespace, self.name)
 
+    def owns(self, folder: str) -> bool:
+        """Whether a folder is below the one that this server made for the view."""
+        return bool(self.folder) and folder.startswith(f"{self.folder}/")
+
+    @property
+    def state(self) -> tuple[str, str]:
+        return self.id, self.document.location
+
 
 async def create(
     catalog: Catalog, id: Identifier, request: "CreateView", origin: Origin = NOBODY
@@ -56,7 +65,8 @@ async def create(
     view_id = uuid.uuid4()
     folder = ""
     if request.location is None:
-        folder = catalog.lake.new_folder(properties.get("location"), ".".join(id), view_id.hex[:16])
+        above = plain(properties["location"]) if properties.get("location") else None
+        folder = catalog.lake.new_folder(above, ".".join(id), view_id.hex[:16])
     location = request.location or catalog.lake.place(folder).uri
     document = await catalog.lake.run(
         _write_first, catalog, request, str(view_id), location, await _now(catalog.database)
@@ -83,7 +93,7 @@ async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> Non
     """Take a view out of the catalog, and its files with it unless it forbids that."""
     view = await catalog.database.write(_drop, id, origin)
     if not keeps_files(view.document.text):
-        await catalog.lake.run(remove_document, catalog.lake, view.document)
+        await catalog.lake.run(remove_file, catalog.lake, view.document.location)
         await removals.carry_out(catalog, [view.folder] if view.folder else [])
 
 
@@ -101,13 +111,12 @@ async def get(tx: Transaction, id: Identifier) -> View:
     return _to_view(row)
 
 
-async def get_location(tx: Transaction, id: Identifier) -> str:
-    """Where the view's current metadata lies; it never changes there."""
-    row = await _fetch(tx, "v.metadata_location", id)
+async def get_state(tx: Transaction, id: Identifier) -> tuple[str, str]:
+    """The view's id and where its current metadata lies: what both name never changes."""
+    row = await _fetch(tx, "o.id, v.metadata_location", id)
     if row is None:
         raise missing(id)
-    location: str = row[0]
-    return location
+    return row[0], row[1]
 
 
 async def list_names(tx: Transaction, namespace: Identifier, page: PageRequest) -> Page[str]:
@@ -179,7 +188,7 @@ async def _insert(tx: Transaction, view: View, operation: str, origin: Origin) -
         *(view.id, to_path(view.namespace), view.name, KIND),
     )
     document = view.document
-    if not view.folder:
+    if not view.owns(document.folder):
         await locations.check_view(tx, document.folder)
     await tx.fetch(
         "INSERT INTO views (id, location, folder, metadata_location, metadata) "

@@ -25,13 +25,20 @@ async def check_table(tx: Transaction, location: str) -> None:
 
 
 async def check_view(tx: Transaction, location: str) -> None:
-    """Refuse a location inside a table's; views may share one, their files have unique names."""
+    """Refuse a location in a folder that goes with something else.
+
+    Views may share a location that clients chose: their files have unique names.
+    """
     await _lock(tx)
-    for relation, owner in (("tables", "belongs to a table"), ("removals", "is being removed")):
-        if taken := await _find_around(tx, relation, location):
+    for relation, column, owner in (
+        ("tables", "location", "belongs to a table"),
+        ("views", "folder", "belongs to another view"),
+        ("removals", "location", "is being removed"),
+    ):
+        if taken := await _find_around(tx, relation, location, column):
             raise InvalidRequest(
                 f"location {location!r} is inside {taken[0][0]!r}, which {owner}",
-                detail="choose a location outside all tables",
+                detail="choose a location outside the folders of tables and other views",
             )
 
 
@@ -40,11 +47,13 @@ async def _lock(tx: Transaction) -> None:
     await tx.fetch("UPDATE locks SET taken = taken + 1 WHERE name = 'locations'")
 
 
-async def _find_around(tx: Transaction, relation: str, location: str) -> list[Row]:
+async def _find_around(
+    tx: Transaction, relation: str, location: str, column: str = "location"
+) -> list[Row]:
     """What is at the location, or at a folder above it."""
     parts, found = location.split("/"), list[Row]()
     for count in range(2, len(parts) + 1):
         found += await tx.fetch(
-            f"SELECT location FROM {relation} WHERE location = $1", "/".join(parts[:count])
+            f"SELECT {column} FROM {relation} WHERE {column} = $1", "/".join(parts[:count])
         )
     return found

@@ -3,9 +3,11 @@
 import contextlib
 from dataclasses import dataclass
 
+import msgspec
+
 from penstock.catalog import removals, transactions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.view_files import keeps_files
+from penstock.catalog.view_files import keeps_files, remove_file
 from penstock.database.interface import Transaction
 from penstock.errors import (
     InvalidRequest,
@@ -17,6 +19,17 @@ from penstock.model.identifiers import ROOT, Identifier, show, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What a drop leaves on storage: folders of tables and views, and metadata files of views."""
+
+    locations: list[str]
+    files: list[str]
+
+
+NOTHING = Dropped([], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +45,7 @@ async def create(
     if id == ROOT and mode == "overwrite":
         raise InvalidRequest("the root namespace cannot be overwritten", detail="drop its contents")
     created, dropped = await catalog.database.write(_create, id, properties, mode, origin)
-    await removals.carry_out(catalog, dropped)
+    await _carry_out(catalog, dropped)
     return created
 
 
@@ -45,7 +58,7 @@ async def drop(
             "the root namespace cannot be dropped", detail="drop the namespaces in it"
         )
     properties, dropped = await catalog.database.write(_drop, id, mode, behavior, origin)
-    await removals.carry_out(catalog, dropped)
+    await _carry_out(catalog, dropped)
     return properties
 
 
@@ -94,11 +107,11 @@ def _called(id: Identifier) -> str:
 
 async def _create(
     tx: Transaction, id: Identifier, properties: dict[str, str], mode: str, origin: Origin
-) -> tuple[CreatedNamespace, list[str]]:
-    dropped: list[str] = []
+) -> tuple[CreatedNamespace, Dropped]:
+    dropped = NOTHING
     row = await tx.fetch_one("SELECT properties FROM namespaces WHERE path = $1", to_path(id))
     if row is not None and mode == "exist_ok":
-        return CreatedNamespace(decode_properties(row[0]), None), []
+        return CreatedNamespace(decode_properties(row[0]), None), NOTHING
     if row is not None and mode == "create":
         raise NamespaceAlreadyExists(
             f"{_called(id)} already exists", detail="use mode ExistOk to keep it", subject=id
@@ -121,7 +134,7 @@ async def _create(
 
 async def _drop(
     tx: Transaction, id: Identifier, mode: str, behavior: str, origin: Origin
-) -> tuple[dict[str, str], list[str]]:
+) -> tuple[dict[str, str], Dropped]:
     try:
         properties = await get(tx, id)
         if behavior == "restrict":
@@ -129,7 +142,7 @@ async def _drop(
         dropped = await _drop_tree(tx, id)
     except NamespaceNotFound:
         if mode == "skip":
-            return {}, []
+            return {}, NOTHING
         raise
     await transactions.record(tx, "DropNamespace", show(id), origin)
     return properties, dropped
@@ -155,8 +168,10 @@ async def _update_properties(
         to_path(id),
         encode_properties(kept | updates),
     )
-    await transactions.record(tx, "UpdateNamespaceProperties", show(id), origin)
-    return set(removed) - properties.keys()
+    missing_keys = set(removed) - properties.keys()
+    notes = {"missing": msgspec.json.encode(sorted(missing_keys)).decode()}
+    await transactions.record(tx, "UpdateNamespaceProperties", show(id), origin, notes=notes)
+    return missing_keys
 
 
 async def _check_empty(tx: Transaction, id: Identifier) -> None:
@@ -176,8 +191,14 @@ async def _check_empty(tx: Transaction, id: Identifier) -> None:
             )
 
 
-async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
-    """Delete the namespace and all below it; returns the locations that are to be emptied."""
+async def _carry_out(catalog: Catalog, dropped: Dropped) -> None:
+    for location in dropped.files:
+        await catalog.lake.run(remove_file, catalog.lake, location)
+    await removals.carry_out(catalog, dropped.locations)
+
+
+async def _drop_tree(tx: Transaction, id: Identifier) -> Dropped:
+    """Delete the namespace and all below it; returns what is to be removed from storage."""
     path = to_path(id)
     # All paths below this one start with it and the separator, which sorts just before a space.
     below = (path, f"{path}\x1f", f"{path}\x20")
@@ -186,7 +207,8 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
     await tx.fetch(f"DELETE FROM table_versions WHERE table_id IN {objects}", *below)
     rows = await tx.fetch(f"DELETE FROM tables WHERE id IN {objects} RETURNING location", *below)
     views = await tx.fetch(
-        f"DELETE FROM views WHERE id IN {objects} RETURNING folder, metadata", *below
+        f"DELETE FROM views WHERE id IN {objects} RETURNING folder, metadata_location, metadata",
+        *below,
     )
     await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
     gone = await tx.fetch(
@@ -196,7 +218,7 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> list[str]:
     # On PostgreSQL, whoever comes second finds nothing to delete.
     if not gone:
         raise missing(id)
-    folders = [folder for folder, text in views if folder and not keeps_files(text)]
-    locations = [row[0] for row in rows] + folders
+    gone_views = [row for row in views if not keeps_files(row[2])]
+    locations = [row[0] for row in rows] + [row[0] for row in gone_views if row[0]]
     await removals.enqueue(tx, locations)
-    return locations
+    return Dropped(locations, [row[1] for row in gone_views])

@@ -14,7 +14,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.database.interface import P, T, Transaction, Work
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
-from penstock.errors import FileNotFound, OutcomeUnknown, PenstockError, Unavailable
+from penstock.errors import FileNotFound, InvalidRequest, OutcomeUnknown, PenstockError, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,12 @@ def write(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Documen
     path = next_metadata_path(metadata["location"], properties, previous, str(uuid.uuid4()))
     folder, _, name = path.rpartition("/")
     target = lake.place(lake.accept(plain(folder)))
-    files.write_new(target, name, encode_metadata(metadata, path))
+    try:
+        files.write_new(target, name, encode_metadata(metadata, path))
+    except FileNotFoundError as error:
+        raise InvalidRequest(
+            f"no folder can be made at {folder!r}", detail="choose another location"
+        ) from error
     return Document(path, msgspec.json.encode(metadata).decode(), target.location)
 
 
@@ -44,8 +49,9 @@ def read_document(lake: Lake, location: str) -> Document:
     from penstock.iceberg.files import decode_metadata
     from penstock.iceberg.register import check_metadata
 
-    folder, _, name = plain(location).rpartition("/")
-    place = lake.place(lake.accept(folder))
+    # Accepted as a whole, so that a link does not lead out of the lake.
+    folder, _, name = lake.accept(plain(location)).rpartition("/")
+    place = lake.place(folder)
     try:
         raw = files.read(place, name)
     except FileNotFoundError as error:
@@ -57,10 +63,10 @@ def read_document(lake: Lake, location: str) -> Document:
     return Document(location, msgspec.json.encode(metadata).decode(), place.location)
 
 
-def remove_document(lake: Lake, document: Document) -> None:
-    """Remove a document's file as well as that is possible now; blocks."""
-    folder, _, name = plain(document.location).rpartition("/")
+def remove_file(lake: Lake, location: str) -> None:
+    """Remove a metadata file as well as that is possible now; blocks."""
     with contextlib.suppress(PenstockError):
+        folder, _, name = plain(location).rpartition("/")
         files.remove(lake.place(lake.accept(folder)), name)
 
 
@@ -83,7 +89,7 @@ async def publish(
             return None
         raise error
     except PenstockError:
-        await catalog.lake.run(remove_document, catalog.lake, document)
+        await catalog.lake.run(remove_file, catalog.lake, document.location)
         raise
 
 
@@ -95,9 +101,24 @@ def keeps_files(text: str) -> bool:
 
 
 def plain(location: str) -> str:
-    """A location in the spelling that the lake knows: Java writes `file:/path`."""
-    if location.startswith("file:/") and not location.startswith("file://"):
-        return f"file://{location.removeprefix('file:')}"
+    """A location in the spelling that the lake knows: Java writes `file:/path`.
+
+    Others must find the file by it, so it is complete, and every character means itself.
+    """
+    if location.startswith("file:/"):
+        if location.startswith("file://") and not location.startswith("file:///"):
+            raise InvalidRequest(
+                f"location {location!r} names a host", detail="write it as file:///path"
+            )
+        if any(character in location for character in "?#%"):
+            raise InvalidRequest(
+                f"location {location!r} holds ?, # or %", detail="choose a path without them"
+            )
+        return f"file:///{location.removeprefix('file:').lstrip('/')}"
+    if not location.startswith("/") and "://" not in location:
+        raise InvalidRequest(
+            f"location {location!r} is neither a URI nor an absolute path", detail="write it out"
+        )
     return location
 
 

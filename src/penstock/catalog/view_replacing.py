@@ -5,6 +5,7 @@ they are applied again to its result, so both land. In one server they queue up 
 """
 
 import asyncio
+import dataclasses
 import random
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -14,7 +15,7 @@ import msgspec
 from penstock.catalog import iceberg_views, locations, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views import View
-from penstock.catalog.view_files import Document, publish, remove_document, write
+from penstock.catalog.view_files import Document, publish, remove_file, write
 from penstock.catalog.view_marks import mark_problems
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
@@ -34,15 +35,15 @@ _turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 async def replace(
     catalog: Catalog, id: Identifier, request: "ReplaceView", origin: Origin = NOBODY
-) -> Document:
-    """Apply the request's updates; returns what is current then."""
+) -> View:
+    """Apply the request's updates; returns the view as it is then."""
     view = await iceberg_views.get(catalog.database, id)
     turn = _turns.setdefault(view.id, asyncio.Lock())
     async with turn:
         for attempt in range(1, ATTEMPTS + 1):
-            document = await _replace_once(catalog, id, request, origin)
-            if document is not None:
-                return document
+            replaced = await _replace_once(catalog, id, request, origin)
+            if replaced is not None:
+                return replaced
             await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
     raise ConcurrentCommit(
         f"Cannot commit to view {'.'.join(id)}: it changes too fast", detail="retry"
@@ -51,19 +52,19 @@ async def replace(
 
 async def _replace_once(
     catalog: Catalog, id: Identifier, request: "ReplaceView", origin: Origin
-) -> Document | None:
+) -> View | None:
     """One try; None when the swap was lost to somebody else."""
     view, now = await catalog.database.read(_read, id)
     document = await catalog.lake.run(_write_next, catalog, view, request, now)
     if document is view.document:
-        return document
+        return view
     crash_point("view file written")
     swapped = await publish(catalog, view.id, document, _swap, view, document, origin)
     if swapped is False:
-        await catalog.lake.run(remove_document, catalog.lake, document)
+        await catalog.lake.run(remove_file, catalog.lake, document.location)
         return None
     crash_point("view recorded")
-    return document
+    return dataclasses.replace(view, document=document)
 
 
 async def _read(tx: Transaction, id: Identifier) -> tuple[View, int]:
@@ -84,7 +85,7 @@ def _write_next(catalog: Catalog, view: View, request: "ReplaceView", now_millis
 
 
 async def _swap(tx: Transaction, view: View, new: Document, origin: Origin) -> bool:
-    if new.folder != view.document.folder:
+    if new.folder != view.document.folder and not view.owns(new.folder):
         await locations.check_view(tx, new.folder)
     swapped = await tx.fetch(
         "UPDATE views SET location = $3, metadata_location = $4, metadata = $5 "

@@ -8,7 +8,8 @@ from sqlglot.optimizer.scope import Scope
 
 from penstock.dialects.resolve import Resolved
 
-CLAUSES = ("where", "group", "having", "qualify")
+# WHERE is not among them: where it may name outputs at all, columns come first.
+CLAUSES = ("group", "having", "qualify")
 
 
 def find_shadowing(resolved: Resolved) -> str | None:

@@ -28,7 +28,7 @@ SAME: set[type[exp.Expr]] = {
     # functions of one meaning
     exp.Abs, exp.Sqrt, exp.Ln, exp.Exp, exp.Sign, exp.CurrentDate, exp.CurrentTimestamp,
     # aggregates and windows
-    exp.Sum, exp.Min, exp.Max, exp.AnyValue, exp.CountIf, exp.ApproxDistinct, exp.Stddev,
+    exp.Sum, exp.Min, exp.Max, exp.AnyValue, exp.Stddev,
     exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.LogicalAnd, exp.LogicalOr,
     exp.Filter, exp.Window, exp.WindowSpec, exp.RowNumber, exp.Rank, exp.DenseRank,
     exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue,

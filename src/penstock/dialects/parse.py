@@ -6,6 +6,7 @@ reads instructions in them), and its own log is silenced: what it says is in the
 """
 
 import functools
+import itertools
 import logging
 import math
 import re
@@ -28,8 +29,8 @@ _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _TOO_DEEP = "the statement is nested too deeply to be judged"
 
-logging.getLogger("sqlglot").addHandler(logging.NullHandler())
-logging.getLogger("sqlglot").propagate = False
+# Its warnings are errors here, and quote the text of strangers.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 
 class TooMuch(Exception):
@@ -61,8 +62,19 @@ def parse_query(sql: str, dialect: str, max_words: int = MAX_WORDS) -> exp.Query
 
 def locate(sql: str, offset: int) -> tuple[int, int]:
     """The line and the column, both from 1, of an offset."""
-    before = sql[:offset]
+    # As sqlglot counts: a carriage return alone ends a line too.
+    before = sql[:offset].replace("\r\n", " \n").replace("\r", "\n")
     return before.count("\n") + 1, offset - before.rfind("\n")
+
+
+def find_doubled_quote(sql: str, dialect: str) -> tuple[int, int] | None:
+    """Where two texts touch, as in 'it''s', in a dialect for which '' is not a quote to sqlglot."""
+    tokens = Dialect.get_or_raise(dialect).tokenize(sql)
+    for token, after in itertools.pairwise(tokens):
+        both = token.token_type == after.token_type == TokenType.STRING
+        if both and after.start == token.end + 1:
+            return locate(sql, after.start)
+    return None
 
 
 def _parse(tokens: list[Token], sql: str, dialect: str) -> list[exp.Expr]:

@@ -6,13 +6,14 @@ as the catalog spells them.
 """
 
 import difflib
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import OptimizeError
+from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.qualify_columns import qualify_columns
@@ -29,7 +30,7 @@ from penstock.dialects.standins import StandIn, drop_qualifiers, replace_tables,
 from penstock.model.identifiers import Identifier
 
 # Resolving takes time that grows with the square of a statement: here, at most seconds.
-MAX_WORDS = 3_000
+MAX_WORDS = 2_000
 # What sqlglot calls a column that has no name.
 GENERATED = re.compile(r"_col_\d+", re.IGNORECASE)
 
@@ -81,7 +82,7 @@ def _resolve(
         raise Refused(found[0], *locate(sql, found[1]))
     schema = MappingSchema(
         {
-            name: {key: exp.DataType.build(type) for key, (_, type) in stand_in.columns.items()}
+            name: {key: _build_type(type).copy() for key, (_, type) in stand_in.columns.items()}
             for name, stand_in in found.items()
         },
         dialect=dialect,
@@ -137,6 +138,14 @@ def find_column(name: str, names: Iterator[str]) -> str:
     by_lower = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     return f"; near names: {', '.join(by_lower[each] for each in near)}" if near else ""
+
+
+@functools.cache
+def _build_type(text: str) -> exp.DataType:
+    try:
+        return exp.DataType.build(text)
+    except SqlglotError:
+        return exp.DataType.build("UNKNOWN")
 
 
 def _check_columns(

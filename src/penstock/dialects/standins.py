@@ -74,7 +74,7 @@ def replace_tables(
         if not is_named(place):
             return f"the statement calls a table function: {place.sql(dialect=dialect)[:60]}"
     for place in list(find_tables(tree, dialect)):
-        at = place.parts[-1].meta.get("start", 0)
+        at = place.parts[0].meta.get("start", 0)
         identifier = identify_table(place, dialect, default_namespace, default_catalog)
         found = _find_table(identifier, place, dialect, tables)
         if isinstance(found, str):

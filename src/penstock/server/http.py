@@ -81,6 +81,15 @@ def read_headers(scope: Scope) -> Headers:
     return Headers({k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]})
 
 
+def accepts(header: str, encoding: str) -> bool:
+    """Whether an Accept-Encoding header allows an encoding by name."""
+    for part in header.lower().split(","):
+        name, _, weight = part.replace(" ", "").partition(";q=")
+        if name == encoding:
+            return weight.strip("0.") != "" or not weight
+    return False
+
+
 def read_query(scope: Scope) -> dict[str, list[str]]:
     """The query parameters; a flag without a value counts as given."""
     raw = scope["query_string"]

@@ -8,6 +8,8 @@ CREATE TABLE views (
 
 CREATE INDEX views_by_location ON views (location);
 
+CREATE INDEX views_by_folder ON views (folder);
+
 CREATE TABLE idempotency_keys (
     principal KEYTEXT NOT NULL,
     value KEYTEXT NOT NULL,

@@ -65,7 +65,7 @@ class Iceberg:
             arrival,
             lambda: route.handler(call),
             lambda error: self.fail(error, exchange),
-            lambda _: recover(route.name, call),
+            lambda transaction: recover(route.name, call, transaction),
         )
 
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:

@@ -1,5 +1,7 @@
 """The routes of namespaces; they are the same that the Lance protocol shows."""
 
+from collections.abc import Collection
+
 import msgspec
 
 from penstock.catalog import namespaces
@@ -67,9 +69,16 @@ async def update_properties(call: Call) -> Reply:
     missing = await namespaces.update_properties(
         call.catalog, call.namespace, removals, updates, call.origin
     )
+    return updated(call, missing)
+
+
+def updated(call: Call, missing: Collection[str]) -> Reply:
+    """The answer to an update of properties of which some were not there to be removed."""
+    body = call.decode(_update)
+    removals = body.removals or []
     return json_reply(
         {
-            "updated": list(updates),
+            "updated": list(body.updates or {}),
             "removed": [key for key in removals if key not in missing],
             "missing": [key for key in removals if key in missing],
         }

@@ -1,12 +1,15 @@
 """Answers for effects whose own answer was lost with the server that had it."""
 
+import msgspec
+
+from penstock.catalog import transactions
 from penstock.server.http import Reply
 from penstock.server.iceberg import namespaces, views
 from penstock.server.iceberg.call import Call, any_object
-from penstock.server.iceberg.replies import done, json_reply
+from penstock.server.iceberg.replies import done
 
 
-async def recover(route: str, call: Call) -> Reply:
+async def recover(route: str, call: Call, transaction_id: str) -> Reply:
     """The answer to a call whose effect is known to have taken place; it may tell newer state."""
     match route:
         case "ReplaceView":
@@ -18,8 +21,8 @@ async def recover(route: str, call: Call) -> Reply:
             call.namespace = tuple(call.decode(any_object)["namespace"])
             return await namespaces.load(call)
         case "UpdateProperties":
-            body = call.decode(any_object)
-            updated, removed = list(body.get("updates") or {}), body.get("removals") or []
-            return json_reply({"updated": updated, "removed": removed, "missing": []})
+            known = await transactions.get(call.catalog.database, transaction_id)
+            missing = msgspec.json.decode(known.properties["missing"], type=list[str])
+            return namespaces.updated(call, missing)
         case _:
             return done()

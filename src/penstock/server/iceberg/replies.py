@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog.view_files import Document
+from penstock.catalog.iceberg_views import View
 from penstock.server.http import Reply
 
 CACHE_BYTES = 32 * 1024 * 1024
@@ -24,32 +24,35 @@ def done() -> Reply:
     return Reply(204)
 
 
+State = tuple[str, str]
+
+
 class LoadedViews:
-    """Answers to loads by metadata location: what lies there never changes."""
+    """Answers to loads by the state of a view: in one state it never changes."""
 
     def __init__(self) -> None:
-        self._replies: OrderedDict[tuple[str, bool], Reply] = OrderedDict()
+        self._replies: OrderedDict[tuple[State, bool], Reply] = OrderedDict()
         self._bytes = 0
 
-    def find(self, location: str, accepts_gzip: bool) -> Reply | None:
-        found = self._replies.get((location, accepts_gzip))
+    def find(self, state: State, accepts_gzip: bool) -> Reply | None:
+        found = self._replies.get((state, accepts_gzip))
         if found is not None:
-            self._replies.move_to_end((location, accepts_gzip))
+            self._replies.move_to_end((state, accepts_gzip))
         return found
 
-    def make(self, document: Document, accepts_gzip: bool) -> Reply:
-        """The answer that gives a document; kept for the next who asks."""
-        head, text = _encode(document.location), document.text.encode()
+    def make(self, view: View, accepts_gzip: bool) -> Reply:
+        """The answer that gives a view; kept for the next who asks."""
+        head, text = _encode(view.document.location), view.document.text.encode()
         body = b'{"metadata-location":' + head + b',"metadata":' + text + b',"config":{}}'
         headers: tuple[tuple[bytes, bytes], ...] = ((b"vary", b"accept-encoding"),)
         if accepts_gzip and len(body) >= COMPRESSED_BYTES:
             body = gzip.compress(body, 1, mtime=0)
             headers = ((b"content-encoding", b"gzip"), *headers)
         reply = Reply(200, body, headers=headers)
-        self._keep((document.location, accepts_gzip), reply)
+        self._keep((view.state, accepts_gzip), reply)
         return reply
 
-    def _keep(self, key: tuple[str, bool], reply: Reply) -> None:
+    def _keep(self, key: tuple[State, bool], reply: Reply) -> None:
         if key in self._replies or len(reply.body) > CACHE_BYTES // 4:
             return
         self._replies[key] = reply

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.catalog import iceberg_views, view_replacing
-from penstock.catalog.view_files import Document
+from penstock.catalog.iceberg_views import View
 from penstock.model.identifiers import check_identifier, to_path
-from penstock.server.http import Reply
+from penstock.server.http import Reply, accepts
 from penstock.server.iceberg.call import Call, Name, any_object
 from penstock.server.iceberg.replies import done, json_reply
 
@@ -37,17 +37,16 @@ async def list_names(call: Call) -> Reply:
 
 
 async def load(call: Call) -> Reply:
-    accepts_gzip = "gzip" in call.headers.values.get("accept-encoding", "")
-    location = await iceberg_views.get_location(call.catalog.database, call.id)
-    found = call.loaded.find(location, accepts_gzip)
+    accepts_gzip = accepts(call.headers.values.get("accept-encoding", ""), "gzip")
+    state = await iceberg_views.get_state(call.catalog.database, call.id)
+    found = call.loaded.find(state, accepts_gzip)
     if found is not None:
         return found
-    view = await iceberg_views.get(call.catalog.database, call.id)
-    return call.loaded.make(view.document, accepts_gzip)
+    return call.loaded.make(await iceberg_views.get(call.catalog.database, call.id), accepts_gzip)
 
 
 async def exists(call: Call) -> Reply:
-    await iceberg_views.get_location(call.catalog.database, call.id)
+    await iceberg_views.get_state(call.catalog.database, call.id)
     return done()
 
 
@@ -56,7 +55,7 @@ async def create(call: Call) -> Reply:
     request = await call.catalog.lake.run(_read_create, body)
     id = check_identifier((*call.namespace, request.name), "name")
     view = await iceberg_views.create(call.catalog, id, request, call.origin)
-    return _changed(call, view.document)
+    return _changed(call, view)
 
 
 async def replace(call: Call) -> Reply:
@@ -69,7 +68,7 @@ async def register(call: Call) -> Reply:
     body = call.decode(_register)
     id = check_identifier((*call.namespace, body.name), "name")
     view = await iceberg_views.register(call.catalog, id, body.metadata_location, call.origin)
-    return _changed(call, view.document)
+    return _changed(call, view)
 
 
 async def drop(call: Call) -> Reply:
@@ -85,9 +84,9 @@ async def rename(call: Call) -> Reply:
     return done()
 
 
-def _changed(call: Call, document: Document) -> Reply:
+def _changed(call: Call, view: View) -> Reply:
     """A changed view, as a load would give it; never compressed, to be kept under a key."""
-    return call.loaded.make(document, accepts_gzip=False)
+    return call.loaded.make(view, accepts_gzip=False)
 
 
 def _read_create(body: dict[str, Any]) -> "CreateView":

@@ -1,0 +1,34 @@
+"""What the tests of the Iceberg protocol share: a server per database, a client, a namespace."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness import servers
+from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.iceberg import Iceberg, Namespace
+from tests.harness.servers import Server
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A running server, on each kind of database in turn; each test has a namespace of its own."""
+    database = ""
+    if request.param == "postgresql":
+        database = new_postgres_database(request.getfixturevalue("postgres"))
+    with servers.running(tmp_path_factory.mktemp("data"), database=database) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def iceberg(server: Server) -> Iceberg:
+    """A client of that server."""
+    return Iceberg(server)
+
+
+@pytest.fixture
+def ns(iceberg: Iceberg) -> Namespace:
+    """A namespace of the test's own."""
+    return iceberg.new_namespace()
