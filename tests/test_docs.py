@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from penstock.server.iceberg.errors import ICEBERG_ERRORS
+from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.errors import LANCE_ERRORS
 from penstock.server.lance.operations import OPERATIONS
 from penstock.server.metrics import Metrics
@@ -10,6 +12,7 @@ from scripts.docs import (
     ROOT,
     broken_links,
     operations_page,
+    routes_page,
     settings_page,
     stale_pages,
     write_pages,
@@ -32,6 +35,16 @@ def test_every_operation_is_on_the_operations_page_with_its_state() -> None:
 def test_every_error_is_in_the_table_of_the_protocol_page() -> None:
     page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
     assert all(f"| {status} | {code} |" in page for status, code in LANCE_ERRORS.values())
+
+
+def test_every_error_of_the_iceberg_protocol_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "iceberg.md").read_text(encoding="utf-8")
+    assert all(f"| {status} | `{kind}` |" in page for status, kind, _ in ICEBERG_ERRORS.values())
+
+
+def test_every_route_of_the_iceberg_protocol_is_on_the_page_of_routes() -> None:
+    page = routes_page()
+    assert all(f"| {route.name} | {route.method} | `{route.path}` |" in page for route in ROUTES)
 
 
 def test_every_metric_is_on_the_operating_page() -> None:

@@ -86,6 +86,12 @@ def test_a_view_may_read_another_view(people: Namespace) -> None:
     assert translated(second, "trino")["references"] == [[*people.levels, "first"]]
 
 
+def test_a_name_that_a_dialect_folds_is_found_in_the_catalog_s_spelling(people: Namespace) -> None:
+    view = make(people, "v", sql("snowflake", "SELECT id FROM people"))
+    found = translated(view, "duckdb")
+    assert found["references"] == [[*people.levels, "people"]]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -10,7 +10,7 @@ import msgspec
 from penstock.catalog import data, iceberg_views, tables
 from penstock.catalog.catalog import Catalog
 from penstock.errors import InvalidRequest, InvalidTableState, NotFound, Unprocessable
-from penstock.model.identifiers import Identifier
+from penstock.model.identifiers import Identifier, from_path, to_path
 from penstock.model.tables import MAIN
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ async def _reason(
     namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
     run = catalog.lake.run
     references = await run(_find_references, sql, dialect, namespace, held)
-    known = {id: await _find_columns(catalog, id) for id in references}
+    named = [id for each in references for id in await _find_spellings(catalog, each)]
+    known = {id: await _find_columns(catalog, id) for id in named}
     schemas = {id: columns for id, columns in known.items() if columns != {}}
     found = await run(_judge, sql, dialect, target, schemas, namespace, held)
     if not isinstance(found, dict):
@@ -82,6 +83,21 @@ def _judge(
         else translate(sql, dialect, target, schemas, namespace, held)
     )
     return found if isinstance(found, Refusal) else found.to_json()
+
+
+async def _find_spellings(catalog: Catalog, id: Identifier) -> list[Identifier]:
+    """The names that a reference may mean: itself, else those that differ in case alone.
+
+    Dialects fold names that are not quoted; which of these is meant, if any, they decide.
+    """
+    namespace = to_path(id[:-1])
+    rows = await catalog.database.fetch(
+        "SELECT namespace, name FROM objects "
+        "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) LIMIT 10",
+        *(namespace, namespace.lower(), id[-1]),
+    )
+    found = [(*from_path(row[0]), row[1]) for row in rows]
+    return [id] if id in found else found
 
 
 async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
