@@ -107,11 +107,11 @@ def test_after_a_move_the_file_is_below_the_new_location(iceberg: Iceberg, view:
     assert local(known.location).is_file()
 
 
-def test_the_numbers_begin_anew_after_a_name_without_one(iceberg: Iceberg, view: View) -> None:
+def test_the_numbers_begin_anew_after_a_name_without_one(iceberg: Iceberg, ns: Namespace) -> None:
+    view = ns.create_view(location=str(iceberg.server.lake / ns.name))
     known = view.load()
     renamed = local(known.location).with_name("first.gz.metadata.json")
     local(known.location).rename(renamed)
-    ns = view.namespace
     ns.try_register("registered", renamed.as_uri()).ok()
     changed = View(ns, "registered", view.uuid).replace(set_properties(x="y"))
     assert local(changed.location).name.startswith("00000-")

@@ -149,24 +149,22 @@ async def _apply(
 ) -> tuple[Commit, list[Undo]]:
     results: list[Result] = []
     undo: list[Undo] = [partial(idempotency.forget, origin=origin)]
-    transaction = ""
+    transaction, parts, created_version = "", list[str](), None
+    # The keys are noted once, for all that the commit does.
+    unkeyed = Origin(origin.trace_id)
     for index, op in enumerate(operations):
         match op:
             case Declare(new):
-                transaction = await tables.declare_in(tx, new, origin)
+                transaction = await tables.declare_in(tx, new, unkeyed)
                 results.append(new.table)
                 undo.append(partial(tables.delete_in, table=new.table))
                 undo.append(partial(transactions.forget, id=transaction))
             case CreateVersion(id, _):
                 created = await _record(tx, id, index, entries[index])
                 transaction = await transactions.record(
-                    tx,
-                    "CreateTableVersion",
-                    show(id),
-                    origin,
-                    id=created.version.transaction_id,
-                    notes={"version": str(created.version.version)},
+                    tx, "CreateTableVersion", show(id), unkeyed, id=created.version.transaction_id
                 )
+                created_version = created.version.version
                 results.append(created)
                 if created.is_new:
                     undo.append(partial(transactions.forget, id=transaction))
@@ -176,7 +174,7 @@ async def _apply(
                     undo.append(await versions.keep(tx, table.id))
                 results.append(await versions.delete(tx, table.id, branch, ranges))
                 transaction = await transactions.record(
-                    tx, "DeleteTableVersions", str(table), origin
+                    tx, "DeleteTableVersions", str(table), unkeyed
                 )
                 undo.append(partial(transactions.forget, id=transaction))
             case Deregister(id):
@@ -184,14 +182,17 @@ async def _apply(
                 if entries:
                     undo.append(await versions.keep(tx, table.id))
                 undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
-                _, transaction = await tables.deregister_in(tx, id, origin)
+                _, transaction = await tables.deregister_in(tx, id, unkeyed)
                 results.append(table)
                 undo.append(partial(transactions.forget, id=transaction))
+        parts.append(transaction)
     if len(operations) > 1:
         transaction = await transactions.record(
-            tx, "BatchCommitTables", f"{len(operations)} operations", origin, id=batch_id
+            tx, "BatchCommitTables", f"{len(operations)} operations", unkeyed, id=batch_id
         )
         undo.append(partial(transactions.forget, id=transaction))
+    notes = {"version": created_version, "parts": parts}
+    await idempotency.use(tx, origin, transaction, notes)
     return Commit(transaction, results), undo
 
 

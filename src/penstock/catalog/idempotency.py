@@ -6,6 +6,9 @@ request from another: its own later statements may go on under a key that it has
 """
 
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
@@ -17,28 +20,42 @@ UNANSWERED = 0
 # Kept longer than promised, for clocks and retries that are a little late.
 GRACE_SECONDS = 300
 
-_COLUMNS = "principal, value, fingerprint, request, transaction_id, status, answer, created_at"
+_COLUMNS = (
+    "principal, value, fingerprint, request, transaction_id, notes, status, answer, created_at"
+)
+Notes = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What is known of a key: the request it came with, its effect, and its answer."""
+    """What is known of a key: the request it came with, its effect, and its answer.
+
+    `notes` are what an answer can be made of, should the first one be lost.
+    """
 
     fingerprint: str
     transaction_id: str
+    notes: Notes
     status: int
     answer: str
 
 
-async def use(tx: Transaction, origin: Origin, transaction_id: str) -> None:
+async def use(
+    tx: Transaction, origin: Origin, transaction_id: str, notes: Notes | None = None
+) -> None:
     """Note the keys of an effect in its own transaction; raises KeyUsed for one that is not new."""
+    if not origin.keys:
+        return
+    text = msgspec.json.encode(notes or {}).decode()
     for key in origin.keys:
         mine = await tx.fetch_one(
             f"INSERT INTO idempotency_keys ({_COLUMNS}) "
-            "VALUES ($1, $2, $3, $4, $5, $6, '', now_millis()) "
-            "ON CONFLICT (principal, value) DO UPDATE SET transaction_id = excluded.transaction_id "
+            "VALUES ($1, $2, $3, $4, $5, $6, $7, '', now_millis()) "
+            "ON CONFLICT (principal, value) DO UPDATE SET "
+            "transaction_id = excluded.transaction_id, notes = excluded.notes "
             "WHERE idempotency_keys.request = excluded.request RETURNING value",
-            *(key.principal, key.value, key.fingerprint, key.request, transaction_id, UNANSWERED),
+            *(key.principal, key.value, key.fingerprint, key.request),
+            *(transaction_id, text, UNANSWERED),
         )
         if mine is None:
             raise KeyUsed()
@@ -53,9 +70,18 @@ async def forget(tx: Transaction, origin: Origin) -> None:
         )
 
 
+async def forget_effect(tx: Transaction, transaction_id: str) -> None:
+    """Forget the keys of an effect that was taken back later; they may name it in their notes."""
+    if transaction_id:
+        await tx.fetch(
+            "DELETE FROM idempotency_keys WHERE transaction_id = $1 OR notes LIKE $2",
+            *(transaction_id, f"%{transaction_id}%"),
+        )
+
+
 async def find(tx: Transaction, key: Key) -> Used | None:
     row = await tx.fetch_one(
-        "SELECT fingerprint, transaction_id, status, answer FROM idempotency_keys "
+        "SELECT fingerprint, transaction_id, notes, status, answer FROM idempotency_keys "
         "WHERE principal = $1 AND value = $2",
         *(key.principal, key.value),
     )
@@ -67,6 +93,11 @@ async def record_answer(catalog: Catalog, key: Key, status: int, answer: str) ->
     return await catalog.database.write(_record_answer, key, status, answer)
 
 
+async def record_recovered(catalog: Catalog, key: Key, status: int, answer: str) -> None:
+    """Keep an answer that was made anew for an effect without one."""
+    await catalog.database.write(_record_recovered, key, status, answer)
+
+
 async def purge(catalog: Catalog) -> None:
     """Forget keys that are older than what was promised, and a grace."""
     keep = (catalog.idempotency_seconds + GRACE_SECONDS) * 1000
@@ -76,7 +107,7 @@ async def purge(catalog: Catalog) -> None:
 async def _record_answer(tx: Transaction, key: Key, status: int, answer: str) -> Used | None:
     mine = await tx.fetch_one(
         f"INSERT INTO idempotency_keys ({_COLUMNS}) "
-        "VALUES ($1, $2, $3, $4, '', $5, $6, now_millis()) "
+        "VALUES ($1, $2, $3, $4, '', '{}', $5, $6, now_millis()) "
         "ON CONFLICT (principal, value) DO UPDATE SET status = excluded.status, "
         "answer = excluded.answer WHERE idempotency_keys.request = excluded.request "
         "RETURNING value",
@@ -85,10 +116,18 @@ async def _record_answer(tx: Transaction, key: Key, status: int, answer: str) ->
     return None if mine is not None else await find(tx, key)
 
 
+async def _record_recovered(tx: Transaction, key: Key, status: int, answer: str) -> None:
+    await tx.fetch(
+        "UPDATE idempotency_keys SET status = $3, answer = $4 "
+        "WHERE principal = $1 AND value = $2 AND status = $5",
+        *(key.principal, key.value, status, answer, UNANSWERED),
+    )
+
+
 async def _purge(tx: Transaction, keep_millis: int) -> None:
     await tx.fetch("DELETE FROM idempotency_keys WHERE created_at < now_millis() - $1", keep_millis)
 
 
 def _to_used(row: Row) -> Used:
-    fingerprint, transaction_id, status, answer = row
-    return Used(fingerprint, transaction_id, status, answer)
+    fingerprint, transaction_id, notes, status, answer = row
+    return Used(fingerprint, transaction_id, msgspec.json.decode(notes), status, answer)

@@ -3,8 +3,6 @@
 import contextlib
 from dataclasses import dataclass
 
-import msgspec
-
 from penstock.catalog import removals, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.view_files import keeps_files, remove_file
@@ -169,7 +167,7 @@ async def _update_properties(
         encode_properties(kept | updates),
     )
     missing_keys = set(removed) - properties.keys()
-    notes = {"missing": msgspec.json.encode(sorted(missing_keys)).decode()}
+    notes = {"missing": sorted(missing_keys)}
     await transactions.record(tx, "UpdateNamespaceProperties", show(id), origin, notes=notes)
     return missing_keys
 

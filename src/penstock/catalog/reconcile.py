@@ -8,7 +8,7 @@ interrupted is finished, and staged manifests that never became a version are co
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.catalog import versions
+from penstock.catalog import idempotency, versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.settling import Outcome, version_key
 from penstock.database.interface import Transaction
@@ -204,6 +204,8 @@ async def _replace(
     tx: Transaction, table_id: str, branch: str, lost: TableVersion, winner: TableVersion | None
 ) -> None:
     await versions.withdraw(tx, table_id, branch, lost)
+    # Whoever sends that commit again under its key must not hear that it is there.
+    await idempotency.forget_effect(tx, lost.transaction_id)
     if winner is not None and await tx.fetch_one("SELECT 1 FROM tables WHERE id = $1", table_id):
         await versions.adopt(tx, table_id, branch, [winner])
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from penstock.catalog import data, reconcile, transactions, versions
+from penstock.catalog import data, idempotency, reconcile, transactions, versions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import refs
@@ -21,6 +21,7 @@ from penstock.errors import (
     BranchAlreadyExists,
     BranchNotFound,
     ConcurrentCommit,
+    PenstockError,
     TagAlreadyExists,
     TagNotFound,
 )
@@ -54,13 +55,13 @@ async def create_tag(
     target = await reconcile.get_version_of_branch(catalog, table, branch, version)
     tag = Tag(version, branch or None, target.manifest_size)
     place = catalog.lake.place(table.location)
-    is_new = await catalog.lake.run(refs.create_tag, place, name, tag)
-    # Under a key, this may be the tag that this very request made before a crash.
-    if not is_new and not (origin.keys and await _names(catalog, table, name, tag)):
-        raise TagAlreadyExists(
-            f"table {table} has a tag {name!r} already", detail="update it, or choose another name"
-        )
-    return await _note(catalog, "CreateTableTag", table, name, origin)
+    async with _noted(catalog, "CreateTableTag", table, name, origin) as transaction:
+        if not await catalog.lake.run(refs.create_tag, place, name, tag):
+            raise TagAlreadyExists(
+                f"table {table} has a tag {name!r} already",
+                detail="update it, or choose another name",
+            )
+    return transaction
 
 
 async def update_tag(
@@ -70,19 +71,16 @@ async def update_tag(
     tag = await get_tag(catalog, table, name)
     target = await reconcile.get_version_of_branch(catalog, table, branch, version)
     tag.version, tag.branch, tag.manifest_size = version, branch or None, target.manifest_size
-    await catalog.lake.run(refs.update_tag, catalog.lake.place(table.location), name, tag)
-    return await _note(catalog, "UpdateTableTag", table, name, origin)
+    async with _noted(catalog, "UpdateTableTag", table, name, origin) as transaction:
+        await catalog.lake.run(refs.update_tag, catalog.lake.place(table.location), name, tag)
+    return transaction
 
 
 async def delete_tag(catalog: Catalog, table: Table, name: str, origin: Origin = NOBODY) -> str:
     await get_tag(catalog, table, name)
-    await catalog.lake.run(refs.delete_tag, catalog.lake.place(table.location), name)
-    return await _note(catalog, "DeleteTableTag", table, name, origin)
-
-
-async def _names(catalog: Catalog, table: Table, name: str, wanted: Tag) -> bool:
-    found = await get_tag(catalog, table, name)
-    return (found.version, found.branch) == (wanted.version, wanted.branch)
+    async with _noted(catalog, "DeleteTableTag", table, name, origin) as transaction:
+        await catalog.lake.run(refs.delete_tag, catalog.lake.place(table.location), name)
+    return transaction
 
 
 async def list_branches(
@@ -216,9 +214,26 @@ async def _drop_claim(tx: Transaction, key: str) -> None:
     await tx.fetch("DELETE FROM locks WHERE name = $1", key)
 
 
-async def _note(catalog: Catalog, operation: str, table: Table, name: str, origin: Origin) -> str:
+@asynccontextmanager
+async def _noted(
+    catalog: Catalog, operation: str, table: Table, name: str, origin: Origin
+) -> AsyncIterator[str]:
+    """Note a change before it is made in files; the note is taken back when it is refused.
+
+    So a key that is noted stands for a change that is made, or that its next arrival makes.
+    """
     target = f"{table} {name}"
-    return await catalog.database.write(transactions.record, operation, target, origin)
+    transaction = await catalog.database.write(transactions.record, operation, target, origin)
+    try:
+        yield transaction
+    except PenstockError:
+        await catalog.database.write(_take_back, transaction, origin)
+        raise
+
+
+async def _take_back(tx: Transaction, transaction: str, origin: Origin) -> None:
+    await transactions.forget(tx, transaction)
+    await idempotency.forget(tx, origin)
 
 
 async def _forget_branch(tx: Transaction, table: Table, branch: str, origin: Origin) -> str:

@@ -55,12 +55,15 @@ async def record(
     origin: Origin = NOBODY,
     *,
     id: str = "",
-    notes: dict[str, str] | None = None,
+    notes: idempotency.Notes | None = None,
 ) -> str:
-    """Note a change of this SQL transaction, under the keys it came with; returns its id."""
+    """Note a change of this SQL transaction, under the keys it came with; returns its id.
+
+    `notes` go with the keys.
+    """
     id = id or str(uuid.uuid4())
     properties = {"trace_id": origin.trace_id} if origin.trace_id else {}
-    await idempotency.use(tx, origin, id)
+    await idempotency.use(tx, origin, id, notes)
     await tx.fetch(
         "INSERT INTO transactions (id, operation, target, status, properties, created_at) "
         "VALUES ($1, $2, $3, $4, $5, now_millis()) ON CONFLICT DO NOTHING",
@@ -68,7 +71,7 @@ async def record(
         operation,
         target,
         SUCCEEDED,
-        encode_properties(properties | (notes or {})),
+        encode_properties(properties),
     )
     return id
 

@@ -4,6 +4,7 @@ A file whose swap was refused is removed again; one whose swap may have happened
 """
 
 import contextlib
+import errno
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,14 @@ from penstock.catalog.catalog import Catalog
 from penstock.database.interface import P, T, Transaction, Work
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
-from penstock.errors import FileNotFound, InvalidRequest, OutcomeUnknown, PenstockError, Unavailable
+from penstock.errors import (
+    ConcurrentCommit,
+    FileNotFound,
+    InvalidRequest,
+    OutcomeUnknown,
+    PenstockError,
+    Unavailable,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,10 @@ def write(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Documen
     try:
         files.write_new(target, name, encode_metadata(metadata, path))
     except FileNotFoundError as error:
+        if error.errno == errno.ENOENT:
+            raise ConcurrentCommit(
+                f"the folder {folder!r} is being removed", detail="retry in a moment"
+            ) from error
         raise InvalidRequest(
             f"no folder can be made at {folder!r}", detail="choose another location"
         ) from error
@@ -106,7 +118,7 @@ def plain(location: str) -> str:
     Others must find the file by it, so it is complete, and every character means itself.
     """
     if location.startswith("file:/"):
-        if location.startswith("file://") and not location.startswith("file:///"):
+        if location.startswith("file://") and location[7:8] not in ("", "/"):
             raise InvalidRequest(
                 f"location {location!r} names a host", detail="write it as file:///path"
             )

@@ -19,7 +19,7 @@ from penstock.catalog.view_files import Document, publish, remove_file, write
 from penstock.catalog.view_marks import mark_problems
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
-from penstock.errors import ConcurrentCommit
+from penstock.errors import ConcurrentCommit, RequirementFailed
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import NOBODY, Origin
 
@@ -55,7 +55,12 @@ async def _replace_once(
 ) -> View | None:
     """One try; None when the swap was lost to somebody else."""
     view, now = await catalog.database.read(_read, id)
-    document = await catalog.lake.run(_write_next, catalog, view, request, now)
+    try:
+        document = await catalog.lake.run(_write_next, catalog, view, request, now)
+    except RequirementFailed:
+        raise
+    except ConcurrentCommit:
+        return None  # its folder is being removed: somebody drops it
     if document is view.document:
         return view
     crash_point("view file written")

@@ -141,7 +141,7 @@ def write_new(place: Place, path: str, content: bytes) -> None:
         touched = [folder]
         while not os.path.isdir(touched[-1]):
             touched.append(os.path.dirname(touched[-1]))
-        os.makedirs(folder, exist_ok=True)
+        _make_folder(folder)
         with open(place.file(path), "xb") as file:
             file.write(content)
             file.flush()
@@ -276,6 +276,14 @@ def _link(staged: str, final: str) -> None:
             raise
         os.makedirs(os.path.dirname(final), exist_ok=True)
         os.link(staged, final)
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError as error:
+        # There a moment ago, and removed again by somebody before it could be looked at.
+        raise FileNotFoundError(errno.ENOENT, str(error)) from error
 
 
 def _fsync(path: str) -> None:

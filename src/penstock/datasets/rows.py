@@ -123,6 +123,12 @@ def update(
     return done["num_rows_updated"], dataset.version
 
 
+def count_updated(dataset: "LanceDataset") -> int:
+    """How many rows the update changed that made this version: they were all written anew."""
+    made: Any = dataset.read_transaction(dataset.version)
+    return sum(fragment.physical_rows or 0 for fragment in made.operation.new_fragments)
+
+
 def delete(dataset: "LanceDataset", predicate: str) -> int:
     """Delete the rows that match; returns the version."""
     if not predicate.strip():

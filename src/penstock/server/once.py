@@ -19,7 +19,6 @@ from penstock.errors import (
     ConcurrentCommit,
     InvalidRequest,
     KeyMismatch,
-    KeyUsed,
     PenstockError,
     RequirementFailed,
     Unavailable,
@@ -31,10 +30,16 @@ from penstock.server.http import ClientGone, Message, Receive, Reply
 log = logging.getLogger(__name__)
 
 HEADER = "idempotency-key"
+# Headers that are part of what is asked for, as a table's location.
+MEANT_HEADERS = "x-lance-table-"
 NOT_KEPT = (401, 403, 419, 429)
 # How long to wait for another server that has the effect, and has not noted its answer yet.
 ANSWER_SECONDS = 5
 PAUSE_SECONDS = 0.05
+# What a client may still send after it was refused; its answer is not kept past that.
+MAX_DRAINED_BYTES = 64 * 1024 * 1024
+
+Recover = Callable[[Used], Awaitable[Reply]]
 
 
 class Arrival:
@@ -52,11 +57,14 @@ class Arrival:
             self.is_complete = not message.get("more_body")
         return message
 
-    async def drain(self) -> None:
+    async def drain(self, most: int | None = None) -> None:
         """Take in the rest of the body, of which only the digest is wanted."""
-        while not self.is_complete:
-            if (await self.receive())["type"] == "http.disconnect":
+        drained = 0
+        while not self.is_complete and (most is None or drained <= most):
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
                 raise ClientGone
+            drained += len(message.get("body", b""))
 
 
 class Once:
@@ -71,11 +79,11 @@ class Once:
         arrival: Arrival,
         run: Callable[[], Awaitable[Reply]],
         fail: Callable[[PenstockError], Reply],
-        recover: Callable[[str], Awaitable[Reply]],
+        recover: Recover,
     ) -> Reply:
         """Run the request, or give the answer that its key has; duplicates wait for the first.
 
-        `recover` makes an answer for an effect, named by its transaction, whose own was lost.
+        `recover` makes an answer for an effect whose own was lost.
         """
         id = (arrival.key.principal, arrival.key.value)
         while (running := self._running.get(id)) is not None:
@@ -91,7 +99,7 @@ class Once:
         arrival: Arrival,
         run: Callable[[], Awaitable[Reply]],
         fail: Callable[[PenstockError], Reply],
-        recover: Callable[[str], Awaitable[Reply]],
+        recover: Recover,
     ) -> Reply:
         database, key = self._catalog.database, arrival.key
         used = await idempotency.find(database, key)
@@ -99,13 +107,11 @@ class Once:
             return await self._replay(arrival, used, recover)
         try:
             reply = await run()
-        except KeyUsed:
-            used = await idempotency.find(database, key)
-        except ConcurrentCommit as error:
-            if not isinstance(error, RequirementFailed):
-                raise
-            reply = fail(error)
         except PenstockError as error:
+            # It may have failed because of what another arrival of it has done.
+            used = await idempotency.find(database, key)
+            if used is None and not _is_final(error):
+                raise
             reply = fail(error)
         if used is None:
             crash_point("answer not noted")
@@ -113,7 +119,11 @@ class Once:
         return reply if used is None else await self._replay(arrival, used, recover)
 
     async def _keep(self, arrival: Arrival, reply: Reply) -> Used | None:
-        if not arrival.is_complete or reply.status >= 500 or reply.status in NOT_KEPT:
+        if reply.status >= 500 or reply.status in NOT_KEPT:
+            return None
+        # Without all of its body, nobody could tell whether the next one is the same.
+        await arrival.drain(MAX_DRAINED_BYTES)
+        if not arrival.is_complete:
             return None
         try:
             return await idempotency.record_answer(
@@ -124,9 +134,7 @@ class Once:
             log.warning("the answer under a key was not kept: %s", error.message)
             return None
 
-    async def _replay(
-        self, arrival: Arrival, used: Used, recover: Callable[[str], Awaitable[Reply]]
-    ) -> Reply:
+    async def _replay(self, arrival: Arrival, used: Used, recover: Recover) -> Reply:
         await arrival.drain()
         if used.fingerprint != arrival.key.fingerprint:
             raise KeyMismatch(
@@ -134,9 +142,13 @@ class Once:
                 detail="use a new key for each operation, and the same one only to repeat it",
             )
         used = await self._await_answer(arrival.key, used)
-        if used.status == UNANSWERED:
-            return await recover(used.transaction_id)
-        return Reply(used.status, used.answer.encode())
+        if used.status != UNANSWERED:
+            return Reply(used.status, used.answer.encode())
+        reply = await recover(used)
+        await idempotency.record_recovered(
+            self._catalog, arrival.key, reply.status, reply.body.decode()
+        )
+        return reply
 
     async def _await_answer(self, key: Key, used: Used) -> Used:
         # The only server of a database runs no duplicate now: nobody else will note the answer.
@@ -146,6 +158,11 @@ class Once:
             await asyncio.sleep(PAUSE_SECONDS)
             used = await idempotency.find(self._catalog.database, key) or used
         return used
+
+
+def _is_final(error: PenstockError) -> bool:
+    """Whether the request would fail the same way again; a lost race would not."""
+    return isinstance(error, RequirementFailed) or not isinstance(error, ConcurrentCommit)
 
 
 def arrive(exchange: Exchange, principal: str) -> Arrival | None:
@@ -169,6 +186,8 @@ def arrive(exchange: Exchange, principal: str) -> Arrival | None:
     key = Key(principal, normal)
     scope = exchange.scope
     target: bytes = scope["raw_path"].partition(b"?")[0] + b"?" + scope["query_string"]
-    # Method, path and query now, the body as it comes.
     key.digest.update(exchange.method.encode() + b" " + target + b"\n")
+    for name, text in sorted(exchange.headers.values.items()):
+        if name.startswith(MEANT_HEADERS):
+            key.digest.update(f"{name}: {text}\n".encode())
     return Arrival(key, exchange.receive)

@@ -16,6 +16,7 @@ CREATE TABLE idempotency_keys (
     fingerprint TEXT NOT NULL,
     request KEYTEXT NOT NULL,
     transaction_id KEYTEXT NOT NULL,
+    notes TEXT NOT NULL,
     status BIGINT NOT NULL,
     answer TEXT NOT NULL,
     created_at BIGINT NOT NULL,

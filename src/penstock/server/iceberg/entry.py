@@ -65,7 +65,7 @@ class Iceberg:
             arrival,
             lambda: route.handler(call),
             lambda error: self.fail(error, exchange),
-            lambda transaction: recover(route.name, call, transaction),
+            lambda used: recover(route.name, call, used),
         )
 
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:

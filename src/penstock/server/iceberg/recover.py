@@ -1,15 +1,13 @@
 """Answers for effects whose own answer was lost with the server that had it."""
 
-import msgspec
-
-from penstock.catalog import transactions
+from penstock.catalog.idempotency import Used
 from penstock.server.http import Reply
 from penstock.server.iceberg import namespaces, views
 from penstock.server.iceberg.call import Call, any_object
 from penstock.server.iceberg.replies import done
 
 
-async def recover(route: str, call: Call, transaction_id: str) -> Reply:
+async def recover(route: str, call: Call, used: Used) -> Reply:
     """The answer to a call whose effect is known to have taken place; it may tell newer state."""
     match route:
         case "ReplaceView":
@@ -21,8 +19,6 @@ async def recover(route: str, call: Call, transaction_id: str) -> Reply:
             call.namespace = tuple(call.decode(any_object)["namespace"])
             return await namespaces.load(call)
         case "UpdateProperties":
-            known = await transactions.get(call.catalog.database, transaction_id)
-            missing = msgspec.json.decode(known.properties["missing"], type=list[str])
-            return namespaces.updated(call, missing)
+            return namespaces.updated(call, used.notes["missing"])
         case _:
             return done()

@@ -74,7 +74,7 @@ class Lance:
             arrival,
             lambda: self._run(operation, call),
             lambda error: self.fail(error, exchange),
-            lambda transaction: recover(operation, call, transaction),
+            lambda used: recover(operation.name, call, used),
         )
 
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:

@@ -11,6 +11,7 @@ from penstock.datasets.rows import Merge, delete, update
 from penstock.datasets.uploads import Source
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
+from penstock.model.tables import Table
 from penstock.server.http import ClientGone
 from penstock.server.lance.call import Body, Call, choose
 from penstock.server.streams import Upload
@@ -119,6 +120,12 @@ async def update_rows(call: Call) -> UpdatedRows:
         call.origin,
     )
     return UpdatedRows(count, version, table.properties)
+
+
+async def find_updated(call: Call) -> tuple[Table, str]:
+    """The table and the branch that an update is about."""
+    body = call.decode(_update)
+    return await tables.get(call.catalog.database, call.id), check_branch(body.branch)
 
 
 async def delete_rows(call: Call) -> DeletedRows:

@@ -168,6 +168,17 @@ async def batch_create(call: Call) -> Versions:
     return Versions(infos, transaction_id=done.transaction_id)
 
 
+async def describe_created(call: Call, transaction_id: str) -> Versions:
+    """What a batch of new versions made, as its own answer told it."""
+    infos = []
+    for entry in call.decode(_batch_create).entries:
+        table = await tables.get(call.catalog.database, _named(entry, "entries"))
+        branch = check_branch(entry.branch)
+        found = await reconcile.get_version(call.catalog, table, branch, entry.version)
+        infos.append(to_info(call, table, found))
+    return Versions(infos, transaction_id=transaction_id)
+
+
 async def batch_commit(call: Call) -> Committed:
     body = call.decode(_batch_commit)
     if not body.operations:
