@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from penstock.server.lance.operations import OPERATIONS, Operation
 from penstock.settings.keys import Key, Section, list_sections
 
@@ -39,8 +41,8 @@ def settings_section(section: Section) -> str:
 
 def settings_row(key: Key) -> tuple[str, ...]:
     flag = f"`{key.flag}`" if key.flag else ""
-    default = f"`{json.dumps(key.default)}`"
-    return (f"`{key.name}`", key.wanted, default, f"`{key.env}`", flag, key.description)
+    default = f"`{json.dumps(msgspec.to_builtins(key.default))}`"
+    return (f"`{key.name or 'NAME'}`", key.wanted, default, f"`{key.env}`", flag, key.description)
 
 
 OPERATIONS_HEAD = """\
