@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 
-from penstock.catalog import reconcile, removals, tables, transactions
+from penstock.catalog import jobs, reconcile, removals, tables, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import uploads
@@ -41,6 +41,7 @@ async def run_round(catalog: Catalog) -> None:
             await _reconcile(catalog, table, key[1])
     await removals.carry_out(catalog, await catalog.database.read(removals.list_pending))
     await transactions.purge(catalog)
+    await jobs.purge(catalog)
 
 
 async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:

@@ -99,7 +99,7 @@ class _Tag(msgspec.Struct):
 def _to_field(field: "pa.Field[Any]") -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": field.name,
-        "type": _to_type(field.type),
+        "type": to_json_type(field.type),
         "nullable": field.nullable,
     }
     if field.metadata:
@@ -107,14 +107,14 @@ def _to_field(field: "pa.Field[Any]") -> dict[str, Any]:
     return found
 
 
-def _to_type(kind: "pa.DataType") -> dict[str, Any]:
+def to_json_type(kind: "pa.DataType") -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.types as t
 
     if isinstance(kind, pa.BaseExtensionType):
-        return _to_type(kind.storage_type)
+        return to_json_type(kind.storage_type)
     if t.is_dictionary(kind):
-        return _to_type(kind.value_type)
+        return to_json_type(kind.value_type)
     if t.is_decimal(kind):
         # The protocol has one number for both: precision * 1000 + scale.
         return {"type": f"decimal{kind.bit_width}", "length": kind.precision * 1000 + kind.scale}

@@ -55,7 +55,7 @@ class App:
     def __init__(self, catalog: Catalog, limits: Limits) -> None:
         self._catalog = catalog
         self._limits = limits
-        self._metrics = Metrics()
+        self._metrics = Metrics(catalog.queue)
         self._encode = msgspec.json.Encoder().encode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,7 +117,7 @@ class App:
             )
         operation = match.operation
         exchange.operation = operation.name
-        if method != operation.method:
+        if method not in (operation.method, operation.also):
             return _wrong_method(method, operation.method, exchange)
         query = read_query(scope)
         delimiter = query.get("delimiter", ["$"])[-1]

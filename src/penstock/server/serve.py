@@ -7,29 +7,38 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 import uvicorn
 
-from penstock.catalog import maintenance
+from penstock.catalog import keeper, maintenance
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
 from penstock.errors import Unavailable
 from penstock.server.app import App, Limits
 from penstock.server.protocol import JoiningProtocol
-from penstock.settings.sections import Settings, allowed_roots, database_url, lake_root
+from penstock.server.runner_child import RunnerChild, make_child
+from penstock.settings.sections import (
+    Settings,
+    allowed_roots,
+    clusters_of,
+    database_url,
+    lake_root,
+)
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.", "::1", "localhost")
 
 
-def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
     """Serve until SIGTERM or SIGINT; what is in flight then is finished first."""
     import uvloop
 
-    uvloop.run(_serve(settings, on_ready))
+    uvloop.run(_serve(settings, on_ready, config))
 
 
 async def open_parts(settings: Settings) -> Catalog:
@@ -46,6 +55,14 @@ async def open_parts(settings: Settings) -> Catalog:
         cache_bytes=settings.storage.cache_bytes,
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
+        queue=Queue(
+            lease_seconds=settings.jobs.lease_seconds,
+            heartbeat_seconds=settings.jobs.heartbeat_seconds,
+            max_attempts=settings.jobs.max_attempts,
+            history_days=settings.jobs.history_days,
+            clusters=tuple(clusters_of(settings)),
+            default_cluster=settings.jobs.cluster,
+        ),
     )
 
 
@@ -68,7 +85,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+async def _serve(settings: Settings, on_ready: Callable[[str], None], config: str) -> None:
     listener = bind(settings.server.host, settings.server.port)
     try:
         catalog = await open_parts(settings)
@@ -93,28 +110,68 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
             timeout_graceful_shutdown=settings.server.stop_seconds,
         )
     )
-    upkeep = asyncio.create_task(
-        maintenance.run_for_ever(catalog, settings.catalog.maintain_seconds)
-    )
+    chores = [
+        asyncio.create_task(maintenance.run_for_ever(catalog, settings.catalog.maintain_seconds)),
+        asyncio.create_task(keeper.run_for_ever(catalog)),
+    ]
     host, port = listener.getsockname()[:2]
-    server.on_started = lambda: on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    child = _make_child(settings, catalog, host, port, config)
+    ends: list[asyncio.Task[None]] = []
+
+    def begin() -> None:
+        on_ready(f"http://{_bracket(host)}:{port}")
+        if child is not None:
+            child.start()
+
+    def end() -> None:
+        # At once: who waits for jobs is let go, and the runner has its own time to stop in.
+        catalog.queue.close()
+        if child is not None and not ends:
+            ends.append(asyncio.create_task(child.stop()))
+
+    server.on_started, server.on_stop = begin, end
     try:
         await server.serve(sockets=[listener])
     finally:
-        upkeep.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await upkeep
+        end()
+        await asyncio.gather(*ends)
+        for chore in chores:
+            chore.cancel()
+        await asyncio.gather(*chores, return_exceptions=True)
         await catalog.close()
+
+
+def _make_child(
+    settings: Settings, catalog: Catalog, host: str, port: int, config: str
+) -> RunnerChild | None:
+    if not settings.runner.start:
+        return None
+
+    def count() -> None:
+        catalog.queue.runner_restarts += 1
+
+    # An address that stands for all of this machine's is no address to go to.
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return make_child(f"http://{_bracket(reachable)}:{port}", config, count)
+
+
+def _bracket(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is up and leaves the end of the process to us."""
 
     on_started: Callable[[], None] = staticmethod(lambda: None)
+    on_stop: Callable[[], None] = staticmethod(lambda: None)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.on_started()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self.on_stop()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -17,6 +17,8 @@ B = TypeVar("B", bound="Body")
 
 # The largest leaves room for the version after it.
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 2)]
+# Text that a database can hold: PostgreSQL has no NUL.
+Text = Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$", max_length=2000)]
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 MAX_TRACE_ID = 128

@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.server.http import Reply
 from penstock.server.lance import (
+    backfills,
     columns,
     indexes,
     namespaces,
@@ -36,6 +37,8 @@ class Operation:
     handler: Handler | None = None
     # The body is an Arrow stream, which the handler reads while it arrives.
     streams: bool = False
+    # Another method that does as well.
+    also: str = ""
 
 
 OPERATIONS = (
@@ -83,7 +86,7 @@ OPERATIONS = (
     Operation("ExplainTableQueryPlan", "POST", "table/{id}/explain_plan", queries.explain_plan),
     Operation("AnalyzeTableQueryPlan", "POST", "table/{id}/analyze_plan", queries.analyze_plan),
     Operation("AlterTableAddColumns", "POST", "table/{id}/add_columns", columns.add),
-    Operation("AlterTableBackfillColumns", "POST", "table/{id}/backfill_column"),
+    Operation("AlterTableBackfillColumns", "POST", "table/{id}/backfill_column", backfills.request),
     Operation("RefreshMaterializedView", "POST", "materialized_view/{id}/refresh"),
     Operation("CreateMaterializedView", "POST", "materialized_view/{id}/create"),
     Operation("CreateTableIndex", "POST", "table/{id}/create_index", indexes.create),

@@ -1,0 +1,153 @@
+"""The runner that a server starts as its child: kept running, and gone when the server is.
+
+It has a session of its own, so that everything it starts (a JVM, Python workers) can be found and
+ended by the session's id; should the server be killed, the kernel ends the runner.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
+# One that ran for so long did not die of its start.
+STEADY_SECONDS = 60.0
+# Together less than the 15 seconds after which nothing may be left.
+STOP_SECONDS, KILL_SECONDS = 8.0, 4.0
+PR_SET_PDEATHSIG = 1
+
+
+class RunnerChild:
+    """One child process at a time, started again when it dies."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        on_restart: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._command = command
+        self._environ = environ
+        self._on_restart = on_restart
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._keep())
+
+    async def stop(self) -> None:
+        """End the child and all that it has started; may be called more than once."""
+        self._stop.set()
+        process = self._process
+        if process is not None:
+            await end_session(process)
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _keep(self) -> None:
+        clock = asyncio.get_running_loop().time
+        pause = FIRST_PAUSE_SECONDS
+        while not self._stop.is_set():
+            started = clock()
+            self._process = await self._spawn()
+            code = await self._process.wait()
+            kill_session(self._process.pid)
+            self._process = None
+            if self._stop.is_set():
+                return
+            if clock() - started >= STEADY_SECONDS:
+                pause = FIRST_PAUSE_SECONDS
+            log.warning("the runner ended (%s); another starts in %g s", _tell(code), pause)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, MAX_PAUSE_SECONDS)
+            self._on_restart()
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            env=dict(self._environ),
+            start_new_session=True,
+            preexec_fn=_make_die_with_parent(os.getpid()),
+        )
+
+
+def make_child(url: str, config: str, on_restart: Callable[[], None]) -> RunnerChild | None:
+    """The runner of a server at this URL; None, and a line that says so, where Spark is missing."""
+    if find_spec("pyspark") is None:
+        log.warning("no runner is started: pyspark is not installed (install penstock[runner])")
+        return None
+    environ = {**os.environ, **({"PENSTOCK_CONFIG": config} if config else {})}
+    command = [sys.executable, "-m", "penstock", "runner", "--url", url]
+    return RunnerChild(command, environ, on_restart)
+
+
+async def end_session(process: asyncio.subprocess.Process) -> None:
+    """Ask a session's leader to stop, and after a while end everything that is left of it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(STOP_SECONDS):
+            await process.wait()
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + KILL_SECONDS
+    while kill_session(process.pid) and clock() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+
+
+def kill_session(session: int) -> bool:
+    """Kill every process of a session, whatever its group; returns whether there was one."""
+    found = list_session(session)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(found)
+
+
+def list_session(session: int) -> list[int]:
+    """The processes of a session that are not dead yet."""
+    found = []
+    for entry in Path("/proc").iterdir() if Path("/proc/self/stat").exists() else ():
+        if not entry.name.isdecimal():
+            continue
+        with contextlib.suppress(OSError):
+            # After the name, which may hold anything: state, parent, group, session.
+            state, _, _, of = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(of) == session and state not in "ZX":
+                found.append(int(entry.name))
+    return found
+
+
+def _make_die_with_parent(parent: int) -> Callable[[], None]:
+    """What the child does first: ask the kernel to end it when its parent has ended."""
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return lambda: None
+
+    def die_with_parent() -> None:
+        prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        # The parent may have died before that was asked.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return die_with_parent
+
+
+def _tell(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
