@@ -52,7 +52,7 @@ def _describe(
         rows,
         rows if counts is None else counts[fragment.fragment_id],
         _show(files, inputs),
-        tuple(sorted(file.path for file in files if targets & set(file.fields))),
+        tuple(sorted(str(file.path) for file in files if targets & set(file.fields))),
         _show(files, {id for file in files for id in file.fields} - targets),
     )
 
@@ -63,7 +63,9 @@ def _show(files: Iterable[Any], ids: set[int]) -> tuple[str, ...]:
     The ids matter: after two columns swapped names, the same file holds other inputs.
     """
     # -2 marks a field whose values moved to another file.
-    held = {file.path: sorted(id for id in set(file.fields) & ids if id >= 0) for file in files}
+    held = {
+        str(file.path): sorted(id for id in set(file.fields) & ids if id >= 0) for file in files
+    }
     return tuple(sorted(f"{path}:{','.join(map(str, of))}" for path, of in held.items() if of))
 
 

@@ -71,6 +71,8 @@ class FragmentWork(Struct, frozen=True):
     id: int
     key: str
     physical_rows: int
+    # Rows that are not deleted, and those among them that are computed.
+    live_rows: int
     rows: int
     input_files: tuple[str, ...]
     target_files: tuple[str, ...]
@@ -132,7 +134,13 @@ def plan_backfill(snapshot: Snapshot, options: BackfillOptions) -> UpToDate | Fi
         _why(snapshot, options, needed, len(taken)),
         tuple(
             FragmentWork(
-                f.id, keys[f.id], f.physical_rows, f.matching_rows, f.input_files, f.target_files
+                f.id,
+                keys[f.id],
+                f.physical_rows,
+                f.rows,
+                f.matching_rows,
+                f.input_files,
+                f.target_files,
             )
             for f in taken
         ),
