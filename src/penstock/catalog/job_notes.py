@@ -39,13 +39,14 @@ async def record_event(
     """Note what happened to a job; its row must be locked by the transaction already."""
     await tx.fetch(
         "INSERT INTO job_events (job_id, number, at, state, attempt, runner, message) "
-        "VALUES ($1, (SELECT coalesce(max(number), 0) + 1 FROM job_events WHERE job_id = $1), "
+        "VALUES ($1, (SELECT coalesce(max(number), 0) + 1 FROM job_events WHERE job_id = $6), "
         "now_millis(), $2, $3, $4, $5)",
         job_id,
         state,
         attempt,
         runner,
         message[:MAX_LINE],
+        job_id,
     )
 
 

@@ -141,7 +141,7 @@ async def describe(call: Call) -> DescribedJob:
         job.id, job.kind, DESCRIBED[job.state], job.created_at, job.spec, job.describe()
     )
     if job.state == SUCCEEDED:
-        shown.result = {"rows_filled": job.progress.get("rows_done", 0), **job.result}
+        shown.result = _count_rows(job) | job.result
     elif job.state == FAILED:
         shown.failure = Failure("execute", job.error, job.retryable)
     return shown
@@ -172,6 +172,25 @@ async def list_log(call: Call) -> Lines:
     found = await job_notes.list_log(call.catalog, id, call.page(f"log:{id}"))
     lines = [Line(n.number, n.attempt, n.at, n.level, n.text) for n in found.items]
     return Lines(lines, found.token)
+
+
+def _count_rows(job: Job) -> dict[str, Any]:
+    """What lancedb expects of a column's refresh, whatever the runner reported."""
+    done, failed = (_number(job.progress.get(key)) for key in ("rows_done", "rows_failed"))
+    version = _number(job.result.get("version"))
+    return {
+        "rows_assigned": done,
+        "rows_failed": failed,
+        "rows_remaining": 0,
+        "source_version": _number(job.result.get("source_version")) or version,
+        "published_version": version,
+        "rows_filled": done,
+        "version": version,
+    }
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else 0
 
 
 def job_id(call: Call) -> str:

@@ -118,9 +118,7 @@ async def finish(call: Call) -> Ended:
     state = body.state.upper()
     if state not in FINISHED:
         raise InvalidRequest(f"state is {body.state!r}", detail="use one of " + ", ".join(FINISHED))
-    result = body.result or {}
-    _check_sizes(result)
-    report = Report(state, result, (body.error or "").replace("\0", "�"), body.retryable)
+    report = Report(state, body.result or {}, (body.error or "").replace("\0", "�"), body.retryable)
     id = job_id(call)
     return Ended(await leases.finish(call.catalog, id, body.attempt, report, _to_news(body)))
 
@@ -145,13 +143,4 @@ def _to_news(body: Heartbeat) -> News:
         LogLine(line.at, line.level.replace("\0", ""), line.text.replace("\0", "�"))
         for line in body.logs or ()
     ]
-    _check_sizes(body.progress)
     return News(body.progress or {}, lines)
-
-
-def _check_sizes(value: object) -> None:
-    """Refuse numbers that cannot be kept."""
-    try:
-        msgspec.json.encode(value)
-    except OverflowError as error:
-        raise InvalidRequest(f"a number is too large: {error}", detail="use 64 bits") from error
