@@ -2,11 +2,13 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from penstock.errors import LeaseLost
 from penstock.pipeline.attempt import JobCanceled
+from penstock.pipeline.plan.backfill import Watermark
 from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import Computed, HeldAttempt, compute, documents
 from tests.harness.servers import Server
@@ -34,7 +36,7 @@ WRITERS: dict[str, Callable[[Computed], object]] = {
     "append": lambda table: table.open().insert(documents(900, 5)),
     "delete": lambda table: table.open().delete("id % 7 = 0"),
     "delete a fragment": lambda table: table.open().delete("id < 25"),
-    "update an input": lambda table: table.open().update({"text": "'new'"}, where="id % 30 = 1"),
+    "update an input": lambda table: table.open().update({"text": "'new'"}, where="id >= 90"),
     "compact": lambda table: table.open().optimize.compact_files(target_rows_per_fragment=60),
     "add a column": lambda table: table.open().add_columns({"more": "id * 2"}),
     "index": lambda table: table.open().create_scalar_index("id", "BTREE"),
@@ -49,11 +51,9 @@ def test_a_backfill_ends_right_whatever_others_do_meanwhile(
     table = compute(server, engine)
     interrupted(table, lambda: WRITERS[writer](table), commit_granularity=granularity)
     expected = table.expected()
-    found = table.values()
-    # Rows that came after the plan may wait for the next backfill.
-    assert {id: v for id, v in found.items() if id < 900} == {
-        id: v for id, v in expected.items() if id < 900
-    }
+    # Rows that were written after the plan wait for the next backfill.
+    found = {id: value for id, value in table.values().items() if id < 90}
+    assert found == {id: value for id, value in expected.items() if id < 90}
     table.fill()
     assert table.values() == expected
     assert table.loose_files() == set()
@@ -61,10 +61,27 @@ def test_a_backfill_ends_right_whatever_others_do_meanwhile(
 
 def test_only_a_fragment_that_changed_is_computed_twice(server: Server, engine: Engine) -> None:
     table = compute(server, engine)
-    attempt = interrupted(table, lambda: table.open().update({"text": "'a'"}, where="id = 30"))
-    # All of it once, and the row that moved to a fragment of its own.
-    assert attempt.told["function_calls"] == 100 + 1
+
+    def rewrite_the_first_fragment() -> None:
+        table.open().delete("id < 20")
+        table.open().optimize.compact_files(target_rows_per_fragment=25)
+
+    attempt = interrupted(table, rewrite_the_first_fragment)
+    assert attempt.told["function_calls"] == 100 + 5
     assert table.values() == table.expected()
+
+
+def test_the_watermark_is_the_version_up_to_which_all_is_filled(
+    server: Server, engine: Engine
+) -> None:
+    table = compute(server, engine)
+    before = table.open().version
+    append = once(lambda: table.open().insert(documents(900, 5)))
+    done = table.fill(HeldAttempt(on_fence=append))
+    assert (done.version, done.watermark) == (before + 2, Watermark(before))
+    done = table.fill()
+    assert (done.version, done.watermark) == (before + 3, Watermark(before + 3))
+    assert table.fill(where="id = 1").watermark is None
 
 
 def test_a_value_that_somebody_wrote_meanwhile_is_not_kept_back_by_where(
@@ -168,7 +185,8 @@ def test_random_histories_end_with_every_value_right(
             table.fill()
         else:
             dataset = table.open()
-            dataset.checkout_version(chance.randrange(2, dataset.version + 1)).restore()
+            earlier: Any = dataset.checkout_version(chance.randrange(2, dataset.version + 1))
+            earlier.restore()
     table.fill()
     assert table.values() == table.expected()
     assert table.loose_files() == set()

@@ -47,10 +47,13 @@ STOP_SECONDS, KILL_SECONDS = 3, 4
 
 
 class BackfillResult(Struct, frozen=True):
-    """What a backfill did; `version` is the last one it committed, or the one it found."""
+    """What a backfill did; `version` is the last one it committed, or the one it found.
+
+    The watermark is the version up to which every row is filled; None when only some were wanted.
+    """
 
     version: int
-    watermark: Watermark
+    watermark: Watermark | None
     mode: str
     reason: str
     rows: int
@@ -103,6 +106,7 @@ class _Backfill:
         self._function_calls = 0
         # With a version to read, later fragments are none of this job's business.
         self._scope: frozenset[int] | None = None
+        self._covered = 0
 
     def run(self) -> BackfillResult:
         plan: UpToDate | Fill | None = None
@@ -110,6 +114,7 @@ class _Backfill:
             self._attempt.check()
             dataset = self._open_to_read()
             snapshot = self._snapshot(dataset)
+            self._covered = snapshot.version
             found = plan_backfill(snapshot, self._remaining())
             plan = plan or found
             if isinstance(found, UpToDate):
@@ -261,7 +266,7 @@ class _Backfill:
             found = dataset.version
         return BackfillResult(
             found,
-            Watermark(found),
+            self._watermark(versions),
             plan.mode,
             plan.reason,
             rows,
@@ -269,3 +274,11 @@ class _Backfill:
             tuple(sorted(versions)),
             tuple(sorted(self._files.committed)),
         )
+
+    def _watermark(self, versions: set[int]) -> Watermark | None:
+        if (self._spec.where, self._options.num_frags, self._spec.read_version) != (None,) * 3:
+            return None
+        # What others committed between the snapshot and our commits may have brought new rows.
+        while self._covered + 1 in versions:
+            self._covered += 1
+        return Watermark(self._covered)
