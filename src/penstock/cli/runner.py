@@ -25,7 +25,7 @@ from penstock.settings.sections import Settings, clusters_of
     "--metrics-port", metavar="PORT", type=int, default=0, help="Tell Prometheus on this port."
 )
 @click.option(
-    "--data", metavar="DIR", help="Folder for environments and Spark's log, below `runner` in it."
+    "--data", metavar="DIR", help="Folder that gets `runner` with environments and Spark's log."
 )
 @click.option(
     "--config",
@@ -47,7 +47,8 @@ def command(
     """
     from penstock.server import logs
 
-    settings = load(config, os.environ, {"storage.data": data} if data else {}).settings
+    loaded = load(config, os.environ, {"storage.data": data} if data else {})
+    settings = loaded.settings
     logs.configure(settings.log.level, settings.log.format)
     clusters = clusters_of(settings)
     if cluster is not None and cluster not in clusters:
@@ -64,15 +65,28 @@ def command(
         again = [sys.executable, "-m", "penstock", *sys.argv[1:]]
         run_fleet({name: [*again, "--cluster", name] for name in names}, stop)
         return
-    _run(settings, names[0], url, token, metrics_port, stop)
+    # A runner elsewhere has no data folder, and must not make one where it happens to start.
+    is_set = loaded.sources["storage.data"] != "default"
+    home = Path(settings.storage.data).expanduser().absolute() if is_set else _cache()
+    _run(settings, names[0], home / "runner", url, token, metrics_port, stop)
     # Threads of Spark's libraries may hang on to a session that is gone.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
+
+
 def _run(
-    settings: Settings, name: str, url: str, token: str, metrics_port: int, stop: threading.Event
+    settings: Settings,
+    name: str,
+    folder: Path,
+    url: str,
+    token: str,
+    metrics_port: int,
+    stop: threading.Event,
 ) -> None:
     # Lance warns at every commit of a column that the operation is young; we test that it works.
     os.environ.setdefault("LANCE_LOG", "error")
@@ -84,7 +98,6 @@ def _run(
     from penstock.runner.session import Session
 
     hush_spark()
-    folder = Path(settings.storage.data).expanduser().absolute() / "runner"
     metrics = RunnerMetrics()
     if metrics_port:
         metrics.serve("127.0.0.1", metrics_port)

@@ -256,10 +256,11 @@ class _Backfill:
             earlier = find_commits(latest, self._attempt.job, COMMITS_BACK)
             rows += sum(count for version, count in earlier if version not in versions)
             versions.update(version for version, _ in earlier)
-        self._attempt.progress(mode=plan.mode, reason=plan.reason, rows_done=rows)
         if isinstance(plan, UpToDate):
-            self._attempt.progress(rows_total=rows, fragments_total=0, fragments_done=0)
             self._attempt.log(plan.reason)
+            self._attempt.progress(rows_total=rows, fragments_total=0)
+        self._tell_progress()
+        self._attempt.progress(mode=plan.mode, reason=plan.reason, rows_done=rows)
         found = max(versions) if versions else None
         if found is None:
             dataset = dataset or self._catalog.open_latest(self._spec.table, self._spec.branch)

@@ -114,9 +114,7 @@ class Session:
             )
         else:
             seconds = time.monotonic() - started
-            log.info(
-                "Spark of cluster %s is up (%.1f s, %d slots)", self.name, seconds, engine.slots
-            )
+            log.info("Spark on %s: up after %.1f s, %d slots", self.name, seconds, engine.slots)
             with self._lock:
                 self._engine, self._starting = engine, None
                 self._is_suspect = False
