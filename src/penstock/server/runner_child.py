@@ -6,7 +6,6 @@ ended by the session's id; should the server be killed, the kernel ends the runn
 
 import asyncio
 import contextlib
-import ctypes
 import logging
 import os
 import signal
@@ -22,7 +21,19 @@ FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
 STEADY_SECONDS = 60.0
 # Together less than the 15 seconds after which nothing may be left.
 STOP_SECONDS, KILL_SECONDS = 8.0, 4.0
-PR_SET_PDEATHSIG = 1
+# What the child does first, as a program of its own because a forked server must not run Python:
+# ask the kernel (PR_SET_PDEATHSIG) to kill it when its parent ends, then become the runner.
+DIE_WITH_PARENT = """
+import os, sys
+try:
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)
+except (ImportError, OSError, AttributeError):
+    pass
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 class RunnerChild:
@@ -35,7 +46,7 @@ class RunnerChild:
         on_restart: Callable[[], None] = lambda: None,
     ) -> None:
         self._command = command
-        self._environ = environ
+        self.environ = environ
         self._on_restart = on_restart
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -78,12 +89,13 @@ class RunnerChild:
             self._on_restart()
 
     async def _spawn(self) -> asyncio.subprocess.Process:
+        first = (sys.executable, "-I", "-S", "-c", DIE_WITH_PARENT, str(os.getpid()))
         return await asyncio.create_subprocess_exec(
+            *first,
             *self._command,
             stdin=asyncio.subprocess.DEVNULL,
-            env=dict(self._environ),
+            env=dict(self.environ),
             start_new_session=True,
-            preexec_fn=_make_die_with_parent(os.getpid()),
         )
 
 
@@ -131,22 +143,6 @@ def list_session(session: int) -> list[int]:
             if int(of) == session and state not in "ZX":
                 found.append(int(entry.name))
     return found
-
-
-def _make_die_with_parent(parent: int) -> Callable[[], None]:
-    """What the child does first: ask the kernel to end it when its parent has ended."""
-    try:
-        prctl = ctypes.CDLL(None).prctl
-    except (OSError, AttributeError):
-        return lambda: None
-
-    def die_with_parent() -> None:
-        prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-        # The parent may have died before that was asked.
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return die_with_parent
 
 
 def _tell(code: int) -> str:

@@ -1,0 +1,165 @@
+"""The runner that the server starts: started again when it dies, and gone when the server is."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.server import runner_child
+from penstock.server.runner_child import RunnerChild, list_session
+from tests.harness import servers
+
+pytestmark = pytest.mark.anyio
+
+# A runner that notes its start and has a child in a group of its own, as Spark's workers are.
+RUNNER = """
+import os, subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import os, time; os.setpgid(0, 0); time.sleep(600)"])
+with open(sys.argv[1], "a") as file:
+    file.write(f"{os.getpid()}\\n")
+time.sleep(600)
+"""
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + RUNNER
+FLEETING = RUNNER.replace("time.sleep(600)\n", "sys.exit(3)\n")
+
+
+def command(script: str, notes: Path) -> list[str]:
+    return [sys.executable, "-c", script, str(notes)]
+
+
+def starts(notes: Path) -> list[int]:
+    return [int(line) for line in notes.read_text().split()] if notes.exists() else []
+
+
+async def until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        await asyncio.sleep(0.05)
+
+
+async def test_a_stop_leaves_nothing_of_it(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    child = RunnerChild(command(RUNNER, notes), os.environ)
+    child.start()
+    await until(lambda: bool(starts(notes)))
+    (pid,) = starts(notes)
+    await until(lambda: len(list_session(pid)) == 2)
+    started = time.monotonic()
+    await child.stop()
+    assert time.monotonic() - started < 5
+    assert list_session(pid) == []
+
+
+async def test_what_does_not_stop_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_child, "STOP_SECONDS", 0.5)
+    notes = tmp_path / "notes"
+    child = RunnerChild(command(STUBBORN, notes), os.environ)
+    child.start()
+    await until(lambda: bool(starts(notes)))
+    (pid,) = starts(notes)
+    await child.stop()
+    await child.stop()
+    assert list_session(pid) == []
+
+
+async def test_one_that_dies_is_started_again(tmp_path: Path) -> None:
+    notes, restarts = tmp_path / "notes", []
+    child = RunnerChild(command(RUNNER, notes), os.environ, lambda: restarts.append(1))
+    child.start()
+    await until(lambda: len(starts(notes)) == 1)
+    os.kill(starts(notes)[0], signal.SIGKILL)
+    await until(lambda: len(starts(notes)) == 2)
+    first, second = starts(notes)
+    assert list_session(first) == []
+    assert len(restarts) == 1
+    await child.stop()
+    assert list_session(second) == []
+
+
+async def test_one_that_dies_at_once_is_started_ever_more_rarely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_child, "FIRST_PAUSE_SECONDS", 0.2)
+    notes = tmp_path / "notes"
+    child = RunnerChild(command(FLEETING, notes), os.environ)
+    child.start()
+    await asyncio.sleep(4)
+    await child.stop()
+    assert 2 <= len(starts(notes)) <= 6
+
+
+def test_it_dies_with_a_server_that_is_killed(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    code = (
+        "import asyncio, os, sys\n"
+        "from penstock.server.runner_child import RunnerChild\n"
+        "async def main():\n"
+        f"    RunnerChild([sys.executable, '-c', {RUNNER!r}, {str(notes)!r}], os.environ).start()\n"
+        "    await asyncio.sleep(600)\n"
+        "asyncio.run(main())\n"
+    )
+    server = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 15
+    while not starts(notes):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    (pid,) = starts(notes)
+    server.kill()
+    server.wait()
+    while pid in list_session(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    runner_child.kill_session(pid)
+
+
+def session_of(server: servers.Server) -> int | None:
+    """The session of the runner that a server has started."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+    pids = [int(pid) for pid in children.read_text().split()]
+    return next((pid for pid in pids if os.getsid(pid) == pid), None)
+
+
+def test_serve_starts_a_runner_and_takes_it_along(tmp_path: Path) -> None:
+    with servers.running(tmp_path, runner=True) as server:
+        deadline = time.monotonic() + 20
+        while (session := session_of(server)) is None:
+            assert time.monotonic() < deadline, server.output()
+            time.sleep(0.1)
+        wanted = b"\0".join([b"penstock", b"runner", b"--url", server.url.encode()])
+        assert wanted in Path(f"/proc/{session}/cmdline").read_bytes()
+        started = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - started < 15
+    assert list_session(session) == []
+
+
+def test_serve_starts_none_when_told_so(tmp_path: Path) -> None:
+    for arguments in ({"runner": False}, {"runner": True, "no": 1}):
+        environ = {"PENSTOCK__RUNNER__START": "false"} if "no" in arguments else {}
+        with servers.running(tmp_path, environ=environ, runner=bool(arguments["runner"])) as server:
+            time.sleep(1)
+            assert session_of(server) is None
+
+
+def test_without_spark_there_is_one_line_and_no_runner(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_child, "find_spec", lambda name: None)
+    assert runner_child.make_child("http://x", "", lambda: None) is None
+    (line,) = caplog.messages
+    assert "pyspark is not installed" in line
+
+
+def test_the_child_reads_the_same_settings_file() -> None:
+    child = runner_child.make_child("http://x:1", "/some/penstock.toml", lambda: None)
+    assert child is not None
+    assert child.environ["PENSTOCK_CONFIG"] == "/some/penstock.toml"
