@@ -10,7 +10,7 @@ from penstock.catalog.leases import News
 from penstock.catalog.queue import Queue
 from penstock.database.interface import Transaction
 from penstock.errors import JobNotFound
-from penstock.model.jobs import SUCCEEDED, LogLine, NewJob, Report
+from penstock.model.jobs import SUCCEEDED, Job, LogLine, NewJob, Report
 from penstock.model.paging import request_page
 
 pytestmark = pytest.mark.anyio
@@ -95,5 +95,5 @@ async def test_nothing_expires_that_is_in_time(catalog: Catalog) -> None:
     assert await leases.expire(catalog) == 1
 
 
-async def _jobs(catalog: Catalog) -> list[jobs.Job]:
+async def _jobs(catalog: Catalog) -> list[Job]:
     return [await jobs.get(catalog.database, id) for id in await list_all(catalog)]

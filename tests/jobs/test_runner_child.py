@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 from penstock.server import runner_child
 from penstock.server.runner_child import RunnerChild, list_session
 from tests.harness import servers
+from tests.harness.jobs import describe, make_column
 
 pytestmark = pytest.mark.anyio
 
@@ -72,17 +74,21 @@ async def test_what_does_not_stop_is_killed(
 
 
 async def test_one_that_dies_is_started_again(tmp_path: Path) -> None:
-    notes, restarts = tmp_path / "notes", []
-    child = RunnerChild(command(RUNNER, notes), os.environ, lambda: restarts.append(1))
+    notes, deaths = tmp_path / "notes", []
+
+    async def note(pid: int, again: bool) -> None:
+        deaths.append((pid, again))
+
+    child = RunnerChild(command(RUNNER, notes), os.environ, note)
     child.start()
     await until(lambda: len(starts(notes)) == 1)
     os.kill(starts(notes)[0], signal.SIGKILL)
     await until(lambda: len(starts(notes)) == 2)
     first, second = starts(notes)
     assert list_session(first) == []
-    assert len(restarts) == 1
     await child.stop()
     assert list_session(second) == []
+    assert deaths == [(first, True), (second, False)]
 
 
 async def test_one_that_dies_at_once_is_started_ever_more_rarely(
@@ -121,6 +127,9 @@ def test_it_dies_with_a_server_that_is_killed(tmp_path: Path) -> None:
     runner_child.kill_session(pid)
 
 
+async def nobody(pid: int, again: bool) -> None: ...
+
+
 def session_of(server: servers.Server) -> int | None:
     """The session of the runner that a server has started."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
@@ -130,16 +139,42 @@ def session_of(server: servers.Server) -> int | None:
 
 def test_serve_starts_a_runner_and_takes_it_along(tmp_path: Path) -> None:
     with servers.running(tmp_path, runner=True) as server:
-        deadline = time.monotonic() + 20
-        while (session := session_of(server)) is None:
-            assert time.monotonic() < deadline, server.output()
-            time.sleep(0.1)
+        session = wait_for_session(server)
+        time.sleep(1)
         wanted = b"\0".join([b"penstock", b"runner", b"--url", server.url.encode()])
         assert wanted in Path(f"/proc/{session}/cmdline").read_bytes()
         started = time.monotonic()
         assert server.stop() == 0
         assert time.monotonic() - started < 15
     assert list_session(session) == []
+
+
+def test_a_killed_runner_loses_its_job_at_once(tmp_path: Path) -> None:
+    with servers.running(tmp_path, runner=True) as server:
+        column = make_column(server, "local")
+        # Nothing but a name ties a lease to the child: this test leases under it.
+        session = wait_for_session(server)
+        name = f"{socket.gethostname()}-{session}-x"
+        body = {"runner": name, "clusters": ["local"], "free": 1, "wait_seconds": 0}
+        os.kill(session, signal.SIGSTOP)
+        id = column.request()
+        (job,) = server.post("/v1/runner/lease", body).json()["jobs"]
+        assert job["id"] == id
+        os.kill(session, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while describe(server, id)["status"] == "RUNNING":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert "stopped reporting" in describe(server, id).get("error", "stopped reporting")
+        assert "penstock_runner_restarts_total 1.0" in server.get("/metrics").text
+
+
+def wait_for_session(server: servers.Server) -> int:
+    deadline = time.monotonic() + 20
+    while (session := session_of(server)) is None:
+        assert time.monotonic() < deadline, server.output()
+        time.sleep(0.1)
+    return session
 
 
 def test_serve_starts_none_when_told_so(tmp_path: Path) -> None:
@@ -154,12 +189,13 @@ def test_without_spark_there_is_one_line_and_no_runner(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner_child, "find_spec", lambda name: None)
-    assert runner_child.make_child("http://x", "", lambda: None) is None
+    assert runner_child.make_child("http://x", "/data", "", nobody) is None
     (line,) = caplog.messages
     assert "pyspark is not installed" in line
 
 
 def test_the_child_reads_the_same_settings_file() -> None:
-    child = runner_child.make_child("http://x:1", "/some/penstock.toml", lambda: None)
+    child = runner_child.make_child("http://x:1", "/data", "/some/penstock.toml", nobody)
     assert child is not None
     assert child.environ["PENSTOCK_CONFIG"] == "/some/penstock.toml"
+    assert child.command[-4:] == ["--url", "http://x:1", "--data", "/data"]

@@ -111,9 +111,9 @@ async def has_ready(catalog: Catalog) -> bool:
     return await catalog.database.fetch_one(sql) is not None
 
 
-async def release(catalog: Catalog, runner: str) -> int:
-    """Take its jobs away from a runner that is known to be gone."""
-    released = await catalog.database.write(_expire, runner)
+async def release(catalog: Catalog, prefix: str) -> int:
+    """Take their jobs away from runners that are known to be gone, by how their names begin."""
+    released = await catalog.database.write(_expire, prefix)
     for id in released:
         catalog.queue.ring(id)
     catalog.queue.ring()
@@ -221,13 +221,13 @@ async def _hold(tx: Transaction, id: str, attempt: int) -> Job:
     )
 
 
-async def _expire(tx: Transaction, runner: str | None = None) -> list[str]:
+async def _expire(tx: Transaction, prefix: str = "") -> list[str]:
     """Give jobs back whose lease is over, or whose runner is gone; those out of chances end."""
-    which = "lease_until < now_millis()" if runner is None else "runner = $1"
+    which = "substr(runner, 1, $1) = $2" if prefix else "lease_until < now_millis()"
     rows = await tx.fetch(
         f"UPDATE jobs SET lease_until = 0 WHERE state = 'RUNNING' AND {which} "
         f"RETURNING {jobs.COLUMNS}",
-        *([] if runner is None else [runner]),
+        *([len(prefix), prefix] if prefix else []),
     )
     for job in sorted(map(jobs.to_job, rows), key=lambda job: job.number):
         state, error = _after_silence(job)

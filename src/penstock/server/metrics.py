@@ -107,7 +107,7 @@ class Metrics(Collector):
         )
         yield CounterMetricFamily(
             "penstock_runner_restarts",
-            "How often this server started its runner again.",
+            "How often the runner that this server started died and had to be replaced.",
             value=queue.runner_restarts,
         )
         waits = HistogramMetricFamily(

@@ -9,10 +9,13 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+
+from penstock.catalog.queue import wait_for
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,10 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
+# Told the process id, and whether another one will be started.
+OnDeath = Callable[[int, bool], Awaitable[None]]
+
+
 class RunnerChild:
     """One child process at a time, started again when it dies."""
 
@@ -43,18 +50,14 @@ class RunnerChild:
         self,
         command: Sequence[str],
         environ: Mapping[str, str],
-        on_restart: Callable[[], None] = lambda: None,
+        on_death: OnDeath | None = None,
     ) -> None:
-        self._command = command
+        self.command = command
         self.environ = environ
-        self._on_restart = on_restart
+        self._on_death = on_death
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
-
-    @property
-    def pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._keep())
@@ -62,51 +65,57 @@ class RunnerChild:
     async def stop(self) -> None:
         """End the child and all that it has started; may be called more than once."""
         self._stop.set()
-        process = self._process
-        if process is not None:
-            await end_session(process)
+        if self._process is not None:
+            await end_session(self._process)
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await self._task
 
     async def _keep(self) -> None:
         clock = asyncio.get_running_loop().time
         pause = FIRST_PAUSE_SECONDS
         while not self._stop.is_set():
             started = clock()
-            self._process = await self._spawn()
-            code = await self._process.wait()
-            kill_session(self._process.pid)
+            process = self._process = await self._spawn()
+            if self._stop.is_set():
+                await end_session(process)
+            code = await process.wait()
+            kill_session(process.pid)
             self._process = None
+            if self._on_death is not None:
+                await self._on_death(process.pid, not self._stop.is_set())
             if self._stop.is_set():
                 return
             if clock() - started >= STEADY_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
             log.warning("the runner ended (%s); another starts in %g s", _tell(code), pause)
-            await asyncio.sleep(pause)
+            if await wait_for(self._stop, pause):
+                return
             pause = min(pause * 2, MAX_PAUSE_SECONDS)
-            self._on_restart()
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         first = (sys.executable, "-I", "-S", "-c", DIE_WITH_PARENT, str(os.getpid()))
         return await asyncio.create_subprocess_exec(
             *first,
-            *self._command,
+            *self.command,
             stdin=asyncio.subprocess.DEVNULL,
             env=dict(self.environ),
             start_new_session=True,
         )
 
 
-def make_child(url: str, config: str, on_restart: Callable[[], None]) -> RunnerChild | None:
+def make_child(url: str, data: str, config: str, on_death: OnDeath) -> RunnerChild | None:
     """The runner of a server at this URL; None, and a line that says so, where Spark is missing."""
     if find_spec("pyspark") is None:
         log.warning("no runner is started: pyspark is not installed (install penstock[runner])")
         return None
     environ = {**os.environ, **({"PENSTOCK_CONFIG": config} if config else {})}
-    command = [sys.executable, "-m", "penstock", "runner", "--url", url]
-    return RunnerChild(command, environ, on_restart)
+    command = [sys.executable, "-m", "penstock", "runner", "--url", url, "--data", data]
+    return RunnerChild(command, environ, on_death)
+
+
+def lease_prefix(pid: int) -> str:
+    """How the names begin that a runner with this process id leases jobs by."""
+    return f"{socket.gethostname()}-{pid}-"
 
 
 async def end_session(process: asyncio.subprocess.Process) -> None:

@@ -4,23 +4,25 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os.path
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
-from penstock.catalog import keeper, maintenance
+from penstock.catalog import keeper, leases, maintenance
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
-from penstock.errors import Unavailable
+from penstock.errors import PenstockError, Unavailable
 from penstock.server.app import App, Limits
 from penstock.server.protocol import JoiningProtocol
-from penstock.server.runner_child import RunnerChild, make_child
+from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.sections import (
     Settings,
     allowed_roots,
@@ -116,25 +118,21 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     ]
     host, port = listener.getsockname()[:2]
     child = _make_child(settings, catalog, host, port, config)
-    ends: list[asyncio.Task[None]] = []
 
     def begin() -> None:
         on_ready(f"http://{_bracket(host)}:{port}")
         if child is not None:
             child.start()
 
-    def end() -> None:
-        # At once: who waits for jobs is let go, and the runner has its own time to stop in.
-        catalog.queue.close()
-        if child is not None and not ends:
-            ends.append(asyncio.create_task(child.stop()))
-
-    server.on_started, server.on_stop = begin, end
+    server.on_started, server.on_exit = begin, catalog.queue.close
+    # While the server still answers, so that the runner can give back what it works on.
+    server.before_exit = None if child is None else child.stop
     try:
         await server.serve(sockets=[listener])
     finally:
-        end()
-        await asyncio.gather(*ends)
+        catalog.queue.close()
+        if child is not None:
+            await child.stop()
         for chore in chores:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
@@ -147,12 +145,17 @@ def _make_child(
     if not settings.runner.start:
         return None
 
-    def count() -> None:
-        catalog.queue.runner_restarts += 1
+    async def release(pid: int, again: bool) -> None:
+        catalog.queue.runner_restarts += again
+        try:
+            await leases.release(catalog, lease_prefix(pid))
+        except PenstockError as error:
+            log.warning("the runner's leases are left to expire: %s", error.message)
 
     # An address that stands for all of this machine's is no address to go to.
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return make_child(f"http://{_bracket(reachable)}:{port}", config, count)
+    url = f"http://{_bracket(reachable)}:{port}"
+    return make_child(url, os.path.abspath(settings.storage.data), config, release)
 
 
 def _bracket(host: str) -> str:
@@ -163,15 +166,25 @@ class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is up and leaves the end of the process to us."""
 
     on_started: Callable[[], None] = staticmethod(lambda: None)
-    on_stop: Callable[[], None] = staticmethod(lambda: None)
+    on_exit: Callable[[], None] = staticmethod(lambda: None)
+    # What is done between a first signal and the exit; a second signal does not wait for it.
+    before_exit: Callable[[], Coroutine[Any, Any, None]] | None = None
+    _exiting: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.on_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.before_exit is not None and self._exiting is None:
+            self._exiting = asyncio.create_task(self.before_exit())
+            self._exiting.add_done_callback(lambda _: self._exit(sig, frame))
+        else:
+            self._exit(sig, frame)
+
+    def _exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        self.on_stop()
+        self.on_exit()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
