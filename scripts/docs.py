@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS, Operation
 from penstock.settings.keys import Key, Section, list_sections
 
@@ -54,16 +55,27 @@ served ones behave where the specification leaves room.
 """
 
 
+EXTENSIONS_HEAD = """\
+## Beyond the specification
+
+`/v1/jobs/list`, `describe`, `cancel` and `query_events` have the shapes that lancedb's client
+expects; the others are Penstock's own. [The protocol page](protocol.md#jobs) describes them.
+"""
+
+
 def operations_page() -> str:
     served = sum(operation.handler is not None for operation in OPERATIONS)
     count = f"{served} of {len(OPERATIONS)} operations are served.\n"
     header = ("operation", "method", "path", "state")
-    return "\n".join([OPERATIONS_HEAD, count, table(header, map(operations_row, OPERATIONS))])
+    own = table(header[:3], [operations_row(operation)[:3] for operation in EXTENSIONS])
+    specified = table(header, map(operations_row, OPERATIONS))
+    return "\n".join([OPERATIONS_HEAD, count, specified, EXTENSIONS_HEAD, own])
 
 
 def operations_row(operation: Operation) -> tuple[str, ...]:
     state = "not yet: answers 406 / 0" if operation.handler is None else "served"
-    return (operation.name, operation.method, f"`/v1/{operation.path}`", state)
+    methods = " or ".join(filter(None, (operation.method, operation.also)))
+    return (operation.name, methods, f"`/v1/{operation.path}`", state)
 
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
