@@ -10,13 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import lance
 import pyarrow as pa
 
+from tests.harness import servers
 from tests.harness.jobs import add_computed, describe
 from tests.harness.pylance import connect
 from tests.harness.servers import Server
@@ -103,18 +104,47 @@ def start_runner(
     return RunnerProcess(process, lines, [])
 
 
-@contextlib.contextmanager
-def running_runner(
-    url: str, data: Path, *arguments: str, environ: Mapping[str, str] | None = None
-) -> Iterator[RunnerProcess]:
-    """A warm runner for the length of a block."""
-    runner = start_runner(url, data, *arguments, environ=environ)
-    try:
-        yield runner.wait_until_warm()
-    finally:
-        if runner.process.poll() is None:
-            runner.resume()
-            runner.stop()
+@dataclass
+class Team:
+    """The runners of one server, started when a test wants them."""
+
+    server: Server
+    data: Path
+    environ: Mapping[str, str]
+    members: list[RunnerProcess] = field(default_factory=list)
+
+    def at_least(self, count: int) -> list[RunnerProcess]:
+        """So many warm runners, or more."""
+        self.members = [runner for runner in self.members if runner.process.poll() is None]
+        new = [self.start() for _ in range(count - len(self.members))]
+        self.members += [runner.wait_until_warm() for runner in new]
+        return self.members
+
+    def start(self, **environ: str) -> RunnerProcess:
+        """One more, which belongs to the test."""
+        return start_runner(self.server.url, self.data, environ={**self.environ, **environ})
+
+    def holder(self, job: str) -> RunnerProcess:
+        """The runner that works on a job."""
+        name = describe(self.server, job)["runner"]
+        return next(r for r in self.members if f"-{r.process.pid}-" in name)
+
+    @contextlib.contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Inside, none of them works, and what they had asked for is refused."""
+        for runner in self.at_least(1):
+            runner.pause()
+        try:
+            yield
+        finally:
+            for runner in self.members:
+                runner.resume()
+
+    def stop(self) -> None:
+        for runner in self.members:
+            if runner.process.poll() is None:
+                runner.resume()
+                runner.stop()
 
 
 @dataclass(frozen=True)
@@ -193,6 +223,15 @@ def wait(
             return found
         assert time.monotonic() < deadline, f"the job is still {found}"
         time.sleep(0.05)
+
+
+def restart(server: Server, *, environ: Mapping[str, str]) -> None:
+    """Kill a server, and start another with its port and its data."""
+    port = server.url.rpartition(":")[2]
+    server.kill()
+    again = servers.start(server.data, "--no-runner", "--port", port, environ=environ)
+    again.client.close()
+    server.process, server.lines = again.process, again.lines
 
 
 def make_filled(

@@ -1,33 +1,44 @@
-"""What tests of runners share: a server whose leases are short, and one warm runner for it."""
+"""What tests of runners share: a server whose leases are short, and warm runners for it."""
 
+import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.harness import servers
-from tests.harness.runners import RunnerProcess, running_runner
+from tests.harness.runners import RunnerProcess, Team
 
 # Long enough for a busy machine, short enough to wait for.
-LEASES = {"PENSTOCK__JOBS__LEASE_SECONDS": "5", "PENSTOCK__JOBS__MAX_ATTEMPTS": "5"}
-# What a failed task of Spark needs, and two cores.
+LEASES = {"PENSTOCK__JOBS__LEASE_SECONDS": "5", "PENSTOCK__JOBS__MAX_ATTEMPTS": "6"}
+# Two cores, and what a failed task of Spark needs.
 SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2,4]"}}'}
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """A server that can be killed and started again at the same place."""
     data = tmp_path_factory.mktemp("data")
-    with servers.running(data, "--no-runner", environ=LEASES) as started:
-        yield started
+    started = servers.start(data, "--no-runner", environ=LEASES)
+    yield started
+    with contextlib.suppress(ProcessLookupError):
+        started.stop()
 
 
 @pytest.fixture(scope="session")
-def runner_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("runner")
+def team(server: servers.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """Runners that stay for the tests to come, unless a test kills them."""
+    found = Team(server, tmp_path_factory.mktemp("runner"), SPARK)
+    yield found
+    found.stop()
 
 
-@pytest.fixture(scope="session")
-def runner(server: servers.Server, runner_data: Path) -> Iterator[RunnerProcess]:
-    """A runner that has survived whatever the tests before have done to it."""
-    with running_runner(server.url, runner_data, environ=SPARK) as started:
-        yield started
+@pytest.fixture
+def runner(team: Team) -> RunnerProcess:
+    """A warm runner; there may be others."""
+    return team.at_least(1)[0]
+
+
+@pytest.fixture
+def pair(team: Team) -> list[RunnerProcess]:
+    """Two warm runners."""
+    return team.at_least(2)
