@@ -122,7 +122,8 @@ def test_a_runner_that_went_away_gets_no_job(column: Column) -> None:
     "body",
     [
         {},
-        {"runner": ""} | {"free": 0},
+        {"runner": ""},
+        {"runner": "r", "free": 0},
         {"runner": "r", "free": 65},
         {"runner": "r", "wait_seconds": -1},
         {"runner": "r", "wait_seconds": 10_000},

@@ -177,6 +177,23 @@ def wait_for_session(server: servers.Server) -> int:
     return session
 
 
+@pytest.mark.slow
+def test_nothing_of_a_warm_runner_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
+    server = servers.start(tmp_path, runner=True)
+    session = wait_for_session(server)
+    deadline = time.monotonic() + 60
+    # The runner itself, its JVM, and what these start.
+    while len(list_session(session)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    time.sleep(10)
+    server.kill()
+    deadline = time.monotonic() + 15
+    while left := list_session(session):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
 def test_serve_starts_none_when_told_so(tmp_path: Path) -> None:
     for arguments in ({"runner": False}, {"runner": True, "no": 1}):
         environ = {"PENSTOCK__RUNNER__START": "false"} if "no" in arguments else {}

@@ -60,11 +60,14 @@ async def lease(
     catalog: Catalog, runner: str, clusters: Sequence[str] | None, count: int
 ) -> list[Job]:
     """Lease up to `count` of the jobs that can be begun now."""
+    taken: list[Job] = []
     for _ in range(LOOKS):
-        taken, is_more = await catalog.database.write(
-            _lease, runner, clusters, count, catalog.queue.lease_seconds * 1000
-        )
-        if taken or not is_more:
+        # A look costs less than a lease, and most that are asked for find nothing.
+        if not await has_ready(catalog, clusters):
+            break
+        lease_millis = catalog.queue.lease_seconds * 1000
+        taken = await catalog.database.write(_lease, runner, clusters, count, lease_millis)
+        if taken:
             break
         await asyncio.sleep(random.uniform(0, 0.01))
     for job in taken:
@@ -105,10 +108,10 @@ async def expire(catalog: Catalog) -> int:
     return len(expired)
 
 
-async def has_ready(catalog: Catalog) -> bool:
+async def has_ready(catalog: Catalog, clusters: Sequence[str] | None = None) -> bool:
     """Whether there is a job that could be begun now."""
-    sql = READY.format(clusters="", limit=1)
-    return await catalog.database.fetch_one(sql) is not None
+    sql = READY.format(clusters=_match_clusters(clusters, 1), limit=1)
+    return await catalog.database.fetch_one(sql, *(clusters or ())) is not None
 
 
 async def release(catalog: Catalog, prefix: str) -> int:
@@ -122,17 +125,12 @@ async def release(catalog: Catalog, prefix: str) -> int:
 
 async def _lease(
     tx: Transaction, runner: str, clusters: Sequence[str] | None, count: int, lease_millis: int
-) -> tuple[list[Job], bool]:
-    chosen = list(clusters or ())
+) -> list[Job]:
     ready = READY.format(clusters=_match_clusters(clusters, 4), limit="$3")
     sql = LEASE.format(ready=ready, columns=jobs.COLUMNS)
-    rows = await tx.fetch(sql, runner, lease_millis, count, *chosen)
+    rows = await tx.fetch(sql, runner, lease_millis, count, *(clusters or ()))
     found = sorted((jobs.to_job(row) for row in rows), key=lambda job: job.number)
-    taken = [each for job in found if (each := await _begin(tx, job)) is not None]
-    if taken:
-        return taken, False
-    ready = READY.format(clusters=_match_clusters(clusters, 1), limit=1)
-    return [], await tx.fetch_one(ready, *chosen) is not None
+    return [each for job in found if (each := await _begin(tx, job)) is not None]
 
 
 def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:

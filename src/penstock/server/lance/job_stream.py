@@ -56,6 +56,8 @@ async def _events(call: Call, id: str) -> AsyncIterator[bytes]:
                 yield b": still here\n\n"
             await wait_for(bell, LOOK_SECONDS)
     finally:
+        # Others who follow the job look once more; nobody else would take the bell away.
+        queue.ring(id)
         leaving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await leaving

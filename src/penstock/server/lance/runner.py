@@ -86,6 +86,8 @@ _finish = msgspec.json.Decoder(Finish)
 
 async def lease(call: Call) -> Leases:
     body = call.decode(_lease)
+    if not body.runner:
+        raise InvalidRequest("runner is empty", detail="give each runner a name of its own")
     queue, clock = call.catalog.queue, asyncio.get_running_loop().time
     deadline = clock() + body.wait_seconds
     leaving = asyncio.create_task(gone(call.receive))
