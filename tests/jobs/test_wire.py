@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.jobs import Column, cancel, describe
 from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.tables import code, new_name
 
 
 def alter(server: Server, id: str, *actions: Any) -> Any:
@@ -118,6 +118,25 @@ def test_lancedb_refreshes_a_column_and_waits(column: Column) -> None:
     column.runner.finish(lease, result={"version": 3}, progress={"rows_done": 3})
     done = job.wait()
     assert (done.rows_assigned, done.rows_failed, done.published_version) == (3, 0, 3)
+
+
+def test_lancedb_declares_a_computed_column(column: Column) -> None:
+    namespace, name = column.table.split("$")
+    table = connect(column.server).open_table(name, namespace_path=[namespace])
+    assert table.add_columns(computed={"up": "upper(text)"}).version == 3
+    assert table.schema.field("up").type == pa.string()
+    assert table.schema.field("up").metadata[b"computed_column.inputs"] == b'["text"]'
+    assert table.version == 3
+
+
+def test_lancedb_reads_tables_that_are_only_declared(server: Server) -> None:
+    namespace = new_name()
+    server.post(f"/v1/namespace/{namespace}/create").raise_for_status()
+    path = f"/v1/table/{namespace}$t"
+    server.post(f"{path}/declare").raise_for_status()
+    headers = {"x-lancedb-database": "any"}
+    found = server.send(f"{path}/describe/", headers=headers).raise_for_status().json()
+    assert found["is_only_declared"] is True
 
 
 def _lease_everything(column: Column) -> list[dict[str, Any]]:

@@ -38,9 +38,14 @@ class TableDetails:
 
 
 def load_details(
-    place: Place, options: Mapping[str, str], branch: str, version: int
+    place: Place,
+    options: Mapping[str, str],
+    branch: str,
+    version: int,
+    *,
+    in_lance_words: bool = False,
 ) -> TableDetails:
-    """Open one version of a table and describe it."""
+    """Open one version of a table and describe it, its types by the protocol's or Lance's names."""
     import lance
 
     try:
@@ -59,7 +64,7 @@ def load_details(
             detail="check that its files are complete and that the server may read them",
         ) from error
     return TableDetails(
-        to_json_schema(schema),
+        to_lance_schema(schema) if in_lance_words else to_json_schema(schema),
         {"num_deleted_rows": stats["num_deleted_rows"], "num_fragments": stats["num_fragments"]},
         _to_text(schema.metadata),
     )
@@ -86,6 +91,22 @@ def read_tag(place: Place, tag: str) -> tuple[str, int]:
 def to_json_schema(schema: "pa.Schema") -> dict[str, Any]:
     """An Arrow schema in the protocol's JSON form."""
     found: dict[str, Any] = {"fields": [_to_field(field) for field in schema]}
+    if schema.metadata:
+        found["metadata"] = _to_text(schema.metadata)
+    return found
+
+
+def to_lance_schema(schema: "pa.Schema") -> dict[str, Any]:
+    """An Arrow schema with Lance's own names of types; the protocol's where Lance has none."""
+    import pyarrow as pa
+    from lance.schema import schema_to_json
+
+    found: dict[str, Any] = {"fields": []}
+    for field in schema:
+        try:
+            found["fields"] += schema_to_json(pa.schema([field]))["fields"]
+        except (ValueError, RuntimeError):
+            found["fields"].append(_to_field(field))
     if schema.metadata:
         found["metadata"] = _to_text(schema.metadata)
     return found
