@@ -75,6 +75,27 @@ def test_the_last_attempt_is_the_end(hasty: Server, cluster: str) -> None:
     assert describe(hasty, job["id"])["error"] == "again"
 
 
+def test_a_job_that_is_given_back_keeps_its_chances(hasty: Server, cluster: str) -> None:
+    column = make_column(hasty, cluster)
+    id = column.request()
+    for attempt in range(1, 6):
+        (job,) = column.runner.lease()
+        assert (job["id"], job["attempt"]) == (id, attempt)
+        answer = column.runner.finish(job, "QUEUED", error="the runner was stopped")
+        assert answer.json() == {"state": "QUEUED"}
+        assert column.runner.finish(job, "QUEUED").json() == {"state": "QUEUED"}
+        assert code(column.runner.report(job)) == (409, 14)
+    (job,) = column.runner.lease()
+    assert column.runner.finish(job).json() == {"state": "SUCCEEDED"}
+
+
+def test_a_canceled_job_that_is_given_back_is_canceled(column: Column) -> None:
+    id = column.request()
+    job = lease(column)
+    cancel(column.server, id).raise_for_status()
+    assert column.runner.finish(job, "QUEUED").json() == {"state": "CANCELED"}
+
+
 def test_a_failure_after_a_cancel_is_a_cancel(column: Column) -> None:
     id = column.request()
     job = lease(column)

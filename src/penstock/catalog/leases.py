@@ -184,10 +184,13 @@ async def _finish(tx: Transaction, id: str, attempt: int, report: Report, news: 
 async def _end(tx: Transaction, job: Job, state: str, report: Report) -> None:
     """Record the end of an attempt: of the job, too, unless there is to be another one."""
     again = state == QUEUED
+    # What a runner gives back, because it is stopped, costs the job none of its chances.
+    given_back = again and report.state == QUEUED
     await tx.fetch(
         "UPDATE jobs SET state = $2, result = $3, error = $4, retryable = $5, progress = $6, "
         "last_report = $7, lease_until = 0, ready_at = now_millis() + $8, "
-        "finished_at = CASE WHEN $9 = 1 THEN NULL ELSE now_millis() END WHERE id = $1",
+        "finished_at = CASE WHEN $9 = 1 THEN NULL ELSE now_millis() END, "
+        "max_attempts = max_attempts + $10 WHERE id = $1",
         job.id,
         state,
         _encode(report.result),
@@ -195,8 +198,9 @@ async def _end(tx: Transaction, job: Job, state: str, report: Report) -> None:
         int(report.retryable),
         _encode(job.progress),
         f"{job.attempt}:{report.state}",
-        retry_pause_millis(job.attempt) if again else 0,
+        retry_pause_millis(job.attempt) if again and not given_back else 0,
         int(again),
+        int(given_back),
     )
     await job_notes.record_event(tx, job.id, state, job.attempt, job.runner, report.error)
 

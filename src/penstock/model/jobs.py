@@ -111,7 +111,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How an attempt ended, as its runner tells."""
+    """How an attempt ended, as its runner tells; QUEUED when it gives the job back unfinished."""
 
     state: str
     result: dict[str, Any]
@@ -121,10 +121,12 @@ class Report:
 
 def next_state(job: Job, report: Report) -> str:
     """The state of a job after an attempt that ended like this."""
-    if report.state != FAILED:
+    if report.state in (SUCCEEDED, CANCELED):
         return report.state
     if job.cancel_requested:
         return CANCELED
+    if report.state == QUEUED:
+        return QUEUED
     return QUEUED if report.retryable and job.attempt < job.max_attempts else FAILED
 
 

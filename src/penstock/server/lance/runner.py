@@ -13,11 +13,13 @@ from penstock.catalog import leases
 from penstock.catalog.leases import News
 from penstock.catalog.queue import wait_for
 from penstock.errors import InvalidRequest
-from penstock.model.jobs import FINISHED, Job, LogLine, Report, Value
+from penstock.model.jobs import FINISHED, QUEUED, Job, LogLine, Report, Value
 from penstock.server.lance.call import Body, Call, Text
 from penstock.server.lance.job_stream import gone
 from penstock.server.lance.jobs import job_id
 
+# An attempt ends with the job, or gives it back to the queue.
+ENDS = (*FINISHED, QUEUED)
 MAX_WAIT_SECONDS = 60.0
 # How often, at least, it is seen that a runner has gone and so must not get a job.
 LOOK_SECONDS = 1.0
@@ -118,8 +120,8 @@ async def heartbeat(call: Call) -> Kept:
 async def finish(call: Call) -> Ended:
     body = call.decode(_finish)
     state = body.state.upper()
-    if state not in FINISHED:
-        raise InvalidRequest(f"state is {body.state!r}", detail="use one of " + ", ".join(FINISHED))
+    if state not in ENDS:
+        raise InvalidRequest(f"state is {body.state!r}", detail="use one of " + ", ".join(ENDS))
     report = Report(state, body.result or {}, (body.error or "").replace("\0", "�"), body.retryable)
     id = job_id(call)
     return Ended(await leases.finish(call.catalog, id, body.attempt, report, _to_news(body)))
