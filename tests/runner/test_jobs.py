@@ -2,9 +2,14 @@
 
 import time
 
+import pytest
+
 from tests.harness.jobs import cancel, describe
 from tests.harness.runners import SLOW, RunnerProcess, make_filled, wait
 from tests.harness.servers import Server
+
+# The first test waits for Spark, which starts slowly on a busy machine.
+pytestmark = pytest.mark.timeout(400)
 
 
 def test_a_backfill_fills_the_column(server: Server, runner: RunnerProcess) -> None:
