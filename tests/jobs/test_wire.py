@@ -6,6 +6,8 @@ import lancedb
 import pyarrow as pa
 import pytest
 
+from tests.harness.generated import Client as Generated
+from tests.harness.generated import models
 from tests.harness.jobs import Column, cancel, describe
 from tests.harness.servers import Server
 from tests.harness.tables import code, new_name
@@ -118,6 +120,18 @@ def test_lancedb_refreshes_a_column_and_waits(column: Column) -> None:
     column.runner.finish(lease, result={"version": 3}, progress={"rows_done": 3})
     done = job.wait()
     assert (done.rows_assigned, done.rows_failed, done.published_version) == (3, 0, 3)
+
+
+def test_the_generated_client_requests_follows_and_cancels(column: Column) -> None:
+    client = Generated(column.server.url)
+    request = models.AlterTableBackfillColumnsRequest(column="len", cluster=column.cluster)
+    id = client.alter_table_backfill_columns(column.table, request).job_id
+    assert client.describe_transaction(id, models.DescribeTransactionRequest()).status == "QUEUED"
+    action = models.AlterTransactionAction(
+        set_status_action=models.AlterTransactionSetStatus(status="Canceled")
+    )
+    request = models.AlterTransactionRequest(actions=[action])
+    assert client.alter_transaction(id, request).status == "CANCELED"
 
 
 def test_lancedb_declares_a_computed_column(column: Column) -> None:
