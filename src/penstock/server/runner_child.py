@@ -23,7 +23,7 @@ FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
 # One that ran for so long did not die of its start.
 STEADY_SECONDS = 60.0
 # Together less than the 15 seconds after which nothing may be left.
-STOP_SECONDS, KILL_SECONDS = 8.0, 4.0
+STOP_SECONDS, KILL_SECONDS = 10.0, 3.0
 # What the child does first, as a program of its own because a forked server must not run Python:
 # ask the kernel (PR_SET_PDEATHSIG) to kill it when its parent ends, then become the runner.
 DIE_WITH_PARENT = """
@@ -68,29 +68,37 @@ class RunnerChild:
         if self._process is not None:
             await end_session(self._process)
         if self._task is not None:
-            await self._task
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _keep(self) -> None:
         clock = asyncio.get_running_loop().time
         pause = FIRST_PAUSE_SECONDS
         while not self._stop.is_set():
             started = clock()
-            process = self._process = await self._spawn()
-            if self._stop.is_set():
-                await end_session(process)
-            code = await process.wait()
-            kill_session(process.pid)
-            self._process = None
-            if self._on_death is not None:
-                await self._on_death(process.pid, not self._stop.is_set())
+            try:
+                end = await self._run()
+            except OSError as error:
+                end = f"could not be started: {error}"
             if self._stop.is_set():
                 return
             if clock() - started >= STEADY_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
-            log.warning("the runner ended (%s); another starts in %g s", _tell(code), pause)
+            log.warning("the runner %s; another starts in %g s", end, pause)
             if await wait_for(self._stop, pause):
                 return
             pause = min(pause * 2, MAX_PAUSE_SECONDS)
+
+    async def _run(self) -> str:
+        """Start the child and wait for its end; returns how it came."""
+        process = self._process = await self._spawn()
+        if self._stop.is_set():
+            await end_session(process)
+        code = await process.wait()
+        kill_session(process.pid)
+        self._process = None
+        if self._on_death is not None:
+            await self._on_death(process.pid, not self._stop.is_set())
+        return f"ended with signal {-code}" if code < 0 else f"ended with exit code {code}"
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         first = (sys.executable, "-I", "-S", "-c", DIE_WITH_PARENT, str(os.getpid()))
@@ -120,8 +128,9 @@ def lease_prefix(pid: int) -> str:
 
 async def end_session(process: asyncio.subprocess.Process) -> None:
     """Ask a session's leader to stop, and after a while end everything that is left of it."""
+    # Only the leader: it may need what it has started to end its work in order.
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
+        process.terminate()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(STOP_SECONDS):
             await process.wait()
@@ -152,7 +161,3 @@ def list_session(session: int) -> list[int]:
             if int(of) == session and state not in "ZX":
                 found.append(int(entry.name))
     return found
-
-
-def _tell(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
