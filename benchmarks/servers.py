@@ -58,7 +58,7 @@ class Server:
 @contextlib.contextmanager
 def penstock(data: Path) -> Iterator[Server]:
     """`penstock serve` on SQLite, as it is without any setting."""
-    command = ["penstock", "serve", "--port", "0", "--data", str(data)]
+    command = ["penstock", "serve", "--port", "0", "--data", str(data), "--no-runner"]
     with _running("penstock", command, "/healthz") as server:
         yield server
 

@@ -9,7 +9,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from penstock.server.iceberg.routes import ROUTES, Route
+from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS, Operation
 from penstock.settings.keys import Key, Section, list_sections
 
@@ -40,8 +43,8 @@ def settings_section(section: Section) -> str:
 
 def settings_row(key: Key) -> tuple[str, ...]:
     flag = f"`{key.flag}`" if key.flag else ""
-    default = f"`{json.dumps(key.default)}`"
-    return (f"`{key.name}`", key.wanted, default, f"`{key.env}`", flag, key.description)
+    default = f"`{json.dumps(msgspec.to_builtins(key.default))}`"
+    return (f"`{key.name or 'NAME'}`", key.wanted, default, f"`{key.env}`", flag, key.description)
 
 
 OPERATIONS_HEAD = """\
@@ -53,16 +56,27 @@ served ones behave where the specification leaves room.
 """
 
 
+EXTENSIONS_HEAD = """\
+## Beyond the specification
+
+`/v1/jobs/list`, `describe`, `cancel` and `query_events` have the shapes that lancedb's client
+expects; the others are Penstock's own. [The protocol page](protocol.md#jobs) describes them.
+"""
+
+
 def operations_page() -> str:
     served = sum(operation.handler is not None for operation in OPERATIONS)
     count = f"{served} of {len(OPERATIONS)} operations are served.\n"
     header = ("operation", "method", "path", "state")
-    return "\n".join([OPERATIONS_HEAD, count, table(header, map(operations_row, OPERATIONS))])
+    own = table(header[:3], [operations_row(operation)[:3] for operation in EXTENSIONS])
+    specified = table(header, map(operations_row, OPERATIONS))
+    return "\n".join([OPERATIONS_HEAD, count, specified, EXTENSIONS_HEAD, own])
 
 
 def operations_row(operation: Operation) -> tuple[str, ...]:
     state = "not yet: answers 406 / 0" if operation.handler is None else "served"
-    return (operation.name, operation.method, f"`/v1/{operation.path}`", state)
+    methods = " or ".join(filter(None, (operation.method, operation.also)))
+    return (operation.name, methods, f"`/v1/{operation.path}`", state)
 
 
 ROUTES_HEAD = """\

@@ -5,6 +5,7 @@ from pathlib import Path
 from penstock.server.iceberg.errors import ICEBERG_ERRORS
 from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.errors import LANCE_ERRORS
+from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
 from penstock.server.metrics import Metrics
 from penstock.settings.keys import list_keys
@@ -30,6 +31,11 @@ def test_every_operation_is_on_the_operations_page_with_its_state() -> None:
         state = "served" if operation.handler else "not yet: answers 406 / 0"
         row = f"| {operation.name} | {operation.method} | `/v1/{operation.path}` | {state} |"
         assert row in page
+
+
+def test_every_extension_is_on_the_operations_page() -> None:
+    page = operations_page()
+    assert all(f"`/v1/{operation.path}`" in page for operation in EXTENSIONS)
 
 
 def test_every_error_is_in_the_table_of_the_protocol_page() -> None:

@@ -11,17 +11,20 @@
     ├── NotFound
     │   ├── NamespaceNotFound  TableNotFound  VersionNotFound
     │   ├── TagNotFound  BranchNotFound  TransactionNotFound
-    │   ├── ColumnNotFound  IndexNotFound
+    │   │                                └── JobNotFound
+    │   ├── ColumnNotFound  IndexNotFound  ManifestNotFound
     │   └── ViewNotFound  WarehouseNotFound  FileNotFound
     ├── AlreadyExists
     │   ├── NamespaceAlreadyExists  TableAlreadyExists  ViewAlreadyExists
-    │   └── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
+    │   ├── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
+    │   └── ManifestAlreadyExists
     ├── NamespaceNotEmpty
     ├── InvalidTableState         the table's files don't allow it
     ├── SchemaMismatch            the data does not fit the table's columns
     ├── TooManyRequests           more work at once than this server takes on
     ├── ConcurrentCommit          somebody else was first; read again and retry
-    │   └── RequirementFailed     what the client asserts of the object does not hold
+    │   ├── RequirementFailed     what the client asserts of the object does not hold
+    │   └── LeaseLost             the attempt that reports does not hold the job any more
     ├── NotAuthenticated          no valid credentials
     │   └── TokenExpired
     ├── Forbidden                 this caller may not do that
@@ -112,12 +115,20 @@ class TransactionNotFound(NotFound):
     default = "transaction not found"
 
 
+class JobNotFound(TransactionNotFound):
+    default = "job not found"
+
+
 class ColumnNotFound(NotFound):
     default = "column not found"
 
 
 class IndexNotFound(NotFound):
     default = "index not found"
+
+
+class ManifestNotFound(NotFound):
+    default = "manifest not found"
 
 
 class ViewNotFound(NotFound):
@@ -160,6 +171,10 @@ class BranchAlreadyExists(AlreadyExists):
     default = "branch already exists"
 
 
+class ManifestAlreadyExists(AlreadyExists):
+    default = "manifest already exists"
+
+
 class NamespaceNotEmpty(PenstockError):
     default = "namespace is not empty"
 
@@ -182,6 +197,10 @@ class ConcurrentCommit(PenstockError):
 
 class RequirementFailed(ConcurrentCommit):
     default = "a requirement does not hold"
+
+
+class LeaseLost(ConcurrentCommit):
+    default = "the lease is lost"
 
 
 class NotAuthenticated(PenstockError):

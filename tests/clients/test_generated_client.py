@@ -209,9 +209,7 @@ def test_an_error_is_the_clients_own_model(client: Client, namespace: str) -> No
 
 def test_operations_that_are_not_served_say_so(client: Client, table: Table) -> None:
     with pytest.raises(ApiException) as caught:
-        client.alter_table_backfill_columns(
-            table.id, models.AlterTableBackfillColumnsRequest(column="a")
-        )
+        client.refresh_materialized_view(table.id)
     assert caught.value.status == 406
     assert json.loads(cast(str, caught.value.body))["code"] == 0
 

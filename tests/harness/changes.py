@@ -53,6 +53,23 @@ def with_branch(server: Server, ns: str) -> str:
     return path
 
 
+def with_computed(server: Server, ns: str) -> str:
+    path = with_rows(server, ns)
+    columns = [{"name": "double", "computed": "id * 2"}]
+    ask(server, f"{path}/add_columns", {"new_columns": columns})
+    return path
+
+
+def cancel_job(server: Server, ns: str) -> Request:
+    path = f"{with_computed(server, ns)}/backfill_column"
+    return lance("jobs/cancel", {"job_id": ask(server, path, {"column": "double"})["job_id"]})
+
+
+def drop_manifest(server: Server, ns: str) -> Request:
+    ask(server, f"manifest/{ns}/create", {"manifest": "{}"})
+    return lance(f"manifest/{ns}/drop")
+
+
 def with_namespace(server: Server, ns: str) -> str:
     ask(server, f"namespace/{ns}$x/create", {"properties": {"a": "1", "b": "2"}})
     return f"{ns}%1Fx"
@@ -209,6 +226,12 @@ LANCE: dict[str, Prepare] = {
     "AlterTableDropColumns": lambda s, ns: lance(
         f"{with_rows(s, ns)}/drop_columns", {"columns": ["name"]}
     ),
+    "AlterTableBackfillColumns": lambda s, ns: lance(
+        f"{with_computed(s, ns)}/backfill_column", {"column": "double"}
+    ),
+    "CancelJob": cancel_job,
+    "CreateManifest": lambda s, ns: lance(f"manifest/{ns}/create", {"manifest": "{}"}),
+    "DropManifest": drop_manifest,
     "UpdateFieldMetadata": update_fields,
     "UpdateTableSchemaMetadata": lambda s, ns: lance(
         f"{with_rows(s, ns)}/schema_metadata/update", {"a": "b"}

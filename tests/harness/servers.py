@@ -64,10 +64,16 @@ class Server:
 
 
 def start(
-    data: Path, *arguments: str, database: str = "", environ: Mapping[str, str] | None = None
+    data: Path,
+    *arguments: str,
+    database: str = "",
+    environ: Mapping[str, str] | None = None,
+    runner: bool = False,
 ) -> Server:
-    """Start a server and wait until it says where it listens."""
+    """Start a server and wait until it says where it listens; a runner only when it is wanted."""
     command = [sys.executable, "-m", "penstock", "serve", "--port", "0", "--data", str(data)]
+    if not runner:
+        command.append("--no-runner")
     if database:
         command += ["--database", database]
     process = subprocess.Popen(
@@ -96,10 +102,14 @@ def start(
 
 @contextlib.contextmanager
 def running(
-    data: Path, *arguments: str, database: str = "", environ: Mapping[str, str] | None = None
+    data: Path,
+    *arguments: str,
+    database: str = "",
+    environ: Mapping[str, str] | None = None,
+    runner: bool = False,
 ) -> Iterator[Server]:
     """A server for the length of a block."""
-    server = start(data, *arguments, database=database, environ=environ)
+    server = start(data, *arguments, database=database, environ=environ, runner=runner)
     try:
         yield server
     finally:

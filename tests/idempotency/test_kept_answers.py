@@ -70,7 +70,7 @@ def _receiver(body: bytes) -> Callable[[], Awaitable[Message]]:
     return receive
 
 
-async def _no_recovery(_: str) -> Reply:
+async def _no_recovery(_: idempotency.Used) -> Reply:
     raise AssertionError("there is no effect to recover")
 
 

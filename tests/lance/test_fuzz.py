@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS, Operation
 from tests.harness.manifests import stage
 from tests.harness.servers import Server
@@ -17,6 +18,9 @@ FIELDS = """
     manifest_size e_tag metadata naming_scheme ranges start_version end_version entries
     operations declare_table create_table_version delete_table_versions deregister_table actions
     setStatusAction setPropertyAction unsetPropertyAction status key value context identity
+    job_id job_ids state kind target limit page_token filter column where read_version num_frags
+    cluster manifest force runner clusters free attempt progress logs result error retryable
+    new_columns name computed
 """.split()  # noqa: SIM905
 WORDS = (
     *("create", "exist_ok", "Overwrite", "skip", "fail", "cascade", "Canceled", "true", "V1", "V2"),
@@ -43,7 +47,8 @@ parameters = st.dictionaries(
     words | numbers.map(str),
     max_size=3,
 )
-OPERATION_IDS = [operation.name for operation in OPERATIONS]
+ALL = (*OPERATIONS, *EXTENSIONS)
+OPERATION_IDS = [operation.name for operation in ALL]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +61,7 @@ def table(server: Server) -> str:
     return location
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=OPERATION_IDS)
+@pytest.mark.parametrize("operation", ALL, ids=OPERATION_IDS)
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.settings.load import Loaded, load
+from penstock.settings.load import Loaded, SettingsError, load
+from penstock.settings.sections import clusters_of
 
 
 @pytest.fixture
@@ -91,3 +92,24 @@ def test_a_switch_in_the_environment_is_true_or_false(folder: Path, text: str, v
 def test_environment_variables_of_others_are_left_alone(folder: Path) -> None:
     loaded = load_in(folder, environ={"PATH": "/bin", "PENSTOCK_TOKEN": "x", "PENSTOCKS": "y"})
     assert set(loaded.sources.values()) == {"default"}
+
+
+def test_clusters_are_tables_of_their_own(folder: Path) -> None:
+    file = "[clusters.prod]\nmaster = 'spark://host:7077'\nconf = { 'spark.ui.enabled' = 'false' }"
+    clusters = clusters_of(load_in(folder, file=file).settings)
+    assert clusters["prod"].master == "spark://host:7077"
+    assert clusters["prod"].conf == {"spark.ui.enabled": "false"}
+    assert clusters["local"].master == "local[*,4]"
+
+
+def test_the_file_that_was_read_is_told(folder: Path) -> None:
+    assert load_in(folder).file == ""
+    assert load_in(folder, file="[server]").file == "penstock.toml"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "master = 'local'\nremote = 'sc://x'", "conf = {}", "worker = 'x'"]
+)
+def test_a_cluster_has_either_a_master_or_a_remote(folder: Path, text: str) -> None:
+    with pytest.raises(SettingsError, match="either master or remote"):
+        load_in(folder, file=f"[clusters.a]\n{text}")

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.settings.redact import redact, redact_url
+from penstock.settings.sections import Cluster
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,11 @@ def test_options_keep_their_names_only() -> None:
 
 def test_other_values_are_shown_as_they_are() -> None:
     assert redact("server.port", 2333) == 2333
+
+
+def test_what_looks_secret_in_a_clusters_conf_is_hidden() -> None:
+    conf = {"spark.hadoop.fs.s3a.secret.key": "s3cret", "spark.ui.enabled": "false"}
+    shown = redact("clusters", {"prod": Cluster(master="spark://x", conf=conf)})
+    assert "s3cret" not in str(shown)
+    assert "'spark.ui.enabled': 'false'" in str(shown)
+    assert redact("clusters", '{"a": {"conf": "s3cret"}}') == "***"

@@ -13,7 +13,7 @@ from penstock.catalog import data
 from penstock.catalog.catalog import Catalog
 from penstock.datasets import rows, uploads
 from penstock.datasets.failures import translated
-from penstock.datasets.uploads import RowStream, Written, check_schema, field_ids
+from penstock.datasets.uploads import RowStream, Written, check_rows, check_schema, field_ids
 from penstock.errors import ConcurrentCommit, PenstockError
 from penstock.model.origins import Origin
 from penstock.model.tables import MAIN, Table
@@ -200,7 +200,7 @@ def _sort(
         try:
             if isinstance(one.body, bytes):
                 stream = RowStream(one.body)
-                check_schema(dataset.schema, stream.schema)
+                check_rows(dataset.schema, stream)
                 ready.append(_Ready(one, stream.count_rows(), stream=stream))
             else:
                 _check_fields(dataset, one.body)

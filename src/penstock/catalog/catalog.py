@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.catalog import versions
+from penstock.catalog.queue import Queue
 from penstock.catalog.settling import Key, Settler
 from penstock.database.interface import Database
 from penstock.datasets.lake import Lake
@@ -25,6 +26,7 @@ class Catalog:
     cache_bytes: int = 268_435_456
     data_threads: int = 8
     max_data_requests: int = 64
+    queue: Queue = field(default_factory=Queue)
     settler: Settler = field(init=False)
     datasets: Datasets = field(init=False)
     workers: Workers = field(init=False)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 
-from penstock.catalog import idempotency, reconcile, removals, tables, transactions
+from penstock.catalog import idempotency, jobs, reconcile, removals, tables, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import uploads
@@ -42,6 +42,7 @@ async def run_round(catalog: Catalog) -> None:
     await removals.carry_out(catalog, await catalog.database.read(removals.list_pending))
     await transactions.purge(catalog)
     await idempotency.purge(catalog)
+    await jobs.purge(catalog)
 
 
 async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:

@@ -240,4 +240,5 @@ async def _forget_branch(tx: Transaction, table: Table, branch: str, origin: Ori
     await tx.fetch(
         "DELETE FROM table_versions WHERE table_id = $1 AND branch = $2", table.id, branch
     )
+    await tx.fetch("DELETE FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch)
     return await transactions.record(tx, "DeleteTableBranch", f"{table} {branch}", origin)

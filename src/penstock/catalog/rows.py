@@ -67,7 +67,7 @@ async def insert(
     def write(dataset: "LanceDataset | None") -> Written:
         stream = RowStream(source)
         if dataset is not None:
-            uploads.check_schema(dataset.schema, stream.schema)
+            uploads.check_rows(dataset.schema, stream)
         return uploads.write_aside(place, branch, catalog.datasets, stream, dataset)
 
     if await data.has_version(catalog, table, branch):
@@ -108,7 +108,7 @@ async def merge(
 
     def work(dataset: "LanceDataset") -> Merged:
         stream = RowStream(source)
-        uploads.check_schema(dataset.schema, stream.schema)
+        uploads.check_rows(dataset.schema, stream)
         if stream.is_whole:
             return rows.merge(dataset, stream, how)
         with uploads.spooled(place, catalog.datasets, stream) as spool:

@@ -4,7 +4,15 @@ import contextlib
 import uuid
 from dataclasses import dataclass
 
-from penstock.catalog import locations, namespaces, reconcile, removals, transactions, versions
+from penstock.catalog import (
+    jobs,
+    locations,
+    namespaces,
+    reconcile,
+    removals,
+    transactions,
+    versions,
+)
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
@@ -216,6 +224,8 @@ async def insert_in(tx: Transaction, new: NewTable) -> None:
 
 async def delete_in(tx: Transaction, table: Table) -> None:
     await tx.fetch("DELETE FROM table_versions WHERE table_id = $1", table.id)
+    await tx.fetch("DELETE FROM columns WHERE table_id = $1", table.id)
+    await jobs.cancel_slots_in(tx, table.id, f"table {table} is not in the catalog any more")
     # On PostgreSQL, whoever comes second finds nothing to delete.
     if not await tx.fetch("DELETE FROM tables WHERE id = $1 RETURNING id", table.id):
         raise missing(table.identifier)

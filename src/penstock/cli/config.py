@@ -21,10 +21,7 @@ def command(loaded: Loaded, *, as_json: bool) -> None:
 
 def shown_values(loaded: Loaded) -> dict[str, object]:
     """The value of each dotted key, without secrets."""
-    return {
-        key.dotted: redact(key.dotted, getattr(getattr(loaded.settings, key.section), key.name))
-        for key in list_keys()
-    }
+    return {key.dotted: redact(key.dotted, key.read(loaded.settings)) for key in list_keys()}
 
 
 def json_text(loaded: Loaded, values: dict[str, object]) -> str:

@@ -88,7 +88,17 @@ def _tell(what: str, text: str) -> None:
 def _server(folder: Path) -> Iterator[str]:
     """A server of its own process, stopped with the block."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "serve", "--port", "0", "--data", str(folder)],
+        [
+            sys.executable,
+            "-m",
+            "penstock",
+            "serve",
+            "--port",
+            "0",
+            "--data",
+            str(folder),
+            "--no-runner",
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -15,6 +15,7 @@ COMMANDS = {
     "config": "Print each setting and where its value comes from.",
     "db": "Show or upgrade the catalog's database.",
     "demo": "Start a server, write and read a table through it, and say what happened.",
+    "runner": "Work on the jobs of a server, on Spark.",
     "serve": "Start the server.",
 }
 

@@ -29,4 +29,4 @@ def command(loaded: Loaded) -> None:
         click.echo(f"  lake     {lake_root(settings)}")
         click.echo("  access   everybody who reaches this address: there is no authentication")
 
-    serve(settings, tell)
+    serve(settings, tell, loaded.file)

@@ -38,9 +38,14 @@ class TableDetails:
 
 
 def load_details(
-    place: Place, options: Mapping[str, str], branch: str, version: int
+    place: Place,
+    options: Mapping[str, str],
+    branch: str,
+    version: int,
+    *,
+    in_lance_words: bool = False,
 ) -> TableDetails:
-    """Open one version of a table and describe it."""
+    """Open one version of a table and describe it, its types by the protocol's or Lance's names."""
     import lance
 
     try:
@@ -59,7 +64,7 @@ def load_details(
             detail="check that its files are complete and that the server may read them",
         ) from error
     return TableDetails(
-        to_json_schema(schema),
+        to_lance_schema(schema) if in_lance_words else to_json_schema(schema),
         {"num_deleted_rows": stats["num_deleted_rows"], "num_fragments": stats["num_fragments"]},
         _to_text(schema.metadata),
     )
@@ -91,6 +96,22 @@ def to_json_schema(schema: "pa.Schema") -> dict[str, Any]:
     return found
 
 
+def to_lance_schema(schema: "pa.Schema") -> dict[str, Any]:
+    """An Arrow schema with Lance's own names of types; the protocol's where Lance has none."""
+    import pyarrow as pa
+    from lance.schema import schema_to_json
+
+    found: dict[str, Any] = {"fields": []}
+    for field in schema:
+        try:
+            found["fields"] += schema_to_json(pa.schema([field]))["fields"]
+        except (ValueError, RuntimeError):
+            found["fields"].append(_to_field(field))
+    if schema.metadata:
+        found["metadata"] = _to_text(schema.metadata)
+    return found
+
+
 class _Tag(msgspec.Struct):
     version: Annotated[int, msgspec.Meta(ge=0, le=MAX_VERSION)]
     branch: str | None = None
@@ -99,7 +120,7 @@ class _Tag(msgspec.Struct):
 def _to_field(field: "pa.Field[Any]") -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": field.name,
-        "type": _to_type(field.type),
+        "type": to_json_type(field.type),
         "nullable": field.nullable,
     }
     if field.metadata:
@@ -107,14 +128,14 @@ def _to_field(field: "pa.Field[Any]") -> dict[str, Any]:
     return found
 
 
-def _to_type(kind: "pa.DataType") -> dict[str, Any]:
+def to_json_type(kind: "pa.DataType") -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.types as t
 
     if isinstance(kind, pa.BaseExtensionType):
-        return _to_type(kind.storage_type)
+        return to_json_type(kind.storage_type)
     if t.is_dictionary(kind):
-        return _to_type(kind.value_type)
+        return to_json_type(kind.value_type)
     if t.is_decimal(kind):
         # The protocol has one number for both: precision * 1000 + scale.
         return {"type": f"decimal{kind.bit_width}", "length": kind.precision * 1000 + kind.scale}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from penstock.datasets.bindings import check_update
 from penstock.datasets.expressions import check_expression
 from penstock.datasets.failures import translated
 from penstock.datasets.uploads import RowStream, Written
@@ -119,6 +120,7 @@ def update(
     for column, expression in values.items():
         check_expression(f"the value of {column}", expression)
     check_expression("predicate", predicate or "")
+    check_update(dataset.schema, values)
     done = dataset.update(values, where=predicate)
     return done["num_rows_updated"], dataset.version
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.datasets import files
 from penstock.datasets.columns import check_column_name
+from penstock.datasets.computed import list_computed, refuse_value
 from penstock.datasets.lake import Place
 from penstock.datasets.session import Datasets
 from penstock.errors import InvalidRequest, PenstockError
@@ -56,6 +57,8 @@ class RowStream:
         self.is_whole = isinstance(source, bytes)
         # Why the stream can't be used; pylance only passes on the text of what it was.
         self.failure: PenstockError | None = None
+        # Columns that only a backfill may fill.
+        self._empty: tuple[str, ...] = ()
         try:
             opened: Any = pa.BufferReader(source) if isinstance(source, bytes) else source
             self._reader = pa.ipc.open_stream(opened)
@@ -78,12 +81,25 @@ class RowStream:
         batches = iter(self._batches) if self.is_whole else self._check()
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
+    def leave_empty(self, names: Sequence[str]) -> None:
+        """Refuse values in these columns: at once when the stream is whole, else as they come."""
+        self._empty = tuple(name for name in names if name in self.schema.names)
+        for batch in self._batches if self.is_whole else ():
+            self._check_empty(batch)
+
+    def _check_empty(self, batch: "pa.RecordBatch") -> None:
+        for name in self._empty:
+            if batch.column(name).null_count < batch.num_rows:
+                self.failure = refuse_value(name)
+                raise self.failure
+
     def _check(self) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
 
         try:
             for batch in self._reader:
                 batch.validate(full=True)
+                self._check_empty(batch)
                 yield batch
         except (pa.ArrowException, OSError, EOFError, ValueError) as error:
             self.failure = _not_arrow(error)
@@ -104,6 +120,7 @@ def write_new(datasets: Datasets, folder: str, rows: RowStream) -> Written:
     """Write rows as the first ones of a dataset at the folder."""
     from lance.fragment import write_fragments
 
+    check_new_rows(rows)
     with rows.telling():
         fragments = write_fragments(
             rows.reader(),
@@ -199,6 +216,17 @@ def spooled(place: Place, datasets: Datasets, rows: RowStream) -> "Iterator[Lanc
     finally:
         files.remove_all(aside)
         files.remove_if_empty(place, FOLDER)
+
+
+def check_rows(table: "pa.Schema", rows: RowStream) -> None:
+    """Refuse rows that don't fit a table, or that bring values of computed columns."""
+    check_schema(table, rows.schema)
+    rows.leave_empty([column.name for column in list_computed(table)])
+
+
+def check_new_rows(rows: RowStream) -> None:
+    """Refuse values of computed columns in rows that bring their own schema."""
+    rows.leave_empty([column.name for column in list_computed(rows.schema)])
 
 
 def check_schema(table: "pa.Schema", rows: "pa.Schema") -> None:

@@ -34,7 +34,7 @@ class App:
 
     def __init__(self, catalog: Catalog, limits: Limits, warehouse: str) -> None:
         self._catalog = catalog
-        self._metrics = Metrics()
+        self._metrics = Metrics(catalog.queue)
         once = Once(catalog)
         self._lance = Lance(catalog, limits, once)
         self._iceberg = Iceberg(catalog, limits, once, warehouse)

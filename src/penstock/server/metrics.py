@@ -5,7 +5,7 @@ Requests are counted in plain numbers and put into Prometheus' shape only when t
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -15,6 +15,8 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.registry import Collector
+
+from penstock.catalog.queue import WAIT_BUCKETS, Queue
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -31,8 +33,10 @@ class _Latency:
 class Metrics(Collector):
     """The counters of one server process."""
 
-    def __init__(self) -> None:
+    def __init__(self, queue: Queue | None = None) -> None:
         self.in_flight = 0
+        self._queue = queue or Queue()
+        self._jobs: dict[str, int] = {}
         self._requests: defaultdict[tuple[str, int], int] = defaultdict(int)
         self._latencies: defaultdict[str, _Latency] = defaultdict(_Latency)
         self._work: dict[str, int] = {}
@@ -49,6 +53,9 @@ class Metrics(Collector):
 
     def set_work(self, kind: str, count: int) -> None:
         self._work[kind] = count
+
+    def set_jobs(self, by_state: dict[str, int]) -> None:
+        self._jobs = by_state
 
     def set_database(self, kind: str, up: bool) -> None:
         self._database[kind] = up
@@ -85,6 +92,29 @@ class Metrics(Collector):
         for kind, up in self._database.items():
             database.add_metric((kind,), int(up))
         yield database
+        yield from self._collect_jobs()
+
+    def _collect_jobs(self) -> Iterator[Metric]:
+        jobs = GaugeMetricFamily("penstock_jobs", "Jobs by state.", labels=("state",))
+        for state, count in self._jobs.items():
+            jobs.add_metric((state,), count)
+        yield jobs
+        queue = self._queue
+        yield CounterMetricFamily(
+            "penstock_leases_expired",
+            "Leases that this server took from runners that fell silent.",
+            value=queue.leases_expired,
+        )
+        yield CounterMetricFamily(
+            "penstock_runner_restarts",
+            "How often the runner that this server started died and had to be replaced.",
+            value=queue.runner_restarts,
+        )
+        waits = HistogramMetricFamily(
+            "penstock_job_wait_seconds", "Time from a job's request to its first lease."
+        )
+        waits.add_metric((), _accumulate(WAIT_BUCKETS, queue.waits), queue.waited_seconds)
+        yield waits
 
     def _collect_latencies(self) -> Metric:
         found = HistogramMetricFamily(
@@ -93,10 +123,15 @@ class Metrics(Collector):
             labels=("operation",),
         )
         for operation, latency in self._latencies.items():
-            buckets, total = [], 0
-            for bound, count in zip((*BUCKETS, float("inf")), latency.counts, strict=True):
-                total += count
-                shown = "+Inf" if bound == float("inf") else str(float(bound))
-                buckets.append((shown, total))
-            found.add_metric((operation,), buckets, latency.seconds)
+            found.add_metric((operation,), _accumulate(BUCKETS, latency.counts), latency.seconds)
         return found
+
+
+def _accumulate(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Counts by bucket in Prometheus' shape, where each bucket holds those before it."""
+    buckets: list[tuple[str, float]] = []
+    total = 0
+    for bound, count in zip((*bounds, float("inf")), counts, strict=True):
+        total += count
+        buckets.append(("+Inf" if bound == float("inf") else str(float(bound)), total))
+    return buckets

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock.catalog import health
+from penstock.catalog import health, jobs
 from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
 from penstock.server.http import Reply
@@ -40,6 +40,7 @@ async def _metrics(catalog: Catalog, metrics: Metrics) -> Reply:
         work = await health.count_work(catalog)
         for name, count in work.items():
             metrics.set_work(name, count)
+        metrics.set_jobs(await jobs.count_by_state(catalog.database))
         metrics.set_database(kind, up=True)
     except PenstockError:
         metrics.set_database(kind, up=False)

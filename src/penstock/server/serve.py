@@ -4,33 +4,44 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os.path
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from types import FrameType
+from typing import Any
 
 import uvicorn
 
-from penstock.catalog import maintenance
+from penstock.catalog import keeper, leases, maintenance
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
-from penstock.errors import Unavailable
+from penstock.errors import PenstockError, Unavailable
 from penstock.server.app import App
 from penstock.server.http import Limits
 from penstock.server.protocol import JoiningProtocol
-from penstock.settings.sections import Settings, allowed_roots, database_url, lake_root
+from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
+from penstock.settings.sections import (
+    Settings,
+    allowed_roots,
+    clusters_of,
+    database_url,
+    lake_root,
+)
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.", "::1", "localhost")
 
 
-def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
     """Serve until SIGTERM or SIGINT; what is in flight then is finished first."""
     import uvloop
 
-    uvloop.run(_serve(settings, on_ready))
+    uvloop.run(_serve(settings, on_ready, config))
 
 
 async def open_parts(settings: Settings) -> Catalog:
@@ -48,6 +59,14 @@ async def open_parts(settings: Settings) -> Catalog:
         cache_bytes=settings.storage.cache_bytes,
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
+        queue=Queue(
+            lease_seconds=settings.jobs.lease_seconds,
+            heartbeat_seconds=settings.jobs.heartbeat_seconds,
+            max_attempts=settings.jobs.max_attempts,
+            history_days=settings.jobs.history_days,
+            clusters=tuple(clusters_of(settings)),
+            default_cluster=settings.jobs.cluster,
+        ),
     )
 
 
@@ -70,7 +89,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+async def _serve(settings: Settings, on_ready: Callable[[str], None], config: str) -> None:
     listener = bind(settings.server.host, settings.server.port)
     try:
         catalog = await open_parts(settings)
@@ -95,28 +114,79 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
             timeout_graceful_shutdown=settings.server.stop_seconds,
         )
     )
-    upkeep = asyncio.create_task(
-        maintenance.run_for_ever(catalog, settings.catalog.maintain_seconds)
-    )
+    chores = [
+        asyncio.create_task(maintenance.run_for_ever(catalog, settings.catalog.maintain_seconds)),
+        asyncio.create_task(keeper.run_for_ever(catalog)),
+    ]
     host, port = listener.getsockname()[:2]
-    server.on_started = lambda: on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    child = _make_child(settings, catalog, host, port, config)
+
+    def begin() -> None:
+        on_ready(f"http://{_bracket(host)}:{port}")
+        if child is not None:
+            child.start()
+
+    server.on_started, server.on_exit = begin, catalog.queue.close
+    # While the server still answers, so that the runner can give back what it works on.
+    server.before_exit = None if child is None else child.stop
     try:
         await server.serve(sockets=[listener])
     finally:
-        upkeep.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await upkeep
+        catalog.queue.close()
+        if child is not None:
+            await child.stop()
+        for chore in chores:
+            chore.cancel()
+        await asyncio.gather(*chores, return_exceptions=True)
         await catalog.close()
+
+
+def _make_child(
+    settings: Settings, catalog: Catalog, host: str, port: int, config: str
+) -> RunnerChild | None:
+    if not settings.runner.start:
+        return None
+
+    async def release(pid: int, again: bool) -> None:
+        catalog.queue.runner_restarts += again
+        try:
+            await leases.release(catalog, lease_prefix(pid))
+        except PenstockError as error:
+            log.warning("the runner's leases are left to expire: %s", error.message)
+
+    # An address that stands for all of this machine's is no address to go to.
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    url = f"http://{_bracket(reachable)}:{port}"
+    return make_child(url, os.path.abspath(settings.storage.data), config, release)
+
+
+def _bracket(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is up and leaves the end of the process to us."""
 
     on_started: Callable[[], None] = staticmethod(lambda: None)
+    on_exit: Callable[[], None] = staticmethod(lambda: None)
+    # What is done between a first signal and the exit; a second signal does not wait for it.
+    before_exit: Callable[[], Coroutine[Any, Any, None]] | None = None
+    _exiting: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.on_started()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.before_exit is not None and self._exiting is None:
+            self._exiting = asyncio.create_task(self.before_exit())
+            self._exiting.add_done_callback(lambda _: self._exit(sig, frame))
+        else:
+            self._exit(sig, frame)
+
+    def _exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self.on_exit()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from penstock.settings.sections import Settings
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """One setting, `section.name`."""
+    """One setting, `section.name`; without a name, all of a section that people fill freely."""
 
     section: str
     name: str
@@ -22,11 +22,16 @@ class Key(Struct, frozen=True, kw_only=True):
 
     @property
     def dotted(self) -> str:
-        return f"{self.section}.{self.name}"
+        return f"{self.section}.{self.name}" if self.name else self.section
 
     @property
     def env(self) -> str:
-        return f"PENSTOCK__{self.section.upper()}__{self.name.upper()}"
+        return "PENSTOCK__" + self.dotted.replace(".", "__").upper()
+
+    def read(self, settings: Settings) -> object:
+        """The value of this setting."""
+        section = getattr(settings, self.section)
+        return getattr(section, self.name) if self.name else section
 
 
 class Section(Struct, frozen=True, kw_only=True):
@@ -41,7 +46,7 @@ class Section(Struct, frozen=True, kw_only=True):
 def list_sections() -> tuple[Section, ...]:
     """All sections in the order of their definition."""
     return tuple(
-        Section(name=section.name, description=_doc(section.type), keys=_keys_of(section))
+        Section(name=section.name, description=_describe(section), keys=_keys_of(section))
         for section in fields(Settings)
     )
 
@@ -53,16 +58,18 @@ def list_keys() -> tuple[Key, ...]:
 
 
 def _keys_of(section: Any) -> tuple[Key, ...]:
-    return tuple(_key(section.name, field) for field in fields(section.type))
+    if get_origin(section.type) is Annotated:
+        return (_key(section.name, section, name=""),)
+    return tuple(_key(section.name, field, field.name) for field in fields(section.type))
 
 
-def _key(section: str, field: Any) -> Key:
+def _key(section: str, field: Any, name: str) -> Key:
     bare, meta = _split(field.type)
     extra = meta.extra or {}
     default = field.default_factory() if field.default is NODEFAULT else field.default
     return Key(
         section=section,
-        name=field.name,
+        name=name,
         type=field.type,
         default=default,
         description=meta.description or "",
@@ -95,5 +102,7 @@ def _span(meta: Meta) -> str:
     return f"of at least {meta.ge}" if meta.le is None else f"from {meta.ge} to {meta.le}"
 
 
-def _doc(section: type[Struct]) -> str:
-    return (section.__doc__ or "").strip()
+def _describe(section: Any) -> str:
+    if get_origin(section.type) is Annotated:
+        return "One table for each entry: `[clusters.NAME]`."
+    return (section.type.__doc__ or "").strip()

@@ -31,6 +31,8 @@ class Loaded(msgspec.Struct, frozen=True):
 
     settings: Settings
     sources: Mapping[str, str]
+    # The file that was read, for a child that is to read the same; empty without one.
+    file: str = ""
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -62,7 +64,7 @@ def load(config: Path | None, environ: Mapping[str, str], flags: Mapping[str, ob
             sources[checked.key.dotted] = checked.source
     if problems:
         raise SettingsError("\n".join(problems))
-    return Loaded(_settings(values), sources)
+    return Loaded(_settings(values), sources, str(_find_file(config, environ) or ""))
 
 
 def _find_all(
@@ -95,10 +97,12 @@ def _from_file(path: Path) -> Iterator[Given | Problem]:
             yield Problem(f"unknown section [{section}] in {path}{_nearest(section, sections)}")
         elif not isinstance(entries, dict):
             yield Problem(f"{section} in {path} is a section: write [{section}] and its keys below")
+        elif key := sections[section].get(""):
+            yield Given(key, entries, str(path), textual=False)
         else:
             for name, value in entries.items():
-                if key := sections[section].get(name):
-                    yield Given(key, value, str(path), textual=False)
+                if found := sections[section].get(name):
+                    yield Given(found, value, str(path), textual=False)
                 else:
                     unknown = f"{section}.{name}"
                     near = _nearest(unknown, [key.dotted for key in list_keys()])
@@ -164,10 +168,11 @@ def _parsed(key: Key, value: Any) -> object:
 
 
 def _settings(values: Mapping[str, object]) -> Settings:
-    nested = {
+    nested: dict[str, object] = {
         section.name: {key.name: values[key.dotted] for key in section.keys}
         for section in list_sections()
     }
+    nested |= {key.section: values[key.dotted] for key in list_keys() if not key.name}
     return msgspec.convert(nested, Settings)
 
 

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Mapping
 
+import msgspec
+
 HIDDEN = "***"
 
 # Greedy up to the last "@": hiding too much of an odd URL beats showing a piece of its password.
 _USER_PASSWORD = re.compile(r"^([^:]*://[^:@/?]*):.*@", re.DOTALL)
+_SECRET = re.compile(r"key|secret|token|password|credential", re.IGNORECASE)
 _QUERY_PASSWORD = re.compile(r"([?&][^=&]*password)=[^&]*", re.IGNORECASE)
 
 
@@ -14,9 +17,24 @@ def redact(key: str, value: object) -> object:
     """The value of the dotted key, fit for a screen or a log."""
     if key == "storage.options":
         return dict.fromkeys(value, HIDDEN) if isinstance(value, Mapping) else HIDDEN
+    if key == "clusters":
+        if not isinstance(value, Mapping):
+            return HIDDEN
+        return {name: _redact_cluster(cluster) for name, cluster in value.items()}
     if key == "database.url" and isinstance(value, str):
         return redact_url(value)
     return value
+
+
+def _redact_cluster(cluster: object) -> object:
+    """A cluster as plain data; of Spark's settings, those that look secret are hidden."""
+    shown: object = msgspec.to_builtins(cluster)
+    conf = shown.get("conf") if isinstance(shown, dict) else None
+    if not isinstance(shown, dict) or not isinstance(conf, dict):
+        return shown
+    return shown | {
+        "conf": {name: HIDDEN if _SECRET.search(name) else text for name, text in conf.items()}
+    }
 
 
 def redact_url(url: str) -> str:

@@ -145,17 +145,73 @@ class Iceberg(Struct, frozen=True, kw_only=True):
     ] = "penstock"
 
 
+class Jobs(Struct, frozen=True, kw_only=True):
+    """How jobs wait, how long a runner may be silent, and how long finished ones are kept."""
+
+    lease_seconds: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="How long a runner may be silent before its job goes to the next one.",
+        ),
+    ] = 30
+    heartbeat_seconds: Annotated[
+        int, Meta(ge=1, description="Pause between two reports of a runner about a job.")
+    ] = 1
+    max_attempts: Annotated[
+        int, Meta(ge=1, description="How often a job is begun before it has failed for good.")
+    ] = 3
+    history_days: Annotated[
+        int, Meta(ge=0, description="How long a finished job can be described.")
+    ] = 30
+    cluster: Annotated[
+        str,
+        Meta(min_length=1, description="The cluster of a request that names none."),
+    ] = "local"
+
+
 class Runner(Struct, frozen=True, kw_only=True):
     """The runner that works beside the server."""
 
     start: Annotated[
         bool,
         Meta(
-            description="Whether `penstock serve` starts a runner as its child; this release has "
-            "no jobs yet, so none is started.",
+            description="Whether `penstock serve` starts a runner as its child.",
             extra={"flag": "--no-runner"},
         ),
     ] = True
+    jobs: Annotated[
+        int, Meta(ge=1, le=64, description="How many jobs a runner works on at the same time.")
+    ] = 2
+    warm: Annotated[
+        bool,
+        Meta(description="Whether a runner starts its Spark session before the first job comes."),
+    ] = True
+
+
+class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One Spark cluster: the address of its master or of its Connect server, and Spark's conf."""
+
+    master: str = ""
+    remote: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if bool(self.master) == bool(self.remote):
+            raise ValueError("a cluster has either a master or a remote")
+
+
+ClusterName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
+Clusters = Annotated[
+    Mapping[ClusterName, Cluster],
+    Meta(
+        description="The Spark clusters that a request can name: each has `master` or `remote`, "
+        "and `conf` with Spark's own settings; `local` is there in any case.",
+        extra={"wanted": "tables [clusters.NAME], each with either master or remote, and conf"},
+    ),
+]
+
+LOCAL = Cluster(master="local[*,4]")
 
 
 class Log(Struct, frozen=True, kw_only=True):
@@ -181,8 +237,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     database: Database = Database()
     catalog: Catalog = Catalog()
     iceberg: Iceberg = Iceberg()
+    jobs: Jobs = Jobs()
     runner: Runner = Runner()
+    clusters: Clusters = field(default_factory=lambda: {"local": LOCAL})
     log: Log = Log()
+
+
+def clusters_of(settings: Settings) -> dict[str, Cluster]:
+    """Every cluster by its name, `local` among them."""
+    return {"local": LOCAL, **settings.clusters}
 
 
 def lake_root(settings: Settings) -> str:

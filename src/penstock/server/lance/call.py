@@ -18,6 +18,8 @@ B = TypeVar("B", bound="Body")
 
 # The largest leaves room for the version after it.
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 2)]
+# Text that a database can hold: PostgreSQL has no NUL.
+Text = Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$", max_length=2000)]
 
 
 class Body(msgspec.Struct, kw_only=True):

@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from penstock.catalog import columns as bound_columns
 from penstock.catalog import data, refs, tables
-from penstock.datasets import columns
+from penstock.datasets import bindings, columns, computed
 from penstock.datasets.columns import Alteration, MetadataUpdate
 from penstock.errors import InvalidRequest, Unsupported
 from penstock.model.branches import check_branch
@@ -82,19 +83,30 @@ _map = msgspec.json.Decoder(dict[str, str])
 async def add(call: Call) -> ChangedColumns:
     body = call.decode(_add)
     _check_given("new_columns", body.new_columns)
-    expressions = {column.name: _read_expression(column) for column in body.new_columns}
-    if len(expressions) < len(body.new_columns):
+    definitions = {column.name: _read_definition(column) for column in body.new_columns}
+    if len(definitions) < len(body.new_columns):
         raise InvalidRequest("new_columns names a column twice", detail="name each column once")
-    table, branch = await tables.get(call.catalog.database, call.id), check_branch(body.branch)
-    return ChangedColumns(
-        await data.change(
-            call.catalog,
+    plain = {name: sql for name, (kind, sql) in definitions.items() if kind == "expression"}
+    bound = {name: sql for name, (kind, sql) in definitions.items() if kind == "computed"}
+    catalog, branch = call.catalog, check_branch(body.branch)
+    table = await tables.get(catalog.database, call.id)
+    version = 0
+    if plain and bound:
+        # They take two versions: what the second one would refuse is refused before the first.
+        await data.read(
+            catalog, table, branch, None, lambda dataset: computed.check_new(dataset, bound)
+        )
+    if plain:
+        version = await data.change(
+            catalog,
             table,
             branch,
-            lambda dataset: columns.add_columns(dataset, expressions),
+            lambda dataset: columns.add_columns(dataset, plain),
             call.origin,
         )
-    )
+    if bound:
+        version = await bound_columns.add(catalog, table, branch, bound, call.origin)
+    return ChangedColumns(version)
 
 
 async def alter(call: Call) -> ChangedColumns:
@@ -103,16 +115,17 @@ async def alter(call: Call) -> ChangedColumns:
     if any(each.virtual_column is not None for each in body.alterations):
         raise Unsupported("altering a virtual_column is not served by this release", detail=LATER)
     wanted = [Alteration(a.path, a.rename, a.nullable, a.data_type) for a in body.alterations]
-    table, branch = await tables.get(call.catalog.database, call.id), check_branch(body.branch)
-    return ChangedColumns(
-        await data.change(
-            call.catalog,
-            table,
-            branch,
-            lambda dataset: columns.alter_columns(dataset, wanted),
-            call.origin,
-        )
+    catalog, branch = call.catalog, check_branch(body.branch)
+    table = await tables.get(catalog.database, call.id)
+    version, names = await data.change(
+        catalog,
+        table,
+        branch,
+        lambda dataset: bindings.alter_columns(dataset, wanted),
+        call.origin,
     )
+    await bound_columns.rename(catalog, table, branch, names)
+    return ChangedColumns(version)
 
 
 async def drop(call: Call) -> DroppedColumns:
@@ -120,13 +133,14 @@ async def drop(call: Call) -> DroppedColumns:
     _check_given("columns", body.columns)
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
-    version = await data.change(
+    version, names = await data.change(
         catalog,
         table,
         branch,
-        lambda dataset: columns.drop_columns(dataset, body.columns),
+        lambda dataset: bindings.drop_columns(dataset, body.columns),
         call.origin,
     )
+    await bound_columns.forget(catalog, table, branch, names)
     transaction = await refs.find_transaction(catalog, table, branch, version)
     return DroppedColumns(version, transaction)
 
@@ -140,7 +154,7 @@ async def update_fields(call: Call) -> UpdatedFields:
         call.catalog,
         table,
         branch,
-        lambda dataset: columns.update_field_metadata(dataset, updates),
+        lambda dataset: bindings.update_field_metadata(dataset, updates),
         call.origin,
     )
     return UpdatedFields(version, fields)
@@ -171,7 +185,8 @@ def _check_given(name: str, items: list[Any]) -> None:
         raise InvalidRequest(f"{name} is empty", detail="name at least one column")
 
 
-def _read_expression(column: NewColumn) -> str:
+def _read_definition(column: NewColumn) -> tuple[str, str]:
+    """Which kind of definition a new column has, and its SQL."""
     kinds = ("expression", "computed", "virtual_column")
     given = [kind for kind in kinds if getattr(column, kind) is not None]
     if len(given) != 1:
@@ -179,8 +194,10 @@ def _read_expression(column: NewColumn) -> str:
             f"column {column.name!r} has {' and '.join(given) or 'no definition'}",
             detail="send exactly one of " + ", ".join(kinds),
         )
+    if column.computed is not None:
+        return "computed", column.computed
     if column.expression is None:
         raise Unsupported(
             f"column {column.name!r}: {given[0]} is not served by this release", detail=LATER
         )
-    return column.expression
+    return "expression", column.expression

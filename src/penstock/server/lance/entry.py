@@ -38,7 +38,7 @@ class Lance:
             )
         operation = match.operation
         exchange.operation = operation.name
-        if exchange.method != operation.method:
+        if exchange.method not in (operation.method, operation.also):
             return self.refuse_method(exchange, operation.method)
         query = read_query(exchange.scope)
         delimiter = query.get("delimiter", ["$"])[-1]

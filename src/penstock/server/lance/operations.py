@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.server.http import Reply
 from penstock.server.lance import (
+    backfills,
     columns,
     indexes,
     namespaces,
@@ -22,7 +23,9 @@ from penstock.server.lance import (
 )
 from penstock.server.lance.call import Call
 
-READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze")
+READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze", "Stream")
+# A runner's reports name the attempt they are about, which does what a key would do.
+REPORTING = ("Lease", "Report", "Finish")
 
 # What a handler returns is sent as JSON, nothing as an empty body, and a Reply as it is.
 Handler = Callable[[Call], Awaitable[msgspec.Struct | Reply | None]]
@@ -38,11 +41,13 @@ class Operation:
     handler: Handler | None = None
     # The body is an Arrow stream, which the handler reads while it arrives.
     streams: bool = False
+    # Another method that does as well.
+    also: str = ""
 
     @property
     def is_change(self) -> bool:
-        """Whether it changes something; the names tell."""
-        return not (self.name.startswith(READING) or self.name.endswith("Exists"))
+        """Whether it changes something for which it may carry a key; the names tell."""
+        return not (self.name.startswith(READING + REPORTING) or self.name.endswith("Exists"))
 
 
 OPERATIONS = (
@@ -90,7 +95,7 @@ OPERATIONS = (
     Operation("ExplainTableQueryPlan", "POST", "table/{id}/explain_plan", queries.explain_plan),
     Operation("AnalyzeTableQueryPlan", "POST", "table/{id}/analyze_plan", queries.analyze_plan),
     Operation("AlterTableAddColumns", "POST", "table/{id}/add_columns", columns.add),
-    Operation("AlterTableBackfillColumns", "POST", "table/{id}/backfill_column"),
+    Operation("AlterTableBackfillColumns", "POST", "table/{id}/backfill_column", backfills.request),
     Operation("RefreshMaterializedView", "POST", "materialized_view/{id}/refresh"),
     Operation("CreateMaterializedView", "POST", "materialized_view/{id}/create"),
     Operation("CreateTableIndex", "POST", "table/{id}/create_index", indexes.create),

@@ -17,7 +17,7 @@ from penstock.datasets.rows import count_updated
 from penstock.errors import AlreadyExists, NotFound
 from penstock.model.tables import MAIN
 from penstock.server.http import Reply
-from penstock.server.lance import refs, rows, transactions, versions
+from penstock.server.lance import jobs, manifests, refs, rows, transactions, versions
 from penstock.server.lance.call import Call
 
 MAKES_TABLE = ("DeclareTable", "RegisterTable", "CreateTable")
@@ -29,6 +29,8 @@ async def recover(operation: str, call: Call, used: Used) -> Reply:
     special = SPECIAL.get(operation)
     if special is not None:
         return Reply(200, msgspec.json.encode(await special(replace(call, key=None), used)))
+    if operation == "AlterTableBackfillColumns":
+        return Reply(202, msgspec.json.encode({"job_id": used.transaction_id}))
     body: Answer = {"transaction_id": used.transaction_id}
     if used.notes.get("version") is not None:
         body["version"] = used.notes["version"]
@@ -57,10 +59,6 @@ async def _create_version(call: Call, used: Used) -> Answer:
     return {"transaction_id": used.transaction_id, "version": found.version}
 
 
-async def _alter_transaction(call: Call, used: Used) -> object:
-    return await transactions.describe(replace(call, body=b""))
-
-
 async def _replace_metadata(call: Call, used: Used) -> Answer:
     found: Answer = msgspec.json.decode(call.body)
     return found
@@ -86,12 +84,31 @@ def _redo(
     return answer
 
 
+async def _alter_transaction(call: Call, used: Used) -> object:
+    return await transactions.describe(replace(call, body=b""))
+
+
+async def _cancel_job(call: Call, used: Used) -> object:
+    return await jobs.cancel(call)
+
+
+async def _create_manifest(call: Call, used: Used) -> object:
+    return await manifests.describe(replace(call, body=b""))
+
+
+async def _drop_manifest(call: Call, used: Used) -> Answer:
+    return {**used.notes, "manifest": used.notes["content"]}
+
+
 SPECIAL: dict[str, Callable[[Call, Used], Awaitable[object]]] = {
     "DropNamespace": _drop_namespace,
     "BatchCommitTables": _commit,
     "BatchCreateTableVersions": _create_versions,
     "CreateTableVersion": _create_version,
     "AlterTransaction": _alter_transaction,
+    "CancelJob": _cancel_job,
+    "CreateManifest": _create_manifest,
+    "DropManifest": _drop_manifest,
     "UpdateTableSchemaMetadata": _replace_metadata,
     "UpdateTable": _update_rows,
     "CreateTableTag": _redo(refs.create_tag),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS, Operation
 
 Key = tuple[str, ...]
@@ -28,22 +29,25 @@ def find(segments: list[str]) -> Match | None:
     key = (rest[0], *rest[2:])
     if (operation := _BY_ID.get(key)) is not None:
         return Match(operation, rest[1])
+    if len(rest) == 4 and (operation := _DEEPER.get((*rest[:2], rest[3]))) is not None:
+        return Match(operation, rest[2])
     if len(key) == 4 and (operation := _BY_ID.get((*key[:2], "", key[3]))) is not None:
         return Match(operation, rest[1], key[2])
     return None
 
 
-def _build() -> tuple[dict[Key, Operation], dict[Key, Operation]]:
+def _build() -> tuple[dict[Key, Operation], dict[Key, Operation], dict[Key, Operation]]:
     fixed: dict[Key, Operation] = {}
     by_id: dict[Key, Operation] = {}
-    for operation in OPERATIONS:
+    deeper: dict[Key, Operation] = {}
+    for operation in (*OPERATIONS, *EXTENSIONS):
         parts = operation.path.split("/")
         if "{id}" not in parts:
             fixed[tuple(parts)] = operation
             continue
         key = tuple("" if p == "{index_name}" else p for p in parts if p != "{id}")
-        by_id[key] = operation
-    return fixed, by_id
+        (by_id if parts[1] == "{id}" else deeper)[key] = operation
+    return fixed, by_id, deeper
 
 
-_FIXED, _BY_ID = _build()
+_FIXED, _BY_ID, _DEEPER = _build()

@@ -12,6 +12,9 @@ from penstock.model.identifiers import check_identifier, check_name, to_path
 from penstock.model.tables import Table
 from penstock.server.lance.call import Body, Call, Version, choose
 
+# lancedb's remote client reads version and schema, in Lance's words, from every description.
+LANCEDB_HEADER = "x-lancedb-database"
+
 
 class DeclareTable(Body):
     location: str | None = None
@@ -140,6 +143,7 @@ async def describe(call: Call) -> DescribedTable:
     if body.vend_credentials is not False:
         reply.storage_options = catalog.lake.public_options() or None
     detailed = call.flag("load_detailed_metadata") or body.load_detailed_metadata
+    detailed = detailed or (detailed is None and LANCEDB_HEADER in call.headers.values)
     chosen = any(part is not None for part in (body.version, body.tag, body.branch))
     if detailed or call.flag("check_declared") or body.check_declared:
         reply.is_only_declared = not await tables.has_data(catalog, table)
@@ -208,6 +212,11 @@ async def _load_details(call: Call, table: Table, branch: str, reply: DescribedT
     lake = call.catalog.lake
     assert reply.version is not None
     found = await lake.run(
-        details.load_details, lake.place(table.location), lake.options, branch, reply.version
+        details.load_details,
+        lake.place(table.location),
+        lake.options,
+        branch,
+        reply.version,
+        in_lance_words=LANCEDB_HEADER in call.headers.values,
     )
     reply.schema, reply.stats, reply.metadata = found.schema, found.stats, found.metadata

@@ -1,10 +1,11 @@
-"""The operations on transactions; the last part of the id is the transaction."""
+"""The operations on transactions, of which a job is one; the last part of the id names it."""
 
 import msgspec
 
-from penstock.catalog import transactions
+from penstock.catalog import jobs, transactions
 from penstock.catalog.transactions import Action, SetProperty, SetStatus, UnsetProperty
 from penstock.errors import InvalidRequest
+from penstock.model.jobs import Job
 from penstock.server.lance.call import Body, Call, choose
 
 
@@ -44,7 +45,10 @@ _body = msgspec.json.Decoder(Body)
 
 async def describe(call: Call) -> DescribedTransaction:
     call.decode(_body)
-    found = await transactions.get(call.catalog.database, _transaction(call))
+    id = _transaction(call)
+    if (job := await jobs.find(call.catalog.database, id)) is not None:
+        return _describe_job(job)
+    found = await transactions.get(call.catalog.database, id)
     return DescribedTransaction(found.status, found.properties)
 
 
@@ -53,8 +57,15 @@ async def alter(call: Call) -> DescribedTransaction:
     if not body.actions:
         raise InvalidRequest("actions is empty", detail="name at least one action")
     actions = [_to_action(action) for action in body.actions]
-    found = await transactions.alter(call.catalog, _transaction(call), actions, call.origin)
+    id = _transaction(call)
+    if await jobs.find(call.catalog.database, id) is not None:
+        return _describe_job(await jobs.alter(call.catalog, id, actions, call.origin))
+    found = await transactions.alter(call.catalog, id, actions, call.origin)
     return DescribedTransaction(found.status, found.properties)
+
+
+def _describe_job(job: Job) -> DescribedTransaction:
+    return DescribedTransaction(job.state, job.describe())
 
 
 def _transaction(call: Call) -> str:

@@ -1,0 +1,108 @@
+"""What is kept beside a job: its events, which are the states it went through, and its log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Transaction
+from penstock.model.jobs import LogLine
+from penstock.model.paging import Page, PageRequest, cut_page
+
+# The oldest lines of a longer log are forgotten.
+MAX_LINES = 10_000
+MAX_LINE = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    job_id: str
+    number: int
+    at: int
+    state: str
+    attempt: int
+    runner: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedLine:
+    number: int
+    attempt: int
+    at: int
+    level: str
+    text: str
+
+
+async def record_event(
+    tx: Transaction, job_id: str, state: str, attempt: int, runner: str = "", message: str = ""
+) -> None:
+    """Note what happened to a job; its row must be locked by the transaction already."""
+    await tx.fetch(
+        "INSERT INTO job_events (job_id, number, at, state, attempt, runner, message) "
+        "VALUES ($1, (SELECT coalesce(max(number), 0) + 1 FROM job_events WHERE job_id = $6), "
+        "now_millis(), $2, $3, $4, $5)",
+        job_id,
+        state,
+        attempt,
+        runner,
+        message[:MAX_LINE],
+        job_id,
+    )
+
+
+async def list_events(
+    catalog: Catalog, job_ids: Sequence[str], limit: int, limit_per_job: int | None
+) -> list[Event]:
+    """The events of some jobs, each job's in the order in which they happened."""
+    found: list[Event] = []
+    for job_id in job_ids:
+        left = limit - len(found)
+        if left <= 0:
+            break
+        rows = await catalog.database.fetch(
+            "SELECT job_id, number, at, state, attempt, runner, message FROM job_events "
+            "WHERE job_id = $1 ORDER BY number LIMIT $2",
+            job_id,
+            left if limit_per_job is None else min(left, limit_per_job),
+        )
+        found += [Event(*row) for row in rows]
+    return found
+
+
+async def append_log(tx: Transaction, job_id: str, attempt: int, lines: Sequence[LogLine]) -> None:
+    """Add lines to a job's log; its row must be locked by the transaction already."""
+    if not lines:
+        return
+    row = await tx.fetch_one(
+        "SELECT coalesce(max(number), 0) FROM job_logs WHERE job_id = $1", job_id
+    )
+    last: int = row[0] if row else 0
+    for number, line in enumerate(lines, last + 1):
+        await tx.fetch(
+            "INSERT INTO job_logs (job_id, number, attempt, at, level, line) "
+            "VALUES ($1, $2, $3, $4, $5, $6)",
+            job_id,
+            number,
+            attempt,
+            line.at,
+            line.level,
+            line.text[:MAX_LINE],
+        )
+    newest = last + len(lines)
+    if newest > MAX_LINES:
+        await tx.fetch(
+            "DELETE FROM job_logs WHERE job_id = $1 AND number <= $2", job_id, newest - MAX_LINES
+        )
+
+
+async def list_log(catalog: Catalog, job_id: str, page: PageRequest) -> Page[NumberedLine]:
+    """A page of a job's log, oldest first."""
+    rows = await catalog.database.fetch(
+        "SELECT number, attempt, at, level, line FROM job_logs WHERE job_id = $1 AND number > $2 "
+        "ORDER BY number LIMIT $3",
+        job_id,
+        int(page.after or "0"),
+        page.limit + 1,
+    )
+    lines = [NumberedLine(*row) for row in rows]
+    return cut_page(page, lines, [str(line.number) for line in lines])

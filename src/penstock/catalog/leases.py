@@ -1,0 +1,259 @@
+"""Leases: runners take jobs, report on them, and lose them when they fall silent.
+
+A lease is an attempt with a number. Every report names its attempt, and one that does not hold the
+job any more changes nothing: a runner that was paused, or cut off, cannot disturb the next one.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from penstock.catalog import columns, job_notes, jobs
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Transaction
+from penstock.errors import LeaseLost
+from penstock.model.jobs import (
+    CANCELED,
+    FAILED,
+    QUEUED,
+    RUNNING,
+    SUCCEEDED,
+    Job,
+    LogLine,
+    Report,
+    Value,
+    merge_progress,
+    next_state,
+    retry_pause_millis,
+)
+
+# Others that lease at the same moment may take what this look had chosen.
+LOOKS = 5
+
+# First in, first out, but never past a job that works, or waits, for the same slot.
+READY = (
+    "SELECT j.number FROM jobs j WHERE j.state = 'QUEUED' AND j.ready_at <= now_millis() "
+    "{clusters} AND NOT EXISTS (SELECT 1 FROM jobs b WHERE b.slot = j.slot "
+    "AND b.number < j.number AND b.state IN ('QUEUED', 'RUNNING')) ORDER BY j.number LIMIT {limit}"
+)
+# The state is asked for twice: on PostgreSQL a row that somebody else leased while this statement
+# waited for it is looked at again, and left alone.
+LEASE = (
+    "UPDATE jobs SET state = 'RUNNING', attempt = attempt + 1, runner = $1, "
+    "lease_until = now_millis() + $2, started_at = coalesce(started_at, now_millis()), error = '' "
+    "WHERE state = 'QUEUED' AND number IN ({ready}) RETURNING {columns}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a runner tells of a job on its way."""
+
+    progress: Mapping[str, Value]
+    log: Sequence[LogLine] = ()
+
+
+async def lease(
+    catalog: Catalog, runner: str, clusters: Sequence[str] | None, count: int
+) -> list[Job]:
+    """Lease up to `count` of the jobs that can be begun now."""
+    taken: list[Job] = []
+    for _ in range(LOOKS):
+        # A look costs less than a lease, and most that are asked for find nothing.
+        if not await has_ready(catalog, clusters):
+            break
+        lease_millis = catalog.queue.lease_seconds * 1000
+        taken = await catalog.database.write(_lease, runner, clusters, count, lease_millis)
+        if taken:
+            break
+        await asyncio.sleep(random.uniform(0, 0.01))
+    for job in taken:
+        catalog.queue.ring(job.id)
+        if job.attempt == 1 and job.started_at is not None:
+            catalog.queue.note_wait((job.started_at - job.created_at) / 1000)
+    return taken
+
+
+async def heartbeat(catalog: Catalog, id: str, attempt: int, news: News) -> bool:
+    """Keep a lease and take in progress; returns whether the job is to be canceled."""
+    lease_millis = catalog.queue.lease_seconds * 1000
+    canceled = await catalog.database.write(_heartbeat, id, attempt, news, lease_millis)
+    catalog.queue.ring(id)
+    return canceled
+
+
+async def finish(catalog: Catalog, id: str, attempt: int, report: Report, news: News) -> str:
+    """Record how an attempt ended; returns the job's state after it. May be repeated."""
+    state = await catalog.database.write(_finish, id, attempt, report, news)
+    catalog.queue.ring(id)
+    catalog.queue.ring()
+    return state
+
+
+async def expire(catalog: Catalog) -> int:
+    """Take jobs away from runners that fell silent; returns from how many."""
+    row = await catalog.database.fetch_one(
+        "SELECT 1 FROM jobs WHERE state = 'RUNNING' AND lease_until < now_millis() LIMIT 1"
+    )
+    if row is None:
+        return 0
+    expired = await catalog.database.write(_expire)
+    for id in expired:
+        catalog.queue.ring(id)
+    catalog.queue.leases_expired += len(expired)
+    catalog.queue.ring()
+    return len(expired)
+
+
+async def has_ready(catalog: Catalog, clusters: Sequence[str] | None = None) -> bool:
+    """Whether there is a job that could be begun now."""
+    sql = READY.format(clusters=_match_clusters(clusters, 1), limit=1)
+    return await catalog.database.fetch_one(sql, *(clusters or ())) is not None
+
+
+async def release(catalog: Catalog, prefix: str) -> int:
+    """Take their jobs away from runners that are known to be gone, by how their names begin."""
+    released = await catalog.database.write(_expire, prefix)
+    for id in released:
+        catalog.queue.ring(id)
+    catalog.queue.ring()
+    return len(released)
+
+
+async def _lease(
+    tx: Transaction, runner: str, clusters: Sequence[str] | None, count: int, lease_millis: int
+) -> list[Job]:
+    ready = READY.format(clusters=_match_clusters(clusters, 4), limit="$3")
+    sql = LEASE.format(ready=ready, columns=jobs.COLUMNS)
+    rows = await tx.fetch(sql, runner, lease_millis, count, *(clusters or ()))
+    found = sorted((jobs.to_job(row) for row in rows), key=lambda job: job.number)
+    return [each for job in found if (each := await _begin(tx, job)) is not None]
+
+
+def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:
+    """The condition on a job's cluster, with its parameters from the first number on."""
+    if clusters is None:
+        return ""
+    places = ", ".join(f"${first + n}" for n in range(len(clusters)))
+    return f"AND j.cluster IN ({places})" if clusters else "AND 1 = 0"
+
+
+async def _begin(tx: Transaction, job: Job) -> Job | None:
+    """Complete what is leased with what is true now; None when there is nothing to work on."""
+    spec = await columns.complete_spec(tx, job.spec)
+    if spec is None:
+        error = f"the table of {job.target} was dropped"
+        await _end(tx, job, FAILED, Report(FAILED, {}, error))
+        return None
+    await job_notes.record_event(tx, job.id, RUNNING, job.attempt, job.runner)
+    return replace(job, spec=spec)
+
+
+async def _heartbeat(tx: Transaction, id: str, attempt: int, news: News, lease_millis: int) -> bool:
+    job = await _hold(tx, id, attempt)
+    await tx.fetch(
+        "UPDATE jobs SET lease_until = now_millis() + $2, progress = $3 WHERE id = $1",
+        id,
+        lease_millis,
+        _encode(merge_progress(job.progress, news.progress)),
+    )
+    await job_notes.append_log(tx, id, attempt, news.log)
+    return job.cancel_requested
+
+
+async def _finish(tx: Transaction, id: str, attempt: int, report: Report, news: News) -> str:
+    key = f"{attempt}:{report.state}"
+    row = await tx.fetch_one(
+        "UPDATE jobs SET id = id WHERE id = $1 RETURNING last_report, state", id
+    )
+    if row is not None and row[0] == key:
+        return str(row[1])
+    job = await _hold(tx, id, attempt)
+    await job_notes.append_log(tx, id, attempt, news.log)
+    job = replace(job, progress=merge_progress(job.progress, news.progress))
+    state = next_state(job, report)
+    await _end(tx, job, state, report)
+    if state == SUCCEEDED:
+        await columns.record_watermark(tx, job.spec, report.result)
+    return state
+
+
+async def _end(tx: Transaction, job: Job, state: str, report: Report) -> None:
+    """Record the end of an attempt: of the job, too, unless there is to be another one."""
+    again = state == QUEUED
+    # What a runner gives back, because it is stopped, costs the job none of its chances.
+    given_back = again and report.state == QUEUED
+    await tx.fetch(
+        "UPDATE jobs SET state = $2, result = $3, error = $4, retryable = $5, progress = $6, "
+        "last_report = $7, lease_until = 0, ready_at = now_millis() + $8, "
+        "finished_at = CASE WHEN $9 = 1 THEN NULL ELSE now_millis() END, "
+        "max_attempts = max_attempts + $10 WHERE id = $1",
+        job.id,
+        state,
+        _encode(report.result),
+        report.error,
+        int(report.retryable),
+        _encode(job.progress),
+        f"{job.attempt}:{report.state}",
+        retry_pause_millis(job.attempt) if again and not given_back else 0,
+        int(again),
+        int(given_back),
+    )
+    await job_notes.record_event(tx, job.id, state, job.attempt, job.runner, report.error)
+
+
+async def _hold(tx: Transaction, id: str, attempt: int) -> Job:
+    """The job, locked, when this attempt holds it; raises when it does not."""
+    row = await tx.fetch_one(
+        "UPDATE jobs SET id = id WHERE id = $1 AND attempt = $2 AND state = 'RUNNING' "
+        f"RETURNING {jobs.COLUMNS}",
+        id,
+        attempt,
+    )
+    if row is not None:
+        return jobs.to_job(row)
+    job = await jobs.get(tx, id)
+    now = f"attempt {job.attempt} is {job.state.lower()}"
+    raise LeaseLost(
+        f"attempt {attempt} does not hold job {id} any more: {now}",
+        detail="stop working on it and write nothing",
+    )
+
+
+async def _expire(tx: Transaction, prefix: str = "") -> list[str]:
+    """Give jobs back whose lease is over, or whose runner is gone; those out of chances end."""
+    which = "substr(runner, 1, $1) = $2" if prefix else "lease_until < now_millis()"
+    rows = await tx.fetch(
+        f"UPDATE jobs SET lease_until = 0 WHERE state = 'RUNNING' AND {which} "
+        f"RETURNING {jobs.COLUMNS}",
+        *([len(prefix), prefix] if prefix else []),
+    )
+    for job in sorted(map(jobs.to_job, rows), key=lambda job: job.number):
+        state, error = _after_silence(job)
+        await tx.fetch(
+            "UPDATE jobs SET state = $2, error = $3, retryable = 1, ready_at = 0, "
+            "finished_at = CASE WHEN $4 = 1 THEN NULL ELSE now_millis() END WHERE id = $1",
+            job.id,
+            state,
+            error,
+            int(state == QUEUED),
+        )
+        event = "LEASE_EXPIRED" if state == QUEUED else state
+        await job_notes.record_event(tx, job.id, event, job.attempt, job.runner, error)
+    return [row[0] for row in rows]
+
+
+def _after_silence(job: Job) -> tuple[str, str]:
+    if job.cancel_requested:
+        return CANCELED, ""
+    silent = f"runner {job.runner} stopped reporting on attempt {job.attempt}"
+    if job.attempt < job.max_attempts:
+        return QUEUED, silent
+    return FAILED, f"{silent} of {job.max_attempts}; see the runner's log, then request it again"
+
+
+def _encode(value: object) -> str:
+    return msgspec.json.encode(value).decode()

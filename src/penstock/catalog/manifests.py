@@ -1,0 +1,129 @@
+"""Manifests: environments of jobs that are kept under a name."""
+
+import hashlib
+from dataclasses import asdict, dataclass
+
+import msgspec
+
+from penstock.catalog import idempotency
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Row, Transaction
+from penstock.errors import InvalidRequest, ManifestAlreadyExists, ManifestNotFound
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.paging import Page, PageRequest, cut_page
+
+COLUMNS = "name, content, checksum, created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A named environment; `content` is JSON text, kept as it came."""
+
+    name: str
+    content: str
+    checksum: str
+    created_at: int
+
+
+async def create(
+    catalog: Catalog, name: str, content: str, *, overwrite: bool, origin: Origin = NOBODY
+) -> Manifest:
+    check_content(content)
+    return await catalog.database.write(_create, name, content, overwrite, origin)
+
+
+async def get(tx: Transaction, name: str) -> Manifest:
+    row = await tx.fetch_one(f"SELECT {COLUMNS} FROM manifests WHERE name = $1", name)
+    if row is None:
+        raise ManifestNotFound(
+            f"manifest {name!r} does not exist", detail="create it, or list those there are"
+        )
+    return _to_manifest(row)
+
+
+async def list_manifests(catalog: Catalog, page: PageRequest) -> Page[Manifest]:
+    rows = await catalog.database.fetch(
+        f"SELECT {COLUMNS} FROM manifests WHERE name > $1 ORDER BY name LIMIT $2",
+        page.after or "",
+        page.limit + 1,
+    )
+    found = [_to_manifest(row) for row in rows]
+    return cut_page(page, found, [manifest.name for manifest in found])
+
+
+async def drop(catalog: Catalog, name: str, origin: Origin = NOBODY) -> Manifest:
+    return await catalog.database.write(_drop, name, origin)
+
+
+async def resolve_in(tx: Transaction, given: str | None) -> str | None:
+    """The text of a manifest that a request gives inline, as JSON, or by its name."""
+    if given is None or not given.strip():
+        return None
+    if given.lstrip().startswith("{"):
+        return check_content(given)
+    try:
+        return (await get(tx, given)).content
+    except ManifestNotFound as error:
+        raise InvalidRequest(error.message, detail="create it, or give it inline as JSON") from None
+
+
+def check_content(content: str) -> str:
+    """Refuse a manifest whose known keys are not what they must be; others are kept."""
+    try:
+        msgspec.json.decode(content, type=_Known)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidRequest(
+            f"the manifest is not right: {error}",
+            detail='write {"pip": ["package==1.2"], "env_vars": {"NAME": "value"}}',
+        ) from error
+    return content
+
+
+class _Known(msgspec.Struct):
+    name: str | None = None
+    version: str | None = None
+    pip: list[str] | None = None
+    py_modules: list[str] | None = None
+    env_vars: dict[str, str] | None = None
+
+
+async def _create(
+    tx: Transaction, name: str, content: str, overwrite: bool, origin: Origin
+) -> Manifest:
+    await idempotency.use(tx, origin, "")
+    checksum = hashlib.sha256(content.encode()).hexdigest()
+    action = (
+        "UPDATE SET content = excluded.content, checksum = excluded.checksum, "
+        "created_at = excluded.created_at"
+        if overwrite
+        else "NOTHING"
+    )
+    row = await tx.fetch_one(
+        f"INSERT INTO manifests ({COLUMNS}) VALUES ($1, $2, $3, now_millis()) "
+        f"ON CONFLICT (name) DO {action} RETURNING {COLUMNS}",
+        name,
+        content,
+        checksum,
+    )
+    if row is not None:
+        return _to_manifest(row)
+    found = await get(tx, name)
+    if found.content == content:
+        return found
+    raise ManifestAlreadyExists(
+        f"manifest {name!r} exists already, with other content",
+        detail="use mode overwrite, or another name",
+    )
+
+
+async def _drop(tx: Transaction, name: str, origin: Origin) -> Manifest:
+    found = await get(tx, name)
+    # On PostgreSQL, whoever comes second finds nothing to delete.
+    if not await tx.fetch("DELETE FROM manifests WHERE name = $1 RETURNING name", name):
+        return await get(tx, name)
+    await idempotency.use(tx, origin, "", asdict(found))
+    return found
+
+
+def _to_manifest(row: Row) -> Manifest:
+    return Manifest(*row)

@@ -1,0 +1,84 @@
+"""The queue's shared part in one server: its times and clusters, who waits, what is counted.
+
+Jobs are in the database; this only lets those who wait know at once that there is something new.
+What other servers do is seen by a look at the database each second.
+"""
+
+import asyncio
+import contextlib
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.errors import InvalidRequest
+
+DAY_MILLIS = 86_400_000
+WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0)
+
+
+@dataclass
+class Queue:
+    """One server's view of the queue."""
+
+    lease_seconds: int = 30
+    heartbeat_seconds: int = 1
+    max_attempts: int = 3
+    history_days: int = 30
+    clusters: Sequence[str] = ("local",)
+    default_cluster: str = "local"
+    # Since this server started, for its metrics.
+    leases_expired: int = 0
+    runner_restarts: int = 0
+    # How often a job waited for its first lease up to each of WAIT_BUCKETS, and longer.
+    waits: list[int] = field(default_factory=lambda: [0] * (len(WAIT_BUCKETS) + 1))
+    waited_seconds: float = 0.0
+    is_closed: bool = False
+    _bells: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    def check_cluster(self, name: str | None) -> str:
+        """The cluster that a request names, or the default one."""
+        wanted = self.default_cluster if name is None else name
+        if wanted not in self.clusters:
+            raise InvalidRequest(
+                f"cluster {wanted!r} is unknown",
+                detail="use one of " + ", ".join(sorted(self.clusters)),
+            )
+        return wanted
+
+    def bell(self, of: str = "") -> asyncio.Event:
+        """Rings at the next change of a job, or without one when there may be work to lease.
+
+        Take it before the look that it is to follow, so that nothing falls in between.
+        """
+        if self.is_closed:
+            rung = asyncio.Event()
+            rung.set()
+            return rung
+        return self._bells.setdefault(of, asyncio.Event())
+
+    def ring(self, of: str = "") -> None:
+        if (bell := self._bells.pop(of, None)) is not None:
+            bell.set()
+
+    def note_wait(self, seconds: float) -> None:
+        self.waits[bisect_left(WAIT_BUCKETS, seconds)] += 1
+        self.waited_seconds += seconds
+
+    @property
+    def is_awaited(self) -> bool:
+        return "" in self._bells
+
+    def close(self) -> None:
+        """Let everybody go who waits: the server stops."""
+        self.is_closed = True
+        for of in list(self._bells):
+            self.ring(of)
+
+
+async def wait_for(bell: asyncio.Event, seconds: float) -> bool:
+    """Wait until a bell rings; False when the time is up first."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await bell.wait()
+            return True
+    return False

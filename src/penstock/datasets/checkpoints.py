@@ -1,0 +1,149 @@
+"""Notes in a table's folder about finished files of a job, and what is swept when a job ends.
+
+A worker leaves a note for each file that it finished. The driver counts progress by them, and an
+attempt that comes after a killed one uses the files instead of computing them again.
+"""
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import obstore
+
+from penstock.datasets import files
+from penstock.datasets.lake import Place
+from penstock.datasets.remote import Location, open_newest
+from penstock.datasets.replacement import ColumnFile
+from penstock.pipeline.plan.backfill import FragmentWork, is_file_of
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+FOLDER = "_jobs"
+# A job that was silent for so long is not coming back: what it left is swept by the next one.
+ABANDONED_SECONDS = 24 * 3600
+# Clocks of writers and stores differ; a version may seem older than a file that it refers to.
+CLOCK_SECONDS = 3600
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A finished file, and what it was computed from."""
+
+    work: FragmentWork
+    file: ColumnFile
+    computed: int
+    attempt: int
+    seconds: float
+
+    def serves(self, wanted: FragmentWork) -> bool:
+        """Whether the file can be put into the fragment as it is now."""
+        made = self.work
+        return (
+            (made.id, made.key, made.physical_rows) == (wanted.id, wanted.key, wanted.physical_rows)
+            and made.target_files == wanted.target_files
+            # More rows than then were alive: a restore brought deleted ones back.
+            and wanted.live_rows <= made.live_rows
+        )
+
+
+def write_checkpoint(place: Place, job: str, checkpoint: Checkpoint) -> None:
+    """Leave the note of a finished file; a reader sees all of it or nothing."""
+    path = f"{FOLDER}/{job}/{checkpoint.work.id}-{uuid.uuid4().hex[:8]}.json"
+    _write(place, path, msgspec.json.encode(checkpoint))
+
+
+def read_checkpoints(
+    place: Place, job: str, seen: Collection[str]
+) -> Iterator[tuple[str, Checkpoint]]:
+    """The notes of a job, but for those whose names were seen before."""
+    folder = f"{FOLDER}/{job}"
+    for name in _names(place, folder):
+        if name.endswith(".json") and name not in seen:
+            yield name, msgspec.json.decode(files.read(place, f"{folder}/{name}"), type=Checkpoint)
+
+
+def request_stop(place: Place, job: str, attempt: int) -> None:
+    """Ask the workers of an attempt to stop at their next fragment."""
+    _write(place, _stop_path(job, attempt), b"")
+
+
+def is_stopped(place: Place, job: str, attempt: int) -> bool:
+    return files.exists(place, _stop_path(job, attempt))
+
+
+def sweep(location: Location, job: str) -> int:
+    """Remove a job's notes, and its files that no version refers to; returns how many files."""
+    place = location.place()
+    dataset = open_newest(location)
+    return sum(_sweep_job(place, location, each, dataset) for each in (job, *_abandoned(place)))
+
+
+def _sweep_job(place: Place, location: Location, job: str, dataset: "LanceDataset") -> int:
+    written = {
+        entry.name: entry.modified_millis / 1000
+        for entry in files.list_folder(place, location.data_folder)
+        if is_file_of(entry.name, job)
+    }
+    loose = written.keys() - _paths(dataset)
+    if loose:
+        loose -= _referred_since(dataset, min(written[name] for name in loose) - CLOCK_SECONDS)
+    for name in loose:
+        files.remove(place, f"{location.data_folder}/{name}")
+    folder = f"{FOLDER}/{job}"
+    files.remove_all(Place(place.store, f"{place.key}/{folder}", f"{place.location}/{folder}"))
+    files.remove_if_empty(place, FOLDER)
+    return len(loose)
+
+
+def _referred_since(dataset: "LanceDataset", since: float) -> set[str]:
+    """The names of all files in versions that were committed since, on any branch."""
+    found: set[str] = set()
+    for branch in (None, *dataset.branches.list()):
+        newest = dataset.checkout_version((branch, None))
+        for version in newest.versions():
+            at: Any = version["timestamp"]
+            if at.timestamp() >= since:
+                found |= _paths(newest.checkout_version((branch, version["version"])))
+    return found
+
+
+def _paths(dataset: "LanceDataset") -> set[str]:
+    return {file.path for fragment in dataset.get_fragments() for file in fragment.data_files()}
+
+
+def _abandoned(place: Place) -> list[str]:
+    """Jobs that left notes here a long time ago."""
+    newest: dict[str, int] = {}
+    for path, millis in files.list_below(place, FOLDER):
+        job = path.split("/")[1]
+        newest[job] = max(millis, newest.get(job, 0))
+    before = (time.time() - ABANDONED_SECONDS) * 1000
+    return [job for job, millis in newest.items() if millis < before]
+
+
+def _stop_path(job: str, attempt: int) -> str:
+    return f"{FOLDER}/{job}/stop-{attempt}"
+
+
+def _write(place: Place, path: str, content: bytes) -> None:
+    if not place.is_local:
+        obstore.put(place.store, f"{place.key}/{path}", content)
+        return
+    final = place.file(path)
+    os.makedirs(os.path.dirname(final), exist_ok=True)
+    with open(f"{final}.tmp", "wb") as file:
+        file.write(content)
+    os.rename(f"{final}.tmp", final)
+
+
+def _names(place: Place, folder: str) -> list[str]:
+    # Asked for many times a second: a listing through the store costs ten times as much.
+    if place.is_local:
+        with contextlib.suppress(FileNotFoundError):
+            return os.listdir(place.file(folder))
+        return []
+    return [entry.name for entry in files.list_folder(place, folder)]

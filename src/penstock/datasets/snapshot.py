@@ -1,0 +1,83 @@
+"""What a backfill has to know of one version of a table before it is planned. All of it blocks."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.datasets.columns import get_field
+from penstock.datasets.failures import translated
+from penstock.pipeline.plan.backfill import FragmentState, Snapshot, Watermark
+
+if TYPE_CHECKING:
+    from lance import LanceDataset, LanceFragment
+
+
+def take_snapshot(
+    dataset: "LanceDataset",
+    column: str,
+    inputs: Sequence[str],
+    where: str | None,
+    watermark: Watermark | None,
+) -> Snapshot:
+    """Describe the version of a table that is open."""
+    targets = set(leaf_ids(get_field(dataset, column).lance))
+    wanted = {id for name in inputs for id in leaf_ids(get_field(dataset, name).lance)}
+    fragments = dataset.get_fragments()
+    counts = None if where is None else _count_matches(dataset, where)
+    return Snapshot(
+        dataset.version,
+        column,
+        tuple(_describe(fragment, targets, wanted, counts) for fragment in fragments),
+        watermark,
+    )
+
+
+def leaf_ids(field: Any) -> list[int]:
+    """The ids of a field's innermost fields, which are what files have as columns."""
+    children = field.children()
+    return [id for child in children for id in leaf_ids(child)] if children else [field.id()]
+
+
+def _describe(
+    fragment: "LanceFragment",
+    targets: set[int],
+    inputs: set[int],
+    counts: Counter[int] | None,
+) -> FragmentState:
+    rows = fragment.physical_rows - fragment.num_deletions
+    files = fragment.data_files()
+    return FragmentState(
+        fragment.fragment_id,
+        fragment.physical_rows,
+        rows,
+        rows if counts is None else counts[fragment.fragment_id],
+        _show(files, inputs),
+        tuple(sorted(str(file.path) for file in files if targets & set(file.fields))),
+        _show(files, {id for file in files for id in file.fields} - targets),
+    )
+
+
+def _show(files: Iterable[Any], ids: set[int]) -> tuple[str, ...]:
+    """The files that hold some of the fields, each with the ids of those it holds.
+
+    The ids matter: after two columns swapped names, the same file holds other inputs.
+    """
+    # -2 marks a field whose values moved to another file.
+    held = {
+        str(file.path): sorted(id for id in set(file.fields) & ids if id >= 0) for file in files
+    }
+    return tuple(sorted(f"{path}:{','.join(map(str, of))}" for path, of in held.items() if of))
+
+
+def _count_matches(dataset: "LanceDataset", where: str) -> Counter[int]:
+    """How many rows of each fragment match."""
+    import pyarrow.compute as pc
+
+    counts: Counter[int] = Counter()
+    with translated():
+        scanner = dataset.scanner(columns=[], filter=where, with_row_address=True)
+        for batch in scanner.to_batches():
+            fragments = pc.shift_right(batch.column("_rowaddr"), 32)
+            for entry in pc.value_counts(fragments).to_pylist():
+                counts[entry["values"]] += entry["counts"]
+    return counts

@@ -1,0 +1,148 @@
+"""Jobs: what they are, the states they go through, and pure rules about both.
+
+    QUEUED ──lease──▶ RUNNING ──finish──▶ SUCCEEDED | FAILED | CANCELED
+      ▲ └──cancel──▶ CANCELED  │
+      └──── lease expired, or failed with a chance ────┘
+
+Every lease is an attempt with a number of its own, and every report names it.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+QUEUED, RUNNING = "QUEUED", "RUNNING"
+SUCCEEDED, FAILED, CANCELED = "SUCCEEDED", "FAILED", "CANCELED"
+STATES = (QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELED)
+ACTIVE = (QUEUED, RUNNING)
+FINISHED = (SUCCEEDED, FAILED, CANCELED)
+
+BACKFILL = "backfill"
+
+FIRST_PAUSE_MILLIS, MAX_PAUSE_MILLIS = 1_000, 60_000
+# What of a spec is filled in when it is leased, and so does not make it another request.
+LATE = ("watermark",)
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job that is about to be queued; `slot` is what only one job at a time may work on."""
+
+    kind: str
+    object: str
+    target: str
+    slot: str
+    spec: dict[str, Any]
+    cluster: str
+    manifest: str | None = None
+
+    @property
+    def spec_hash(self) -> str:
+        """Equal for requests that ask for the same."""
+        kept = {key: value for key, value in self.spec.items() if key not in LATE}
+        text = msgspec.json.encode([kept, self.cluster, self.manifest], order="sorted")
+        return hashlib.sha256(text).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job as it stands; times are milliseconds."""
+
+    id: str
+    number: int
+    kind: str
+    object: str
+    target: str
+    slot: str
+    spec: dict[str, Any]
+    cluster: str
+    manifest: str | None
+    properties: dict[str, str]
+    state: str
+    attempt: int
+    max_attempts: int
+    runner: str
+    cancel_requested: bool
+    progress: dict[str, Value]
+    result: dict[str, Any]
+    error: str
+    retryable: bool
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in FINISHED
+
+    def describe(self) -> dict[str, str]:
+        """Everything that is known of the job, as text."""
+        version = self.result.get("version")
+        known: dict[str, Value] = {
+            **self.progress,
+            "kind": self.kind,
+            "target": self.target,
+            "cluster": self.cluster,
+            "attempt": self.attempt,
+            "max_attempts": self.max_attempts,
+            "version": version if isinstance(version, int | str) else None,
+            "error": self.error or None,
+            "runner": self.runner or None,
+            "cancel_requested": True if self.cancel_requested else None,
+            "created_at": self.created_at,
+            "started_at": self.started_at,
+            "finished_at": self.finished_at,
+        }
+        shown = {key: show_value(value) for key, value in known.items() if value is not None}
+        return {**self.properties, **shown}
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    at: int
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How an attempt ended, as its runner tells; QUEUED when it gives the job back unfinished."""
+
+    state: str
+    result: dict[str, Any]
+    error: str = ""
+    retryable: bool = False
+
+
+def next_state(job: Job, report: Report) -> str:
+    """The state of a job after an attempt that ended like this."""
+    if report.state in (SUCCEEDED, CANCELED):
+        return report.state
+    if job.cancel_requested:
+        return CANCELED
+    if report.state == QUEUED:
+        return QUEUED
+    return QUEUED if report.retryable and job.attempt < job.max_attempts else FAILED
+
+
+def retry_pause_millis(attempt: int) -> int:
+    """How long a job waits after its attempt failed, twice as long each time."""
+    return min(MAX_PAUSE_MILLIS, FIRST_PAUSE_MILLIS << min(attempt - 1, 10))
+
+
+def show_value(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
+def merge_progress(known: Mapping[str, Value], news: Mapping[str, Value]) -> dict[str, Value]:
+    """Progress after a report: what it does not mention stays, null takes away."""
+    return {key: value for key, value in {**known, **news}.items() if value is not None}

@@ -1,0 +1,1 @@
+"""Recipes of data jobs: snapshot, plan, run on Spark, commit, report."""

@@ -1,0 +1,50 @@
+"""What a recipe may ask of the attempt it runs in, and what it tells about itself."""
+
+from typing import Protocol
+
+from penstock.errors import (
+    ConcurrentCommit,
+    OutcomeUnknown,
+    PenstockError,
+    TooManyRequests,
+    Unavailable,
+)
+
+Value = str | int | float
+
+# What may go well when it is tried again; every other error of ours is the job's own.
+PASSING = (Unavailable, ConcurrentCommit, OutcomeUnknown, TooManyRequests)
+
+
+class JobCanceled(Exception):
+    """Somebody asked for the job to stop."""
+
+
+class Attempt(Protocol):
+    """One attempt at a job, which only its holder may go on with."""
+
+    @property
+    def job(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+    def check(self) -> None:
+        """Raise JobCanceled or LeaseLost when that is known already; asks nobody."""
+
+    def fence(self) -> None:
+        """Ask the server whether the attempt still holds the job, until it answers; then as above.
+
+        Called before everything that others can see.
+        """
+
+    def progress(self, **values: Value) -> None:
+        """Tell how far it is."""
+
+    def log(self, text: str, level: str = "info") -> None:
+        """Say something to whoever reads the job's log."""
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether another attempt may go well; an error outside our tree says nothing about the job."""
+    return isinstance(error, PASSING) or not isinstance(error, PenstockError)

@@ -1,0 +1,1 @@
+"""Pure decisions of jobs: what `explain` prints and what the runner executes."""

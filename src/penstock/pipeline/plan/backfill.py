@@ -1,0 +1,244 @@
+"""The plan of a backfill: which fragments of a table get a new file of the column, and why.
+
+A file that a backfill wrote tells by its name what it was computed from: the expression, the files
+of the inputs, and the `where`. So a fragment is fresh exactly when the name of its file is the one
+that this backfill would give; nothing else has to be remembered, and an attempt that comes after a
+killed one finds what was committed already.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct, convert, json, structs
+
+Mode = Literal["full", "incremental"]
+
+PREFIX = "bf"
+JOB_CHARACTERS = 12
+# A Spark task costs about 60 ms of core time, so there are only as many as there are slots until
+# each would compute more rows than this.
+ROWS_PER_TASK = 4_000_000
+
+
+class Watermark(Struct, frozen=True):
+    """What the last successful backfill of the column left."""
+
+    version: int
+
+
+class FragmentState(Struct, frozen=True):
+    """One fragment in one version of a table, as far as a backfill is concerned."""
+
+    id: int
+    physical_rows: int
+    rows: int
+    # Rows that `where` takes; all of them without one.
+    matching_rows: int
+    # `path:field ids` of the files that hold the inputs; the names of those that hold the column.
+    input_files: tuple[str, ...]
+    target_files: tuple[str, ...]
+    # All files but those of the column: what a `where` may look at.
+    other_files: tuple[str, ...]
+
+
+class Snapshot(Struct, frozen=True):
+    """One version of a table, as a backfill sees it."""
+
+    version: int
+    column: str
+    fragments: tuple[FragmentState, ...]
+    watermark: Watermark | None = None
+
+
+class BackfillOptions(Struct, frozen=True, kw_only=True):
+    """The part of a backfill's spec that decides its plan."""
+
+    expression: str
+    where: str | None = None
+    num_frags: int | None = None
+    task_size: int | None = None
+    concurrency: int | None = None
+    commit_granularity: int | None = None
+    force: bool = False
+    # The job that computes again what it forces; a later attempt of it need not.
+    job: str = ""
+
+
+class FragmentWork(Struct, frozen=True):
+    """A fragment that gets a new file of the column; its key says what the file is made from."""
+
+    id: int
+    key: str
+    physical_rows: int
+    # Rows that are not deleted, and those among them that are computed.
+    live_rows: int
+    rows: int
+    input_files: tuple[str, ...]
+    target_files: tuple[str, ...]
+
+
+class UpToDate(Struct, frozen=True):
+    """There is nothing to compute."""
+
+    reason: str
+    mode: Mode = "incremental"
+    rows: int = 0
+    function_calls: int = 0
+    fragments: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return _to_json(self)
+
+
+class Fill(Struct, frozen=True):
+    """Compute the column in these fragments."""
+
+    mode: Mode
+    reason: str
+    work: tuple[FragmentWork, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(work.rows for work in self.work)
+
+    @property
+    def function_calls(self) -> int:
+        return self.rows
+
+    @property
+    def fragments(self) -> int:
+        return len(self.work)
+
+    def to_json(self) -> dict[str, Any]:
+        return _to_json(self)
+
+
+def to_options(spec: Mapping[str, Any], job: str = "") -> BackfillOptions:
+    """The options of a job's spec, whose other keys say which table and column it is."""
+    return convert({**spec, "job": job}, BackfillOptions)
+
+
+def plan_backfill(snapshot: Snapshot, options: BackfillOptions) -> UpToDate | Fill:
+    """Decide what a backfill computes."""
+    keys = {fragment.id: fragment_key(fragment, options) for fragment in snapshot.fragments}
+    stale = [f for f in snapshot.fragments if not _is_fresh(f, keys[f.id], options)]
+    # Without a match the file would stay as it is.
+    needed = [f for f in stale if f.matching_rows]
+    taken = needed[: options.num_frags]
+    if not taken:
+        return UpToDate(_why_nothing(snapshot, stale))
+    complete = len(taken) == len(snapshot.fragments)
+    return Fill(
+        "full" if complete else "incremental",
+        _why(snapshot, options, needed, len(taken)),
+        tuple(
+            FragmentWork(
+                f.id,
+                keys[f.id],
+                f.physical_rows,
+                f.rows,
+                f.matching_rows,
+                f.input_files,
+                f.target_files,
+            )
+            for f in taken
+        ),
+    )
+
+
+def plan_tasks(
+    work: Sequence[FragmentWork], options: BackfillOptions, slots: int
+) -> tuple[tuple[int, ...], ...]:
+    """Divide fragments among Spark tasks: each task has the ids that it goes through in order."""
+    rows = sum(each.rows for each in work)
+    if options.task_size:
+        count = -(-rows // options.task_size)
+    else:
+        count = max(slots, -(-rows // ROWS_PER_TASK))
+    # One task is one place to work at, so their number bounds how many work at once.
+    if options.concurrency:
+        count = min(count, options.concurrency)
+    count = max(1, min(count, len(work)))
+    tasks: list[list[int]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for each in sorted(work, key=lambda each: -each.rows):
+        least = loads.index(min(loads))
+        tasks[least].append(each.id)
+        loads[least] += each.rows
+    return tuple(tuple(sorted(task)) for task in tasks)
+
+
+def fragment_key(fragment: FragmentState, options: BackfillOptions) -> str:
+    """What the column's file of this fragment is made from, as 32 characters."""
+    made_from: list[Any] = [options.expression, fragment.physical_rows, fragment.input_files]
+    if options.where is not None:
+        made_from += [options.where, fragment.other_files]
+    return hashlib.sha256(json.encode(made_from)).hexdigest()[:32]
+
+
+def file_name(key: str, job: str, attempt: int, unique: str) -> str:
+    """The name of a file that an attempt of a job writes."""
+    return f"{PREFIX}-{key}-{short_job(job)}-{attempt}-{unique}.lance"
+
+
+def short_job(job: str) -> str:
+    """The part of a job's id that stands in names of files."""
+    return job.replace("-", "")[:JOB_CHARACTERS]
+
+
+def is_file_of(name: str, job: str) -> bool:
+    """Whether an attempt of this job wrote the file."""
+    parts = name.split("-")
+    return len(parts) == 5 and parts[0] == PREFIX and parts[2] == short_job(job)
+
+
+def _is_fresh(fragment: FragmentState, key: str, options: BackfillOptions) -> bool:
+    if len(fragment.target_files) != 1:
+        return False
+    name = fragment.target_files[0]
+    if options.force and not is_file_of(name, options.job):
+        return False
+    # What was filled in whole needs nothing, whichever of its rows are asked for now.
+    whole = fragment_key(fragment, structs.replace(options, where=None))
+    return name.startswith((f"{PREFIX}-{key}-", f"{PREFIX}-{whole}-"))
+
+
+def _why(
+    snapshot: Snapshot, options: BackfillOptions, needed: Sequence[FragmentState], taken: int
+) -> str:
+    never = sum(not fragment.target_files for fragment in needed)
+    total = len(snapshot.fragments)
+    if options.force:
+        why = f"all {len(needed)} of {total} fragments were asked for by force"
+    elif never == total:
+        why = f"the column was never filled in any of {total} fragments"
+    else:
+        changed = len(needed) - never
+        since = f" since version {snapshot.watermark.version}" if snapshot.watermark else ""
+        why = (
+            f"of {total} fragments {never} were never filled and {changed} have other inputs, "
+            f"another expression or foreign values{since}"
+        )
+    return why if taken == len(needed) else f"{why}; the first {taken} are taken"
+
+
+def _why_nothing(snapshot: Snapshot, stale: Sequence[FragmentState]) -> str:
+    if not snapshot.fragments:
+        return "the table has no rows"
+    if stale:
+        return "no row that needs work matches where"
+    return f"every fragment of version {snapshot.version} was computed from its present inputs"
+
+
+def _to_json(plan: UpToDate | Fill) -> dict[str, Any]:
+    return {
+        "mode": plan.mode,
+        "reason": plan.reason,
+        "rows_to_insert": 0,
+        "rows_to_update": plan.rows,
+        "rows_to_delete": 0,
+        "function_calls": plan.function_calls,
+        "fragments": plan.fragments,
+        "estimated_seconds": None,
+    }

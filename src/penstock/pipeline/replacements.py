@@ -1,0 +1,164 @@
+"""Finished files of a backfill, on their way into the table.
+
+A file goes in only while what it was made from, and what it replaces, are as they were when it was
+computed; else its fragment has to be computed again.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from penstock.crash import crash_point
+from penstock.datasets.checkpoints import Checkpoint
+from penstock.datasets.remote import RemoteCatalog
+from penstock.datasets.replacement import (
+    ATTEMPT_PROPERTY,
+    JOB_PROPERTY,
+    ROWS_PROPERTY,
+    commit_files,
+)
+from penstock.datasets.snapshot import take_snapshot
+from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
+from penstock.pipeline.attempt import Attempt
+from penstock.pipeline.plan.backfill import (
+    BackfillOptions,
+    FragmentState,
+    Watermark,
+    fragment_key,
+)
+
+MAX_TRIES = 20
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0
+
+
+class BackfillSpec(Struct, frozen=True, kw_only=True):
+    """Which column of which table is filled."""
+
+    table: tuple[str, ...]
+    column: str
+    branch: str = ""
+    expression: str
+    inputs: tuple[str, ...]
+    where: str | None = None
+    read_version: int | None = None
+    watermark: Watermark | None = None
+
+
+class Replacements:
+    """The files of one attempt: those that wait for their commit, and those that are in."""
+
+    def __init__(
+        self,
+        spec: BackfillSpec,
+        options: BackfillOptions,
+        catalog: RemoteCatalog,
+        attempt: Attempt,
+    ) -> None:
+        self._spec = spec
+        self._options = options
+        self._catalog = catalog
+        self._attempt = attempt
+        self.ready: dict[int, Checkpoint] = {}
+        self.committed: dict[int, Checkpoint] = {}
+        self.versions: list[int] = []
+
+    @property
+    def rows_ready(self) -> int:
+        return _rows(self.ready)
+
+    @property
+    def rows_committed(self) -> int:
+        return _rows(self.committed)
+
+    def add(self, note: Checkpoint) -> None:
+        """Take a finished file."""
+        if note.work.id not in self.committed:
+            self.ready[note.work.id] = note
+
+    def commit_groups(self) -> None:
+        """Commit as many whole groups as are ready, if commits in groups were asked for."""
+        size = self._options.commit_granularity
+        while size and len(self.ready) >= size:
+            self._commit(list(self.ready)[:size])
+
+    def commit_all(self) -> bool:
+        """Commit what is ready; False when some fragment has to be computed again."""
+        size = self._options.commit_granularity or len(self.ready)
+        complete = True
+        while self.ready:
+            complete &= self._commit(list(self.ready)[:size])
+            if not complete and not self._options.commit_granularity:
+                return False
+        return complete
+
+    def _commit(self, ids: Sequence[int]) -> bool:
+        """Put the files of these fragments into the newest version, if they still fit there."""
+        pause, last = FIRST_PAUSE_SECONDS, PenstockError()
+        for _ in range(MAX_TRIES):
+            self._attempt.fence()
+            try:
+                return self._try_commit(ids)
+            except (ConcurrentCommit, Unavailable, OutcomeUnknown) as error:
+                # The next try looks at the table first, and so finds a commit that went in.
+                last = error
+                time.sleep(pause)
+                pause = min(MAX_PAUSE_SECONDS, pause * 2)
+        raise ConcurrentCommit(
+            f"the commit failed {MAX_TRIES} times: {last.message}",
+            detail="try again when fewer write to this table",
+        )
+
+    def _try_commit(self, ids: Sequence[int]) -> bool:
+        spec = self._spec
+        latest = self._catalog.open_latest(spec.table, spec.branch)
+        now = take_snapshot(latest, spec.column, spec.inputs, None, None)
+        states = {fragment.id: fragment for fragment in now.fragments}
+        notes = {id: self.ready[id] for id in ids}
+        done = {id for id, note in notes.items() if _holds(states.get(id), note)}
+        fit = {id for id, note in notes.items() if self._fits(states.get(id), note)} - done
+        changed = set(ids) - done - fit
+        for id in changed:
+            del self.ready[id]
+        # Without commits in groups it is all or nothing: one that does not fit keeps all back.
+        if changed and not self._options.commit_granularity:
+            return False
+        if fit:
+            files = {id: notes[id].file for id in sorted(fit)}
+            rows = sum(notes[id].computed for id in fit)
+            self.versions.append(commit_files(latest, files, self._properties(rows)))
+            crash_point("backfill committed")
+            self._attempt.log(f"version {self.versions[-1]}: {len(files)} fragments, {rows} rows")
+        elif done:
+            self.versions.append(latest.version)
+        for id in done | fit:
+            self.committed[id] = self.ready.pop(id)
+        return not changed
+
+    def _fits(self, now: FragmentState | None, note: Checkpoint) -> bool:
+        """Whether nobody changed what the file was made from, nor what it replaces."""
+        made = note.work
+        return (
+            now is not None
+            and now.physical_rows == made.physical_rows == note.file.rows
+            and now.target_files == made.target_files
+            # More rows than then are alive: a restore brought deleted ones back.
+            and now.rows <= made.live_rows
+            and fragment_key(now, self._options) == made.key
+        )
+
+    def _properties(self, rows: int) -> dict[str, str]:
+        return {
+            JOB_PROPERTY: self._attempt.job,
+            ATTEMPT_PROPERTY: str(self._attempt.number),
+            ROWS_PROPERTY: str(rows),
+        }
+
+
+def _holds(now: FragmentState | None, note: Checkpoint) -> bool:
+    """Whether the fragment has the file already: the answer to its commit was lost."""
+    return now is not None and now.target_files == (note.file.path,)
+
+
+def _rows(notes: Mapping[int, Checkpoint]) -> int:
+    return sum(note.computed for note in notes.values())

@@ -1,0 +1,121 @@
+"""Work on Spark: a function over numbered tasks, which can be watched and canceled.
+
+Only the DataFrame API is used, so that a classic session and one of Spark Connect run the same.
+"""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import Unavailable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
+
+# The interpreter of a classic session's workers is a field of its context, for all threads.
+_choosing = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPython:
+    """The interpreter and the variables that a job's Python workers run with."""
+
+    executable: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A Spark session, how many tasks it runs at once, and the Python of its workers."""
+
+    spark: Any
+    slots: int
+    is_connect: bool = False
+    python: WorkerPython | None = None
+    # Spark's resource profile for the tasks, where the cluster schedules by one.
+    profile: Any = None
+
+
+class Tasks:
+    """Numbered tasks that run on Spark in the background."""
+
+    def __init__(self, engine: Engine, kernel: Kernel, count: int, schema: str) -> None:
+        self._engine = engine
+        self._tag = f"penstock-{uuid.uuid4().hex}"
+        self._rows: list[Any] = []
+        self._failure: Exception | None = None
+        # One partition with one number for each task: nothing has to be sent to the JVM.
+        numbers = engine.spark.range(0, count, 1, count)
+        with _worker_python(engine):
+            self._frame = numbers.mapInArrow(kernel, schema, profile=engine.profile)
+        # A canceled call may hang on in the JVM; the process need not wait for it at its end.
+        self._thread = threading.Thread(target=self._collect, name=self._tag, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end at most so long; whether it was reached."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def result(self) -> list[Any]:
+        """The rows that the tasks yielded, or what made them fail."""
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        return self._rows
+
+    def cancel(self) -> None:
+        """Make Spark end the tasks that run and forget the others."""
+        if self._engine.is_connect:
+            self._engine.spark.interruptTag(self._tag)
+        else:
+            self._engine.spark.sparkContext.cancelJobsWithTag(self._tag)
+
+    def _collect(self) -> None:
+        # Tags belong to the thread that starts the work.
+        if self._engine.is_connect:
+            self._engine.spark.addTag(self._tag)
+        else:
+            self._engine.spark.sparkContext.addJobTag(self._tag)
+        try:
+            self._rows = self._frame.collect()
+        # Whatever Spark raises, down to a broken connection to its JVM, is told by `result`.
+        except Exception as error:
+            self._failure = _explain(error)
+
+
+@contextmanager
+def _worker_python(engine: Engine) -> Iterator[None]:
+    """Inside, what is made for the engine's workers runs with its Python."""
+    if engine.python is None:
+        yield
+        return
+    context = engine.spark.sparkContext
+    with _choosing:
+        before = context.pythonExec, dict(context.environment)
+        context.pythonExec = engine.python.executable
+        context.environment.update(engine.python.variables)
+        try:
+            yield
+        finally:
+            context.pythonExec = before[0]
+            context.environment.clear()
+            context.environment.update(before[1])
+
+
+def _explain(error: Exception) -> Exception:
+    """Spark's failure in one line; its traces fill pages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("at ", "File ", "Traceback"))]
+    # The last line of a worker's own traceback says what went wrong there.
+    python = [line for line in telling if "Error: " in line or "Exception: " in line]
+    shown = (python or telling or [type(error).__name__])[-1 if python else 0]
+    return Unavailable(
+        f"Spark could not finish the tasks: {shown[:500]}",
+        detail="the log of the runner's Spark session has the whole trace",
+    )

@@ -1,0 +1,143 @@
+"""One attempt at a leased job: its heartbeats, its fence, and what it tells on the way."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from penstock.errors import LeaseLost, PenstockError, Unavailable
+from penstock.pipeline.attempt import JobCanceled, Value
+from penstock.runner.client import Ending, Lease, LogLine, Pulse, ServerClient
+
+log = logging.getLogger(__name__)
+
+# While something moves it is told at least so often, however rare heartbeats are.
+MOVING_SECONDS = 1.0
+AWAY_SECONDS = 0.5
+MAX_LINES = 10_000
+
+
+class RunnerStopping(Exception):
+    """The runner was asked to end; the job goes back."""
+
+
+class LeasedAttempt:
+    """What a recipe sees of its lease. Heartbeats come from a thread of its own."""
+
+    def __init__(
+        self, client: ServerClient, lease: Lease, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.lease = lease
+        self._client = client
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._progress: dict[str, Value] = {}
+        self._is_news = False
+        self._lines: list[LogLine] = []
+        self._ended = threading.Event()
+        self._stop: Exception | None = None
+        self._thread = threading.Thread(target=self._beat, name=f"heartbeat {lease.id}")
+        self._thread.daemon = True
+
+    @property
+    def job(self) -> str:
+        return self.lease.id
+
+    @property
+    def number(self) -> int:
+        return self.lease.attempt
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def check(self) -> None:
+        if self._stop is not None:
+            raise self._stop
+
+    def fence(self) -> None:
+        while True:
+            self.check()
+            try:
+                self._pulse()
+            except Unavailable:
+                self._ended.wait(AWAY_SECONDS)
+            else:
+                self.check()
+                return
+
+    def progress(self, **values: Value) -> None:
+        with self._lock:
+            self._is_news |= any(self._progress.get(k) != v for k, v in values.items())
+            self._progress.update(values)
+
+    def log(self, text: str, level: str = "info") -> None:
+        log.log(logging.getLevelName(level.upper()), "job %s: %s", self.job, text)
+        with self._lock:
+            if len(self._lines) < MAX_LINES:
+                self._lines.append(LogLine(int(time.time() * 1000), level, text))
+
+    def give_back(self) -> None:
+        """Have the work stop because the runner does."""
+        self._stop = self._stop or RunnerStopping()
+
+    def finish(self, ending: Ending, give_up: Callable[[], bool]) -> str:
+        """Report the end until the server has heard it; '' when it never did."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        lines = self._take_lines()
+        while True:
+            try:
+                return self._client.finish(self.lease, ending, self._progress, lines)
+            except LeaseLost:
+                log.warning("job %s: attempt %d was finished by others", self.job, self.number)
+                return ""
+            except Unavailable as error:
+                if give_up():
+                    return ""
+                log.debug("job %s: %s", self.job, error.message)
+                time.sleep(AWAY_SECONDS)
+
+    def end(self) -> None:
+        """Stop the heartbeats without a report."""
+        self._ended.set()
+
+    def _beat(self) -> None:
+        last = self._clock()
+        pause = min(MOVING_SECONDS, self.lease.heartbeat_seconds)
+        while not self._ended.wait(pause):
+            due = self._clock() - last >= self.lease.heartbeat_seconds
+            if not (due or self._is_news or self._lines):
+                continue
+            try:
+                self._pulse()
+            except LeaseLost:
+                return
+            except PenstockError as error:
+                # A server that restarts is back in a moment; the work goes on meanwhile.
+                log.debug("job %s: no heartbeat: %s", self.job, error.message)
+            last = self._clock()
+
+    def _pulse(self) -> Pulse:
+        """One heartbeat; notes what it brings back."""
+        with self._lock:
+            progress, self._is_news = dict(self._progress), False
+        lines = self._take_lines()
+        try:
+            pulse = self._client.heartbeat(self.lease, progress, lines)
+        except LeaseLost as error:
+            self._stop = error
+            raise
+        except PenstockError:
+            with self._lock:
+                self._lines = lines + self._lines
+                self._is_news = True
+            raise
+        if pulse.cancel and self._stop is None:
+            self._stop = JobCanceled()
+        return pulse
+
+    def _take_lines(self) -> list[LogLine]:
+        with self._lock:
+            lines, self._lines = self._lines, []
+        return lines

@@ -1,0 +1,123 @@
+"""The runner's side of its protocol with a server, over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+import msgspec
+
+from penstock.errors import InvalidRequest, LeaseLost, PenstockError, Unavailable
+
+REQUEST_SECONDS = 15
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A job that this runner holds, for one attempt."""
+
+    id: str
+    kind: str
+    attempt: int
+    spec: dict[str, Any]
+    cluster: str
+    lease_seconds: float
+    heartbeat_seconds: float
+    manifest: str | None = None
+
+
+class Leases(msgspec.Struct, frozen=True):
+    jobs: tuple[Lease, ...] = ()
+
+
+class Pulse(msgspec.Struct, frozen=True):
+    """The server's answer to a heartbeat."""
+
+    cancel: bool = False
+    lease_seconds: float = 0
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    at: int
+    level: str
+    text: str
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How an attempt ended."""
+
+    state: str
+    result: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    error: str = ""
+    retryable: bool = False
+
+
+class _Finished(msgspec.Struct, frozen=True):
+    state: str
+
+
+class ServerClient:
+    """A server's runner protocol; threads may share it. Unavailable means: try again later."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=REQUEST_SECONDS)
+
+    def lease(
+        self, runner: str, clusters: Sequence[str], free: int, wait_seconds: float
+    ) -> tuple[Lease, ...]:
+        """Wait for jobs, at most so long, and hold as many as there is room for."""
+        body = {
+            "runner": runner,
+            "clusters": list(clusters),
+            "free": free,
+            "wait_seconds": wait_seconds,
+        }
+        content = self._post("/v1/runner/lease", body, wait_seconds + REQUEST_SECONDS)
+        return msgspec.json.decode(content, type=Leases).jobs
+
+    def heartbeat(
+        self, lease: Lease, progress: Mapping[str, Any], logs: Sequence[LogLine]
+    ) -> Pulse:
+        """Keep a lease; raises LeaseLost when it is not ours any more."""
+        body = {"attempt": lease.attempt, "progress": progress, "logs": logs}
+        content = self._post(f"/v1/runner/job/{lease.id}/heartbeat", body)
+        return msgspec.json.decode(content, type=Pulse)
+
+    def finish(
+        self, lease: Lease, ending: Ending, progress: Mapping[str, Any], logs: Sequence[LogLine]
+    ) -> str:
+        """Tell how the attempt ended; returns the job's state, QUEUED when there is another."""
+        body = {
+            "attempt": lease.attempt,
+            **msgspec.structs.asdict(ending),
+            "progress": progress,
+            "logs": logs,
+        }
+        content = self._post(f"/v1/runner/job/{lease.id}/finish", body)
+        return msgspec.json.decode(content, type=_Finished).state
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _post(self, path: str, body: object, seconds: float = REQUEST_SECONDS) -> bytes:
+        headers = {"Content-Type": "application/json"}
+        try:
+            answer = self._http.post(
+                path, content=msgspec.json.encode(body), headers=headers, timeout=seconds
+            )
+        except httpx.TransportError as error:
+            raise Unavailable(f"the server does not answer: {error or type(error)}") from error
+        if answer.status_code == 200:
+            return answer.content
+        raise _refusal(path, answer)
+
+
+def _refusal(path: str, answer: httpx.Response) -> PenstockError:
+    shown = f"{path}: {answer.status_code} {answer.text[:300]}"
+    # A job that is not there any more was finished without us.
+    if answer.status_code in (404, 409) and "/job/" in path:
+        return LeaseLost(shown)
+    if answer.status_code >= 500 or answer.status_code == 429:
+        return Unavailable(shown)
+    return InvalidRequest(
+        f"the server refuses the runner: {shown}", detail="check the address, token and release"
+    )

@@ -1,0 +1,119 @@
+"""Environments of jobs: a manifest becomes a virtualenv, built once and kept.
+
+The virtualenv sees the runner's own packages behind its own, so that penstock, pylance and PySpark
+are there without being installed again.
+"""
+
+import fcntl
+import hashlib
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+from penstock.pipeline.spark.engine import WorkerPython
+
+READY = "penstock-ready"
+PIP_LINES = 8
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a job's Python workers need; other keys are for other programs."""
+
+    name: str = ""
+    pip: tuple[str, ...] = ()
+    py_modules: tuple[str, ...] = ()
+    env_vars: dict[str, str] = {}
+
+
+def prepare(text: str, folder: Path) -> WorkerPython:
+    """The Python of a manifest; builds it the first time, which may take minutes."""
+    manifest = read_manifest(text)
+    checksum = hashlib.sha256(f"{sys.version}\n{text}".encode()).hexdigest()[:24]
+    home = folder / checksum
+    folder.mkdir(parents=True, exist_ok=True)
+    # Several runners may share the folder: one builds, the others wait.
+    with open(folder / f"{checksum}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / READY).exists():
+            _build(manifest, home)
+    return WorkerPython(str(home / "bin" / "python"), manifest.env_vars)
+
+
+def read_manifest(text: str) -> Manifest:
+    try:
+        return msgspec.json.decode(text, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(
+            f"the manifest cannot be read: {error}",
+            detail="send a JSON object with pip, py_modules and env_vars",
+        ) from error
+
+
+def _build(manifest: Manifest, home: Path) -> None:
+    shutil.rmtree(home, ignore_errors=True)
+    venv.EnvBuilder(symlinks=True).create(home)
+    packages = _packages(home)
+    # Behind what is installed here, so that the manifest's versions win.
+    behind = [*site.getsitepackages(), *_editable()]
+    (packages / "penstock-runner.pth").write_text("\n".join(behind) + "\n")
+    _add_modules(manifest, packages)
+    if manifest.pip:
+        _install(manifest, home)
+    (home / READY).touch()
+
+
+def _install(manifest: Manifest, home: Path) -> None:
+    python = home / "bin" / "python"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--python", str(python), "install"),
+            *("--disable-pip-version-check", "--no-input", *manifest.pip),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = [line for line in done.stdout.splitlines() if line.strip()][-PIP_LINES:]
+        raise InvalidRequest(
+            f"pip could not install the environment {manifest.name or 'of this job'}:\n"
+            + "\n".join(lines),
+            detail="correct the manifest's pip requirements",
+        )
+
+
+def _add_modules(manifest: Manifest, packages: Path) -> None:
+    for entry in manifest.py_modules:
+        source = Path(entry)
+        if not source.exists():
+            raise InvalidRequest(
+                f"py_modules names {entry!r}, which is not on the runner's machine",
+                detail="use the path of a module, a package's folder, or a zip of either",
+            )
+        if source.is_dir():
+            shutil.copytree(source, packages / source.name, dirs_exist_ok=True)
+        elif source.suffix == ".py":
+            shutil.copy(source, packages)
+        else:
+            copied = shutil.copy(source, packages)
+            (packages / f"{source.stem}.pth").write_text(f"{copied}\n")
+
+
+def _packages(home: Path) -> Path:
+    paths = sysconfig.get_paths("venv", vars={"base": str(home), "platbase": str(home)})
+    return Path(paths["purelib"])
+
+
+def _editable() -> list[str]:
+    """Where penstock is imported from; for an editable install that is outside site-packages."""
+    import penstock
+
+    return [str(Path(path).parent) for path in penstock.__path__]

@@ -1,0 +1,39 @@
+"""Several clusters: a process for each, because a process can have one classic session only."""
+
+import logging
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
+LOOK_SECONDS = 0.2
+STOP_SECONDS = 9.0
+
+
+def run_fleet(commands: Mapping[str, Sequence[str]], stop: threading.Event) -> None:
+    """Keep a process running for each cluster until `stop` is set."""
+    children = {name: subprocess.Popen(command) for name, command in commands.items()}
+    pauses = dict.fromkeys(commands, FIRST_PAUSE_SECONDS)
+    due = dict.fromkeys(commands, 0.0)
+    while not stop.wait(LOOK_SECONDS):
+        for name, child in children.items():
+            if child.poll() is None:
+                continue
+            if not due[name]:
+                log.warning("the runner of cluster %s ended with %s", name, child.returncode)
+                due[name] = time.monotonic() + pauses[name]
+                pauses[name] = min(MAX_PAUSE_SECONDS, pauses[name] * 2)
+            elif time.monotonic() >= due[name]:
+                children[name] = subprocess.Popen(commands[name])
+                due[name] = 0.0
+    for child in children.values():
+        child.terminate()
+    deadline = time.monotonic() + STOP_SECONDS
+    for child in children.values():
+        try:
+            child.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()

@@ -1,0 +1,215 @@
+"""The runner's loop: lease jobs, work on several at once, report how each ended."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.datasets.remote import RemoteCatalog
+from penstock.errors import LeaseLost, PenstockError, Unavailable, Unsupported
+from penstock.pipeline.attempt import JobCanceled, is_passing
+from penstock.pipeline.backfill import run_backfill, sweep_backfill
+from penstock.pipeline.spark.engine import Engine
+from penstock.runner.attempt import LeasedAttempt, RunnerStopping
+from penstock.runner.client import Ending, Lease, ServerClient
+from penstock.runner.environments import prepare
+from penstock.runner.metrics import RunnerMetrics
+from penstock.runner.resources import Resources, grant
+from penstock.runner.session import Session
+
+log = logging.getLogger(__name__)
+
+SUCCEEDED, FAILED, CANCELED = "SUCCEEDED", "FAILED", "CANCELED"
+FINISHED = (SUCCEEDED, FAILED, CANCELED)
+LEASE_WAIT_SECONDS = 10.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.2, 5.0
+# How long a stop waits for jobs to be given back; the process must be gone after ten seconds.
+GIVE_BACK_SECONDS = 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a kind of job is run, and how what it leaves is swept."""
+
+    run: Callable[..., msgspec.Struct]
+    sweep: Callable[[Mapping[str, Any], RemoteCatalog, str], int]
+
+
+RECIPES = {"backfill": Recipe(run_backfill, sweep_backfill)}
+
+
+class Runner:
+    """A runner of one cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        client: ServerClient,
+        catalog: RemoteCatalog,
+        session: Session,
+        folder: Path,
+        max_jobs: int,
+        metrics: RunnerMetrics,
+    ) -> None:
+        self._name = name
+        self._client = client
+        self._catalog = catalog
+        self._session = session
+        self._folder = folder
+        self._max_jobs = max_jobs
+        self._metrics = metrics
+        self._stopping = threading.Event()
+        self._room = threading.Condition()
+        self._running: dict[LeasedAttempt, threading.Thread] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set; then give back what is not finished."""
+        # Not this thread, which has to hear signals while a long poll waits.
+        threading.Thread(target=self._lease_for_ever, name="lease", daemon=True).start()
+        stop.wait()
+        self._stopping.set()
+        with self._room:
+            running = dict(self._running)
+            self._room.notify_all()
+        for attempt in running:
+            attempt.give_back()
+        deadline = time.monotonic() + GIVE_BACK_SECONDS
+        for thread in running.values():
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._session.stop()
+
+    def _lease_for_ever(self) -> None:
+        pause = FIRST_PAUSE_SECONDS
+        while free := self._wait_for_room():
+            try:
+                leases = self._client.lease(
+                    self._name, [self._session.name], free, LEASE_WAIT_SECONDS
+                )
+                pause = FIRST_PAUSE_SECONDS
+            except PenstockError as error:
+                # A server that restarts, or is not up yet.
+                log.log(
+                    logging.DEBUG if isinstance(error, Unavailable) else logging.ERROR,
+                    "no jobs: %s",
+                    error.message,
+                )
+                self._stopping.wait(pause)
+                pause = min(MAX_PAUSE_SECONDS, pause * 2)
+                continue
+            for lease in leases:
+                self._begin(lease)
+
+    def _wait_for_room(self) -> int:
+        """How many more jobs can be taken, as soon as it is one; 0 when the runner stops."""
+        with self._room:
+            while not self._stopping.is_set():
+                if free := self._max_jobs - len(self._running):
+                    return free
+                self._room.wait()
+        return 0
+
+    def _begin(self, lease: Lease) -> None:
+        attempt = LeasedAttempt(self._client, lease)
+        thread = threading.Thread(target=self._work, args=(attempt,), name=f"job {lease.id}")
+        # One that hangs in Spark must not keep a stopped runner alive.
+        thread.daemon = True
+        with self._room:
+            self._running[attempt] = thread
+            self._metrics.running.set(len(self._running))
+        if self._stopping.is_set():
+            attempt.give_back()
+        thread.start()
+
+    def _work(self, attempt: LeasedAttempt) -> None:
+        lease = attempt.lease
+        log.info("job %s: %s, attempt %d", lease.id, lease.kind, lease.attempt)
+        started = time.monotonic()
+        attempt.start()
+        try:
+            ending = self._run(attempt)
+            state = self._report(attempt, ending) if ending is not None else "LOST"
+            seconds = time.monotonic() - started
+            log.info("job %s: %s after %.2f s", lease.id, state or "not reported", seconds)
+            self._metrics.observe(lease.kind, state or "unreported", seconds)
+        finally:
+            attempt.end()
+            with self._room:
+                del self._running[attempt]
+                self._metrics.running.set(len(self._running))
+                self._room.notify_all()
+
+    def _run(self, attempt: LeasedAttempt) -> Ending | None:
+        """Run the recipe; None when the job is somebody else's now."""
+        lease = attempt.lease
+        try:
+            recipe = RECIPES.get(lease.kind)
+            if recipe is None:
+                raise Unsupported(f"this runner cannot run jobs of kind {lease.kind!r}")
+            result = recipe.run(lease.spec, self._catalog, lambda: self._engine(attempt), attempt)
+            return Ending(SUCCEEDED, msgspec.to_builtins(result))
+        except JobCanceled:
+            return Ending(CANCELED)
+        except RunnerStopping:
+            return Ending(FAILED, error="the runner was stopped", retryable=True)
+        except LeaseLost as error:
+            # Whoever holds the job now may use what was written: nothing is touched.
+            log.warning("job %s: attempt %d lost its lease", lease.id, lease.attempt)
+            log.debug("%s", error.message)
+            return None
+        except PenstockError as error:
+            self._session.suspect()
+            shown = "; ".join(part for part in (error.message, error.detail) if part)
+            attempt.log(shown, "error")
+            return Ending(FAILED, error=shown, retryable=is_passing(error))
+        # A bug of ours, or an error of a library: the job fails, the runner goes on.
+        except Exception as error:
+            self._session.suspect()
+            log.exception("job %s: attempt %d failed", lease.id, lease.attempt)
+            shown = f"{type(error).__name__}: {error}"[:1000]
+            attempt.log(shown, "error")
+            return Ending(FAILED, error=shown, retryable=True)
+
+    def _engine(self, attempt: LeasedAttempt) -> Engine:
+        """The session as this job needs it: resources and environment."""
+        lease = attempt.lease
+        wanted = msgspec.convert(lease.spec.get("resources") or {}, Resources)
+        if lease.manifest and not self._session.is_local:
+            raise Unsupported(
+                f"cluster {self._session.name!r} cannot run jobs with a manifest: its Python "
+                "workers are not this runner's",
+                detail="install what the job needs on the cluster, or send it to a local one",
+            )
+        python = None
+        if lease.manifest:
+            attempt.log("preparing the environment")
+            python = prepare(lease.manifest, self._folder / "environments")
+        engine = grant(wanted, self._session.engine(attempt.check), self._session.cluster)
+        return engine if python is None else replace(engine, python=python)
+
+    def _report(self, attempt: LeasedAttempt, ending: Ending) -> str:
+        """Sweep, and tell the server; the files of a job that is tried again stay for it."""
+        if not ending.retryable:
+            self._sweep(attempt)
+        state = attempt.finish(ending, self._stopping.is_set)
+        if ending.retryable and state in FINISHED:
+            self._sweep(attempt)
+        return state
+
+    def _sweep(self, attempt: LeasedAttempt) -> None:
+        lease = attempt.lease
+        recipe = RECIPES.get(lease.kind)
+        if recipe is None:
+            return
+        try:
+            removed = recipe.sweep(lease.spec, self._catalog, lease.id)
+        except PenstockError as error:
+            # The table may be gone, or the store away; the next job of the table sweeps too.
+            log.warning("job %s: not swept: %s", lease.id, error.message)
+        else:
+            if removed:
+                attempt.log(f"removed {removed} files that no version refers to")

@@ -1,0 +1,93 @@
+"""What a job asks of each of its tasks (CPUs, GPUs, memory), and what a cluster makes of it."""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from msgspec import Struct
+
+from penstock.errors import InvalidRequest, Unsupported
+from penstock.pipeline.spark.engine import Engine
+from penstock.settings.sections import Cluster
+
+GIGABYTE = 10**9
+
+
+class Resources(Struct, frozen=True):
+    """What one task needs; None is whatever there is."""
+
+    num_cpus: float | None = None
+    num_gpus: float | None = None
+    memory: int | None = None
+
+
+def grant(wanted: Resources, engine: Engine, cluster: Cluster) -> Engine:
+    """The engine with which the job gets what it asks for; refuses what can't be had."""
+    if wanted == Resources():
+        return engine
+    if cluster.master.startswith("local"):
+        return _grant_locally(wanted, engine)
+    return replace(engine, profile=_profile(wanted, cluster))
+
+
+def _grant_locally(wanted: Resources, engine: Engine) -> Engine:
+    """A local session schedules by slots alone, so fewer tasks run at once."""
+    if wanted.num_gpus:
+        raise Unsupported(
+            f"the job asks for {wanted.num_gpus:g} GPUs, and a local cluster cannot schedule any",
+            detail="send it to a cluster whose Spark workers offer GPUs",
+        )
+    slots = engine.slots
+    if wanted.num_cpus:
+        slots = int(engine.slots / wanted.num_cpus)
+        if slots < 1:
+            raise InvalidRequest(
+                f"the job asks for {wanted.num_cpus:g} CPUs a task, and the cluster has "
+                f"{engine.slots}",
+                detail="ask for fewer, or send it to a larger cluster",
+            )
+    if wanted.memory:
+        fitting = machine_memory() // wanted.memory
+        if fitting < 1:
+            raise InvalidRequest(
+                f"the job asks for {wanted.memory / GIGABYTE:.1f} GB a task, and the machine has "
+                f"{machine_memory() / GIGABYTE:.1f} GB",
+                detail="ask for less, or send it to a larger cluster",
+            )
+        slots = min(slots, fitting)
+    return replace(engine, slots=slots)
+
+
+def _profile(wanted: Resources, cluster: Cluster) -> Any:
+    from pyspark.resource import (
+        ExecutorResourceRequests,
+        ResourceProfileBuilder,
+        TaskResourceRequests,
+    )
+
+    builder = ResourceProfileBuilder()
+    tasks = TaskResourceRequests()
+    if wanted.num_cpus:
+        tasks.cpus(max(1, round(wanted.num_cpus)))
+    if wanted.num_gpus:
+        if "spark.executor.resource.gpu.amount" not in cluster.conf:
+            raise Unsupported(
+                f"the job asks for {wanted.num_gpus:g} GPUs, and the cluster's conf offers none",
+                detail="set spark.executor.resource.gpu.amount in the cluster's conf",
+            )
+        tasks.resource("gpu", wanted.num_gpus)
+    builder.require(tasks)
+    if wanted.memory:
+        # Only executors that are started for the job can have a size of their own.
+        if cluster.conf.get("spark.dynamicAllocation.enabled") != "true":
+            raise Unsupported(
+                "the job asks for memory, and the cluster's executors have a fixed size",
+                detail="set spark.dynamicAllocation.enabled in the cluster's conf, or leave it out",
+            )
+        builder.require(ExecutorResourceRequests().pysparkMemory(f"{wanted.memory // 2**20}m"))
+    return builder.build
+
+
+def machine_memory() -> int:
+    """The bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,206 @@
+"""The Spark session of a runner: warm, one for its cluster, made again when it has died.
+
+What Spark itself prints goes to a file of its own.
+"""
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.errors import PenstockError, Unavailable
+from penstock.pipeline.spark.engine import Engine
+from penstock.pipeline.spark.probe import count_slots, warm_up
+from penstock.settings.sections import Cluster
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+WAIT_SECONDS = 0.1
+# Set by us unless the cluster's own conf says otherwise.
+CONF = {
+    "spark.app.name": "penstock",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "WARN",
+    # Jobs of a runner share its session: none waits for the tasks of another.
+    "spark.scheduler.mode": "FAIR",
+    # Our queries are one stage; compiling code for them takes longer than running them.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+class Session:
+    """A cluster's session; any number of threads may ask for it."""
+
+    def __init__(self, name: str, cluster: Cluster, folder: Path) -> None:
+        self.name = name
+        self.cluster = cluster
+        self.log_file = folder / f"spark-{name}.log"
+        self.starts = 0
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._gateway: Any = None
+        self._starting: threading.Thread | None = None
+        self._failure: PenstockError | None = None
+        self._is_suspect = False
+        self._is_stopped = False
+
+    @property
+    def is_local(self) -> bool:
+        return self.cluster.master.startswith("local")
+
+    def start(self) -> None:
+        """Begin to start it in the background, unless it is there or starting."""
+        with self._lock:
+            if self._engine is not None and not self._is_alive():
+                log.warning("the Spark session of cluster %s has died; starting again", self.name)
+                self._discard()
+            if self._engine is None and self._starting is None and not self._is_stopped:
+                self._failure = None
+                self._starting = threading.Thread(target=self._start, name="spark", daemon=True)
+                self._starting.start()
+
+    def engine(self, check: Callable[[], None]) -> Engine:
+        """The session, as soon as it is there; `check` may raise while it starts."""
+        self.start()
+        while True:
+            with self._lock:
+                if self._engine is not None:
+                    return self._engine
+                starting, failure = self._starting, self._failure
+            if starting is None:
+                raise failure or Unavailable("the runner is stopping")
+            check()
+            starting.join(WAIT_SECONDS)
+
+    def suspect(self) -> None:
+        """Have the session looked at before its next use: something went wrong on it."""
+        self._is_suspect = True
+
+    def stop(self) -> None:
+        """End the session and its JVM."""
+        with self._lock:
+            self._is_stopped = True
+            if self._engine is not None:
+                self._discard()
+
+    def jvm_pid(self) -> int | None:
+        """The process of a classic session's JVM."""
+        return self._gateway.proc.pid if self._gateway is not None else None
+
+    def _start(self) -> None:
+        started = time.monotonic()
+        try:
+            engine = self._connect() if self.cluster.remote else self._launch()
+            warm_up(engine, self.name)
+        except PenstockError as error:
+            self._fail(error)
+        # A bad conf, a missing Java, an address where nobody listens: Spark has no common error.
+        except Exception as error:
+            shown = str(error).strip().splitlines() or [type(error).__name__]
+            self._fail(
+                Unavailable(
+                    f"the Spark session of cluster {self.name} did not start: {shown[0][:300]}",
+                    detail=f"see {self.log_file} on the runner's machine",
+                )
+            )
+        else:
+            seconds = time.monotonic() - started
+            log.info("Spark on %s: up after %.1f s, %d slots", self.name, seconds, engine.slots)
+            with self._lock:
+                self._engine, self._starting = engine, None
+                self._is_suspect = False
+                self.starts += 1
+                if self._is_stopped:
+                    self._discard()
+
+    def _fail(self, error: PenstockError) -> None:
+        log.error("%s; %s", error.message, error.detail)
+        with self._lock:
+            self._failure, self._starting = error, None
+            self._discard()
+
+    def _launch(self) -> Engine:
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+        from pyspark.sql import SparkSession
+
+        values = self._classic_conf()
+        conf = SparkConf(loadDefaults=False).setAll(list(values.items()))
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.log_file, "wb") as output:
+            launch: Any = launch_gateway
+            self._gateway = launch(conf, {"stdout": output, "stderr": output})
+        context = SparkContext(conf=conf, gateway=self._gateway)
+        # When the JVM dies, its server of counters prints a trace that tells nobody anything.
+        server: Any = context._accumulatorServer
+        server.handle_error = lambda *_: None
+        return Engine(SparkSession(context), context.defaultParallelism)
+
+    def _classic_conf(self) -> dict[str, str]:
+        given = self.cluster.conf
+        values = {**CONF, "spark.master": self.cluster.master}
+        if self.is_local or urlsplit(self.cluster.master).hostname in LOOPBACK:
+            values |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            # Read by the JVM before it reads any conf.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ["PYSPARK_PYTHON"] = given.get("spark.pyspark.python", sys.executable)
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        return {**values, **given}
+
+    def _connect(self) -> Engine:
+        from pyspark.sql.connect.session import SparkSession
+
+        builder = SparkSession.builder.remote(self.cluster.remote)
+        for key, value in self.cluster.conf.items():
+            builder = builder.config(key, value)
+        spark = builder.create()
+        return Engine(spark, count_slots(spark), is_connect=True)
+
+    def _is_alive(self) -> bool:
+        assert self._engine is not None
+        spark = self._engine.spark
+        # Whatever a broken connection raises, the answer is no.
+        with contextlib.suppress(Exception):
+            if self._engine.is_connect:
+                if self._is_suspect:
+                    spark.range(1).count()
+                return not spark.is_stopped
+            if self._gateway.proc.poll() is None:
+                return not spark.sparkContext._jsc.sc().isStopped()
+        return False
+
+    def _discard(self) -> None:
+        """Forget a session; what PySpark keeps of a dead one would come back with the next."""
+        engine, gateway = self._engine, self._gateway
+        self._engine, self._gateway = None, None
+        if self.cluster.remote:
+            if engine is not None:
+                with contextlib.suppress(Exception):
+                    engine.spark.stop()
+            return
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        if engine is not None:
+            # A dead JVM can't be told anything.
+            with contextlib.suppress(Exception):
+                engine.spark.stop()
+        internals: Any = SparkContext
+        internals._active_spark_context = internals._gateway = internals._jvm = None
+        sessions: Any = SparkSession
+        sessions._instantiatedSession = None
+        if gateway is not None:
+            with contextlib.suppress(Exception):
+                gateway.shutdown()
+            gateway.proc.stdin.close()
+            gateway.proc.kill()
+            gateway.proc.wait()

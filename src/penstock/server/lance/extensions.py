@@ -1,0 +1,24 @@
+"""What Penstock serves beyond the Lance Namespace REST API: jobs, environments, runners.
+
+`/v1/jobs/list|describe|cancel|query_events` are lancedb's; the rest is our own.
+"""
+
+from penstock.server.lance import backfills, job_stream, jobs, manifests, runner
+from penstock.server.lance.operations import Operation
+
+EXTENSIONS = (
+    Operation("ExplainBackfill", "POST", "table/{id}/explain_backfill", backfills.explain),
+    Operation("ListJobs", "POST", "jobs/list", jobs.list_jobs),
+    Operation("DescribeJob", "POST", "jobs/describe", jobs.describe),
+    Operation("CancelJob", "POST", "jobs/cancel", jobs.cancel),
+    Operation("QueryJobEvents", "POST", "jobs/query_events", jobs.query_events),
+    Operation("StreamJob", "GET", "jobs/{id}/events", job_stream.stream, also="POST"),
+    Operation("ListJobLogs", "GET", "jobs/{id}/logs", jobs.list_log, also="POST"),
+    Operation("CreateManifest", "POST", "manifest/{id}/create", manifests.create),
+    Operation("DescribeManifest", "POST", "manifest/{id}/describe", manifests.describe),
+    Operation("DropManifest", "POST", "manifest/{id}/drop", manifests.drop),
+    Operation("ListManifests", "GET", "manifest/list", manifests.list_manifests, also="POST"),
+    Operation("LeaseJobs", "POST", "runner/lease", runner.lease),
+    Operation("ReportJob", "POST", "runner/job/{id}/heartbeat", runner.heartbeat),
+    Operation("FinishJob", "POST", "runner/job/{id}/finish", runner.finish),
+)

@@ -1,0 +1,150 @@
+"""The protocol between runners and the server: lease jobs, report on them, end them.
+
+A runner asks for work and waits; it gets an answer as soon as there is some.
+"""
+
+import asyncio
+import contextlib
+from typing import Annotated, Any
+
+import msgspec
+
+from penstock.catalog import leases
+from penstock.catalog.leases import News
+from penstock.catalog.queue import wait_for
+from penstock.errors import InvalidRequest
+from penstock.model.jobs import FINISHED, QUEUED, Job, LogLine, Report, Value
+from penstock.server.lance.call import Body, Call, Text
+from penstock.server.lance.job_stream import gone
+from penstock.server.lance.jobs import job_id
+
+# An attempt ends with the job, or gives it back to the queue.
+ENDS = (*FINISHED, QUEUED)
+MAX_WAIT_SECONDS = 60.0
+# How often, at least, it is seen that a runner has gone and so must not get a job.
+LOOK_SECONDS = 1.0
+
+Number = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+Millis = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Progress = Annotated[
+    dict[Annotated[str, msgspec.Meta(max_length=100)], Value], msgspec.Meta(max_length=100)
+]
+
+
+class LeaseJobs(Body):
+    runner: Text
+    clusters: Annotated[list[Text], msgspec.Meta(max_length=100)] | None = None
+    free: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    wait_seconds: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_SECONDS)] = 0
+
+
+class SentLine(msgspec.Struct):
+    text: str
+    at: Millis = 0
+    level: Annotated[str, msgspec.Meta(max_length=20)] = "info"
+
+
+class Heartbeat(Body):
+    attempt: Number
+    progress: Progress | None = None
+    logs: Annotated[list[SentLine], msgspec.Meta(max_length=2000)] | None = None
+
+
+class Finish(Heartbeat, kw_only=True):
+    state: str
+    result: dict[str, Any] | None = None
+    error: str | None = None
+    retryable: bool = False
+
+
+class Lease(msgspec.Struct):
+    id: str
+    kind: str
+    attempt: int
+    spec: dict[str, Any]
+    cluster: str
+    lease_seconds: int
+    heartbeat_seconds: int
+    manifest: str | None
+
+
+class Leases(msgspec.Struct):
+    jobs: list[Lease]
+
+
+class Kept(msgspec.Struct):
+    cancel: bool
+    lease_seconds: int
+
+
+class Ended(msgspec.Struct):
+    state: str
+
+
+_lease = msgspec.json.Decoder(LeaseJobs)
+_heartbeat = msgspec.json.Decoder(Heartbeat)
+_finish = msgspec.json.Decoder(Finish)
+
+
+async def lease(call: Call) -> Leases:
+    body = call.decode(_lease)
+    if not body.runner:
+        raise InvalidRequest("runner is empty", detail="give each runner a name of its own")
+    queue, clock = call.catalog.queue, asyncio.get_running_loop().time
+    deadline = clock() + body.wait_seconds
+    leaving = asyncio.create_task(gone(call.receive))
+    try:
+        while True:
+            bell = queue.bell()
+            # A job that is leased to nobody would wait until the lease expires.
+            if leaving.done() or queue.is_closed:
+                return Leases([])
+            found = await leases.lease(call.catalog, body.runner, body.clusters, body.free)
+            if found or clock() >= deadline:
+                return Leases([_to_lease(call, job) for job in found])
+            while not await wait_for(bell, min(LOOK_SECONDS, max(0.0, deadline - clock()))):
+                if leaving.done() or clock() >= deadline:
+                    break
+    finally:
+        leaving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await leaving
+
+
+async def heartbeat(call: Call) -> Kept:
+    body = call.decode(_heartbeat)
+    canceled = await leases.heartbeat(call.catalog, job_id(call), body.attempt, _to_news(body))
+    return Kept(canceled, call.catalog.queue.lease_seconds)
+
+
+async def finish(call: Call) -> Ended:
+    body = call.decode(_finish)
+    state = body.state.upper()
+    if state not in ENDS:
+        raise InvalidRequest(f"state is {body.state!r}", detail="use one of " + ", ".join(ENDS))
+    report = Report(state, body.result or {}, (body.error or "").replace("\0", "�"), body.retryable)
+    id = job_id(call)
+    return Ended(await leases.finish(call.catalog, id, body.attempt, report, _to_news(body)))
+
+
+def _to_lease(call: Call, job: Job) -> Lease:
+    queue = call.catalog.queue
+    return Lease(
+        job.id,
+        job.kind,
+        job.attempt,
+        job.spec,
+        job.cluster,
+        queue.lease_seconds,
+        queue.heartbeat_seconds,
+        job.manifest,
+    )
+
+
+def _to_news(body: Heartbeat) -> News:
+    # A NUL, which a program may well print, is more than PostgreSQL takes.
+    lines = [
+        LogLine(line.at, line.level.replace("\0", ""), line.text.replace("\0", "�"))
+        for line in body.logs or ()
+    ]
+    return News(body.progress or {}, lines)

@@ -1,0 +1,61 @@
+"""`penstock runner`, before it has anything to do."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+
+def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "penstock", "runner", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        env={**os.environ, **environ},
+    )
+
+
+def test_the_address_of_the_server_is_needed() -> None:
+    done = run()
+    assert done.returncode == 2
+    assert "--url" in done.stderr
+
+
+def test_an_unknown_cluster_is_named_with_those_there_are() -> None:
+    done = run("--url", "http://127.0.0.1:1", "--cluster", "prod")
+    assert done.returncode == 2
+    assert done.stderr == "penstock: there is no cluster 'prod'; the settings have local\n"
+
+
+def test_a_runner_waits_for_its_server_tells_prometheus_and_stops_when_asked(
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "penstock", "runner", "--url", "http://127.0.0.1:1"),
+            *("--data", str(tmp_path), "--metrics-port", str(port)),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PENSTOCK__RUNNER__WARM": "false", "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    assert re.match("penstock runner of cluster local works", process.stdout.readline())
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        assert b"penstock_runner_jobs_running 0.0" in answer.read()
+    asked = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert time.monotonic() - asked < 5
+    assert process.stdout.read() == ""

@@ -1,0 +1,79 @@
+"""Jobs outlive the server: what waited waits, what ran runs on, and nothing is done twice."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness import servers
+from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.jobs import Runner, describe, make_column
+from tests.harness.servers import Server
+
+HASTY = {"PENSTOCK__JOBS__LEASE_SECONDS": "2"}
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest) -> str:
+    if request.param == "sqlite":
+        return ""
+    return new_postgres_database(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def first(tmp_path: Path, database: str) -> Iterator[Server]:
+    with servers.running(tmp_path, database=database, environ=HASTY) as started:
+        yield started
+
+
+def start_again(server: Server, database: str) -> Server:
+    return servers.start(server.data, database=database, environ=HASTY)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_jobs_are_there_after_a_restart(first: Server, database: str, end: str) -> None:
+    column = make_column(first, "local")
+    runs, waits = column.request(), column.request(force=True)
+    (job,) = column.runner.lease()
+    column.runner.report(job, progress={"rows_done": 1}, logs=[{"text": "hello"}])
+    getattr(first, end)()
+    again = start_again(first, database)
+    try:
+        found = describe(again, runs)
+        assert (found["status"], found["rows_done"]) == ("RUNNING", "1")
+        assert again.get(f"/v1/jobs/{runs}/logs").json()["lines"][0]["text"] == "hello"
+        assert describe(again, waits)["status"] == "QUEUED"
+        assert Runner(again).finish(job).json() == {"state": "SUCCEEDED"}
+        assert [each["id"] for each in Runner(again).lease()] == [waits]
+    finally:
+        again.stop()
+
+
+def test_a_runner_that_could_not_report_goes_on(first: Server, database: str) -> None:
+    column = make_column(first, "local")
+    column.request()
+    (job,) = column.runner.lease()
+    first.kill()
+    time.sleep(3)
+    again = start_again(first, database)
+    try:
+        # Its lease is over, but there was nobody to report to.
+        time.sleep(0.5)
+        assert Runner(again).report(job).json()["cancel"] is False
+        assert Runner(again).finish(job).json() == {"state": "SUCCEEDED"}
+    finally:
+        again.stop()
+
+
+def test_a_runner_that_died_with_the_server_is_replaced(first: Server, database: str) -> None:
+    column = make_column(first, "local")
+    id = column.request()
+    column.runner.lease()
+    first.kill()
+    again = start_again(first, database)
+    try:
+        (job,) = Runner(again).lease(wait_seconds=15)
+        assert (job["id"], job["attempt"]) == (id, 2)
+    finally:
+        again.stop()

@@ -1,0 +1,44 @@
+"""What tests of runners share: a server whose leases are short, and warm runners for it."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness import servers
+from tests.harness.runners import RunnerProcess, Team
+
+# Long enough for a busy machine, short enough to wait for.
+LEASES = {"PENSTOCK__JOBS__LEASE_SECONDS": "5", "PENSTOCK__JOBS__MAX_ATTEMPTS": "6"}
+# Two cores, and what a failed task of Spark needs.
+SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2,4]"}}'}
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """A server that can be killed and started again at the same place."""
+    data = tmp_path_factory.mktemp("data")
+    started = servers.start(data, "--no-runner", environ=LEASES)
+    yield started
+    with contextlib.suppress(ProcessLookupError):
+        started.stop()
+
+
+@pytest.fixture(scope="session")
+def team(server: servers.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """Runners that stay for the tests to come, unless a test kills them."""
+    found = Team(server, tmp_path_factory.mktemp("runner"), SPARK)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def runner(team: Team) -> RunnerProcess:
+    """A warm runner; there may be others."""
+    return team.at_least(1)[0]
+
+
+@pytest.fixture
+def pair(team: Team) -> list[RunnerProcess]:
+    """Two warm runners."""
+    return team.at_least(2)

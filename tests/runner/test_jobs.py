@@ -1,0 +1,104 @@
+"""Jobs from request to end, on a real server and a real runner."""
+
+import time
+
+import pytest
+
+from tests.harness.jobs import cancel, describe
+from tests.harness.runners import SLOW, RunnerProcess, make_filled, wait
+from tests.harness.servers import Server
+
+# The first test waits for Spark, which starts slowly on a busy machine.
+pytestmark = pytest.mark.timeout(400)
+
+
+def test_a_backfill_fills_the_column(server: Server, runner: RunnerProcess) -> None:
+    table = make_filled(server)
+    found = table.fill()
+    assert found["status"] == "SUCCEEDED", found
+    assert table.is_right()
+    assert found["version"] == str(table.open().version)
+    assert (found["mode"], found["rows_done"], found["rows_total"]) == ("full", "100", "100")
+    assert (found["fragments_done"], found["function_calls"]) == ("4", "100")
+    assert table.loose_files() == set()
+
+
+def test_the_second_backfill_has_nothing_to_do(server: Server, runner: RunnerProcess) -> None:
+    table = make_filled(server)
+    table.fill()
+    found = table.fill()
+    assert (found["status"], found["mode"]) == ("SUCCEEDED", "incremental")
+    assert found["function_calls"] == "0"
+
+
+def test_explain_says_what_the_runner_does(server: Server, runner: RunnerProcess) -> None:
+    table = make_filled(server)
+    body = {"column": "value", "where": "id < 30"}
+    plan = server.post(f"/v1/table/{table.name}/explain_backfill", body).json()
+    found = table.fill(where="id < 30")
+    told = {key: str(plan[key]) for key in ("mode", "reason", "function_calls")}
+    assert told == {key: found[key] for key in told}
+    assert plan["fragments"] == int(found["fragments_total"]) == 2
+
+
+def test_a_value_that_cannot_be_computed_fails_the_job_at_once(
+    server: Server, runner: RunnerProcess
+) -> None:
+    table = make_filled(server, expression="100 / (id - 50)")
+    found = table.fill()
+    assert (found["status"], found["attempt"]) == ("FAILED", "1")
+    assert "Divide by zero" in found["error"]
+    assert "fragment 2" in found["error"]
+    assert table.is_empty()
+    assert table.loose_files() == set()
+
+
+def test_a_job_log_tells_what_happened(server: Server, runner: RunnerProcess) -> None:
+    table = make_filled(server)
+    job = table.request()
+    table.finish(job)
+    lines = [line["text"] for line in server.get(f"/v1/jobs/{job}/logs").json()["lines"]]
+    assert any("never filled" in line for line in lines)
+    assert any("4 fragments, 100 rows" in line for line in lines)
+
+
+def test_a_cancel_stops_the_tasks_and_leaves_nothing(server: Server, runner: RunnerProcess) -> None:
+    table = make_filled(server, rows=20_000, fragments=40, expression=SLOW)
+    job = table.request(commit_granularity=None)
+    wait(server, job, lambda found: int(found.get("fragments_done", 0)) > 0)
+    asked = time.monotonic()
+    assert cancel(server, job).status_code == 200
+    found = table.finish(job)
+    assert found["status"] == "CANCELED"
+    assert time.monotonic() - asked < 15
+    assert table.is_empty()
+    assert table.loose_files() == set()
+
+
+def test_progress_is_told_while_a_job_runs(server: Server, runner: RunnerProcess) -> None:
+    table = make_filled(server, rows=6_000, fragments=12, expression=SLOW)
+    job = table.request()
+    seen = set()
+    while (found := describe(server, job))["status"] not in ("SUCCEEDED", "FAILED"):
+        seen.add(found.get("fragments_done", "0"))
+        time.sleep(0.1)
+    assert found["status"] == "SUCCEEDED", found
+    assert len(seen) >= 3
+    assert table.is_right()
+
+
+def test_jobs_run_side_by_side(server: Server, runner: RunnerProcess) -> None:
+    tables = [make_filled(server) for _ in range(6)]
+    jobs = [table.request() for table in tables]
+    for table, job in zip(tables, jobs, strict=True):
+        assert table.finish(job)["status"] == "SUCCEEDED"
+        assert table.is_right()
+
+
+def test_a_table_that_is_gone_fails_the_job(server: Server, runner: RunnerProcess) -> None:
+    slow = make_filled(server, rows=3_000, fragments=6, expression=SLOW)
+    job = slow.request()
+    wait(server, job, lambda found: found["status"] == "RUNNING")
+    server.post(f"/v1/table/{slow.name}/drop").raise_for_status()
+    found = slow.finish(job)
+    assert found["status"] in ("FAILED", "CANCELED")

@@ -1,0 +1,114 @@
+"""Whatever is killed while a job runs, the job ends right, and nothing is done twice."""
+
+import os
+import signal
+
+import pytest
+
+from tests.harness.jobs import describe
+from tests.harness.runners import SLOW, Filled, RunnerProcess, Team, make_filled, restart, wait
+from tests.harness.servers import Server
+from tests.runner.conftest import LEASES
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def begun(server: Server, rows: int = 3_000, fragments: int = 6) -> tuple[Filled, str]:
+    """A job that has finished some of its fragments, and not all."""
+    table = make_filled(server, rows=rows, fragments=fragments, expression=SLOW)
+    job = table.request()
+    wait(server, job, lambda found: int(found.get("fragments_done", 0)) > 0)
+    return table, job
+
+
+def ends_right(table: Filled, job: str) -> dict[str, str]:
+    found = table.finish(job, 150)
+    assert found["status"] == "SUCCEEDED", found
+    assert table.is_right()
+    assert len(table.commits(job)) == 1
+    assert table.loose_files() == set()
+    return found
+
+
+def test_a_killed_python_worker_costs_its_task_only(
+    server: Server, team: Team, runner: RunnerProcess
+) -> None:
+    table, job = begun(server)
+    os.kill(team.holder(job).workers()[0], signal.SIGKILL)
+    assert ends_right(table, job)["attempt"] == "1"
+
+
+def test_a_restarted_server_does_not_disturb_a_job(server: Server, runner: RunnerProcess) -> None:
+    table, job = begun(server)
+    restart(server, environ=LEASES)
+    assert ends_right(table, job)["attempt"] == "1"
+
+
+def test_a_killed_jvm_ends_the_attempt_and_not_the_runner(
+    server: Server, team: Team, runner: RunnerProcess
+) -> None:
+    table, job = begun(server)
+    holder = team.holder(job)
+    os.kill(holder.jvm(), signal.SIGKILL)
+    found = ends_right(table, job)
+    assert found["attempt"] == "2"
+    # What the first attempt had finished is not computed again.
+    assert int(found["function_calls"]) < 3_000
+    assert holder.process.poll() is None
+
+
+def test_a_paused_runner_writes_nothing_after_its_lease_went(
+    server: Server, team: Team, pair: list[RunnerProcess]
+) -> None:
+    table, job = begun(server, rows=5_000, fragments=10)
+    paused = team.holder(job)
+    paused.pause()
+    try:
+        # The second attempt may go to the long poll that the paused runner left open.
+        found = ends_right(table, job)
+        assert int(found["attempt"]) >= 2
+        before = table.open().version
+    finally:
+        paused.resume()
+    paused.wait_for("lost its lease")
+    after = describe(server, job)
+    assert (after["status"], after["attempt"]) == ("SUCCEEDED", found["attempt"])
+    assert table.open().version == before
+    assert table.is_right()
+
+
+def test_a_killed_runner_is_followed_by_another(
+    server: Server, team: Team, pair: list[RunnerProcess]
+) -> None:
+    table, job = begun(server)
+    team.holder(job).kill()
+    found = ends_right(table, job)
+    assert found["attempt"] == "2"
+    assert int(found["function_calls"]) < 3_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["files written", "backfill committed"])
+def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
+    server: Server, team: Team, runner: RunnerProcess, point: str
+) -> None:
+    table = make_filled(server)
+    with team.asleep():
+        doomed = team.start(PENSTOCK_CRASH_AT=point).wait_until_warm()
+        job = table.request()
+        wait(server, job, lambda found: str(doomed.process.pid) in found.get("runner", ""))
+        assert doomed.process.wait(60) == -signal.SIGKILL
+    found = ends_right(table, job)
+    assert found["function_calls"] == "0"
+    assert found["rows_done"] == "100"
+
+
+@pytest.mark.slow
+def test_a_stopped_runner_gives_its_job_back(
+    server: Server, team: Team, pair: list[RunnerProcess]
+) -> None:
+    table, job = begun(server, rows=6_000, fragments=12)
+    holder = team.holder(job)
+    assert holder.stop() == 0
+    assert "the runner was stopped" in describe(server, job).get("error", "the runner was stopped")
+    assert ends_right(table, job)["attempt"] == "2"
