@@ -12,6 +12,7 @@ from penstock.errors import PenstockError, Unsupported
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier
 from penstock.server import probes, router
 from penstock.server.http import (
+    CONNECTION,
     ClientGone,
     Headers,
     Receive,
@@ -139,6 +140,7 @@ class App:
             max_page=self._limits.max_page,
             index_name=decode_segment(match.index_name),
             receive=receive,
+            connection=scope["extensions"][CONNECTION],
         )
         exchange.call = call
         result = await operation.handler(call)

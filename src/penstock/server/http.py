@@ -1,9 +1,10 @@
 """Requests and replies, on plain ASGI: read a body within its limit, send an answer."""
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, unquote_plus
 
 from penstock.errors import InvalidRequest, RequestTooLarge
@@ -15,6 +16,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 CONTEXT_PREFIX = "x-lance-ctx-"
 JSON = b"application/json"
+# The extension of a request's scope that is its connection.
+CONNECTION = "penstock.connection"
 
 
 class ClientGone(Exception):
@@ -52,8 +55,27 @@ class Reply:
     body: bytes = b""
     content_type: bytes = JSON
     headers: tuple[tuple[bytes, bytes], ...] = field(default=())
-    # A body that is not known yet, sent while it is made, instead of `body`.
-    chunks: AsyncIterator[bytes] | None = None
+    # What sends a body that is not known yet, in chunks, instead of `body`.
+    sending: Callable[[], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LentBody:
+    """The rest of a request's body: what has arrived of it, and how much the socket still holds."""
+
+    socket: socket.socket
+    arrived: bytes
+    left: int
+
+
+class Connection(Protocol):
+    """The connection of a request, as far as a handler may use it."""
+
+    def lend_body(self, length: int, taken: int) -> LentBody | None: ...
+
+    def take_back_body(self, left: int) -> None: ...
+
+    async def lend_answer(self) -> socket.socket: ...
 
 
 def read_headers(scope: Scope) -> Headers:
@@ -118,10 +140,9 @@ async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
         (b"x-request-id", request_id.encode("latin-1")),
         *reply.headers,
     ]
-    if reply.chunks is None:
+    if reply.sending is None:
         headers.append((b"content-length", str(len(reply.body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if reply.chunks is not None:
-        async for chunk in reply.chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    if reply.sending is not None:
+        await reply.sending()
     await send({"type": "http.response.body", "body": reply.body})

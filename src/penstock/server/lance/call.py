@@ -11,7 +11,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
 from penstock.model.paging import PageRequest, request_page
-from penstock.server.http import Headers, Receive
+from penstock.server.http import Connection, Headers, Receive
 
 B = TypeVar("B", bound="Body")
 
@@ -42,6 +42,7 @@ class Call:
     headers: Headers
     max_page: int
     receive: Receive
+    connection: Connection
     index_name: str = ""
     body_context: dict[str, str] = field(default_factory=dict)
 
