@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.datasets import files
+from penstock.datasets.ahead import read_ahead
 from penstock.datasets.columns import check_column_name
 from penstock.datasets.lake import Place
 from penstock.datasets.session import Datasets
@@ -30,7 +31,7 @@ class Source(Protocol):
 
     closed: bool
 
-    def read(self, size: int = -1) -> bytes: ...
+    def read(self, size: int = -1) -> bytes | bytearray: ...
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class RowStream:
         """The batches, for a writer; can be had again only when the stream is whole."""
         import pyarrow as pa
 
-        batches = iter(self._batches) if self.is_whole else self._check()
+        batches = iter(self._batches) if self.is_whole else read_ahead(self._check())
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
     def _check(self) -> "Iterator[pa.RecordBatch]":
