@@ -161,7 +161,9 @@ def write_aside(
         if base is None:
             written = write_new(datasets, aside.location, rows)
         else:
-            clone = base.shallow_clone(aside.location, base.version)
+            # A handle of its own: a clone allows nobody else the use of the one that is cloned.
+            own = base.checkout_version((branch or None, base.version))
+            clone = own.shallow_clone(aside.location, base.version)
             written = write_more(clone, rows)
         target = f"tree/{branch}/data" if branch else "data"
         for fragment in written.fragments:
