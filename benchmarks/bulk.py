@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from benchmarks import servers
 from benchmarks.inprocess import measure_pylance
+from benchmarks.memory import prepare_memory
 from benchmarks.rows import ARROW_STREAM, Bulk, bulk, small_rows, to_stream
 from benchmarks.servers import Server
 
@@ -40,12 +41,14 @@ def measure_bulk(folder: Path, size_bytes: int) -> BulkRound:
     with servers.penstock(served) as server:
         server.call("POST", "/v1/namespace/ns/create", {})
         _warm_up(server)
+        prepare_memory(folder, size_bytes)
         write = _upload(server, data)
         write_peak = server.peak_mb()
     os.sync()
     pylance_read = measure_pylance("read", str(alone), size_bytes)
     with servers.penstock(served) as server:
         _warm_up(server)
+        prepare_memory(folder, size_bytes)
         read = _download(server, data)
         read_peak = server.peak_mb()
     shutil.rmtree(alone)

@@ -3,9 +3,11 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import lance
 
+from benchmarks.memory import prepare_memory
 from benchmarks.processes import start_module
 from benchmarks.rows import bulk
 
@@ -24,6 +26,7 @@ def measure_pylance(action: str, folder: str, size_bytes: int) -> float:
 def main() -> None:
     action, folder, size_bytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
     data = bulk(size_bytes)
+    prepare_memory(Path(folder).parent, size_bytes)
     started = time.perf_counter()
     if action == "write":
         lance.write_dataset(data.reader(), folder, enable_stable_row_ids=True)

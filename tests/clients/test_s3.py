@@ -1,67 +1,26 @@
 """A lake on S3: a managed table written and read by pylance, on a local moto server."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
-import boto3
 import lance
 import pytest
-from moto.server import ThreadedMotoServer
 
-from tests.harness import servers
 from tests.harness.manifests import make_manifest
 from tests.harness.pylance import Client, connect, rows
+from tests.harness.s3 import BUCKET, SECRETS, Store, running_store, serving
 from tests.harness.servers import Server
 from tests.harness.tables import code
-
-SECRETS = {"aws_access_key_id": "the-id", "aws_secret_access_key": "the-secret"}
-BUCKET = "bucket"
-
-
-@dataclass(frozen=True)
-class Store:
-    """An S3 server, and the options that lead to it."""
-
-    options: dict[str, str]
-
-    @property
-    def bucket(self) -> Any:
-        return boto3.resource(
-            "s3",
-            endpoint_url=self.options["aws_endpoint"],
-            region_name=self.options["aws_region"],
-            aws_access_key_id="the-id",
-            aws_secret_access_key="the-secret",
-        ).Bucket(BUCKET)
-
-    def keys(self, prefix: str) -> list[str]:
-        return sorted(found.key for found in self.bucket.objects.filter(Prefix=prefix))
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
-    moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    moto.start()
-    host, port = moto.get_host_and_port()
-    public = {
-        "aws_region": "us-east-1",
-        "aws_endpoint": f"http://{host}:{port}",
-        "allow_http": "true",
-    }
-    found = Store(public | SECRETS)
-    found.bucket.create()
-    yield found
-    moto.stop()
+    with running_store() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def server(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    data = tmp_path_factory.mktemp("data")
-    config = data / "penstock.toml"
-    options = "\n".join(f'{name} = "{value}"' for name, value in store.options.items())
-    config.write_text(f'[storage]\nroot = "s3://{BUCKET}/lake"\n\n[storage.options]\n{options}\n')
-    with servers.running(data, "--config", str(config)) as started:
+    with serving(store, tmp_path_factory.mktemp("data")) as started:
         yield started
 
 

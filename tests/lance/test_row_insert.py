@@ -166,3 +166,16 @@ def test_a_long_stream_arrives_whole(server: Server, table: str) -> None:
     assert answer["num_inserted_rows"] == 400_000
     location = server.post(f"/v1/table/{table}/describe").json()["location"]
     assert lance.dataset(location).count_rows() == 400_001
+
+
+def test_long_inserts_and_queries_at_once_all_succeed(server: Server, table: str) -> None:
+    many = people(*range(150_000), name="x" * 30)
+
+    def use(number: int) -> int:
+        if number % 2:
+            return server.post(f"/v1/table/{table}/query", {"k": 1}).status_code
+        return send(server, f"/v1/table/{table}/insert", many).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(use, range(24))) == {200}
+    assert server.post(f"/v1/table/{table}/count_rows", {}).json() == 12 * many.num_rows + 1

@@ -106,8 +106,7 @@ def make_bridge(
 
 async def find_newest(catalog: Catalog, table: Table, branch: str) -> int | None:
     """The number of the newest version, with what others committed by path; None without any."""
-    await reconcile.look_ahead(catalog, table, branch)
-    head = await versions.find_head(catalog.database, table.id, branch)
+    head = await reconcile.look_ahead(catalog, table, branch)
     return None if head is None else head.version
 
 

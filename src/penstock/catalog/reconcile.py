@@ -85,15 +85,18 @@ async def reconcile(catalog: Catalog, table: Table, branch: str) -> bool:
     return any(parse_name(entry.name) for entry in entries) or bool(differences.finish)
 
 
-async def look_ahead(catalog: Catalog, table: Table, branch: str) -> None:
-    """Adopt commits by path on top of the newest record; without any, one look at storage."""
+async def look_ahead(catalog: Catalog, table: Table, branch: str) -> TableVersion | None:
+    """Adopt commits by path on top of the newest record; without any, one look at storage.
+
+    Returns the newest record then, listed or not.
+    """
     head = await versions.find_head(catalog.database, table.id, branch)
-    if head is None or not _is_settled(catalog, table, branch, head):
-        await reconcile(catalog, table, branch)
-        return
-    place = catalog.lake.place(table.location)
-    if await catalog.lake.run_briefly(place, _has_moved_on, place, branch, head):
-        await reconcile(catalog, table, branch)
+    if head is not None and _is_settled(catalog, table, branch, head):
+        place = catalog.lake.place(table.location)
+        if not await catalog.lake.run_briefly(place, _has_moved_on, place, branch, head):
+            return head
+    await reconcile(catalog, table, branch)
+    return await versions.find_head(catalog.database, table.id, branch)
 
 
 def _has_moved_on(place: Place, branch: str, head: TableVersion) -> bool:
@@ -147,8 +150,9 @@ async def get_version(
     """One version, the newest when none is named; its manifest has its final name."""
     database, place = catalog.database, catalog.lake.place(table.location)
     if version is None:
-        await look_ahead(catalog, table, branch)
-        found = await versions.find_latest(database, table.id, branch)
+        found = await look_ahead(catalog, table, branch)
+        if found is not None and found.hidden:
+            found = await versions.find_latest(database, table.id, branch)
         if found is not None and not await make_readable(catalog, table, branch, [found]):
             found = await versions.find_latest(database, table.id, branch)
     else:

@@ -15,11 +15,11 @@ from penstock.model.tables import TableVersion, VersionRange
 
 COLUMNS = (
     "version, manifest_path, manifest_size, timestamp_millis, e_tag, metadata, staged_path, "
-    "settled, transaction_id"
+    "settled, transaction_id, hidden"
 )
 
 INSERT = (
-    f"INSERT INTO table_versions (table_id, branch, {COLUMNS}, hidden) "
+    f"INSERT INTO table_versions (table_id, branch, {COLUMNS}) "
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)"
 )
 
@@ -176,7 +176,7 @@ def _to_row(v: TableVersion) -> tuple[object, ...]:
 
 
 def to_version(row: Row) -> TableVersion:
-    version, path, size, millis, e_tag, metadata, staged, settled, transaction = row
+    version, path, size, millis, e_tag, metadata, staged, settled, transaction, hidden = row
     return TableVersion(
         version,
         path,
@@ -187,6 +187,7 @@ def to_version(row: Row) -> TableVersion:
         staged,
         bool(settled),
         transaction,
+        bool(hidden),
     )
 
 

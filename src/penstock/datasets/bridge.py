@@ -62,6 +62,9 @@ class Bridge(LanceNamespace):
         return {"versions": [] if latest is None else [latest]}
 
     def describe_table_version(self, request: Request) -> dict[str, Any]:  # type: ignore[override]
+        if request["version"] == 0:
+            # The base of a table's first version, which only matters when it is not the first.
+            raise ConcurrentModificationError("commit conflict: the table has a version by now")
         try:
             return {"version": self._arbiter.get_version(request.get("branch"), request["version"])}
         except PenstockError as error:

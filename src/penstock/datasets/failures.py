@@ -36,7 +36,9 @@ KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
         "describe the table to see its columns and their types",
     ),
     (
-        r"[Cc]ommit conflict|concurrent (transaction|writers|commit)|Too much write contention",
+        r"[Cc]ommit conflict|concurrent (transaction|writers|commit)|Too much write contention"
+        # Somebody else made a table's first version.
+        r"|Dataset already exists",
         ConcurrentCommit,
         "read the table again and retry",
     ),

@@ -11,6 +11,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets import fulltext
@@ -31,6 +32,8 @@ SCAN: dict[str, Any] = {
     "batch_readahead": 2,
     "fragment_readahead": 2,
 }
+# A result up to this size is put together before it is handed on.
+SMALL_BYTES = 2**18
 # What vectors may be made of, as pyarrow calls it.
 ELEMENTS = ("halffloat", "float", "double", "uint8")
 SCORES = ("_distance", "_score", "_relevance_score")
@@ -100,18 +103,22 @@ def write_file(rows: "pa.RecordBatchReader", sink: Any) -> None:
     import pyarrow as pa
 
     batches = iter(rows)
-    batch = next(batches, None)
+    first = list(islice(batches, 2))
     # Lance has a dictionary per fragment, an Arrow file one in all: the values go out plain.
     plain = rows.schema
     for i, column in enumerate(plain):
         if pa.types.is_dictionary(column.type):
             plain = plain.set(i, column.with_type(column.type.value_type))
+    # Arrow writes in small pieces, and each into the sink would wait for Python's lock.
+    is_small = len(first) < 2 and sum(batch.nbytes for batch in first) <= SMALL_BYTES
+    out = pa.BufferOutputStream() if is_small else sink
     # Closed only at the end of the rows: a result that broke off must not look complete.
-    writer = pa.ipc.new_file(sink, plain)
-    while batch is not None:
+    writer = pa.ipc.new_file(out, plain)
+    for batch in chain(first, batches):
         writer.write_batch(batch if plain == rows.schema else batch.cast(plain))
-        batch = next(batches, None)
     writer.close()
+    if is_small:
+        sink.write(out.getvalue())
 
 
 def check_query(query: Query) -> None:

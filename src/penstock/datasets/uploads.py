@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.datasets import files
+from penstock.datasets.ahead import read_ahead
 from penstock.datasets.columns import check_column_name
 from penstock.datasets.computed import list_computed, refuse_value
 from penstock.datasets.lake import Place
@@ -31,7 +32,7 @@ class Source(Protocol):
 
     closed: bool
 
-    def read(self, size: int = -1) -> bytes: ...
+    def read(self, size: int = -1) -> bytes | bytearray: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class RowStream:
         """The batches, for a writer; can be had again only when the stream is whole."""
         import pyarrow as pa
 
-        batches = iter(self._batches) if self.is_whole else self._check()
+        batches = iter(self._batches) if self.is_whole else read_ahead(self._check())
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
     def leave_empty(self, names: Sequence[str]) -> None:
@@ -177,7 +178,9 @@ def write_aside(
         if base is None:
             written = write_new(datasets, aside.location, rows)
         else:
-            clone = base.shallow_clone(aside.location, base.version)
+            # A handle of its own: a clone allows nobody else the use of the one that is cloned.
+            own = base.checkout_version((branch or None, base.version))
+            clone = own.shallow_clone(aside.location, base.version)
             written = write_more(clone, rows)
         target = f"tree/{branch}/data" if branch else "data"
         for fragment in written.fragments:

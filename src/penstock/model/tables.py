@@ -39,6 +39,8 @@ class TableVersion:
     staged_path: str = ""
     settled: bool = True
     transaction_id: str = ""
+    # Its record was deleted, and is kept only because it is the newest.
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

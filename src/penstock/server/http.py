@@ -2,9 +2,10 @@
 
 import random
 import re
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, unquote_plus
 
 from penstock.errors import InvalidRequest, RequestTooLarge
@@ -18,6 +19,8 @@ TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 MAX_TRACE_ID = 128
 CONTEXT_PREFIX = "x-lance-ctx-"
 JSON = b"application/json"
+# The extension of a request's scope that is its connection.
+CONNECTION = "penstock.connection"
 NO_CONTENT = 204
 
 
@@ -73,8 +76,28 @@ class Reply:
     body: bytes = b""
     content_type: bytes = JSON
     headers: tuple[tuple[bytes, bytes], ...] = field(default=())
-    # A body that is not known yet, sent while it is made, instead of `body`.
+    # A body that is not known yet, instead of `body`: made piece by piece, or sent by a worker.
     chunks: AsyncIterator[bytes] | None = None
+    sending: Callable[[], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LentBody:
+    """The rest of a request's body: what has arrived of it, and how much the socket still holds."""
+
+    socket: socket.socket
+    arrived: bytes
+    left: int
+
+
+class Connection(Protocol):
+    """The connection of a request, as far as a handler may use it."""
+
+    def lend_body(self, length: int, taken: int) -> LentBody | None: ...
+
+    def take_back_body(self, left: int) -> None: ...
+
+    async def lend_answer(self) -> socket.socket: ...
 
 
 def read_headers(scope: Scope) -> Headers:
@@ -146,10 +169,12 @@ async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
     headers = [(b"x-request-id", request_id.encode("latin-1")), *reply.headers]
     if reply.status != NO_CONTENT:
         headers.append((b"content-type", reply.content_type))
-        if reply.chunks is None:
+        if reply.chunks is None and reply.sending is None:
             headers.append((b"content-length", str(len(reply.body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     if reply.chunks is not None:
         async for chunk in reply.chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    if reply.sending is not None:
+        await reply.sending()
     await send({"type": "http.response.body", "body": reply.body})

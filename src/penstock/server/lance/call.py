@@ -12,7 +12,7 @@ from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
-from penstock.server.http import Headers, Receive, find_trace_id
+from penstock.server.http import Connection, Headers, Receive, find_trace_id
 
 B = TypeVar("B", bound="Body")
 
@@ -42,6 +42,7 @@ class Call:
     headers: Headers
     max_page: int
     receive: Receive
+    connection: Connection
     index_name: str = ""
     key: Key | None = None
     body_context: dict[str, str] = field(default_factory=dict)

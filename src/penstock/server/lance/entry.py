@@ -8,7 +8,14 @@ from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError, Unsupported
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier
 from penstock.server.exchange import Exchange
-from penstock.server.http import Limits, Reply, decode_segment, read_body, read_query
+from penstock.server.http import (
+    CONNECTION,
+    Limits,
+    Reply,
+    decode_segment,
+    read_body,
+    read_query,
+)
 from penstock.server.lance import router
 from penstock.server.lance.call import Call
 from penstock.server.lance.errors import INTERNAL, UNSUPPORTED, error_reply, to_reply
@@ -65,6 +72,7 @@ class Lance:
             max_page=self._limits.max_page,
             index_name=decode_segment(match.index_name),
             receive=receive,
+            connection=exchange.scope["extensions"][CONNECTION],
             key=None if arrival is None else arrival.key,
         )
         exchange.call = call

@@ -1,7 +1,8 @@
 """The operations that read rows: query, count, and the plans of queries."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -12,14 +13,12 @@ from penstock.datasets.expressions import check_expression
 from penstock.datasets.query import Query, VectorSearch
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.model.branches import check_branch
+from penstock.server.downloads import Download
 from penstock.server.http import ClientGone, Receive, Reply
 from penstock.server.lance.call import Body, Call, choose
-from penstock.server.streams import Download
 
 ARROW_FILE = b"application/vnd.apache.arrow.file"
 METRICS = ("l2", "cosine", "dot", "hamming")
-# A result up to this size is sent whole; a larger one in parts of about this size.
-PART_BYTES = 1024 * 1024
 # The largest query: the default of server.max_json_bytes, which holds for every other operation.
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -85,27 +84,21 @@ async def query_table(call: Call) -> Reply:
     wanted, branch = to_query(body), check_branch(body.branch)
     table = await tables.get(call.catalog.database, call.id)
     download = Download()
-    spool = _Spool(download)
 
     def work(dataset: Any) -> None:
-        try:
-            query.write_file(query.search(dataset, wanted), spool)
-            if spool.handed_over:
-                spool.hand_over()
-        finally:
-            download.end()
+        query.write_file(query.search(dataset, wanted), download)
+        download.end()
 
     request = asyncio.current_task()
     assert request is not None
     # However the request ends, also when the server stops: nobody waits in a thread after it.
     request.add_done_callback(lambda _: download.abandon())
     running = asyncio.ensure_future(data.read(call.catalog, table, branch, body.version, work))
-    await asyncio.wait((running, spool.started), return_when=asyncio.FIRST_COMPLETED)
-    if running.done():
+    await asyncio.wait((running, download.is_large), return_when=asyncio.FIRST_COMPLETED)
+    if not download.is_large.done():
         await running
-    if not spool.handed_over:
-        return Reply(200, spool.take(), ARROW_FILE)
-    return Reply(200, content_type=ARROW_FILE, chunks=_send(download, running, call.receive))
+        return Reply(200, download.take(), ARROW_FILE)
+    return Reply(200, content_type=ARROW_FILE, sending=partial(_send, call, download, running))
 
 
 async def count_rows(call: Call) -> Reply:
@@ -235,21 +228,17 @@ async def _read(
     return Reply(200, msgspec.json.encode(found))
 
 
-async def _send(
-    download: Download, running: asyncio.Future[None], receive: Receive
-) -> AsyncIterator[bytes]:
-    """The parts of a result while it is computed, for as long as the client is there."""
-    watching = asyncio.ensure_future(_await_disconnect(receive, download))
+async def _send(call: Call, download: Download, running: asyncio.Future[None]) -> None:
+    """Let the worker send a result while it is computed, for as long as the client is there."""
+    watching = asyncio.ensure_future(_await_disconnect(call.receive, download))
     try:
-        async for chunk in download.chunks():
-            yield chunk
-        try:
-            await running
-        except PenstockError as error:
-            if watching.done():
-                raise ClientGone from error
-            # The status is long sent; only a connection that breaks says that rows are missing.
-            raise
+        download.send_to(await call.connection.lend_answer())
+        await running
+    except PenstockError as error:
+        if watching.done():
+            raise ClientGone from error
+        # The status is long sent; only a connection that breaks says that rows are missing.
+        raise
     finally:
         watching.cancel()
 
@@ -258,46 +247,3 @@ async def _await_disconnect(receive: Receive, download: Download) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     download.abandon()
-
-
-class _Spool:
-    """The file that a worker writes a result into: kept while it is small, else handed over."""
-
-    def __init__(self, download: Download) -> None:
-        self._download = download
-        self._loop = asyncio.get_running_loop()
-        self._parts: list[bytes] = []
-        self._held = self._written = 0
-        self.started = self._loop.create_future()
-        self.handed_over = False
-        self.closed = False
-
-    def write(self, data: bytes) -> int:
-        if len(data) >= PART_BYTES and self._parts:
-            # Large enough to go alone, which saves a copy.
-            self.hand_over()
-        self._parts.append(bytes(data))
-        self._held += len(data)
-        self._written += len(data)
-        if self._held >= PART_BYTES:
-            self.hand_over()
-        return len(data)
-
-    def hand_over(self) -> None:
-        if not self.handed_over:
-            self.handed_over = True
-            self._loop.call_soon_threadsafe(self.started.set_result, None)
-        part = self.take()
-        self._download.write(part)
-
-    def take(self) -> bytes:
-        parts, self._parts, self._held = self._parts, [], 0
-        return b"".join(parts)
-
-    def tell(self) -> int:
-        return self._written
-
-    def close(self) -> None:
-        self.closed = True
-
-    def flush(self) -> None: ...

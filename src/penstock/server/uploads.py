@@ -1,18 +1,26 @@
-"""Bytes between the event loop and a worker thread, with a bound on what waits in between."""
+"""Long requests, as files that a worker thread reads, with a bound on what waits to be read.
+
+One whose length is known is read from the socket by the worker itself. Through the event loop,
+where one in chunks has to go, each byte is copied four times with Python's lock held.
+"""
 
 import asyncio
+import select
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
-from penstock.server.http import ClientGone, Receive
+from penstock.server.http import ClientGone, LentBody, Receive
 
 # Enough to keep both sides busy; what a transfer holds in memory at most, besides one chunk.
 MAX_WAITING_BYTES = 8 * 1024 * 1024
-
+# Reads that ask for less than this share one system call.
+SHARED_READ_BYTES = 256 * 1024
 
 # A client that sends nothing for so long does not keep a worker any longer.
 IDLE_SECONDS = 60
+# How long a thread that waits for its client takes to notice that it need not any more.
+NOTICE_SECONDS = 0.5
 
 
 class UploadBroken(OSError):
@@ -63,7 +71,9 @@ class Upload:
 
     def close(self) -> None:
         """Stop reading; what still arrives is not kept."""
-        self.closed = True
+        with self._changed:
+            self.closed = True
+            self._changed.notify()
         self._loop.call_soon_threadsafe(self._room.set)
 
     def readable(self) -> bool:
@@ -91,6 +101,8 @@ class Upload:
     def _take(self, most: int) -> memoryview:
         with self._changed:
             while not self._chunks:
+                if self.closed:
+                    raise UploadBroken("the request has ended")
                 if self._broken:
                     raise UploadBroken("the client went away in the middle of its upload")
                 if self._ended:
@@ -107,56 +119,71 @@ class Upload:
             return chunk
 
 
-class Download:
-    """A file that a worker thread writes and the event loop sends while it grows."""
+class DirectUpload:
+    """The rest of a request's body as a file that a worker thread reads from the socket."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._changed = threading.Condition()
-        self._waiting = 0
-        self._abandoned = False
+    def __init__(self, lent: LentBody, first: Sequence[bytes]) -> None:
+        self._socket = lent.socket
+        self._left = lent.left
+        self._ready = memoryview(b"".join((*first, lent.arrived)))
+        self._readable = select.poll()
+        self._readable.register(self._socket, select.POLLIN)
+        # Held while bytes are taken, so that `close` knows how many are left.
+        self._reading = threading.Lock()
         self.closed = False
 
-    def write(self, data: bytes) -> int:
-        """Hand bytes over; waits while too many are on their way. Called by the worker."""
-        chunk = bytes(data)
-        with self._changed:
-            while self._waiting > MAX_WAITING_BYTES and not self._abandoned:
-                self._changed.wait()
-            if self._abandoned:
-                raise BrokenPipeError("the client went away")
-            self._waiting += len(chunk)
-        self._loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
-        return len(chunk)
+    def read(self, size: int = -1) -> bytearray:
+        """Exactly `size` bytes, fewer only at the end; called by the worker."""
+        most = len(self._ready) + self._left
+        content = bytearray(most if size < 0 else min(size, most))
+        view, count = memoryview(content), 0
+        while count < len(content):
+            if self._ready:
+                part = self._ready[: len(content) - count]
+                view[count : count + len(part)] = part
+                self._ready = self._ready[len(part) :]
+                count += len(part)
+            elif len(content) - count >= SHARED_READ_BYTES:
+                count += self._receive(view[count:])
+            else:
+                ahead = memoryview(bytearray(min(SHARED_READ_BYTES, self._left)))
+                self._ready = ahead[: self._receive(ahead)]
+        return content
 
-    def end(self) -> None:
-        """Nothing more will be written."""
-        self._loop.call_soon_threadsafe(self._chunks.put_nowait, None)
-
-    def abandon(self) -> None:
-        """Nobody reads any more: the worker's next write fails."""
-        with self._changed:
-            self._abandoned = True
-            self._changed.notify()
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        while (chunk := await self._chunks.get()) is not None:
-            yield chunk
-            with self._changed:
-                self._waiting -= len(chunk)
-                self._changed.notify()
-
-    def close(self) -> None:
-        self.closed = True
-
-    def flush(self) -> None: ...
+    def close(self) -> int:
+        """Stop reading; returns how many bytes of the body are still to come."""
+        with self._reading:
+            if not self.closed:
+                self.closed = True
+                self._socket.close()
+            return self._left
 
     def readable(self) -> bool:
-        return False
+        return True
 
     def writable(self) -> bool:
-        return True
+        return False
 
     def seekable(self) -> bool:
         return False
+
+    def _receive(self, view: memoryview) -> int:
+        """Wait for bytes, and put as many as there are into the view."""
+        waited = 0.0
+        while True:
+            with self._reading:
+                if self.closed:
+                    raise UploadBroken("the request has ended")
+                try:
+                    count = self._socket.recv_into(view)
+                except BlockingIOError:
+                    count = None
+                if count:
+                    self._left -= count
+                    return count
+            if count == 0:
+                raise UploadBroken("the client went away in the middle of its upload")
+            if waited >= IDLE_SECONDS:
+                raise UploadBroken(f"nothing arrived for {IDLE_SECONDS} seconds")
+            if not self._readable.poll(NOTICE_SECONDS * 1000):
+                waited += NOTICE_SECONDS
