@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 
 from penstock.catalog import idempotency, jobs, reconcile, removals, tables, transactions
 from penstock.catalog.catalog import Catalog
@@ -45,6 +46,13 @@ async def run_round(catalog: Catalog) -> None:
     await jobs.purge(catalog)
 
 
+async def finish_commits(catalog: Catalog, transaction_ids: Sequence[str]) -> None:
+    """Finish, or take back, what a crash left of these commits."""
+    for id in transaction_ids:
+        for table, branch in await catalog.database.read(_list_unfinished, id):
+            await reconcile.reconcile(catalog, table, branch)
+
+
 async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:
     try:
         await reconcile.reconcile(catalog, table, branch)
@@ -55,9 +63,14 @@ async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:
         log.warning("will try again to reconcile table %s: %s", table, error.message)
 
 
-async def _list_unfinished(tx: Transaction) -> list[tuple[Table, str]]:
+async def _list_unfinished(
+    tx: Transaction, transaction_id: str | None = None
+) -> list[tuple[Table, str]]:
+    which = "" if transaction_id is None else "AND v.transaction_id = $1"
     rows = await tx.fetch(
         f"SELECT DISTINCT {tables.COLUMNS}, v.branch FROM table_versions v "
-        "JOIN tables t ON t.id = v.table_id JOIN objects o ON o.id = t.id WHERE v.settled = 0"
+        "JOIN tables t ON t.id = v.table_id JOIN objects o ON o.id = t.id "
+        f"WHERE v.settled = 0 {which}",
+        *([] if transaction_id is None else [transaction_id]),
     )
     return [(tables.to_table(row[:-1]), row[-1]) for row in rows]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
-from penstock.catalog import idempotency
+from penstock.catalog import idempotency, maintenance
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.idempotency import UNANSWERED, Used
 from penstock.crash import crash_point
@@ -103,8 +103,9 @@ class Once:
     ) -> Reply:
         database, key = self._catalog.database, arrival.key
         used = await idempotency.find(database, key)
-        if used is not None:
-            return await self._replay(arrival, used, recover)
+        if used is not None and (kept := await self._replay(arrival, used, recover)) is not None:
+            return kept
+        used = None
         try:
             reply = await run()
         except PenstockError as error:
@@ -116,7 +117,8 @@ class Once:
         if used is None:
             crash_point("answer not noted")
             used = await self._keep(arrival, reply)
-        return reply if used is None else await self._replay(arrival, used, recover)
+        kept = None if used is None else await self._replay(arrival, used, recover)
+        return reply if kept is None else kept
 
     async def _keep(self, arrival: Arrival, reply: Reply) -> Used | None:
         if reply.status >= 500 or reply.status in NOT_KEPT:
@@ -134,14 +136,21 @@ class Once:
             log.warning("the answer under a key was not kept: %s", error.message)
             return None
 
-    async def _replay(self, arrival: Arrival, used: Used, recover: Recover) -> Reply:
+    async def _replay(self, arrival: Arrival, used: Used, recover: Recover) -> Reply | None:
+        """The answer that a key has; None when its effect turns out not to have come to pass."""
+        used = await self._await_answer(arrival.key, used)
+        if used.status == UNANSWERED:
+            # A commit by path may have taken its place while no server was there to finish it.
+            await maintenance.finish_commits(self._catalog, used.notes.get("parts", []))
+            if await idempotency.find(self._catalog.database, arrival.key) is None:
+                return None
+        # Not before: a request that is run after all needs its body.
         await arrival.drain()
         if used.fingerprint != arrival.key.fingerprint:
             raise KeyMismatch(
                 f"Idempotency-Key {arrival.key.value} was used for another request",
                 detail="use a new key for each operation, and the same one only to repeat it",
             )
-        used = await self._await_answer(arrival.key, used)
         if used.status != UNANSWERED:
             return Reply(used.status, used.answer.encode())
         reply = await recover(used)
