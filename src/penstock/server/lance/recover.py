@@ -71,6 +71,13 @@ async def _update_rows(call: Call, used: Used) -> Answer:
     return {"updated_rows": count, "version": version, "properties": table.properties}
 
 
+async def _update_tag(call: Call, used: Used) -> Answer:
+    with contextlib.suppress(NotFound):
+        if not await refs.names_asked(call):
+            await refs.update_tag(call)
+    return {"transaction_id": used.transaction_id}
+
+
 def _redo(
     handler: Callable[[Call], Awaitable[object]],
 ) -> Callable[[Call, Used], Awaitable[object]]:
@@ -112,6 +119,6 @@ SPECIAL: dict[str, Callable[[Call, Used], Awaitable[object]]] = {
     "UpdateTableSchemaMetadata": _replace_metadata,
     "UpdateTable": _update_rows,
     "CreateTableTag": _redo(refs.create_tag),
-    "UpdateTableTag": _redo(refs.update_tag),
+    "UpdateTableTag": _update_tag,
     "DeleteTableTag": _redo(refs.delete_tag),
 }

@@ -105,6 +105,13 @@ async def update_tag(call: Call) -> Done:
     return Done(await refs.update_tag(call.catalog, table, name, branch, body.version, call.origin))
 
 
+async def names_asked(call: Call) -> bool:
+    """Whether the tag names what the call wants it to name already."""
+    body = call.decode(_point)
+    found = await get_tag(call)
+    return (found.version, found.branch or "") == (body.version, check_branch(body.branch))
+
+
 async def delete_tag(call: Call) -> Done:
     body = call.decode(_named)
     table = await tables.get(call.catalog.database, call.id)
