@@ -129,11 +129,10 @@ def test_the_order_of_queries_makes_a_difference(ns: Namespace) -> None:
     assert replaced.current["representations"] == [TRINO, SPARK]
 
 
-def test_a_version_of_before_is_not_the_last_added(view: View) -> None:
+def test_a_version_of_before_is_found_again(view: View) -> None:
     view.replace(*new_version(OTHER))
-    answer = view.try_replace(add_version(SPARK, version_id=3), set_current())
-    message = "Cannot set last version id: no current version id has been set"
-    answer.refused(400, "ValidationException", message)
+    found = view.replace(add_version(SPARK, version_id=3), set_current())
+    assert (found.version_ids, found.metadata["current-version-id"]) == ([1, 2], 1)
 
 
 def test_the_last_version_needs_one(view: View) -> None:

@@ -5,7 +5,8 @@ content lies that other engines may read; a change writes the file first and the
 """
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.catalog import locations, namespaces, removals, transactions
@@ -17,12 +18,13 @@ from penstock.catalog.view_files import (
     publish,
     read_document,
     remove_file,
+    spell,
     write,
 )
 from penstock.catalog.view_marks import mark_problems
 from penstock.crash import crash_point
 from penstock.database.interface import Row, Transaction
-from penstock.errors import TableAlreadyExists, ViewAlreadyExists, ViewNotFound
+from penstock.errors import InvalidRequest, TableAlreadyExists, ViewAlreadyExists, ViewNotFound
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
@@ -63,17 +65,21 @@ async def create(
     """Make a view, with its first metadata file."""
     properties = await catalog.database.read(_check_new, id)
     view_id = uuid.uuid4()
+    above = plain(properties["location"]) if properties.get("location") else None
     folder = ""
     if request.location is None:
-        above = plain(properties["location"]) if properties.get("location") else None
         folder = catalog.lake.new_folder(above, ".".join(id), view_id.hex[:16])
-    location = request.location or catalog.lake.place(folder).uri
+    location = request.location or spell(folder)
     document = await catalog.lake.run(
         _write_first, catalog, request, str(view_id), location, await _now(catalog.database)
     )
     view = View(view_id.hex, id[:-1], id[-1], folder, document)
     crash_point("view file written")
-    await publish(catalog, view.id, document, _insert, view, "CreateView", origin)
+    # Nothing is around a new folder directly below the root.
+    chosen = [] if above is None or not folder else [folder]
+    if not view.owns(document.folder):
+        chosen.append(document.folder)
+    await publish(catalog, view, None, _insert, view, chosen, "CreateView", origin)
     crash_point("view recorded")
     return view
 
@@ -85,7 +91,7 @@ async def register(
     await catalog.database.read(_check_new, id)
     document = await catalog.lake.run(read_document, catalog.lake, metadata_location)
     view = View(uuid.uuid4().hex, id[:-1], id[-1], "", document)
-    await catalog.database.write(_insert, view, "RegisterView", origin)
+    await catalog.database.write(_register, view, origin)
     return view
 
 
@@ -180,16 +186,33 @@ def _write_first(
     return write(catalog.lake, mark_problems(metadata), None)
 
 
-async def _insert(tx: Transaction, view: View, operation: str, origin: Origin) -> None:
+async def _register(tx: Transaction, view: View, origin: Origin) -> None:
+    row = await tx.fetch_one(
+        "SELECT o.namespace, o.name FROM views v JOIN objects o ON o.id = v.id "
+        "WHERE v.metadata_location = $1",
+        view.document.location,
+    )
+    if row is not None:
+        owner = show((*from_path(row[0]), row[1]))
+        raise InvalidRequest(
+            f"{view.document.location} is the metadata of view {owner}",
+            detail="dropping one of the two would take the other's file; drop that one first",
+        )
+    await _insert(tx, view, [view.document.folder], "RegisterView", origin)
+
+
+async def _insert(
+    tx: Transaction, view: View, chosen: Sequence[str], operation: str, origin: Origin
+) -> None:
     await _check_new(tx, view.identifier)
+    for folder in chosen:
+        await locations.check_view(tx, folder)
     await tx.fetch(
         "INSERT INTO objects (id, namespace, name, kind, properties, created_at) "
         "VALUES ($1, $2, $3, $4, '{}', now_millis())",
         *(view.id, to_path(view.namespace), view.name, KIND),
     )
     document = view.document
-    if not view.owns(document.folder):
-        await locations.check_view(tx, document.folder)
     await tx.fetch(
         "INSERT INTO views (id, location, folder, metadata_location, metadata) "
         "VALUES ($1, $2, $3, $4, $5)",
@@ -200,10 +223,18 @@ async def _insert(tx: Transaction, view: View, operation: str, origin: Origin) -
 
 async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     view = await get(tx, id)
-    # On PostgreSQL, whoever comes second finds nothing to delete.
-    if not await tx.fetch("DELETE FROM views WHERE id = $1 RETURNING id", view.id):
+    # On PostgreSQL, others may have dropped, renamed or replaced it since: what is deleted decides.
+    row = await tx.fetch_one(
+        "DELETE FROM views WHERE id = $1 RETURNING folder, metadata_location, metadata, location",
+        view.id,
+    )
+    gone = await tx.fetch(
+        "DELETE FROM objects WHERE id = $1 AND namespace = $2 AND name = $3 RETURNING id",
+        *(view.id, to_path(id[:-1]), id[-1]),
+    )
+    if row is None or not gone:
         raise missing(id)
-    await tx.fetch("DELETE FROM objects WHERE id = $1", view.id)
+    view = replace(view, folder=row[0], document=Document(row[1], row[2], row[3]))
     if view.folder and not keeps_files(view.document.text):
         await removals.enqueue(tx, [view.folder])
     await transactions.record(tx, "DropView", show(id), origin)
@@ -220,8 +251,9 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
             f"Cannot rename {'.'.join(id)} to {'.'.join(new)}. {kind.capitalize()} already exists"
         )
     moved = await tx.fetch(
-        "UPDATE objects SET namespace = $2, name = $3 WHERE id = $1 RETURNING id",
-        *(view.id, to_path(new[:-1]), new[-1]),
+        "UPDATE objects SET namespace = $2, name = $3 "
+        "WHERE id = $1 AND namespace = $4 AND name = $5 RETURNING id",
+        *(view.id, to_path(new[:-1]), new[-1], to_path(id[:-1]), id[-1]),
     )
     if not moved:
         raise missing(id)

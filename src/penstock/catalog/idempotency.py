@@ -17,6 +17,8 @@ from penstock.model.origins import Key, Origin
 
 # The effect is durable, its answer was not noted (yet).
 UNANSWERED = 0
+# Answered, but the answer was too long to keep.
+REMADE = -1
 # Kept longer than promised, for clocks and retries that are a little late.
 GRACE_SECONDS = 300
 
@@ -75,7 +77,7 @@ async def forget_effect(tx: Transaction, transaction_id: str) -> None:
     if transaction_id:
         await tx.fetch(
             "DELETE FROM idempotency_keys WHERE transaction_id = $1 OR notes LIKE $2",
-            *(transaction_id, f"%{transaction_id}%"),
+            *(transaction_id, f'%"parts":%"{transaction_id}"%'),
         )
 
 

@@ -139,6 +139,16 @@ async def cancel_slots_in(tx: Transaction, prefix: str, reason: str) -> None:
         await _cancel(tx, row[0], reason)
 
 
+async def cancel_for_tables_in(tx: Transaction, table_ids: set[str], reason: str) -> None:
+    """Cancel every job that works on one of these tables."""
+    rows = await tx.fetch(
+        "SELECT id, slot FROM jobs WHERE state IN ('QUEUED', 'RUNNING') ORDER BY number"
+    )
+    for id, slot in rows:
+        if slot.partition("/")[0] in table_ids:
+            await _cancel(tx, id, reason)
+
+
 async def purge(catalog: Catalog) -> None:
     """Forget finished jobs older than the history that is kept."""
     keep = catalog.queue.history_days * DAY_MILLIS

@@ -17,7 +17,10 @@ async def check_table(tx: Transaction, location: str) -> None:
             f"{location}/",
             f"{location}0",
         )
-        if taken := below or await _find_around(tx, relation, location):
+        around = await _find_around(tx, relation, location)
+        if relation == "views":
+            around += await _find_around(tx, relation, location, "folder")
+        if taken := below or around:
             raise TableAlreadyExists(
                 f"location {location!r} overlaps {taken[0][0]!r}, which {owner}",
                 detail="choose a location of its own for each table",

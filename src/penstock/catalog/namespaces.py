@@ -3,7 +3,7 @@
 import contextlib
 from dataclasses import dataclass
 
-from penstock.catalog import removals, transactions
+from penstock.catalog import jobs, removals, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.view_files import keeps_files, remove_file
 from penstock.database.interface import Transaction
@@ -160,13 +160,14 @@ async def _update_properties(
     if row is None:
         raise missing(id)
     properties = decode_properties(row[0])
-    kept = {key: value for key, value in properties.items() if key not in removed}
+    gone = set(removed)
+    kept = {key: value for key, value in properties.items() if key not in gone}
     await tx.fetch(
         "UPDATE namespaces SET properties = $2 WHERE path = $1",
         to_path(id),
         encode_properties(kept | updates),
     )
-    missing_keys = set(removed) - properties.keys()
+    missing_keys = gone - properties.keys()
     notes = {"missing": sorted(missing_keys)}
     await transactions.record(tx, "UpdateNamespaceProperties", show(id), origin, notes=notes)
     return missing_keys
@@ -202,7 +203,12 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> Dropped:
     below = (path, f"{path}\x1f", f"{path}\x20")
     within = "(namespace = $1 OR (namespace >= $2 AND namespace < $3))"
     objects = f"(SELECT id FROM objects WHERE {within})"
-    await tx.fetch(f"DELETE FROM table_versions WHERE table_id IN {objects}", *below)
+    for relation in ("table_versions", "columns"):
+        await tx.fetch(f"DELETE FROM {relation} WHERE table_id IN {objects}", *below)
+    rows_of_tables = await tx.fetch(f"SELECT id FROM tables WHERE id IN {objects}", *below)
+    await jobs.cancel_for_tables_in(
+        tx, {row[0] for row in rows_of_tables}, f"namespace {show(id)} was dropped"
+    )
     rows = await tx.fetch(f"DELETE FROM tables WHERE id IN {objects} RETURNING location", *below)
     views = await tx.fetch(
         f"DELETE FROM views WHERE id IN {objects} RETURNING folder, metadata_location, metadata",

@@ -69,16 +69,18 @@ async def update_tag(
 ) -> str:
     """Let a tag name another version; returns the transaction."""
     tag = await get_tag(catalog, table, name)
+    was = (tag.version, tag.branch)
     target = await reconcile.get_version_of_branch(catalog, table, branch, version)
     tag.version, tag.branch, tag.manifest_size = version, branch or None, target.manifest_size
-    async with _noted(catalog, "UpdateTableTag", table, name, origin) as transaction:
+    async with _noted(catalog, "UpdateTableTag", table, name, origin, was) as transaction:
         await catalog.lake.run(refs.update_tag, catalog.lake.place(table.location), name, tag)
     return transaction
 
 
 async def delete_tag(catalog: Catalog, table: Table, name: str, origin: Origin = NOBODY) -> str:
-    await get_tag(catalog, table, name)
-    async with _noted(catalog, "DeleteTableTag", table, name, origin) as transaction:
+    tag = await get_tag(catalog, table, name)
+    was = (tag.version, tag.branch)
+    async with _noted(catalog, "DeleteTableTag", table, name, origin, was) as transaction:
         await catalog.lake.run(refs.delete_tag, catalog.lake.place(table.location), name)
     return transaction
 
@@ -216,14 +218,22 @@ async def _drop_claim(tx: Transaction, key: str) -> None:
 
 @asynccontextmanager
 async def _noted(
-    catalog: Catalog, operation: str, table: Table, name: str, origin: Origin
+    catalog: Catalog,
+    operation: str,
+    table: Table,
+    name: str,
+    origin: Origin,
+    was: tuple[int, str | None] | None = None,
 ) -> AsyncIterator[str]:
     """Note a change before it is made in files; the note is taken back when it is refused.
 
-    So a key that is noted stands for a change that is made, or that its next arrival makes.
+    So a key that is noted stands for a change that is made, or that its next arrival makes if the
+    tag is still what it was.
     """
     target = f"{table} {name}"
-    transaction = await catalog.database.write(transactions.record, operation, target, origin)
+    transaction = await catalog.database.write(
+        transactions.record, operation, target, origin, notes={"was": was}
+    )
     try:
         yield transaction
     except PenstockError:

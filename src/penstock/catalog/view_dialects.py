@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+MAX_REFERENCES = 100
+
 
 async def translate(catalog: Catalog, id: Identifier, target: str, source: str | None) -> Json:
     """The view's current SQL in another dialect; Unprocessable when that is not safe."""
@@ -46,6 +48,8 @@ async def _reason(
     namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
     run = catalog.lake.run
     references = await run(_find_references, sql, dialect, namespace, held)
+    if len(references) > MAX_REFERENCES:
+        raise Unprocessable(f"the statement reads {len(references)} tables, too many to look up")
     named = [id for each in references for id in await _find_spellings(catalog, each)]
     known = {id: await _find_columns(catalog, id) for id in named}
     schemas = {id: columns for id, columns in known.items() if columns != {}}
@@ -90,14 +94,15 @@ async def _find_spellings(catalog: Catalog, id: Identifier) -> list[Identifier]:
 
     Dialects fold names that are not quoted; which of these is meant, if any, they decide.
     """
+    if await iceberg_views.find_kind(catalog.database, id) is not None:
+        return [id]
     namespace = to_path(id[:-1])
     rows = await catalog.database.fetch(
         "SELECT namespace, name FROM objects "
         "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) LIMIT 10",
         *(namespace, namespace.lower(), id[-1]),
     )
-    found = [(*from_path(row[0]), row[1]) for row in rows]
-    return [id] if id in found else found
+    return [(*from_path(row[0]), row[1]) for row in rows]
 
 
 async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import uuid
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -19,6 +19,7 @@ from penstock.errors import (
     ConcurrentCommit,
     FileNotFound,
     InvalidRequest,
+    InvalidView,
     OutcomeUnknown,
     PenstockError,
     Unavailable,
@@ -32,6 +33,16 @@ class Document:
     location: str
     text: str
     folder: str
+
+
+class Published(Protocol):
+    """A view with the document that is to become its own."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def document(self) -> Document: ...
 
 
 def write(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Document:
@@ -58,13 +69,15 @@ def write(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Documen
 
 def read_document(lake: Lake, location: str) -> Document:
     """The document in a file that somebody else wrote; blocks."""
-    from penstock.iceberg.files import decode_metadata
+    from penstock.iceberg.files import MAX_BYTES, decode_metadata
     from penstock.iceberg.register import check_metadata
 
     # Accepted as a whole, so that a link does not lead out of the lake.
     folder, _, name = lake.accept(plain(location)).rpartition("/")
     place = lake.place(folder)
     try:
+        if (size := files.get_size(place, name)) > MAX_BYTES:
+            raise InvalidView(f"{location} has {size} bytes, which no metadata has")
         raw = files.read(place, name)
     except FileNotFoundError as error:
         raise FileNotFound(
@@ -77,31 +90,36 @@ def read_document(lake: Lake, location: str) -> Document:
 
 def remove_file(lake: Lake, location: str) -> None:
     """Remove a metadata file as well as that is possible now; blocks."""
-    with contextlib.suppress(PenstockError):
+    with contextlib.suppress(PenstockError, FileNotFoundError):
         folder, _, name = plain(location).rpartition("/")
         files.remove(lake.place(lake.accept(folder)), name)
 
 
 async def publish(
     catalog: Catalog,
-    view_id: str,
-    document: Document,
+    view: Published,
+    base: str | None,
     work: Work[P, T],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T | None:
-    """Make a written document the view's; its file goes when that is refused.
+    """Make a written document the view's in place of `base`; its file goes when that is refused.
 
     Returns None when the swap is known to have happened although its own answer was lost.
     """
+    location = view.document.location
     try:
         return await catalog.database.write(work, *args, **kwargs)
     except Unavailable as error:
-        if await _find_location(catalog, view_id) == document.location:
+        found = await _find_location(catalog, view.id)
+        if found == location:
             return None
-        raise error
+        # SQLite has no commit that is still on its way; elsewhere nobody can tell.
+        if found == base and catalog.database.kind == "sqlite":
+            raise
+        raise _unknown() from error
     except PenstockError:
-        await catalog.lake.run(remove_file, catalog.lake, document.location)
+        await catalog.lake.run(remove_file, catalog.lake, location)
         raise
 
 
@@ -110,6 +128,12 @@ def keeps_files(text: str) -> bool:
     metadata: dict[str, Any] = msgspec.json.decode(text)
     keeps: bool = metadata.get("properties", {}).get("gc.enabled", "true").lower() == "false"
     return keeps
+
+
+def spell(folder: str) -> str:
+    """The location of a folder of the lake, with every character meaning itself."""
+    is_plain = not folder.startswith("/") or any(character in folder for character in "?#%")
+    return folder if is_plain else f"file://{folder}"
 
 
 def plain(location: str) -> str:
@@ -139,10 +163,14 @@ async def _find_location(catalog: Catalog, view_id: str) -> str | None:
     try:
         return await catalog.database.read(_read_location, view_id)
     except Unavailable as error:
-        raise OutcomeUnknown(
-            "the database failed while the view was committed; it may or may not have changed",
-            detail="load the view to see, or repeat the request with its Idempotency-Key",
-        ) from error
+        raise _unknown() from error
+
+
+def _unknown() -> OutcomeUnknown:
+    return OutcomeUnknown(
+        "the database failed while the view was committed; it may or may not have changed",
+        detail="load the view to see, or repeat the request with its Idempotency-Key",
+    )
 
 
 async def _read_location(tx: Transaction, view_id: str) -> str | None:

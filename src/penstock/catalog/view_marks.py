@@ -3,21 +3,35 @@
 Such a view is stored all the same: engines know more than the parser.
 """
 
+import time
 from typing import Any
 
 Json = dict[str, Any]
 
+MAX_SECONDS = 2.0
 MARK, MARK_END = "penstock.dialect.", ".problem"
 
 
-def mark_problems(metadata: Json) -> Json:
-    """The metadata with a property for each representation that does not parse; blocks."""
+def mark_problems(metadata: Json, previous: Json | None = None) -> Json:
+    """The metadata with a property for each representation that does not parse; blocks.
+
+    The marks of previous metadata with the same SQL are kept.
+    """
     from penstock.dialects.check import check_statement
     from penstock.iceberg.metadata import current_representations
 
     properties = metadata.get("properties") or {}
     kept = {k: v for k, v in properties.items() if not _is_mark(k)}
-    for dialect, sql in current_representations(metadata):
+    statements = current_representations(metadata)
+    if previous is not None and statements == current_representations(previous):
+        marks = previous.get("properties") or {}
+        kept |= {k: v for k, v in marks.items() if _is_mark(k)}
+        statements = []
+    started = time.monotonic()
+    for dialect, sql in statements:
+        # What is left over is not judged: nobody waits for marks.
+        if time.monotonic() - started > MAX_SECONDS:
+            break
         if (problem := check_statement(sql, dialect)) is not None:
             where = f"line {problem.line}, column {problem.column}: " if problem.line else ""
             kept[f"{MARK}{dialect.lower()}{MARK_END}"] = f"{where}{problem.message}"

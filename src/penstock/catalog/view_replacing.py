@@ -64,12 +64,14 @@ async def _replace_once(
     if document is view.document:
         return view
     crash_point("view file written")
-    swapped = await publish(catalog, view.id, document, _swap, view, document, origin)
+    replaced = dataclasses.replace(view, document=document)
+    base = view.document.location
+    swapped = await publish(catalog, replaced, base, _swap, view, document, origin)
     if swapped is False:
         await catalog.lake.run(remove_file, catalog.lake, document.location)
         return None
     crash_point("view recorded")
-    return dataclasses.replace(view, document=document)
+    return replaced
 
 
 async def _read(tx: Transaction, id: Identifier) -> tuple[View, int]:
@@ -86,7 +88,7 @@ def _write_next(catalog: Catalog, view: View, request: "ReplaceView", now_millis
     changed = replace_metadata(metadata, request, now_millis)
     if changed is metadata:
         return view.document
-    return write(catalog.lake, mark_problems(changed), view.document.location)
+    return write(catalog.lake, mark_problems(changed, metadata), view.document.location)
 
 
 async def _swap(tx: Transaction, view: View, new: Document, origin: Origin) -> bool:

@@ -282,6 +282,8 @@ def _make_folder(folder: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except FileExistsError as error:
+        if os.path.exists(folder):
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is a file") from error
         # There a moment ago, and removed again by somebody before it could be looked at.
         raise FileNotFoundError(errno.ENOENT, str(error)) from error
 

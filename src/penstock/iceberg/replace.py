@@ -53,6 +53,8 @@ class _Draft:
     added: dict[int, Json] = field(default_factory=dict)
     last_schema: int | None = None
     last_version: int | None = None
+    # The ids that versions were sent with, and those that they have.
+    sent_as: dict[int, int] = field(default_factory=dict)
     highest_schema: int = -1
     highest_version: int = 0
     # Made when the first one is added.
@@ -64,7 +66,7 @@ def _open(metadata: Json, now_millis: int) -> _Draft:
     return _Draft(
         uuid=metadata["view-uuid"],
         location=metadata["location"],
-        properties=properties(metadata),
+        properties=dict(properties(metadata)),
         schemas={each.get("schema-id", 0): each for each in metadata["schemas"]},
         versions={each["version-id"]: each for each in metadata["versions"]},
         current=metadata["current-version-id"],
@@ -77,7 +79,7 @@ def _check_requirement(metadata: Json, requirement: AssertViewUuid) -> None:
         raise RequirementFailed(
             "Requirement failed: view UUID does not match: "
             f"expected {metadata['view-uuid']} != {clip(requirement.uuid)}",
-            detail="the view was dropped and made anew; load it again",
+            detail="perhaps the view was dropped and made anew; load it again",
         )
 
 
@@ -95,10 +97,10 @@ def _apply(draft: _Draft, update: Update) -> None:
         case SetLocation(location):
             draft.location = location
         case SetProperties(updates):
-            draft.properties = {**draft.properties, **updates}
+            draft.properties.update(updates)
         case RemoveProperties(removals):
-            gone = set(removals)
-            draft.properties = {k: v for k, v in draft.properties.items() if k not in gone}
+            for key in removals:
+                draft.properties.pop(key, None)
         case AddViewVersion(version):
             _add_version(draft, version)
         case SetCurrentViewVersion(version_id):
@@ -140,14 +142,14 @@ def _add_version(draft: _Draft, sent: Json) -> None:
         lookup = draft.version_lookup = Lookup(stored, versions.fingerprint, versions.content)
         draft.highest_version = max(draft.versions, default=0)
     if (same := lookup.find(version)) is not None:
-        reused: int = same["version-id"]
-        draft.last_version = reused if reused in draft.added else None
+        draft.last_version = draft.sent_as[sent["version-id"]] = same["version-id"]
         return
     if version["version-id"] <= draft.highest_version:
         version["version-id"] = _next_id(draft.highest_version, "version")
     if version.get("timestamp-ms") is None:
         version["timestamp-ms"] = draft.now_millis
     draft.last_version = draft.highest_version = version["version-id"]
+    draft.sent_as[sent["version-id"]] = draft.last_version
     draft.versions[draft.last_version] = draft.added[draft.last_version] = version
     lookup.add(version)
 
@@ -173,10 +175,11 @@ def _set_current(draft: _Draft, wanted: int) -> None:
         if draft.last_version is None:
             raise NothingAdded(
                 "Cannot set last version id: no current version id has been set",
-                detail="put add-view-version before it; a version that the view has already "
-                "is named by its own id",
+                detail="put add-view-version before it, or name a version of the view",
             )
         wanted = draft.last_version
+    # An id that this request sent means what became of it, also when others had taken it.
+    wanted = draft.sent_as.get(wanted, wanted)
     if wanted not in draft.versions:
         raise InvalidView(
             f"Cannot set current version to unknown version: {wanted}",

@@ -45,7 +45,7 @@ def fingerprint(version: Json) -> Hashable:
 
 
 def dialects(version: Json) -> set[str]:
-    return {dialect.lower() for dialect, _ in representations(version)}
+    return {dialect.strip().lower() for dialect, _ in representations(version)}
 
 
 def _check_representations(version: Json, path: str) -> None:
@@ -57,7 +57,7 @@ def _check_representations(version: Json, path: str) -> None:
         )
     seen: set[str] = set()
     for position, each in enumerate(given):
-        dialect = _check_representation(each, f"{inner}[{position}]").lower()
+        dialect = _check_representation(each, f"{inner}[{position}]").strip().lower()
         if dialect in seen:
             raise InvalidView(
                 f"Invalid view version: Cannot add multiple queries for dialect {clip(dialect)}",

@@ -13,12 +13,13 @@ from uuid import UUID
 
 from penstock.catalog import idempotency, maintenance
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.idempotency import UNANSWERED, Used
+from penstock.catalog.idempotency import REMADE, UNANSWERED, Used
 from penstock.crash import crash_point
 from penstock.errors import (
     ConcurrentCommit,
     InvalidRequest,
     KeyMismatch,
+    KeyUsed,
     PenstockError,
     RequirementFailed,
     Unavailable,
@@ -38,6 +39,8 @@ ANSWER_SECONDS = 5
 PAUSE_SECONDS = 0.05
 # What a client may still send after it was refused; its answer is not kept past that.
 MAX_DRAINED_BYTES = 64 * 1024 * 1024
+
+MAX_KEPT_BYTES = 64 * 1024
 
 Recover = Callable[[Used], Awaitable[Reply]]
 
@@ -111,6 +114,10 @@ class Once:
         except PenstockError as error:
             # It may have failed because of what another arrival of it has done.
             used = await idempotency.find(database, key)
+            if used is None and isinstance(error, KeyUsed):
+                raise ConcurrentCommit(
+                    "the first arrival of this request was taken back", detail="send it again"
+                ) from error
             if used is None and not _is_final(error):
                 raise
             reply = fail(error)
@@ -127,9 +134,12 @@ class Once:
         await arrival.drain(MAX_DRAINED_BYTES)
         if not arrival.is_complete:
             return None
+        # A long one is made anew when it is asked for again.
+        is_long = reply.status < 300 and len(reply.body) > MAX_KEPT_BYTES
+        status, answer = (REMADE, b"") if is_long else (reply.status, reply.body)
         try:
             return await idempotency.record_answer(
-                self._catalog, arrival.key, reply.status, reply.body.decode()
+                self._catalog, arrival.key, status, answer.decode()
             )
         except Unavailable as error:
             # The effect, if there is one, is durable under its key; the answer can be made again.
@@ -151,12 +161,13 @@ class Once:
                 f"Idempotency-Key {arrival.key.value} was used for another request",
                 detail="use a new key for each operation, and the same one only to repeat it",
             )
-        if used.status != UNANSWERED:
+        if used.status not in (UNANSWERED, REMADE):
             return Reply(used.status, used.answer.encode())
         reply = await recover(used)
-        await idempotency.record_recovered(
-            self._catalog, arrival.key, reply.status, reply.body.decode()
-        )
+        if len(reply.body) <= MAX_KEPT_BYTES:
+            await idempotency.record_recovered(
+                self._catalog, arrival.key, reply.status, reply.body.decode()
+            )
         return reply
 
     async def _await_answer(self, key: Key, used: Used) -> Used:

@@ -236,10 +236,16 @@ def test_a_version_that_the_view_has_is_not_added_again() -> None:
     assert replaced(view, add_version(version_id=9, timestamp_ms=9)) is view
 
 
-def test_a_version_that_was_there_before_is_not_the_last_added() -> None:
-    with pytest.raises(NothingAdded) as error:
-        replaced(created(), add_version(), set_current())
-    assert error.value.message == ("Cannot set last version id: no current version id has been set")
+def test_a_version_that_was_there_before_is_found_again() -> None:
+    view = created()
+    assert replaced(view, add_version(), set_current()) is view
+
+
+def test_an_id_that_a_request_sends_means_what_became_of_it() -> None:
+    view = replaced(created(), add_version(OTHER), set_current())
+    third = version(sql(text="select 3"), **{"version-id": 2})
+    after = replaced(view, {"action": "add-view-version", "view-version": third}, set_current(2))
+    assert (version_ids(after), after["current-version-id"]) == ([1, 2, 3], 3)
 
 
 def test_a_version_that_this_request_added_twice_is_the_last_added() -> None:

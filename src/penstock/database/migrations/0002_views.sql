@@ -10,6 +10,8 @@ CREATE INDEX views_by_location ON views (location);
 
 CREATE INDEX views_by_folder ON views (folder);
 
+CREATE INDEX views_by_metadata ON views (metadata_location);
+
 CREATE TABLE idempotency_keys (
     principal KEYTEXT NOT NULL,
     value KEYTEXT NOT NULL,

@@ -11,14 +11,14 @@ async def recover(route: str, call: Call, used: Used) -> Reply:
     """The answer to a call whose effect is known to have taken place; it may tell newer state."""
     match route:
         case "ReplaceView":
-            return await views.load(call)
+            return await views.load_plain(call)
         case "CreateView" | "RegisterView":
             call.name = call.decode(any_object)["name"]
-            return await views.load(call)
+            return await views.load_plain(call)
         case "CreateNamespace":
             call.namespace = tuple(call.decode(any_object)["namespace"])
             return await namespaces.load(call)
         case "UpdateProperties":
-            return namespaces.updated(call, used.notes["missing"])
+            return namespaces.updated(call, set(used.notes["missing"]))
         case _:
             return done()

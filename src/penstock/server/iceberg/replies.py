@@ -40,22 +40,23 @@ class LoadedViews:
             self._replies.move_to_end((state, accepts_gzip))
         return found
 
-    def make(self, view: View, accepts_gzip: bool) -> Reply:
-        """The answer that gives a view; kept for the next who asks."""
-        head, text = _encode(view.document.location), view.document.text.encode()
-        body = b'{"metadata-location":' + head + b',"metadata":' + text + b',"config":{}}'
-        headers: tuple[tuple[bytes, bytes], ...] = ((b"vary", b"accept-encoding"),)
-        if accepts_gzip and len(body) >= COMPRESSED_BYTES:
-            body = gzip.compress(body, 1, mtime=0)
-            headers = ((b"content-encoding", b"gzip"), *headers)
-        reply = Reply(200, body, headers=headers)
-        self._keep((view.state, accepts_gzip), reply)
+    def keep(self, view: View, accepts_gzip: bool, reply: Reply) -> Reply:
+        """Keep an answer for the next who asks; returns it."""
+        key = (view.state, accepts_gzip)
+        if key not in self._replies and len(reply.body) <= CACHE_BYTES // 4:
+            self._replies[key] = reply
+            self._bytes += len(reply.body)
+            while self._bytes > CACHE_BYTES:
+                self._bytes -= len(self._replies.popitem(last=False)[1].body)
         return reply
 
-    def _keep(self, key: tuple[State, bool], reply: Reply) -> None:
-        if key in self._replies or len(reply.body) > CACHE_BYTES // 4:
-            return
-        self._replies[key] = reply
-        self._bytes += len(reply.body)
-        while self._bytes > CACHE_BYTES:
-            self._bytes -= len(self._replies.popitem(last=False)[1].body)
+
+def make_reply(view: View, accepts_gzip: bool) -> Reply:
+    """The answer that gives a view."""
+    head, text = _encode(view.document.location), view.document.text.encode()
+    body = b'{"metadata-location":' + head + b',"metadata":' + text + b',"config":{}}'
+    headers: tuple[tuple[bytes, bytes], ...] = ((b"vary", b"accept-encoding"),)
+    if accepts_gzip and len(body) >= COMPRESSED_BYTES:
+        body = gzip.compress(body, 1, mtime=0)
+        headers = ((b"content-encoding", b"gzip"), *headers)
+    return Reply(200, body, headers=headers)

@@ -9,7 +9,7 @@ from penstock.catalog.iceberg_views import View
 from penstock.model.identifiers import check_identifier, to_path
 from penstock.server.http import Reply, accepts
 from penstock.server.iceberg.call import Call, Name, any_object
-from penstock.server.iceberg.replies import done, json_reply
+from penstock.server.iceberg.replies import done, json_reply, make_reply
 
 if TYPE_CHECKING:
     from penstock.iceberg.requests import CreateView, ReplaceView
@@ -24,6 +24,9 @@ class Rename(msgspec.Struct):
     source: Name
     destination: Name
 
+
+# Compressing more than this takes longer than other requests should wait.
+LARGE_TEXT = 256 * 1024
 
 _register = msgspec.json.Decoder(Register)
 _rename = msgspec.json.Decoder(Rename)
@@ -42,7 +45,17 @@ async def load(call: Call) -> Reply:
     found = call.loaded.find(state, accepts_gzip)
     if found is not None:
         return found
-    return call.loaded.make(await iceberg_views.get(call.catalog.database, call.id), accepts_gzip)
+    view = await iceberg_views.get(call.catalog.database, call.id)
+    if accepts_gzip and len(view.document.text) > LARGE_TEXT:
+        reply = await call.catalog.lake.run(make_reply, view, accepts_gzip)
+    else:
+        reply = make_reply(view, accepts_gzip)
+    return call.loaded.keep(view, accepts_gzip, reply)
+
+
+async def load_plain(call: Call) -> Reply:
+    """The view as a change answers it."""
+    return _changed(call, await iceberg_views.get(call.catalog.database, call.id))
 
 
 async def exists(call: Call) -> Reply:
@@ -86,7 +99,7 @@ async def rename(call: Call) -> Reply:
 
 def _changed(call: Call, view: View) -> Reply:
     """A changed view, as a load would give it; never compressed, to be kept under a key."""
-    return call.loaded.make(view, accepts_gzip=False)
+    return call.loaded.keep(view, False, make_reply(view, accepts_gzip=False))
 
 
 def _read_create(body: dict[str, Any]) -> "CreateView":

@@ -71,21 +71,16 @@ async def _update_rows(call: Call, used: Used) -> Answer:
     return {"updated_rows": count, "version": version, "properties": table.properties}
 
 
-async def _update_tag(call: Call, used: Used) -> Answer:
-    with contextlib.suppress(NotFound):
-        if not await refs.names_asked(call):
-            await refs.update_tag(call)
-    return {"transaction_id": used.transaction_id}
-
-
 def _redo(
     handler: Callable[[Call], Awaitable[object]],
 ) -> Callable[[Call, Used], Awaitable[object]]:
-    """For a change of files: make it if the crash came before, and find it made otherwise."""
+    """For a change of a tag: make it if the crash came before, and the tag is as it was then."""
 
     async def answer(call: Call, used: Used) -> Answer:
         with contextlib.suppress(AlreadyExists, NotFound):
-            await handler(call)
+            was = used.notes["was"]
+            if was is None or await refs.names(call, was[0], was[1]):
+                await handler(call)
         return {"transaction_id": used.transaction_id}
 
     return answer
@@ -119,6 +114,6 @@ SPECIAL: dict[str, Callable[[Call, Used], Awaitable[object]]] = {
     "UpdateTableSchemaMetadata": _replace_metadata,
     "UpdateTable": _update_rows,
     "CreateTableTag": _redo(refs.create_tag),
-    "UpdateTableTag": _update_tag,
+    "UpdateTableTag": _redo(refs.update_tag),
     "DeleteTableTag": _redo(refs.delete_tag),
 }

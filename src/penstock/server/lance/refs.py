@@ -105,11 +105,10 @@ async def update_tag(call: Call) -> Done:
     return Done(await refs.update_tag(call.catalog, table, name, branch, body.version, call.origin))
 
 
-async def names_asked(call: Call) -> bool:
-    """Whether the tag names what the call wants it to name already."""
-    body = call.decode(_point)
+async def names(call: Call, version: int, branch: str | None) -> bool:
+    """Whether the call's tag names this version now."""
     found = await get_tag(call)
-    return (found.version, found.branch or "") == (body.version, check_branch(body.branch))
+    return (found.version, found.branch) == (version, branch)
 
 
 async def delete_tag(call: Call) -> Done:
