@@ -110,5 +110,6 @@ def test_a_stopped_runner_gives_its_job_back(
     table, job = begun(server, rows=6_000, fragments=12)
     holder = team.holder(job)
     assert holder.stop() == 0
-    assert "the runner was stopped" in describe(server, job).get("error", "the runner was stopped")
-    assert ends_right(table, job)["attempt"] == "2"
+    found = ends_right(table, job)
+    assert found["attempt"] == "2"
+    assert int(found["function_calls"]) < 6_000

@@ -24,7 +24,7 @@ from penstock.runner.session import Session
 
 log = logging.getLogger(__name__)
 
-SUCCEEDED, FAILED, CANCELED = "SUCCEEDED", "FAILED", "CANCELED"
+QUEUED, SUCCEEDED, FAILED, CANCELED = "QUEUED", "SUCCEEDED", "FAILED", "CANCELED"
 FINISHED = (SUCCEEDED, FAILED, CANCELED)
 LEASE_WAIT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.2, 5.0
@@ -155,7 +155,7 @@ class Runner:
         except JobCanceled:
             return Ending(CANCELED)
         except RunnerStopping:
-            return Ending(FAILED, error="the runner was stopped", retryable=True)
+            return Ending(QUEUED, retryable=True)
         except LeaseLost as error:
             # Whoever holds the job now may use what was written: nothing is touched.
             log.warning("job %s: attempt %d lost its lease", lease.id, lease.attempt)
