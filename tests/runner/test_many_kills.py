@@ -67,7 +67,7 @@ def test_no_job_is_lost_or_committed_twice(tmp_path: Path) -> None:
             assert len(table.commits(job)) == 1
         for table in tables:
             assert table.is_right()
-            # What a runner left that was killed after its commit is swept a day later.
+            # A worker may outlive its runner by a moment and leave a note, which is swept later.
             assert {name for name in table.loose_files() if name.endswith(".lance")} == set()
     finally:
         team.stop()
