@@ -37,7 +37,7 @@ class Recipe:
     """How a kind of job is run, and how what it leaves is swept."""
 
     run: Callable[..., msgspec.Struct]
-    sweep: Callable[[Mapping[str, Any], RemoteCatalog, str], int]
+    sweep: Callable[[Mapping[str, Any], RemoteCatalog, str, int], int]
 
 
 RECIPES = {"backfill": Recipe(run_backfill, sweep_backfill)}
@@ -70,7 +70,7 @@ class Runner:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set; then give back what is not finished."""
         # Not this thread, which has to hear signals while a long poll waits.
-        threading.Thread(target=self._lease_for_ever, name="lease", daemon=True).start()
+        threading.Thread(target=self._lease, args=(stop,), name="lease", daemon=True).start()
         stop.wait()
         self._stopping.set()
         with self._room:
@@ -82,6 +82,13 @@ class Runner:
         for thread in running.values():
             thread.join(max(0.0, deadline - time.monotonic()))
         self._session.stop()
+
+    def _lease(self, stop: threading.Event) -> None:
+        """Lease until the runner stops; a runner that can't is of no use, so it stops."""
+        try:
+            self._lease_for_ever()
+        finally:
+            stop.set()
 
     def _lease_for_ever(self) -> None:
         pause = FIRST_PAUSE_SECONDS
@@ -193,7 +200,7 @@ class Runner:
 
     def _report(self, attempt: LeasedAttempt, ending: Ending) -> str:
         """Sweep, and tell the server; the files of a job that is tried again stay for it."""
-        if not ending.retryable:
+        if not ending.retryable and attempt.is_held(self._stopping.is_set):
             self._sweep(attempt)
         state = attempt.finish(ending, self._stopping.is_set)
         if ending.retryable and state in FINISHED:
@@ -206,7 +213,7 @@ class Runner:
         if recipe is None:
             return
         try:
-            removed = recipe.sweep(lease.spec, self._catalog, lease.id)
+            removed = recipe.sweep(lease.spec, self._catalog, lease.id, lease.attempt)
         except PenstockError as error:
             # The table may be gone, or the store away; the next job of the table sweeps too.
             log.warning("job %s: not swept: %s", lease.id, error.message)
