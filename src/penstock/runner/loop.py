@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.datasets.remote import RemoteCatalog
-from penstock.errors import LeaseLost, PenstockError, Unavailable, Unsupported
+from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.pipeline.attempt import JobCanceled, is_passing
 from penstock.pipeline.backfill import run_backfill, sweep_backfill
 from penstock.pipeline.spark.engine import Engine
@@ -97,17 +97,18 @@ class Runner:
                 leases = self._client.lease(
                     self._name, [self._session.name], free, LEASE_WAIT_SECONDS
                 )
-                pause = FIRST_PAUSE_SECONDS
             except PenstockError as error:
-                # A server that restarts, or is not up yet.
+                # A server that restarts, or is not up yet; told once, not at every try.
+                is_first = pause == FIRST_PAUSE_SECONDS
                 log.log(
-                    logging.DEBUG if isinstance(error, Unavailable) else logging.ERROR,
-                    "no jobs: %s",
-                    error.message,
+                    logging.WARNING if is_first else logging.DEBUG, "no jobs: %s", error.message
                 )
                 self._stopping.wait(pause)
                 pause = min(MAX_PAUSE_SECONDS, pause * 2)
                 continue
+            if pause != FIRST_PAUSE_SECONDS:
+                log.info("the server answers again")
+                pause = FIRST_PAUSE_SECONDS
             for lease in leases:
                 self._begin(lease)
 
