@@ -58,4 +58,36 @@ def test_a_runner_waits_for_its_server_tells_prometheus_and_stops_when_asked(
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
     assert time.monotonic() - asked < 5
-    assert process.stdout.read() == ""
+    lines = process.stdout.read().splitlines()
+    assert len(lines) == 1
+    assert "no jobs: the server does not answer" in lines[0]
+
+
+def test_each_cluster_gets_a_process_which_is_replaced_when_it_dies(tmp_path: Path) -> None:
+    clusters = '{"local": {"master": "local[1]"}, "other": {"master": "local[1]"}}'
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "penstock", "runner", "--url", "http://127.0.0.1:1"),
+            *("--data", str(tmp_path)),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={
+            **os.environ,
+            "PENSTOCK__CLUSTERS": clusters,
+            "PENSTOCK__RUNNER__WARM": "false",
+            "PYTHONUNBUFFERED": "1",
+        },
+    )
+    assert process.stdout is not None
+    # The lines of its processes come in any order, among others about the server that is not there.
+    told = (line for line in process.stdout if "no jobs" not in line)
+    assert {next(told).split()[4], next(told).split()[4]} == {"local", "other"}
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    assert "ended with -9" in next(told)
+    assert "works for" in next(told)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert list(told) == []

@@ -76,7 +76,7 @@ class Computed:
         return done
 
     def sweep(self, attempt: HeldAttempt, **options: Any) -> int:
-        return sweep_backfill(self.spec(**options), self.catalog, attempt.job)
+        return sweep_backfill(self.spec(**options), self.catalog, attempt.job, attempt.number)
 
     def values(self, branch: str | None = None) -> dict[int, Any]:
         """The column by `id`."""

@@ -28,7 +28,7 @@ START_SECONDS = 180
 JOB_SECONDS = 90
 FINISHED = ("SUCCEEDED", "FAILED", "CANCELED")
 # About a millisecond of work for each row.
-SLOW = "length(md5(repeat(text, 20000))) + id"
+SLOW = " + ".join(f"length(md5(repeat(concat(text, '{n}'), 20000)))" for n in range(4)) + " + id"
 
 
 @dataclass

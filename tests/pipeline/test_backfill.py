@@ -1,5 +1,8 @@
 """Backfills on a real Spark session, committed through a real server."""
 
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -169,6 +172,20 @@ def test_a_vector_is_filled(server: Server, engine: Engine) -> None:
     data = pa.table({"id": pa.array(range(20), pa.int64()), "vector": vectors})
     table = compute(server, engine, data=data, expression="vector", inputs=("vector",))
     table.open().delete("id % 4 = 2")
+    table.fill()
+    assert table.values() == table.expected()
+
+
+def test_names_that_need_quotes(server: Server, engine: Engine) -> None:
+    data = documents(0, 20).rename_columns(["id", "the text"])
+    table = compute(
+        server, engine, data=data, expression="length(`the text`)", inputs=("the text",)
+    )
+    renamed: Any = {"path": "value", "name": "the Value"}
+    table.open().alter_columns(renamed)
+    table = replace(table, column="the Value")
+    table.open().delete("id = 7")
+    table.fill(where="`the Value` IS NULL AND id < 10")
     table.fill()
     assert table.values() == table.expected()
 

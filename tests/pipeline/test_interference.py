@@ -145,6 +145,19 @@ def test_a_later_attempt_uses_the_files_of_an_earlier_one(server: Server, engine
     assert table.loose_files() == set()
 
 
+def test_an_earlier_attempt_does_not_sweep_the_files_of_a_later_one(
+    server: Server, engine: Engine
+) -> None:
+    table = compute(server, engine)
+
+    def sweep_too_late() -> None:
+        table.sweep(HeldAttempt(job=second.job, number=1))
+
+    second = HeldAttempt(number=2, on_fence=sweep_too_late)
+    table.fill(second)
+    assert table.values() == table.expected()
+
+
 def test_a_later_attempt_finds_the_commit_of_an_earlier_one(server: Server, engine: Engine) -> None:
     table = compute(server, engine)
     first = HeldAttempt()

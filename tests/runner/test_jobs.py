@@ -63,7 +63,7 @@ def test_a_job_log_tells_what_happened(server: Server, runner: RunnerProcess) ->
 
 
 def test_a_cancel_stops_the_tasks_and_leaves_nothing(server: Server, runner: RunnerProcess) -> None:
-    table = make_filled(server, rows=20_000, fragments=40, expression=SLOW)
+    table = make_filled(server, rows=10_000, fragments=40, expression=SLOW)
     job = table.request(commit_granularity=None)
     wait(server, job, lambda found: int(found.get("fragments_done", 0)) > 0)
     asked = time.monotonic()
@@ -76,7 +76,7 @@ def test_a_cancel_stops_the_tasks_and_leaves_nothing(server: Server, runner: Run
 
 
 def test_progress_is_told_while_a_job_runs(server: Server, runner: RunnerProcess) -> None:
-    table = make_filled(server, rows=6_000, fragments=12, expression=SLOW)
+    table = make_filled(server, rows=5_000, fragments=25, expression=SLOW)
     job = table.request()
     seen = set()
     while (found := describe(server, job))["status"] not in ("SUCCEEDED", "FAILED"):
@@ -96,7 +96,7 @@ def test_jobs_run_side_by_side(server: Server, runner: RunnerProcess) -> None:
 
 
 def test_a_table_that_is_gone_fails_the_job(server: Server, runner: RunnerProcess) -> None:
-    slow = make_filled(server, rows=3_000, fragments=6, expression=SLOW)
+    slow = make_filled(server, rows=3_000, fragments=12, expression=SLOW)
     job = slow.request()
     wait(server, job, lambda found: found["status"] == "RUNNING")
     server.post(f"/v1/table/{slow.name}/drop").raise_for_status()

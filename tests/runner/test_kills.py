@@ -13,7 +13,7 @@ from tests.runner.conftest import LEASES
 pytestmark = pytest.mark.timeout(400)
 
 
-def begun(server: Server, rows: int = 3_000, fragments: int = 6) -> tuple[Filled, str]:
+def begun(server: Server, rows: int = 3_000, fragments: int = 12) -> tuple[Filled, str]:
     """A job that has finished some of its fragments, and not all."""
     table = make_filled(server, rows=rows, fragments=fragments, expression=SLOW)
     job = table.request()
@@ -60,7 +60,7 @@ def test_a_killed_jvm_ends_the_attempt_and_not_the_runner(
 def test_a_paused_runner_writes_nothing_after_its_lease_went(
     server: Server, team: Team, pair: list[RunnerProcess]
 ) -> None:
-    table, job = begun(server, rows=5_000, fragments=10)
+    table, job = begun(server, rows=5_000, fragments=20)
     paused = team.holder(job)
     paused.pause()
     try:
@@ -107,8 +107,9 @@ def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
 def test_a_stopped_runner_gives_its_job_back(
     server: Server, team: Team, pair: list[RunnerProcess]
 ) -> None:
-    table, job = begun(server, rows=6_000, fragments=12)
+    table, job = begun(server, rows=6_000, fragments=24)
     holder = team.holder(job)
     assert holder.stop() == 0
-    assert "the runner was stopped" in describe(server, job).get("error", "the runner was stopped")
-    assert ends_right(table, job)["attempt"] == "2"
+    found = ends_right(table, job)
+    assert found["attempt"] == "2"
+    assert int(found["function_calls"]) < 6_000

@@ -63,7 +63,12 @@ def command(
         from penstock.runner.fleet import run_fleet
 
         again = [sys.executable, "-m", "penstock", *sys.argv[1:]]
-        run_fleet({name: [*again, "--cluster", name] for name in names}, stop)
+        commands = {name: [*again, "--cluster", name] for name in names}
+        if metrics_port:
+            # The last one given counts: each process gets a port of its own.
+            for place, arguments in enumerate(commands.values()):
+                arguments += ["--metrics-port", str(metrics_port + place)]
+        run_fleet(commands, stop)
         return
     # A runner elsewhere has no data folder, and must not make one where it happens to start.
     is_set = loaded.sources["storage.data"] != "default"

@@ -6,6 +6,7 @@ attempt that comes after a killed one uses the files instead of computing them a
 
 import contextlib
 import os
+import sys
 import time
 import uuid
 from collections.abc import Collection, Iterator
@@ -66,6 +67,11 @@ def read_checkpoints(
             yield name, msgspec.json.decode(files.read(place, f"{folder}/{name}"), type=Checkpoint)
 
 
+def has_file(place: Place, location: Location, checkpoint: Checkpoint) -> bool:
+    """Whether the file of a note is still there."""
+    return files.exists(place, f"{location.data_folder}/{checkpoint.file.path}")
+
+
 def request_stop(place: Place, job: str, attempt: int) -> None:
     """Ask the workers of an attempt to stop at their next fragment."""
     _write(place, _stop_path(job, attempt), b"")
@@ -75,18 +81,26 @@ def is_stopped(place: Place, job: str, attempt: int) -> bool:
     return files.exists(place, _stop_path(job, attempt))
 
 
-def sweep(location: Location, job: str) -> int:
-    """Remove a job's notes, and its files that no version refers to; returns how many files."""
+def sweep(location: Location, job: str, attempt: int) -> int:
+    """Remove a job's notes, and its files that no version refers to; returns how many files.
+
+    What a later attempt wrote is not touched: this one may not know yet that it is not the last.
+    """
     place = location.place()
     dataset = open_newest(location)
-    return sum(_sweep_job(place, location, each, dataset) for each in (job, *_abandoned(place)))
+    removed = _sweep_job(place, location, job, attempt, dataset)
+    for other in _abandoned(place):
+        removed += _sweep_job(place, location, other, sys.maxsize, dataset)
+    return removed
 
 
-def _sweep_job(place: Place, location: Location, job: str, dataset: "LanceDataset") -> int:
+def _sweep_job(
+    place: Place, location: Location, job: str, attempt: int, dataset: "LanceDataset"
+) -> int:
     written = {
         entry.name: entry.modified_millis / 1000
         for entry in files.list_folder(place, location.data_folder)
-        if is_file_of(entry.name, job)
+        if is_file_of(entry.name, job, attempt)
     }
     loose = written.keys() - _paths(dataset)
     if loose:

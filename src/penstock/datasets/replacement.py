@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from penstock.datasets.columns import get_field
+from penstock.datasets.columns import get_field, show_path
 from penstock.datasets.failures import translated
 from penstock.datasets.remote import Location
 from penstock.datasets.snapshot import leaf_ids
@@ -76,7 +76,7 @@ def write_column_file(
             f"{fragment.physical_rows}"
         )
     major, minor = (int(part) for part in version.split("."))
-    field = get_field(dataset, what.column).lance
+    field = get_field(dataset, show_path((what.column,))).lance
     # Since 2.1 files have columns for innermost fields only.
     ids = leaf_ids(field) if (major, minor) >= (2, 1) else _all_ids(field)
     size = writer.size_bytes or 0

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.datasets.columns import get_field
+from penstock.datasets.columns import get_field, show_path
 from penstock.datasets.failures import translated
 from penstock.pipeline.plan.backfill import FragmentState, Snapshot, Watermark
 
@@ -19,8 +19,8 @@ def take_snapshot(
     where: str | None,
     watermark: Watermark | None,
 ) -> Snapshot:
-    """Describe the version of a table that is open."""
-    targets = set(leaf_ids(get_field(dataset, column).lance))
+    """Describe the version of a table that is open; the inputs are field paths."""
+    targets = set(leaf_ids(get_field(dataset, show_path((column,))).lance))
     wanted = {id for name in inputs for id in leaf_ids(get_field(dataset, name).lance)}
     fragments = dataset.get_fragments()
     counts = None if where is None else _count_matches(dataset, where)

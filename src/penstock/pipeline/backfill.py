@@ -18,7 +18,7 @@ from penstock.datasets.checkpoints import Checkpoint
 from penstock.datasets.remote import RemoteCatalog, open_version
 from penstock.datasets.replacement import Computation, find_commits
 from penstock.datasets.snapshot import take_snapshot
-from penstock.errors import ConcurrentCommit, InvalidRequest
+from penstock.errors import ConcurrentCommit, InvalidRequest, Unavailable
 from penstock.pipeline.attempt import Attempt, JobCanceled
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
@@ -76,10 +76,10 @@ def run_backfill(
     return _Backfill(wanted, to_options(spec, attempt.job), catalog, get_engine, attempt).run()
 
 
-def sweep_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str) -> int:
+def sweep_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
     """Remove what a finished job wrote and no version refers to; returns how many files."""
     wanted = convert(spec, BackfillSpec)
-    return checkpoints.sweep(catalog.locate(wanted.table, wanted.branch), job)
+    return checkpoints.sweep(catalog.locate(wanted.table, wanted.branch), job, attempt)
 
 
 class _Backfill:
@@ -102,7 +102,8 @@ class _Backfill:
         self._location = catalog.locate(spec.table, spec.branch)
         self._place = self._location.place()
         self._files = Replacements(spec, options, catalog, attempt)
-        self._notes: dict[str, Checkpoint] = {}
+        self._seen: set[str] = set()
+        self._notes: list[Checkpoint] = []
         self._function_calls = 0
         # With a version to read, later fragments are none of this job's business.
         self._scope: frozenset[int] | None = None
@@ -197,6 +198,8 @@ class _Backfill:
                 f"{first.error}",
                 detail=f"check the expression {self._spec.expression}",
             )
+        if lost := missing.keys() - self._files.ready.keys() - self._files.committed.keys():
+            raise Unavailable(f"the files of {len(lost)} fragments are not there")
         crash_point("files written")
 
     def _stop(self, running: Tasks, *, gently: bool) -> None:
@@ -215,13 +218,16 @@ class _Backfill:
         """Take in what workers have finished since the last look; whether there was anything."""
         wanted = {work.id: work for work in plan.work}
         moved = False
-        found = checkpoints.read_checkpoints(self._place, self._attempt.job, self._notes.keys())
+        found = checkpoints.read_checkpoints(self._place, self._attempt.job, self._seen)
         for name, note in found:
-            self._notes[name] = note
+            self._seen.add(name)
             if note.attempt == self._attempt.number:
                 self._function_calls += note.computed
+            elif not checkpoints.has_file(self._place, self._location, note):
+                continue
+            self._notes.append(note)
             moved = True
-        for note in self._notes.values():
+        for note in self._notes:
             if (work := wanted.get(note.work.id)) is not None and note.serves(work):
                 self._files.add(note)
         if moved:

@@ -65,6 +65,20 @@ class LeasedAttempt:
                 self.check()
                 return
 
+    def is_held(self, give_up: Callable[[], bool]) -> bool:
+        """Whether the job is still this attempt's, asked until the server answers."""
+        while True:
+            try:
+                self._pulse()
+            except LeaseLost:
+                return False
+            except Unavailable:
+                if give_up():
+                    return False
+                time.sleep(AWAY_SECONDS)
+            else:
+                return True
+
     def progress(self, **values: Value) -> None:
         with self._lock:
             self._is_news |= any(self._progress.get(k) != v for k, v in values.items())

@@ -1,12 +1,14 @@
 """The runner's side of its protocol with a server, over HTTP."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
 
 from penstock.errors import InvalidRequest, LeaseLost, PenstockError, Unavailable
+
+T = TypeVar("T")
 
 REQUEST_SECONDS = 15
 
@@ -72,7 +74,7 @@ class ServerClient:
             "wait_seconds": wait_seconds,
         }
         content = self._post("/v1/runner/lease", body, wait_seconds + REQUEST_SECONDS)
-        return msgspec.json.decode(content, type=Leases).jobs
+        return _read(content, Leases).jobs
 
     def heartbeat(
         self, lease: Lease, progress: Mapping[str, Any], logs: Sequence[LogLine]
@@ -80,7 +82,7 @@ class ServerClient:
         """Keep a lease; raises LeaseLost when it is not ours any more."""
         body = {"attempt": lease.attempt, "progress": progress, "logs": logs}
         content = self._post(f"/v1/runner/job/{lease.id}/heartbeat", body)
-        return msgspec.json.decode(content, type=Pulse)
+        return _read(content, Pulse)
 
     def finish(
         self, lease: Lease, ending: Ending, progress: Mapping[str, Any], logs: Sequence[LogLine]
@@ -93,7 +95,7 @@ class ServerClient:
             "logs": logs,
         }
         content = self._post(f"/v1/runner/job/{lease.id}/finish", body)
-        return msgspec.json.decode(content, type=_Finished).state
+        return _read(content, _Finished).state
 
     def close(self) -> None:
         self._http.close()
@@ -109,6 +111,15 @@ class ServerClient:
         if answer.status_code == 200:
             return answer.content
         raise _refusal(path, answer)
+
+
+def _read(content: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(
+            f"the server's answer cannot be read: {error}", detail="is it a Penstock server?"
+        ) from error
 
 
 def _refusal(path: str, answer: httpx.Response) -> PenstockError:

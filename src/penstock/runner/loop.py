@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.datasets.remote import RemoteCatalog
-from penstock.errors import LeaseLost, PenstockError, Unavailable, Unsupported
+from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.pipeline.attempt import JobCanceled, is_passing
 from penstock.pipeline.backfill import run_backfill, sweep_backfill
 from penstock.pipeline.spark.engine import Engine
@@ -24,7 +24,7 @@ from penstock.runner.session import Session
 
 log = logging.getLogger(__name__)
 
-SUCCEEDED, FAILED, CANCELED = "SUCCEEDED", "FAILED", "CANCELED"
+QUEUED, SUCCEEDED, FAILED, CANCELED = "QUEUED", "SUCCEEDED", "FAILED", "CANCELED"
 FINISHED = (SUCCEEDED, FAILED, CANCELED)
 LEASE_WAIT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.2, 5.0
@@ -37,7 +37,7 @@ class Recipe:
     """How a kind of job is run, and how what it leaves is swept."""
 
     run: Callable[..., msgspec.Struct]
-    sweep: Callable[[Mapping[str, Any], RemoteCatalog, str], int]
+    sweep: Callable[[Mapping[str, Any], RemoteCatalog, str, int], int]
 
 
 RECIPES = {"backfill": Recipe(run_backfill, sweep_backfill)}
@@ -70,7 +70,7 @@ class Runner:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set; then give back what is not finished."""
         # Not this thread, which has to hear signals while a long poll waits.
-        threading.Thread(target=self._lease_for_ever, name="lease", daemon=True).start()
+        threading.Thread(target=self._lease, args=(stop,), name="lease", daemon=True).start()
         stop.wait()
         self._stopping.set()
         with self._room:
@@ -83,6 +83,13 @@ class Runner:
             thread.join(max(0.0, deadline - time.monotonic()))
         self._session.stop()
 
+    def _lease(self, stop: threading.Event) -> None:
+        """Lease until the runner stops; a runner that can't is of no use, so it stops."""
+        try:
+            self._lease_for_ever()
+        finally:
+            stop.set()
+
     def _lease_for_ever(self) -> None:
         pause = FIRST_PAUSE_SECONDS
         while free := self._wait_for_room():
@@ -90,17 +97,18 @@ class Runner:
                 leases = self._client.lease(
                     self._name, [self._session.name], free, LEASE_WAIT_SECONDS
                 )
-                pause = FIRST_PAUSE_SECONDS
             except PenstockError as error:
-                # A server that restarts, or is not up yet.
+                # A server that restarts, or is not up yet; told once, not at every try.
+                is_first = pause == FIRST_PAUSE_SECONDS
                 log.log(
-                    logging.DEBUG if isinstance(error, Unavailable) else logging.ERROR,
-                    "no jobs: %s",
-                    error.message,
+                    logging.WARNING if is_first else logging.DEBUG, "no jobs: %s", error.message
                 )
                 self._stopping.wait(pause)
                 pause = min(MAX_PAUSE_SECONDS, pause * 2)
                 continue
+            if pause != FIRST_PAUSE_SECONDS:
+                log.info("the server answers again")
+                pause = FIRST_PAUSE_SECONDS
             for lease in leases:
                 self._begin(lease)
 
@@ -155,7 +163,7 @@ class Runner:
         except JobCanceled:
             return Ending(CANCELED)
         except RunnerStopping:
-            return Ending(FAILED, error="the runner was stopped", retryable=True)
+            return Ending(QUEUED, retryable=True)
         except LeaseLost as error:
             # Whoever holds the job now may use what was written: nothing is touched.
             log.warning("job %s: attempt %d lost its lease", lease.id, lease.attempt)
@@ -193,7 +201,7 @@ class Runner:
 
     def _report(self, attempt: LeasedAttempt, ending: Ending) -> str:
         """Sweep, and tell the server; the files of a job that is tried again stay for it."""
-        if not ending.retryable:
+        if not ending.retryable and attempt.is_held(self._stopping.is_set):
             self._sweep(attempt)
         state = attempt.finish(ending, self._stopping.is_set)
         if ending.retryable and state in FINISHED:
@@ -206,7 +214,7 @@ class Runner:
         if recipe is None:
             return
         try:
-            removed = recipe.sweep(lease.spec, self._catalog, lease.id)
+            removed = recipe.sweep(lease.spec, self._catalog, lease.id, lease.attempt)
         except PenstockError as error:
             # The table may be gone, or the store away; the next job of the table sweeps too.
             log.warning("job %s: not swept: %s", lease.id, error.message)

@@ -163,7 +163,11 @@ class Session:
         for key, value in self.cluster.conf.items():
             builder = builder.config(key, value)
         spark = builder.create()
-        return Engine(spark, count_slots(spark), is_connect=True)
+        try:
+            return Engine(spark, count_slots(spark), is_connect=True)
+        except BaseException:
+            spark.stop()
+            raise
 
     def _is_alive(self) -> bool:
         assert self._engine is not None

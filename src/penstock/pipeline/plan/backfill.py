@@ -7,6 +7,7 @@ killed one finds what was committed already.
 """
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -187,10 +188,12 @@ def short_job(job: str) -> str:
     return job.replace("-", "")[:JOB_CHARACTERS]
 
 
-def is_file_of(name: str, job: str) -> bool:
-    """Whether an attempt of this job wrote the file."""
+def is_file_of(name: str, job: str, attempt: int = sys.maxsize) -> bool:
+    """Whether this attempt of this job, or an earlier one, wrote the file."""
     parts = name.split("-")
-    return len(parts) == 5 and parts[0] == PREFIX and parts[2] == short_job(job)
+    if len(parts) != 5 or parts[0] != PREFIX or parts[2] != short_job(job):
+        return False
+    return parts[3].isdecimal() and int(parts[3]) <= attempt
 
 
 def _is_fresh(fragment: FragmentState, key: str, options: BackfillOptions) -> bool:

@@ -3,6 +3,7 @@
 Only the DataFrame API is used, so that a classic session and one of Spark Connect run the same.
 """
 
+import itertools
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
+POOLS = 16
+_turn = itertools.count()
 # The interpreter of a classic session's workers is a field of its context, for all threads.
 _choosing = threading.Lock()
 
@@ -81,7 +84,10 @@ class Tasks:
         if self._engine.is_connect:
             self._engine.spark.addTag(self._tag)
         else:
-            self._engine.spark.sparkContext.addJobTag(self._tag)
+            context = self._engine.spark.sparkContext
+            context.addJobTag(self._tag)
+            # Only pools are fair to each other; within one, jobs wait in line.
+            context.setLocalProperty("spark.scheduler.pool", f"penstock-{next(_turn) % POOLS}")
         try:
             self._rows = self._frame.collect()
         # Whatever Spark raises, down to a broken connection to its JVM, is told by `result`.
