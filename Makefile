@@ -9,7 +9,7 @@ help:  ## list the targets
 setup:  ## make .venv and install everything (the other targets do it themselves)
 	@scripts/setup
 
-demo: setup  ## start a server, write and read a table through it
+demo: setup  ## start a server, use a table and a view through it
 	@.venv/bin/penstock demo
 
 test: setup  ## run the tests

@@ -1,1 +1,1 @@
-"""Penstock: a catalog server for Lance tables."""
+"""Penstock: a catalog server and data pipeline for Lance tables and Iceberg views."""

@@ -85,8 +85,17 @@ async def get(tx: Transaction, id: Identifier) -> Table:
     )
     if row is None:
         await namespaces.get(tx, namespace)
-        raise missing(id)
+        raise await _explain_missing(tx, id)
     return to_table(row)
+
+
+async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound:
+    """The error for a name that no table has; something else may have it."""
+    try:
+        await check_free(tx, id)
+    except TableAlreadyExists:
+        return TableNotFound(f"{show(id)} is a view, not a table", detail="load it as a view")
+    return missing(id)
 
 
 def missing(id: Identifier) -> TableNotFound:

@@ -14,7 +14,7 @@ from penstock.errors import PenstockError
 COMMANDS = {
     "config": "Print each setting and where its value comes from.",
     "db": "Show or upgrade the catalog's database.",
-    "demo": "Start a server, write and read a table through it, and say what happened.",
+    "demo": "Start a server, use a table and a view through it, and say what happened.",
     "runner": "Work on the jobs of a server, on Spark.",
     "serve": "Start the server.",
 }
@@ -52,7 +52,7 @@ def load_command(name: str) -> click.Command:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="penstock", message="penstock %(version)s")
 def penstock() -> None:
-    """A catalog server for Lance tables."""
+    """A catalog server and data pipeline for Lance tables and Iceberg views."""
 
 
 def main() -> None:

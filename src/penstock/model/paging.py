@@ -27,12 +27,18 @@ class Page(Generic[T]):
     token: str | None = None
 
 
-def request_page(scope: str, token: str | None, limit: int | None, max_limit: int) -> PageRequest:
-    """Check what a client asks for; an empty token is the first page."""
+def request_page(
+    scope: str,
+    token: str | None,
+    limit: int | None,
+    max_limit: int,
+    names: tuple[str, str] = ("limit", "page_token"),
+) -> PageRequest:
+    """Check what a client asks for, under its protocol's names; an empty token is page one."""
     if limit is not None and limit < 1:
-        raise InvalidRequest(f"limit is {limit}", detail="ask for at least 1 entry")
+        raise InvalidRequest(f"{names[0]} is {limit}", detail="ask for at least 1 entry")
     wanted = max_limit if limit is None else min(limit, max_limit)
-    return PageRequest(scope, wanted, _decode(token, scope) if token else None)
+    return PageRequest(scope, wanted, _decode(token, scope, names[1]) if token else None)
 
 
 def cut_page(request: PageRequest, rows: list[T], keys: list[str]) -> Page[T]:
@@ -44,7 +50,7 @@ def cut_page(request: PageRequest, rows: list[T], keys: list[str]) -> Page[T]:
     return Page(rows, base64.urlsafe_b64encode(body).decode().rstrip("="))
 
 
-def _decode(token: str, scope: str) -> str:
+def _decode(token: str, scope: str, name: str) -> str:
     try:
         body = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         found, after = msgspec.json.decode(body, type=tuple[str, str])
@@ -52,7 +58,7 @@ def _decode(token: str, scope: str) -> str:
         found, after = "", ""
     if found != scope or "\x00" in after:
         raise InvalidRequest(
-            "page_token does not belong to this listing",
-            detail="pass the page_token of the previous answer unchanged, or leave it out",
+            f"{name} does not belong to this listing",
+            detail="pass the token of the previous answer unchanged, or leave it out",
         )
     return after

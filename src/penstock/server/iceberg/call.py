@@ -65,7 +65,7 @@ class Call:
         except msgspec.ValidationError as error:
             raise InvalidRequest(
                 f"the body is not what this route takes: {error}",
-                detail="correct the field after '$.'",
+                detail="correct the field after '$.'" if "$." in str(error) else "",
             ) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidRequest(
@@ -81,7 +81,8 @@ class Call:
         size, token = self.text("pageSize"), self.text("pageToken")
         if size is not None and not re.fullmatch(r"\d{1,18}", size):
             raise InvalidRequest(f"pageSize is {size!r}", detail="use a whole number from 1")
-        request = request_page(scope, token, None if size is None else int(size), self.max_page)
+        count = None if size is None else int(size)
+        request = request_page(scope, token, count, self.max_page, ("pageSize", "pageToken"))
         return PageRequest(scope, EVERYTHING) if token is None else request
 
 

@@ -55,7 +55,7 @@ class Call:
         except msgspec.ValidationError as error:
             raise InvalidRequest(
                 f"the body is not what this operation takes: {error}",
-                detail="correct the field after '$.'",
+                detail="correct the field after '$.'" if "$." in str(error) else "",
             ) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidRequest(

@@ -40,7 +40,8 @@ class Lance:
                 404,
                 UNSUPPORTED,
                 f"nothing is served at {exchange.scope['path']}",
-                "check the path against the Lance Namespace REST specification",
+                "check the path against the Lance Namespace REST specification; the Iceberg "
+                "catalog is under /iceberg",
                 exchange.request_id,
             )
         operation = match.operation
