@@ -131,7 +131,12 @@ def compute(
         enable_stable_row_ids=True,
         data_storage_version=cast(Any, storage),
     )
-    kind = dataset.scanner(columns={"v": expression}, limit=1).to_table().schema.field("v").type
+    kind = (
+        dataset.scanner(columns={"v": expression}, limit=1, with_row_address=True)
+        .to_table()
+        .schema.field("v")
+        .type
+    )
     dataset.add_columns(pa.field("value", kind))
     catalog = RemoteCatalog(server.url)
     return Computed(catalog, namespace, id, engine, "value", expression, inputs)

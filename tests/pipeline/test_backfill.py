@@ -212,3 +212,10 @@ def test_what_is_not_there_is_named(server: Server, engine: Engine) -> None:
     table.open().drop_columns(["value"])
     with pytest.raises(ColumnNotFound, match="value"):
         table.fill()
+
+
+def test_a_constant_is_filled_in(server: Server, engine: Engine) -> None:
+    table = compute(server, engine, rows=20, fragments=2, expression="5", inputs=())
+    table.open().delete("id = 3")
+    table.fill()
+    assert set(table.values().values()) == {5}

@@ -44,6 +44,7 @@ def test_a_restarted_server_does_not_disturb_a_job(server: Server, runner: Runne
     assert ends_right(table, job)["attempt"] == "1"
 
 
+@pytest.mark.slow
 def test_a_killed_jvm_ends_the_attempt_and_not_the_runner(
     server: Server, team: Team, runner: RunnerProcess
 ) -> None:

@@ -31,6 +31,8 @@ class Computation(Struct, frozen=True):
     column: str
     expression: str
     where: str | None = None
+    # The expression reads no column.
+    is_constant: bool = False
 
 
 class ColumnFile(Struct, frozen=True):
@@ -158,7 +160,8 @@ def _compute_all(
     scanner = dataset.scanner(
         columns={what.column: what.expression},
         fragments=[fragment],
-        with_row_address=has_gaps,
+        # Lance does not scan for constants alone.
+        with_row_address=has_gaps or what.is_constant,
         batch_size=BATCH_ROWS,
         scan_in_order=True,
     )

@@ -98,7 +98,7 @@ class _Backfill:
         self._catalog = catalog
         self._get_engine = get_engine
         self._attempt = attempt
-        self._what = Computation(spec.column, spec.expression, spec.where)
+        self._what = Computation(spec.column, spec.expression, spec.where, not spec.inputs)
         self._location = catalog.locate(spec.table, spec.branch)
         self._place = self._location.place()
         self._files = Replacements(spec, options, catalog, attempt)
