@@ -27,6 +27,8 @@ RELATIONS = {
     "table_versions": "table_id, branch, version, manifest_path, transaction_id",
     "transactions": "id, operation, target, properties",
     "views": "id, metadata_location, metadata",
+    "jobs": "id, spec, state, cancel_requested",
+    "manifests": "name, content",
 }
 
 Answer = tuple[int, bytes]

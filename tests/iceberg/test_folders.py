@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness import arrow, servers
 from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import create_body, local, set_properties
+from tests.harness.iceberg_views import create_body, local, set_properties, sql
 from tests.harness.tables import declare
 
 
@@ -92,8 +92,7 @@ def test_dropping_a_namespace_cancels_the_jobs_of_its_tables(
 
 
 def test_a_change_of_properties_keeps_the_marks(ns: Namespace) -> None:
-    body = create_body("v")
-    body["view-version"]["representations"][0]["sql"] = "SELEC nothing"
+    body = create_body("v", queries=[sql("spark", "SELEC nothing")])
     ns.client.post(f"{ns.path}/views", body).ok()
     view = View(ns, "v", View(ns, "v").load().metadata["view-uuid"])
     marks = view.load().properties
