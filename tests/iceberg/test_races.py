@@ -36,7 +36,10 @@ class Stand:
         return name
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql", "two servers"])
+@pytest.fixture(
+    scope="module",
+    params=["sqlite", "postgresql", pytest.param("two servers", marks=pytest.mark.slow)],
+)
 def stand(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stand]:
