@@ -5,10 +5,14 @@ import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qs, unquote, unquote_plus
 
+import msgspec
+
 from penstock.errors import InvalidRequest, RequestTooLarge
+
+B = TypeVar("B")
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -163,6 +167,21 @@ async def read_body(receive: Receive, limit: int) -> bytes:
         chunks.append(chunk)
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def decode_json(decoder: "msgspec.json.Decoder[B]", body: bytes, taker: str) -> B:
+    """A JSON body; `taker` is what it was sent to."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(
+            f"the body is not what this {taker} takes: {error}",
+            detail="correct the field after '$.'" if "$." in str(error) else "",
+        ) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequest(
+            f"the body is not JSON: {error}", detail="send one JSON object"
+        ) from error
 
 
 async def send_reply(send: Send, reply: Reply, request_id: str) -> None:

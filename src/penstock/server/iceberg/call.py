@@ -12,7 +12,7 @@ from penstock.errors import InvalidRequest
 from penstock.model.identifiers import SEPARATOR, Identifier, check_identifier
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
-from penstock.server.http import Headers, find_trace_id
+from penstock.server.http import Headers, decode_json, find_trace_id
 from penstock.server.iceberg.replies import LoadedViews
 
 B = TypeVar("B")
@@ -29,6 +29,13 @@ class Name(msgspec.Struct):
 
     def to_identifier(self, what: str) -> Identifier:
         return check_identifier((*check_namespace(self.namespace, what), self.name), what)
+
+
+class Rename(msgspec.Struct):
+    """The body of a route that renames something."""
+
+    source: Name
+    destination: Name
 
 
 @dataclass(slots=True)
@@ -60,17 +67,7 @@ class Call:
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
         """The JSON body."""
-        try:
-            return decoder.decode(self.body)
-        except msgspec.ValidationError as error:
-            raise InvalidRequest(
-                f"the body is not what this route takes: {error}",
-                detail="correct the field after '$.'" if "$." in str(error) else "",
-            ) from error
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidRequest(
-                f"the body is not JSON: {error}", detail="send one JSON object"
-            ) from error
+        return decode_json(decoder, self.body, "route")
 
     def text(self, name: str) -> str | None:
         values = self.query.get(name)
@@ -99,3 +96,4 @@ def check_namespace(levels: list[str], what: str) -> Identifier:
 
 # A body whose shape the view rules check themselves.
 any_object: "msgspec.json.Decoder[dict[str, Any]]" = msgspec.json.Decoder(dict[str, Any])
+renaming: "msgspec.json.Decoder[Rename]" = msgspec.json.Decoder(Rename)

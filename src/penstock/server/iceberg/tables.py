@@ -6,7 +6,7 @@ from penstock.catalog import iceberg_views, namespaces
 from penstock.errors import TableAlreadyExists, TableNotFound, Unsupported
 from penstock.model.identifiers import Identifier, check_identifier
 from penstock.server.http import Reply
-from penstock.server.iceberg.call import Call, Name
+from penstock.server.iceberg.call import Call, renaming
 from penstock.server.iceberg.replies import json_reply
 
 
@@ -14,13 +14,7 @@ class NewTable(msgspec.Struct):
     name: str
 
 
-class Rename(msgspec.Struct):
-    source: Name
-    destination: Name
-
-
 _new = msgspec.json.Decoder(NewTable)
-_rename = msgspec.json.Decoder(Rename)
 
 
 async def list_names(call: Call) -> Reply:
@@ -48,7 +42,7 @@ async def create(call: Call) -> Reply:
 
 
 async def rename(call: Call) -> Reply:
-    body = call.decode(_rename)
+    body = call.decode(renaming)
     body.destination.to_identifier("destination")
     raise _missing(body.source.to_identifier("source"))
 

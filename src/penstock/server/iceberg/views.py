@@ -8,7 +8,7 @@ from penstock.catalog import iceberg_views, view_replacing
 from penstock.catalog.iceberg_views import View
 from penstock.model.identifiers import check_identifier, to_path
 from penstock.server.http import Reply, accepts
-from penstock.server.iceberg.call import Call, Name, any_object
+from penstock.server.iceberg.call import Call, any_object, renaming
 from penstock.server.iceberg.replies import done, json_reply, make_reply
 
 if TYPE_CHECKING:
@@ -20,16 +20,10 @@ class Register(msgspec.Struct, rename="kebab"):
     metadata_location: str
 
 
-class Rename(msgspec.Struct):
-    source: Name
-    destination: Name
-
-
 # Compressing more than this takes longer than other requests should wait.
 LARGE_TEXT = 256 * 1024
 
 _register = msgspec.json.Decoder(Register)
-_rename = msgspec.json.Decoder(Rename)
 
 
 async def list_names(call: Call) -> Reply:
@@ -90,7 +84,7 @@ async def drop(call: Call) -> Reply:
 
 
 async def rename(call: Call) -> Reply:
-    body = call.decode(_rename)
+    body = call.decode(renaming)
     source = body.source.to_identifier("source")
     destination = body.destination.to_identifier("destination")
     await iceberg_views.rename(call.catalog, source, destination, call.origin)

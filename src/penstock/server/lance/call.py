@@ -12,7 +12,7 @@ from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
-from penstock.server.http import Connection, Headers, Receive, find_trace_id
+from penstock.server.http import Connection, Headers, Receive, decode_json, find_trace_id
 
 B = TypeVar("B", bound="Body")
 
@@ -50,17 +50,7 @@ class Call:
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
         """The JSON body; an absent one or `null` is an empty object."""
         text = self.body.strip()
-        try:
-            body = decoder.decode(b"{}" if text in (b"", b"null") else text)
-        except msgspec.ValidationError as error:
-            raise InvalidRequest(
-                f"the body is not what this operation takes: {error}",
-                detail="correct the field after '$.'" if "$." in str(error) else "",
-            ) from error
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidRequest(
-                f"the body is not JSON: {error}", detail="send one JSON object"
-            ) from error
+        body = decode_json(decoder, b"{}" if text in (b"", b"null") else text, "operation")
         if body.id is not None and tuple(body.id) != self.id:
             raise InvalidRequest(
                 f"id in the body is {show(tuple(body.id))}, in the path {show(self.id)}",
