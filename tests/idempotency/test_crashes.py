@@ -150,6 +150,7 @@ def test_a_key_does_not_vouch_for_a_commit_that_was_taken_back(tmp_path: Path) -
         assert read_back(server, "t") == people(1, 2, 3).to_pylist()
 
 
+@pytest.mark.slow
 def test_a_survivor_answers_for_a_server_that_died(postgres: str, tmp_path: Path) -> None:
     database = new_postgres_database(postgres)
     with servers.running(tmp_path, database=database) as server:

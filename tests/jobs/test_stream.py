@@ -68,6 +68,7 @@ def test_an_unknown_job_has_no_events_and_no_log(server: Server) -> None:
     assert code(server.get("/v1/jobs/$/logs")) == (400, 13)
 
 
+@pytest.mark.slow
 def test_silence_is_filled_with_comments(column: Column) -> None:
     id = column.request()
     with httpx.stream("GET", f"{column.server.url}/v1/jobs/{id}/events", timeout=30) as answer:
