@@ -1,0 +1,78 @@
+"""Functions that fill columns: what is known of one without looking into its code."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Kind = Literal["scalar", "arrow", "batch"]
+Action = Literal["fail", "skip", "retry"]
+# How the code is packed: our envelope, another client's, or nothing but the pickle.
+Form = Literal["penstock/1", "udf_pickle", "pickle"]
+
+
+class OnError(Struct, frozen=True, kw_only=True):
+    """What a row that fails means for the job."""
+
+    action: Action = "fail"
+    max_attempts: int = 3
+    backoff_seconds: float = 1.0
+    # Names of exceptions that are tried again; all of them when there is none.
+    match: tuple[str, ...] = ()
+    # Names of exceptions that mean "slower, please", beside those that are known.
+    rate_limit: tuple[str, ...] = ()
+    max_failed_rows: int | None = None
+    max_failed_fraction: float | None = None
+
+
+class Output(Struct, frozen=True):
+    """A column that a function fills; the field names its part of a result with several."""
+
+    column: str
+    struct_field: str
+    data_type: dict[str, Any]
+    nullable: bool = True
+
+
+class Needs(Struct, frozen=True):
+    """What one task of the function needs; None is whatever there is."""
+
+    num_cpus: float | None = None
+    num_gpus: float | None = None
+    memory: int | None = None
+
+
+class Function(Struct, frozen=True, kw_only=True):
+    """A function bound to columns. The version alone tells whether it is another one."""
+
+    name: str
+    version: str
+    # Of the stored bytes, which are what the client sent.
+    sha256: str
+    form: Form
+    # None: the callable says it itself, in the worker.
+    kind: Kind | None
+    inputs: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    batch_size: int | None = None
+    timeout_seconds: float | None = None
+    on_error: OnError = OnError()
+    needs: Needs = Needs()
+    # The Python that made the pickle, as "3.11", when the client says so.
+    python: str | None = None
+
+
+class RowError(Struct, frozen=True, kw_only=True):
+    """A row that a function failed on."""
+
+    row_id: int
+    fragment: int
+    offset: int
+    # The values it was given, shortened.
+    inputs: str
+    exception: str
+    message: str
+    # The function's own frames.
+    traceback: str
+    # How many times it was tried.
+    tries: int
+    at: int
