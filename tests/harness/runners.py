@@ -25,7 +25,7 @@ from tests.harness.tables import new_name
 
 # Spark starts in a few seconds, and in a minute on a machine that does other things.
 START_SECONDS = 180
-JOB_SECONDS = 90
+JOB_SECONDS = 180
 WORKER_SECONDS = 60
 FINISHED = ("SUCCEEDED", "FAILED", "CANCELED")
 # About two milliseconds of work for each row.
@@ -90,11 +90,11 @@ class RunnerProcess:
     def kill(self) -> None:
         """End it as a power cut would; what it started ends by itself."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(60)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(15)
+        return self.process.wait(60)
 
     def pause(self) -> None:
         self.process.send_signal(signal.SIGSTOP)

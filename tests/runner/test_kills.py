@@ -26,7 +26,7 @@ def begun(server: Server, rows: int = 4_000, fragments: int = 16) -> tuple[Fille
 
 
 def ends_right(table: Filled, job: str) -> dict[str, str]:
-    found = table.finish(job, 150)
+    found = table.finish(job)
     assert found["status"] == "SUCCEEDED", found
     assert table.is_right()
     assert len(table.commits(job)) == 1
@@ -107,7 +107,7 @@ def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
         doomed = team.start(PENSTOCK_CRASH_AT=point).wait_until_warm()
         job = table.request()
         wait(server, job, lambda found: str(doomed.process.pid) in found.get("runner", ""))
-        assert doomed.process.wait(60) == -signal.SIGKILL
+        assert doomed.process.wait(120) == -signal.SIGKILL
     found = ends_right(table, job)
     assert found["function_calls"] == "0"
     assert found["rows_done"] == "100"
