@@ -9,6 +9,7 @@ import pytest
 from tests.harness import servers
 from tests.harness.databases import KINDS, new_postgres_database
 from tests.harness.manifests import commit_by_path, stage
+from tests.harness.waiting import until
 
 Start = Callable[..., servers.Server]
 
@@ -50,7 +51,7 @@ def crash_in_commit(start: Start, point: str) -> tuple[str, str]:
     staged = stage(location, 2)
     with pytest.raises(httpx.HTTPError):
         create_version(dying, 2, staged)
-    dying.process.wait(10)
+    dying.process.wait(60)
     return location, staged
 
 
@@ -119,13 +120,9 @@ def test_a_drop_that_was_recorded_deletes_the_files_after_a_crash(start: Start) 
     dying = start(crash_at="removal recorded")
     with pytest.raises(httpx.HTTPError):
         dying.post("/v1/table/t/drop")
-    dying.process.wait(10)
+    dying.process.wait(60)
     assert Path(location).exists()
     server = start()
     assert server.post("/v1/table/t/exists").status_code == 404
     server.post("/v1/table/t/declare").raise_for_status()
-    for _ in range(100):
-        if not Path(location).exists():
-            break
-        server.get("/healthz")
-    assert not Path(location).exists()
+    until(lambda: not Path(location).exists(), "the files are still there")

@@ -17,7 +17,7 @@ def test_rows_of_a_commit_that_was_recorded_are_there_once(tmp_path: Path, point
     dying = servers.start(tmp_path, environ={"PENSTOCK_CRASH_AT": point})
     with pytest.raises(httpx.HTTPError):
         send(dying, "/v1/table/t/insert", people(2))
-    dying.process.wait(10)
+    dying.process.wait(60)
     with servers.running(tmp_path) as server:
         assert versions(server, "t") == [1, 2]
         assert read_back(server, "t") == people(1, 2).to_pylist()
@@ -29,7 +29,7 @@ def test_a_table_whose_creation_was_recorded_is_there(tmp_path: Path) -> None:
     dying = servers.start(tmp_path, environ={"PENSTOCK_CRASH_AT": "version recorded"})
     with pytest.raises(httpx.HTTPError):
         send(dying, "/v1/table/t/create", people(1))
-    dying.process.wait(10)
+    dying.process.wait(60)
     with servers.running(tmp_path) as server:
         assert versions(server, "t") == [1]
         location = server.post("/v1/table/t/describe").json()["location"]

@@ -25,15 +25,6 @@ def begin_upload(server: Server, path: str) -> socket.socket:
     return connection
 
 
-def wait_until_idle(server: Server) -> None:
-    for _ in range(100):
-        lines = server.get("/metrics").text.splitlines()
-        if "penstock_requests_in_flight 1.0" in lines:
-            return
-        time.sleep(0.1)
-    raise AssertionError("the server is still busy")
-
-
 @pytest.mark.parametrize("operation", ["insert", "merge_insert"])
 def test_a_client_that_goes_away_leaves_no_version_and_no_files(
     tmp_path: Path, operation: str
@@ -43,9 +34,11 @@ def test_a_client_that_goes_away_leaves_no_version_and_no_files(
         before = sorted(p.name for p in Path(location).rglob("*"))
         query = "?on=id&when_not_matched_insert_all=true"
         connection = begin_upload(server, f"/v1/table/t/{operation}{query}")
+        server.wait_for_requests(1)
+        # It has begun to write.
         time.sleep(0.5)
         connection.close()
-        wait_until_idle(server)
+        server.wait_until_idle()
         assert versions(server, "t") == [1]
         assert sorted(p.name for p in Path(location).rglob("*")) == before
         assert lance.dataset(location).count_rows() == 1
@@ -54,9 +47,11 @@ def test_a_client_that_goes_away_leaves_no_version_and_no_files(
 def test_a_client_that_goes_away_leaves_no_table(tmp_path: Path) -> None:
     with servers.running(tmp_path) as server:
         connection = begin_upload(server, "/v1/table/t/create")
+        server.wait_for_requests(1)
+        # It has begun to write.
         time.sleep(0.5)
         connection.close()
-        wait_until_idle(server)
+        server.wait_until_idle()
         assert server.post("/v1/table/t/exists").status_code == 404
         assert list(server.lake.iterdir()) == []
 
@@ -69,11 +64,12 @@ def test_more_data_operations_than_allowed_are_told_to_come_back(tmp_path: Path)
     with servers.running(tmp_path, environ=limits) as server:
         send(server, "/v1/table/t/create", people(1)).raise_for_status()
         connection = begin_upload(server, "/v1/table/t/insert")
+        server.wait_for_requests(1)
         time.sleep(0.5)
         refused = send(server, "/v1/table/t/insert", people(2))
         assert (refused.status_code, refused.json()["code"]) == (429, 21)
         assert refused.headers["retry-after"] == "1"
         assert server.post("/v1/table/t/describe").status_code == 200
         connection.close()
-        wait_until_idle(server)
+        server.wait_until_idle()
         assert send(server, "/v1/table/t/insert", people(2)).status_code == 200

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.harness.jobs import cancel, describe
-from tests.harness.runners import SLOW, RunnerProcess, make_filled, wait
+from tests.harness.runners import FINISHED, SLOW, RunnerProcess, make_filled, wait
 from tests.harness.servers import Server
 
 # The first test waits for Spark, which starts slowly on a busy machine.
@@ -66,11 +66,10 @@ def test_a_cancel_stops_the_tasks_and_leaves_nothing(server: Server, runner: Run
     table = make_filled(server, rows=10_000, fragments=40, expression=SLOW)
     job = table.request(commit_granularity=None)
     wait(server, job, lambda found: int(found.get("fragments_done", 0)) > 0)
-    asked = time.monotonic()
     assert cancel(server, job).status_code == 200
     found = table.finish(job)
     assert found["status"] == "CANCELED"
-    assert time.monotonic() - asked < 15
+    assert int(found["rows_done"]) < 10_000
     assert table.is_empty()
     assert table.loose_files() == set()
 
@@ -79,7 +78,7 @@ def test_progress_is_told_while_a_job_runs(server: Server, runner: RunnerProcess
     table = make_filled(server, rows=5_000, fragments=25, expression=SLOW)
     job = table.request()
     seen = set()
-    while (found := describe(server, job))["status"] not in ("SUCCEEDED", "FAILED"):
+    while (found := describe(server, job))["status"] not in FINISHED:
         seen.add(found.get("fragments_done", "0"))
         time.sleep(0.1)
     assert found["status"] == "SUCCEEDED", found
