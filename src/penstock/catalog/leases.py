@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.catalog import columns, job_notes, jobs
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.queue import CHANGES
 from penstock.database.interface import Transaction
 from penstock.errors import LeaseLost
 from penstock.model.jobs import (
@@ -99,6 +100,7 @@ async def finish(catalog: Catalog, id: str, attempt: int, report: Report, news: 
     state = await catalog.database.write(_finish, id, attempt, report, news)
     catalog.queue.ring(id)
     catalog.queue.ring()
+    catalog.queue.ring(CHANGES)
     return state
 
 
