@@ -39,6 +39,9 @@ class Checkpoint(msgspec.Struct, frozen=True):
     computed: int
     attempt: int
     seconds: float
+    # Rows that a function was given, and those it failed on.
+    calls: int = 0
+    failed: int = 0
 
     def serves(self, wanted: FragmentWork) -> bool:
         """Whether the file can be put into the fragment as it is now."""

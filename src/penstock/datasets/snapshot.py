@@ -11,6 +11,8 @@ from penstock.pipeline.plan.backfill import FragmentState, Snapshot, Watermark
 if TYPE_CHECKING:
     from lance import LanceDataset, LanceFragment
 
+BLOB_KEY, EXTENSION_KEY = "lance-encoding:blob", "ARROW:extension:name"
+
 
 def take_snapshot(
     dataset: "LanceDataset",
@@ -34,8 +36,14 @@ def take_snapshot(
 
 def leaf_ids(field: Any) -> list[int]:
     """The ids of a field's innermost fields, which are what files have as columns."""
-    children = field.children()
+    children = [] if is_blob(field) else field.children()
     return [id for child in children for id in leaf_ids(child)] if children else [field.id()]
+
+
+def is_blob(field: Any) -> bool:
+    """Whether a field's values lie beside the others, in a column of their own kind."""
+    found = dict(field.metadata)
+    return BLOB_KEY in found or found.get(EXTENSION_KEY, "").startswith("lance.blob")
 
 
 def _describe(
