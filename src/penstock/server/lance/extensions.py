@@ -4,11 +4,20 @@
 our own.
 """
 
-from penstock.server.lance import backfills, function_errors, job_stream, jobs, manifests, runner
+from penstock.server.lance import (
+    backfills,
+    function_errors,
+    job_stream,
+    jobs,
+    manifests,
+    previews,
+    runner,
+)
 from penstock.server.lance.operations import Operation
 
 EXTENSIONS = (
     Operation("ExplainBackfill", "POST", "table/{id}/explain_backfill", backfills.explain),
+    Operation("PreviewColumn", "POST", "table/{id}/preview_column", previews.preview),
     Operation("ListTableErrors", "POST", "table/{id}/errors", function_errors.list_errors),
     Operation("ListJobs", "POST", "jobs/list", jobs.list_jobs),
     Operation("DescribeJob", "POST", "jobs/describe", jobs.describe),
