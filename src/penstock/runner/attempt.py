@@ -103,6 +103,11 @@ class LeasedAttempt:
             self._is_news |= any(self._progress.get(k) != v for k, v in values.items())
             self._progress.update(values)
 
+    def told(self, name: str) -> float:
+        """A number that was told as progress; 0 when it was not."""
+        value = self._progress.get(name, 0)
+        return value if isinstance(value, int | float) else 0
+
     def log(self, text: str, level: str = "info") -> None:
         log.log(logging.getLevelName(level.upper()), "job %s: %s", self.job, text)
         with self._lock:

@@ -148,6 +148,8 @@ class Runner:
             seconds = time.monotonic() - started
             log.info("job %s: %s after %.2f s", lease.id, state or "not reported", seconds)
             self._metrics.observe(lease.kind, state or "unreported", seconds)
+            calls, failed = attempt.told("function_calls"), attempt.told("rows_failed")
+            self._metrics.count_rows(lease.kind, calls, failed)
         finally:
             attempt.end()
             with self._room:
