@@ -6,15 +6,17 @@ left behind (`datasets.marks`). What follows is decided by `plan.rows`. All of i
 """
 
 import base64
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import convert
 
 from penstock.datasets import marks
 from penstock.datasets.failures import translated
 from penstock.datasets.marks import Bound, Mark
 from penstock.datasets.remote import Location
 from penstock.datasets.selection import Scope, scan_rows, select
-from penstock.datasets.snapshot import describe_fragments
+from penstock.datasets.snapshot import describe_fragments, take_snapshot
 from penstock.pipeline.plan.backfill import (
     PARTLY,
     PREFIX,
@@ -22,6 +24,8 @@ from penstock.pipeline.plan.backfill import (
     FragmentState,
     Watermark,
     fragment_key,
+    plan_backfill,
+    to_options,
 )
 from penstock.pipeline.plan.masks import unpack
 from penstock.pipeline.plan.rows import (
@@ -35,6 +39,7 @@ from penstock.pipeline.plan.rows import (
     Seen,
     join,
     judge,
+    plan_rows,
     settle,
 )
 
@@ -213,6 +218,34 @@ class Freshness:
         nulls = np.zeros(len(ids), bool)
         nulls[unknown] = marks.is_null(dataset, _quote(self._bound.columns), ids[unknown], step)
         return settle(codes, nulls, was_there)
+
+
+def bind(spec: Mapping[str, Any], function: str) -> Bound:
+    """What a job's spec says about the columns of its function."""
+    columns = spec.get("columns") or (spec["column"],)
+    return Bound(tuple(columns), tuple(spec["inputs"]), function)
+
+
+def explain(
+    dataset: "LanceDataset",
+    spec: Mapping[str, Any],
+    uri: str,
+    options: Mapping[str, str],
+    error_rows: Collection[int] | None = None,
+) -> dict[str, Any]:
+    """The plan that a backfill with this spec would carry out, as data."""
+    wanted = to_options(spec)
+    where, known = spec.get("where"), spec.get("watermark")
+    if wanted.function is None:
+        last = None if known is None else convert(known, Watermark)
+        taken = take_snapshot(dataset, spec["column"], spec["inputs"], where, last)
+        return plan_backfill(taken, wanted).to_json()
+    watermarks = convert(spec.get("watermarks") or (), tuple[Watermark, ...])
+    location = Location(uri, spec.get("branch") or "", options)
+    freshness = Freshness(bind(spec, wanted.function), watermarks, location)
+    chosen = error_rows if spec.get("errors_only") else None
+    scope = Scope(where, spec.get("read_version"), chosen, wanted.force)
+    return plan_rows(freshness.snapshot(dataset, scope), wanted).to_json()
 
 
 def read_unfilled(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Mask":
