@@ -35,6 +35,11 @@ def merge(table: Filled, rows: pa.Table) -> None:
     builder.execute(rows)
 
 
+def rename(table: Filled, old: str, new: str) -> None:
+    change: Any = {"path": old, "name": new}
+    table.open().alter_columns(change)
+
+
 def overwrite(table: Filled) -> None:
     now = table.open().to_table()
     lance.write_dataset(now, str(table.path), mode="overwrite", enable_stable_row_ids=True)
@@ -73,7 +78,7 @@ CASES: dict[str, tuple[Callable[[Filled], object], int, str]] = {
     "add a column": (lambda t: t.open().add_columns({"more": "id * 2"}), 0, ""),
     "drop a column": (lambda t: t.open().drop_columns(["other"]), 0, ""),
     "rename a column": (
-        lambda t: t.open().alter_columns({"path": "other", "name": "renamed"}),  # type: ignore[arg-type]
+        lambda t: rename(t, "other", "renamed"),
         0,
         "",
     ),
@@ -157,7 +162,6 @@ def test_another_version_of_the_function_computes_everything(table: Filled) -> N
     assert (table.plan().calls_by_reason or {})["function_changed"] == 40
     assert table.fill(scope=Scope(where="id < 5")) == 5
     compact(table)
-    assert (table.plan().calls_by_reason or {})["function_changed"] + 0 >= 0
     assert table.fill() == 35
     assert table.fill() == 0
 
@@ -260,14 +264,14 @@ def test_inputs_that_swap_their_names_are_other_inputs(tmp_path: Path) -> None:
     )
     table.fill()
     for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
-        table.open().alter_columns({"path": old, "name": new})  # type: ignore[arg-type]
+        rename(table, old, new)
     assert table.fill() == 2
     assert table.values() == table.expected()
 
 
 def test_inputs_that_were_renamed_are_the_same_inputs(table: Filled) -> None:
     table.fill()
-    table.open().alter_columns({"path": "text", "name": "words"})  # type: ignore[arg-type]
+    rename(table, "text", "words")
     table.inputs = ("words", "number")
     assert table.fill() == 0
     compact(table)

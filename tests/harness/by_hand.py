@@ -24,8 +24,6 @@ from penstock.datasets.replacement import ColumnFile, commit_files
 from penstock.datasets.selection import Scope, find_unfilled
 from penstock.datasets.snapshot import leaf_ids
 from penstock.pipeline.plan.backfill import (
-    PARTLY,
-    PREFIX,
     BackfillOptions,
     Fill,
     FragmentWork,
@@ -125,8 +123,8 @@ class Filled:
                 found = dict(zip(self.columns, several, strict=True))
             for name, value in found.items():
                 values[name][offset] = value
-        prefix = PREFIX if work.left is None else PARTLY
-        name = file_name(work.key, job, 1, uuid.uuid4().hex[:8], prefix)
+        unique = uuid.uuid4().hex[:8]
+        name = file_name(work.key, job, 1, unique, partial=work.left is not None)
         return self._store(dataset, branch, name, values, work.left)
 
     def _store(

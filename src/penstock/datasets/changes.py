@@ -18,7 +18,7 @@ from penstock.datasets.remote import Location
 from penstock.datasets.selection import Scope, scan_rows, select
 from penstock.datasets.snapshot import describe_fragments, take_snapshot
 from penstock.pipeline.plan.backfill import (
-    PARTLY,
+    PARTIAL_PREFIX,
     PREFIX,
     BackfillOptions,
     FragmentState,
@@ -99,7 +99,7 @@ class Freshness:
             return None
         kind, _, rest = state.target_files[0].partition("-")
         key = fragment_key(state, BackfillOptions(function=function))
-        return kind if kind in (PREFIX, PARTLY) and rest.startswith(f"{key}-") else None
+        return kind if kind in (PREFIX, PARTIAL_PREFIX) and rest.startswith(f"{key}-") else None
 
     def _read_partial(self, dataset: "LanceDataset", state: FragmentState, others: int) -> "Codes":
         """The codes of a fragment whose file says itself which rows are not filled."""
@@ -129,14 +129,14 @@ class Freshness:
         others = {mark.bound.function: mark for mark in known}
         for function, mark in others.items():
             kind = self._kind(state, function)
-            if kind == PARTLY:
+            if kind == PARTIAL_PREFIX:
                 self._known[state] = self._read_partial(dataset, state, FUNCTION_CHANGED)
             elif kind == PREFIX or (_has_rows_of(mark, state) and not len(mark.unfilled)):
                 self._known[state] = FUNCTION_CHANGED
             else:
                 continue
             return True
-        if not known and state.target_files[0].startswith((f"{PREFIX}-", f"{PARTLY}-")):
+        if not known and state.target_files[0].startswith((f"{PREFIX}-", f"{PARTIAL_PREFIX}-")):
             self._known[state] = INPUTS_CHANGED
         return state in self._known
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from penstock.pipeline.plan.masks import Mask
 
 FOLDER = "_backfill"
-BLOB_KEY = "lance-encoding:blob"
 # How much of a column is in memory at once, and how many rows at most.
 STEP_BYTES, MAX_STEP = 16_000_000, 32_768
 
@@ -191,7 +190,7 @@ def _equal(now: "LanceDataset", new: str, then: "LanceDataset", old: str, ids: "
     import numpy as np
 
     left, right = _read(now, new, ids), _read(then, old, ids)
-    if not _holds_blobs(_field(now, new)):
+    if not is_blob(_field(now, new)):
         return rows_equal(left, right)
     # What is read is where the bytes lie, and how many there are.
     sizes = [np.asarray(_size(each)) for each in (left, right)]
@@ -242,10 +241,6 @@ def _expression(dataset: "LanceDataset", path: str) -> str:
 
 def _field(dataset: "LanceDataset", path: str) -> Any:
     return get_field(dataset, path).lance
-
-
-def _holds_blobs(field: Any) -> bool:
-    return is_blob(field) or BLOB_KEY in field.metadata
 
 
 def _brief(branch: str) -> str:

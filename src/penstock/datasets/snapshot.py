@@ -11,7 +11,7 @@ from penstock.pipeline.plan.backfill import FragmentState, Snapshot, Watermark
 if TYPE_CHECKING:
     from lance import LanceDataset, LanceFragment
 
-BLOB_EXTENSION = "lance.blob.v2"
+BLOB_KEY, EXTENSION_KEY = "lance-encoding:blob", "ARROW:extension:name"
 
 
 def take_snapshot(
@@ -57,10 +57,8 @@ def describe_fragments(
 
 def leaf_ids(field: Any) -> list[int]:
     """The ids of a field's innermost fields, which are what files have as columns."""
-    children = field.children()
-    if not children or is_blob(field):
-        return [field.id()]
-    return [id for child in children for id in leaf_ids(child)]
+    children = [] if is_blob(field) else field.children()
+    return [id for child in children for id in leaf_ids(child)] if children else [field.id()]
 
 
 def all_ids(field: Any) -> list[int]:
@@ -69,8 +67,9 @@ def all_ids(field: Any) -> list[int]:
 
 
 def is_blob(field: Any) -> bool:
-    """Whether values lie apart, as Lance's second kind of blobs: one column, with inner fields."""
-    return bool(field.metadata.get("ARROW:extension:name") == BLOB_EXTENSION)
+    """Whether a field's values lie beside the others, in a column of their own kind."""
+    found = dict(field.metadata)
+    return BLOB_KEY in found or found.get(EXTENSION_KEY, "").startswith("lance.blob")
 
 
 def _describe(

@@ -17,7 +17,7 @@ from msgspec import Struct, convert, json, structs
 Mode = Literal["full", "incremental"]
 
 # The second is for files of which some rows are not fresh; they say which.
-PREFIX, PARTLY = "bf", "bp"
+PREFIX, PARTIAL_PREFIX = "bf", "bp"
 JOB_CHARACTERS = 12
 # A Spark task costs about 60 ms of core time, so there are only as many as there are slots until
 # each would compute more rows than this.
@@ -212,8 +212,9 @@ def fragment_key(fragment: FragmentState, options: BackfillOptions) -> str:
     return hashlib.sha256(json.encode(made_from)).hexdigest()[:32]
 
 
-def file_name(key: str, job: str, attempt: int, unique: str, prefix: str = PREFIX) -> str:
-    """The name of a file that an attempt of a job writes."""
+def file_name(key: str, job: str, attempt: int, unique: str, *, partial: bool = False) -> str:
+    """The name of a file that an attempt of a job writes; partial: some rows are not fresh."""
+    prefix = PARTIAL_PREFIX if partial else PREFIX
     return f"{prefix}-{key}-{short_job(job)}-{attempt}-{unique}.lance"
 
 
@@ -225,7 +226,9 @@ def short_job(job: str) -> str:
 def is_file_of(name: str, job: str, attempt: int = sys.maxsize) -> bool:
     """Whether this attempt of this job, or an earlier one, wrote the file."""
     parts = name.split("-")
-    if len(parts) != 5 or parts[0] not in (PREFIX, PARTLY) or parts[2] != short_job(job):
+    if len(parts) != 5 or parts[0] not in (PREFIX, PARTIAL_PREFIX):
+        return False
+    if parts[2] != short_job(job):
         return False
     return parts[3].isdecimal() and int(parts[3]) <= attempt
 
