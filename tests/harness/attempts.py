@@ -30,9 +30,9 @@ class HeldAttempt:
     on_check: Callable[[], None] = lambda: None
     told: dict[str, Value] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
-    # What the job put into the ledger, and what the ledger had before.
+    # The ledger: what it is told, and what it has of the column.
     failed: list[RowError] = field(default_factory=list)
-    known: frozenset[int] = frozenset()
+    ledger: frozenset[int] = frozenset()
 
     def check(self) -> None:
         self.on_check()
@@ -50,7 +50,7 @@ class HeldAttempt:
         self.failed += rows
 
     def error_rows(self) -> frozenset[int]:
-        return self.known
+        return self.ledger
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Computed:
         for version in newest.versions():
             opened = newest.checkout_version((branch or None, version["version"]))
             kept |= {f.path for fragment in opened.get_fragments() for f in fragment.data_files()}
-        left = {path.name for path in data.glob("bf-*")} - kept
+        left = {path.name for path in data.glob("b[fp]-*")} - kept
         return left | {path.name for path in root.glob("_jobs/**/*")}
 
 
