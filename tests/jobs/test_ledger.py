@@ -14,6 +14,7 @@ from penstock.runner.client import Lease, ServerClient
 from tests.harness import servers
 from tests.harness.arrow import people, send
 from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.functions import new_column, virtual_column
 from tests.harness.jobs import Column, cancel, make_column
 from tests.harness.servers import Server
 from tests.harness.tables import code
@@ -162,9 +163,30 @@ def test_the_rows_of_a_column_stay_known_to_its_next_jobs(column: Column) -> Non
     assert column.runner.error_rows(lease(column)) == [2, 2**64 - 1]
 
 
+def halves(text: str) -> tuple[str, str]:
+    return text[:1], text[1:]
+
+
+def test_the_errors_of_a_function_belong_to_all_its_columns(column: Column) -> None:
+    both = virtual_column(halves, ["text"], {"head": "utf8", "tail": "utf8"})
+    column.ask("add_columns", {"new_columns": [new_column(both)]}).raise_for_status()
+    column.request(column="tail")
+    (job,) = column.runner.lease()
+    column.runner.report_errors(job, failure(1)).raise_for_status()
+    for name in ("head", "tail"):
+        (record,) = listed(column, column=name)["records"]
+        assert (record["column"], record["columns"]) == ("head", ["head", "tail"])
+        assert (record["function"], record["function_version"]) == ("halves", "1")
+    column.runner.finish(job).raise_for_status()
+    column.request(column="head", errors_only=True)
+    (job,) = column.runner.lease()
+    assert column.runner.error_rows(job) == [1]
+
+
 def test_lancedb_reads_the_errors(column: Column) -> None:
     job = lease(column)
-    column.runner.report_errors(job, failure(1), failure(2, fragment=3)).raise_for_status()
+    old, new = failure(2, fragment=3, at=1_700_000_000_000), failure(1)
+    column.runner.report_errors(job, old, new).raise_for_status()
     namespace, name = column.table.split("$")
     db: Any = lancedb.connect("db://any", host_override=column.server.url, api_key="k")
     table = db.open_table(name, namespace_path=[namespace])

@@ -19,7 +19,7 @@ from penstock.catalog.columns import Backfill
 from penstock.catalog.queue import CHANGES, wait_for
 from penstock.catalog.transactions import SetProperty
 from penstock.database.interface import Row, Transaction
-from penstock.errors import PenstockError, Unavailable
+from penstock.errors import ConcurrentCommit, PenstockError, TooManyRequests, Unavailable
 from penstock.model.jobs import ACTIVE, BACKFILL, CANCELED, FAILED, SUCCEEDED
 from penstock.model.tables import Table
 
@@ -31,6 +31,8 @@ LOOK_SECONDS, BURST_SECONDS = 5.0, 0.2
 MAX_CHANGED_MILLIS, MAX_UNCHANGED_MILLIS = 60_000, 3_600_000
 JOBS_BACK = 10
 PROPERTY = "auto_backfill"
+# What may go well at the next look.
+PASSING = (Unavailable, TooManyRequests, ConcurrentCommit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +152,9 @@ async def _request(catalog: Catalog, column: Stale, watch: Watch) -> None:
     request = Backfill(column.name, column.branch, {})
     try:
         id = await columns.request_backfill(catalog, column.table, request)
-    except Unavailable:
-        raise
+    except PASSING as error:
+        log.debug("column %s of %s is not filled yet: %s", column.name, column.table, error)
+        return
     except PenstockError as error:
         watch.refused[column.key] = column.head
         log.warning("column %s of %s fills itself no more: %s", column.name, column.table, error)
