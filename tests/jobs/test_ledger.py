@@ -163,12 +163,12 @@ def test_the_rows_of_a_column_stay_known_to_its_next_jobs(column: Column) -> Non
     assert column.runner.error_rows(lease(column)) == [2, 2**64 - 1]
 
 
-def halves(text: str) -> tuple[str, str]:
-    return text[:1], text[1:]
+def halves(rows: Any) -> Any:
+    return rows
 
 
 def test_the_errors_of_a_function_belong_to_all_its_columns(column: Column) -> None:
-    both = virtual_column(halves, ["text"], {"head": "utf8", "tail": "utf8"})
+    both = virtual_column(halves, ["text"], {"head": "utf8", "tail": "utf8"}, "batch")
     column.ask("add_columns", {"new_columns": [new_column(both)]}).raise_for_status()
     column.request(column="tail")
     (job,) = column.runner.lease()
