@@ -1,8 +1,10 @@
 """Backfills of virtual columns: what a runner gets, and what is recorded when it is done."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 
 from tests.harness.arrow import send
@@ -212,3 +214,43 @@ def test_a_table_without_bound_columns_does_not_tell_of_any(server: Server) -> N
     table = make_table(server)
     properties = server.post(f"/v1/table/{table}/describe").json()["properties"]
     assert "penstock.columns" not in properties
+
+
+def test_a_description_follows_restores_and_other_rows_for_all(column: Column) -> None:
+    column.ask("restore", {"version": 1}).raise_for_status()
+    assert "penstock.columns" not in column.ask("describe").json()["properties"]
+    column.ask("restore", {"version": 2}).raise_for_status()
+    assert described(column)["len"]["version"] == "1"
+    path = f"/v1/table/{column.table}/insert"
+    send(column.server, path, TEXTS, mode="overwrite").raise_for_status()
+    assert "penstock.columns" not in column.ask("describe").json()["properties"]
+
+
+def test_a_new_branch_has_the_columns_of_its_start(column: Column) -> None:
+    column.ask("branches/create", {"name": "dev"}).raise_for_status()
+    assert described(column, branch="dev")["len"]["auto_backfill"] is True
+    body = {"name": "old", "from_version": 1}
+    column.ask("branches/create", body).raise_for_status()
+    properties = column.ask("describe", {"branch": "old"}).json()["properties"]
+    assert "penstock.columns" not in properties
+
+
+def test_code_that_was_lost_is_brought_back_from_the_catalog(column: Column) -> None:
+    location = Path(column.ask("describe").json()["location"])
+    (path,) = (location / "_udfs").iterdir()
+    content = path.read_bytes()
+    path.unlink()
+    column.request()
+    assert path.read_bytes() == content
+
+
+def test_code_that_nobody_has_is_said_before_a_job_is_queued(column: Column) -> None:
+    location = column.ask("describe").json()["location"]
+    unknown = "0" * 64
+    dataset = lance.dataset(location)
+    function = dataset.schema.field("len").metadata[b"penstock.function"].decode()
+    changed = json.dumps(json.loads(function) | {"sha256": unknown})
+    dataset.update_field_metadata({"len": {"penstock.function": changed}})
+    answer = column.ask_backfill()
+    assert code(answer) == (400, 19)
+    assert unknown in answer.json()["error"]

@@ -22,34 +22,29 @@ FUZZ = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 WORDS = st.sampled_from(
-    ["", ".", "`", "text", "text.x", "int32", "struct", "list", "fixed_size_list", "map", "utf8"]
-    + ["\x00", "\x1f", "é", "_rowid", "len", "true", "{}", "[]", "errors", "decimal128", "x" * 5000]
+    (
+        *("", ".", "`", "text", "text.x", "int32", "struct", "list", "fixed_size_list", "map"),
+        *("\x00", "\x1f", "é", "_rowid", "len", "true", "{}", "[]", "decimal128", "x" * 5000),
+    )
 )
 NUMBERS = st.integers(-2, 5) | st.sampled_from([2**31, 2**63, 10**30, 0.5, 1e308])
 SCALARS = st.none() | st.booleans() | NUMBERS | WORDS
 KEYS = st.sampled_from(
-    [
-        "type",
-        "fields",
-        "length",
-        "name",
-        "nullable",
-        "metadata",
-        "column",
-        "data_type",
-        "udf_pickle",
-    ]
-    + ["struct_field", "format", "payload", "sha256", "on_error", "action", "lance-encoding:blob"]
-    + ["ARROW:extension:name", "ARROW:extension:metadata"]
+    (
+        *("type", "fields", "length", "name", "nullable", "metadata", "column", "data_type"),
+        *("struct_field", "format", "payload", "sha256", "on_error", "action", "udf_pickle"),
+        *("lance-encoding:blob", "ARROW:extension:name", "ARROW:extension:metadata"),
+    )
 )
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=8,
 )
-FIELDS = sorted(virtual_column(CODE, ["text"], {"x": "int32"})) + [
-    *("manifest", "manifest_checksum", "field_metadata", "auto_backfill")
-]
+FIELDS = (
+    *sorted(virtual_column(CODE, ["text"], {"x": "int32"})),
+    *("manifest", "manifest_checksum", "field_metadata", "auto_backfill"),
+)
 
 
 @pytest.fixture(scope="module")

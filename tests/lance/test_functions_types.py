@@ -74,14 +74,17 @@ def test_every_type_is_declared_and_told_as_it_was(server: Server) -> None:
 def test_a_blob_is_declared_by_its_metadata(server: Server, by: str) -> None:
     table = make_table(server)
     output = make_output("b", "large_binary", **({"metadata": BLOB} if by == "output" else {}))
-    more = {"field_metadata": BLOB} if by == "field" else {}
-    add_function(server, table, virtual_column(CODE, ["text"], [output], **more)).raise_for_status()
+    column = virtual_column(CODE, ["text"], [output])
+    column |= {"field_metadata": BLOB} if by == "field" else {}
+    add_function(server, table, column).raise_for_status()
     dataset = lance.dataset(describe(server, table)[""]["location"])
     assert dataset.schema.field("b").metadata[b"lance-encoding:blob"] == b"true"
     more_rows = pa.table({"id": [4], "text": ["d"], "b": pa.array([b"abc"], pa.large_binary())})
     rows = more_rows.cast(dataset.schema)
     dataset = lance.write_dataset(rows, dataset.uri, mode="append")
-    assert dataset.take_blobs("b", indices=[3])[0].readall() == b"abc"
+    (blob,) = dataset.take_blobs("b", indices=[3])
+    assert blob is not None
+    assert blob.readall() == b"abc"
     assert dataset.to_table(columns=["b"], blob_handling="all_binary")["b"].to_pylist()[3] == b"abc"
 
 

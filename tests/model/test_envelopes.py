@@ -1,6 +1,7 @@
 """What `udf` may hold, and that whatever else it holds is refused and nothing worse."""
 
 import base64
+import contextlib
 import hashlib
 import json
 import pickle
@@ -147,7 +148,5 @@ def test_the_bytes_are_kept_as_they_came() -> None:
 
 
 def try_to_read(udf: str) -> None:
-    try:
+    with contextlib.suppress(InvalidRequest):
         assert read_code(udf).content
-    except InvalidRequest as error:
-        assert error.message

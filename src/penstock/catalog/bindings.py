@@ -15,7 +15,7 @@ from penstock.database.interface import Transaction
 from penstock.datasets import bindings
 from penstock.datasets.bindings import Changed, New
 from penstock.datasets.columns import Alteration
-from penstock.datasets.computed import Computed
+from penstock.datasets.computed import Computed, list_computed
 from penstock.model.envelopes import Code
 from penstock.model.functions import Function
 from penstock.model.origins import NOBODY, Origin
@@ -117,6 +117,14 @@ async def forget(catalog: Catalog, table: Table, branch: str, names: Sequence[st
     await catalog.database.write(_forget, table, branch, names)
 
 
+async def mirror(catalog: Catalog, table: Table, branch: str) -> None:
+    """Follow a change of the whole schema: a new branch, a restore, other rows for all."""
+    columns = await data.read(
+        catalog, table, branch, None, lambda dataset: list_computed(dataset.schema)
+    )
+    await catalog.database.write(_mirror, table, branch, columns)
+
+
 async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dict[str, Any]]:
     """What computes the bound columns of a branch, and how far they are filled."""
     rows = await catalog.database.fetch(
@@ -180,6 +188,14 @@ async def _record_all(
     used = {c.function.sha256: c.function for c in columns if c.function is not None}
     for sha256 in by_hash.keys() & used.keys():
         await functions.record_in(tx, used[sha256], by_hash[sha256].content)
+    await record_in(tx, table, branch, columns)
+
+
+async def _mirror(tx: Transaction, table: Table, branch: str, columns: Sequence[Computed]) -> None:
+    rows = await tx.fetch(
+        "SELECT name FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch
+    )
+    await _forget(tx, table, branch, [*{row[0] for row in rows} - {c.name for c in columns}])
     await record_in(tx, table, branch, columns)
 
 

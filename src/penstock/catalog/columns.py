@@ -56,6 +56,8 @@ async def request_backfill(
     """Check a backfill as far as that can be done now, and queue it; returns the job."""
     cluster = catalog.queue.check_cluster(request.cluster)
     column = await check(catalog, table, request)
+    if column.function is not None:
+        await functions.ensure(catalog, table, column.function)
     id = await catalog.database.write(
         _enqueue, table, request, column, cluster, catalog.queue.max_attempts, origin
     )

@@ -7,6 +7,7 @@ from typing import Any
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import functions as files
+from penstock.errors import InvalidTableState
 from penstock.model.envelopes import Code
 from penstock.model.functions import Function
 from penstock.model.tables import Table
@@ -17,6 +18,23 @@ async def store(catalog: Catalog, table: Table, codes: Sequence[Code]) -> None:
     place = catalog.lake.place(table.location)
     for code in codes:
         await catalog.lake.run(files.store, place, code.content)
+
+
+async def ensure(catalog: Catalog, table: Table, function: Function) -> None:
+    """See to it that a function's code lies beside the table, as a runner needs it."""
+    place = catalog.lake.place(table.location)
+    if await catalog.lake.run_briefly(place, files.exists, place, function.sha256):
+        return
+    row = await catalog.database.fetch_one(
+        "SELECT content FROM functions WHERE sha256 = $1", function.sha256
+    )
+    if row is None:
+        raise InvalidTableState(
+            f"the code of function {function.name!r} is neither at "
+            f"{place.location}/{files.path_of(function.sha256)} nor in the catalog",
+            detail="alter the column with the function's udf to bring it back",
+        )
+    await catalog.lake.run(files.store, place, bytes(row[0]))
 
 
 async def record_in(tx: Transaction, function: Function, content: bytes) -> None:

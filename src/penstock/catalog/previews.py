@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from dataclasses import dataclass
 
-from penstock.catalog import columns, jobs, manifests, tables
+from penstock.catalog import columns, functions, jobs, manifests, tables
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import Backfill
 from penstock.catalog.queue import wait_for
@@ -37,6 +37,8 @@ async def request_preview(catalog: Catalog, table: Table, preview: Preview) -> s
         preview.column, preview.branch, {}, where=preview.where, manifest=preview.manifest
     )
     column = await columns.check(catalog, table, request)
+    if column.function is not None:
+        await functions.ensure(catalog, table, column.function)
     id = await catalog.database.write(_enqueue, table, request, column, preview.rows, cluster)
     catalog.queue.ring()
     return id

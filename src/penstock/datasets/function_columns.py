@@ -21,6 +21,7 @@ from penstock.datasets.computed import (
     Computed,
     get_computed,
     list_computed,
+    show_type,
 )
 from penstock.datasets.failures import translated
 from penstock.datasets.functions import path_of
@@ -40,6 +41,7 @@ def make_fields(dataset: "LanceDataset", wanted: Declaration, code: Code) -> "li
     """The fields of a function's new columns; raises when they can't be declared like that."""
     import pyarrow as pa
 
+    kinds = [to_arrow_type(output.data_type) for output in wanted.outputs]
     function = Function(
         name=wanted.name,
         version=wanted.version or code.sha256,
@@ -47,7 +49,10 @@ def make_fields(dataset: "LanceDataset", wanted: Declaration, code: Code) -> "li
         form=code.form,
         kind=code.kind,
         inputs=_check_inputs(dataset, wanted.inputs),
-        outputs=wanted.outputs,
+        outputs=tuple(
+            structs.replace(output, data_type=show_type(kind))
+            for output, kind in zip(wanted.outputs, kinds, strict=True)
+        ),
         batch_size=code.batch_size,
         timeout_seconds=code.timeout_seconds,
         on_error=code.on_error,
@@ -57,11 +62,10 @@ def make_fields(dataset: "LanceDataset", wanted: Declaration, code: Code) -> "li
     _check_kind(function)
     shared = _describe(function, uuid.uuid4().hex, wanted) | _describe_code(code)
     fields = []
-    for output, extra in zip(wanted.outputs, wanted.metadata, strict=True):
+    for output, kind, extra in zip(wanted.outputs, kinds, wanted.metadata, strict=True):
         check_metadata(extra)
         part = {PART: output.struct_field} if len(wanted.outputs) > 1 else {}
         # Null until it is filled, whatever the function promises.
-        kind = to_arrow_type(output.data_type)
         fields.append(pa.field(output.column, kind, True, {**extra, **shared, **part}))
     for field in fields:
         _check_storable(dataset, field)

@@ -38,6 +38,10 @@ def store(place: Place, content: bytes) -> str:
     return sha256
 
 
+def exists(place: Place, sha256: str) -> bool:
+    return files.exists(place, path_of(sha256))
+
+
 def read(place: Place, sha256: str) -> bytes:
     """The code of a function, checked against its name."""
     try:
