@@ -144,6 +144,14 @@ def test_a_new_column_and_later_rows_are_filled_without_a_request(server: Server
     assert 'penstock_columns_stale{auto_backfill="true"}' in values
 
 
+def test_a_column_that_sql_computes_fills_itself_too(server: Server) -> None:
+    table = make_table(server)
+    new = {"name": "up", "computed": "upper(text)", "auto_backfill": True}
+    server.post(f"/v1/table/{table}/add_columns", {"new_columns": [new]}).raise_for_status()
+    found = describe(server, wait_for_job(server, table))
+    assert (found["target"], found["auto_backfill"]) == (f"{table}.up", "true")
+
+
 def test_a_column_without_the_flag_waits_for_a_request(server: Server) -> None:
     table = make_table(server)
     declare(server, table, auto=False)
