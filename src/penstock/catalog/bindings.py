@@ -4,7 +4,7 @@ The dataset's field metadata is what binds a column, because it travels with bra
 files. The mirror lets a description tell of bound columns without opening anything.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -47,6 +47,7 @@ async def add(
     expressions: Mapping[str, str],
     declared: Sequence[New] = (),
     origin: Origin = NOBODY,
+    auto: Collection[str] = (),
 ) -> int:
     """Add bound columns, all null; returns the version."""
     codes = [code for _, code in declared]
@@ -56,7 +57,7 @@ async def add(
         catalog,
         table,
         branch,
-        lambda dataset: bindings.add_bound(dataset, expressions, declared),
+        lambda dataset: bindings.add_bound(dataset, expressions, declared, auto),
         origin,
     )
     await catalog.database.write(_record_all, table, branch, added, codes)

@@ -55,7 +55,7 @@ async def request_backfill(
 ) -> str:
     """Check a backfill as far as that can be done now, and queue it; returns the job."""
     cluster = catalog.queue.check_cluster(request.cluster)
-    column = await _check(catalog, table, request)
+    column = await check(catalog, table, request)
     if column.function is not None:
         await functions.ensure(catalog, table, column.function)
     id = await catalog.database.write(
@@ -69,8 +69,8 @@ async def explain_backfill(catalog: Catalog, table: Table, request: Backfill) ->
     """The plan that a backfill would carry out, as data."""
     catalog.queue.check_cluster(request.cluster)
     await catalog.database.read(manifests.resolve_in, request.manifest)
-    column = await _check(catalog, table, request)
-    spec = _make_spec(table, request, column)
+    column = await check(catalog, table, request)
+    spec = make_spec(table, request, column)
     found = await complete_spec(catalog.database, spec) or spec
     uri = catalog.lake.place(table.location).uri
 
@@ -146,7 +146,8 @@ async def record_watermark(
     )
 
 
-async def _check(catalog: Catalog, table: Table, request: Backfill) -> Computed:
+async def check(catalog: Catalog, table: Table, request: Backfill) -> Computed:
+    """The column of a request, which is refused as far as that can be told now."""
     if request.read_version is not None:
         await reconcile.get_version_of_branch(catalog, table, request.branch, request.read_version)
 
@@ -165,7 +166,8 @@ async def _check(catalog: Catalog, table: Table, request: Backfill) -> Computed:
     return await data.read(catalog, table, request.branch, None, work)
 
 
-def _make_spec(table: Table, request: Backfill, column: Computed) -> dict[str, Any]:
+def make_spec(table: Table, request: Backfill, column: Computed) -> dict[str, Any]:
+    """What a runner has to know; some of it is completed when the job is leased."""
     function = column.function
     return {
         "table": list(table.identifier),
@@ -226,7 +228,7 @@ async def _enqueue(
         # The columns of a function are filled together, and it goes on through renames.
         slot=f"{table.id}/{request.branch}/"
         + (column.name if column.function is None else column.binding),
-        spec=_make_spec(table, request, column),
+        spec=make_spec(table, request, column),
         cluster=cluster,
         manifest=await manifests.resolve_in(tx, request.manifest) or column.manifest,
     )

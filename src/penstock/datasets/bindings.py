@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets import columns
@@ -23,6 +23,7 @@ from penstock.datasets.computed import (
     OWN,
     REFRESH,
     RESERVED,
+    SQL_AUTO,
     VIRTUAL,
     Computed,
     list_computed,
@@ -44,19 +45,28 @@ Changed = tuple[str, Redeclaration, Code | None]
 
 
 def add_bound(
-    dataset: "LanceDataset", expressions: Mapping[str, str], functions: Sequence[New]
+    dataset: "LanceDataset",
+    expressions: Mapping[str, str],
+    functions: Sequence[New],
+    auto: Collection[str] = (),
 ) -> tuple[int, list[Computed]]:
-    """Add columns without values, bound to what computes them, in one version."""
+    """Add columns without values, bound to what computes them, in one version.
+
+    `auto` names those of the expressions that are to be filled without a request.
+    """
     import pyarrow as pa
 
-    fields = plan_bound(dataset, expressions, functions)
+    fields = plan_bound(dataset, expressions, functions, auto)
     dataset.add_columns(pa.schema(fields))
     names = {field.name for field in fields}
     return dataset.version, [c for c in list_computed(dataset.schema) if c.name in names]
 
 
 def plan_bound(
-    dataset: "LanceDataset", expressions: Mapping[str, str], functions: Sequence[New]
+    dataset: "LanceDataset",
+    expressions: Mapping[str, str],
+    functions: Sequence[New],
+    auto: Collection[str] = (),
 ) -> "list[pa.Field[Any]]":
     """The fields of new bound columns; raises when one of them can't be added."""
     import pyarrow as pa
@@ -78,6 +88,7 @@ def plan_bound(
             INPUTS: json.dumps(inputs, ensure_ascii=False),
             f"{REFRESH}.source_signature": "{}",
             BINDING: uuid.uuid4().hex,
+            **({SQL_AUTO: "true"} if name in auto else {}),
         }
         fields.append(pa.field(name, kind, True, metadata))
     for declared, code in functions:

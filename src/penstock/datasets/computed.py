@@ -33,6 +33,8 @@ VIRTUAL = "virtual_column"
 AUTO, MANIFEST = f"{VIRTUAL}.auto_backfill", f"{VIRTUAL}.manifest"
 OWN = "penstock."
 BINDING, FUNCTION = f"{OWN}binding", f"{OWN}function"
+# Of a column that SQL computes; those of functions have the protocol's key.
+SQL_AUTO = f"{OWN}auto_backfill"
 # Which of a function's results goes into the field, when there are several.
 PART = f"{VIRTUAL}.unpack_field"
 RESERVED = (COMPUTED, REFRESH, VIRTUAL, OWN)
@@ -128,6 +130,7 @@ def _read(field: "pa.Field[Any]", metadata: Mapping[str, str]) -> Computed | Non
             metadata.get(BINDING, metadata[EXPRESSION])[:200],
             show_type(field.type),
             (field.name,),
+            auto_backfill=metadata.get(SQL_AUTO) == "true",
         )
     if metadata.get(VIRTUAL) != "true" or BINDING not in metadata:
         return None

@@ -11,6 +11,8 @@ from penstock.pipeline.plan.backfill import FragmentState, Snapshot, Watermark
 if TYPE_CHECKING:
     from lance import LanceDataset, LanceFragment
 
+BLOB_KEY, EXTENSION_KEY = "lance-encoding:blob", "ARROW:extension:name"
+
 
 def take_snapshot(
     dataset: "LanceDataset",
@@ -32,10 +34,42 @@ def take_snapshot(
     )
 
 
+def describe_fragments(
+    dataset: "LanceDataset", columns: Sequence[str], inputs: Sequence[str]
+) -> tuple[FragmentState, ...]:
+    """The fragments of the version that is open, for a function that fills these columns.
+
+    The order of the fields counts as well: two inputs may swap their names.
+    """
+    targets = [get_field(dataset, show_path((name,))).lance for name in columns]
+    sources = [get_field(dataset, name).lance for name in inputs]
+    order = [".".join(str(field.id()) for field in fields) for fields in (sources, targets)]
+    return tuple(
+        _describe_rows(
+            fragment,
+            ">".join(order),
+            {id for field in targets for id in leaf_ids(field)},
+            {id for field in sources for id in all_ids(field)},
+        )
+        for fragment in dataset.get_fragments()
+    )
+
+
 def leaf_ids(field: Any) -> list[int]:
     """The ids of a field's innermost fields, which are what files have as columns."""
-    children = field.children()
+    children = [] if is_blob(field) else field.children()
     return [id for child in children for id in leaf_ids(child)] if children else [field.id()]
+
+
+def all_ids(field: Any) -> list[int]:
+    """The ids of a field and of all that is in it."""
+    return [field.id(), *(id for child in field.children() for id in all_ids(child))]
+
+
+def is_blob(field: Any) -> bool:
+    """Whether a field's values lie beside the others, in a column of their own kind."""
+    found = dict(field.metadata)
+    return BLOB_KEY in found or found.get(EXTENSION_KEY, "").startswith("lance.blob")
 
 
 def _describe(
@@ -54,6 +88,27 @@ def _describe(
         _show(files, inputs),
         tuple(sorted(str(file.path) for file in files if targets & set(file.fields))),
         _show(files, {id for file in files for id in file.fields} - targets),
+    )
+
+
+def _describe_rows(
+    fragment: "LanceFragment", order: str, targets: set[int], inputs: set[int]
+) -> FragmentState:
+    rows = fragment.physical_rows - fragment.num_deletions
+    files = fragment.data_files()
+    holding = [file for file in files if targets & set(file.fields)]
+    # Values that Lance lays over a file change without it.
+    overlays = tuple(str(overlay) for overlay in fragment.metadata.overlays or ())
+    return FragmentState(
+        fragment.fragment_id,
+        fragment.physical_rows,
+        rows,
+        rows,
+        (order, *_show(files, inputs), *overlays),
+        tuple(sorted(str(file.path) for file in holding)),
+        (),
+        fragment.deletion_file() or "",
+        len(holding) == 1 and targets <= set(holding[0].fields),
     )
 
 

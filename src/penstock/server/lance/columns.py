@@ -27,6 +27,8 @@ class NewColumn(msgspec.Struct):
     expression: str | None = None
     computed: str | None = None
     virtual_column: AddVirtualColumn | None = None
+    # Of a computed column; a virtual one has its own.
+    auto_backfill: bool | None = None
 
 
 class AddColumns(Body):
@@ -91,6 +93,7 @@ async def add(call: Call) -> ChangedColumns:
         _check_definition(column)
     plain = {c.name: c.expression for c in body.new_columns if c.expression is not None}
     sql = {c.name: c.computed for c in body.new_columns if c.computed is not None}
+    auto = {c.name for c in body.new_columns if c.computed is not None and c.auto_backfill}
     declared = [
         read_new(c.name, c.virtual_column) for c in body.new_columns if c.virtual_column is not None
     ]
@@ -114,7 +117,7 @@ async def add(call: Call) -> ChangedColumns:
             call.origin,
         )
     if sql or declared:
-        version = await bound.add(catalog, table, branch, sql, declared, call.origin)
+        version = await bound.add(catalog, table, branch, sql, declared, call.origin, auto)
     return ChangedColumns(version)
 
 

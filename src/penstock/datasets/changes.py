@@ -1,0 +1,297 @@
+"""Which rows of a function's columns are fresh, found out with as little reading as can be.
+
+A file that a backfill wrote tells by its name what it was computed from, so most fragments need no
+look at their rows. The others are compared, row by row, with the versions that earlier backfills
+left behind (`datasets.marks`). What follows is decided by `plan.rows`. All of it blocks.
+"""
+
+import base64
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import convert
+
+from penstock.datasets import marks
+from penstock.datasets.failures import translated
+from penstock.datasets.marks import Bound, Mark
+from penstock.datasets.remote import Location
+from penstock.datasets.selection import Scope, scan_rows, select
+from penstock.datasets.snapshot import describe_fragments, take_snapshot
+from penstock.pipeline.plan.backfill import (
+    PARTIAL_PREFIX,
+    PREFIX,
+    BackfillOptions,
+    FragmentState,
+    Watermark,
+    fragment_key,
+    plan_backfill,
+    to_options,
+)
+from penstock.pipeline.plan.masks import unpack
+from penstock.pipeline.plan.rows import (
+    FRESH,
+    FUNCTION_CHANGED,
+    INPUTS_CHANGED,
+    NEVER_FILLED,
+    UNKNOWN,
+    FragmentRows,
+    RowSnapshot,
+    Seen,
+    join,
+    judge,
+    plan_rows,
+    settle,
+)
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.datasets.rowsets import Ids
+    from penstock.pipeline.plan.masks import Mask
+    from penstock.pipeline.plan.rows import Codes
+
+UNFILLED_KEY = b"penstock.unfilled"
+
+
+class Freshness:
+    """What is known of a column's rows; fragments that stay as they are cost nothing again."""
+
+    def __init__(self, bound: Bound, watermarks: Sequence[Watermark], location: Location) -> None:
+        self._bound = bound
+        self._watermarks = watermarks
+        self._location = location
+        self._known: dict[FragmentState, Codes | int] = {}
+        self._marks: list[Mark] | None = None
+        self._notes: list[str] = []
+
+    def snapshot(self, dataset: "LanceDataset", scope: Scope | None = None) -> RowSnapshot:
+        """Every fragment of a version, with what is to be known of its rows."""
+        scope = scope or Scope()
+        states = describe_fragments(dataset, self._bound.columns, self._bound.inputs)
+        unsure = [state for state in states if not self._decide_by_file(dataset, state)]
+        if unsure:
+            self._compare(dataset, self._decide_by_version(dataset, unsure))
+        found = [FragmentRows(state, self._known[state]) for state in states]
+        rows = select(dataset, self._location.branch, found, scope)
+        self._known = {state: self._known[state] for state in states}
+        mark = self._watermarks[0] if self._watermarks else None
+        return RowSnapshot(dataset.version, tuple(rows), mark, tuple(self._notes))
+
+    # By the names of files ---------------------------------------------------------------------
+
+    def _decide_by_file(self, dataset: "LanceDataset", state: FragmentState) -> bool:
+        if state in self._known:
+            return True
+        found: Codes | int | None = None
+        if not state.rows:
+            found = FRESH
+        elif not state.target_files:
+            found = NEVER_FILLED
+        elif (kind := self._kind(state, self._bound.function)) is not None:
+            found = FRESH if kind == PREFIX else self._read_partial(dataset, state, FRESH)
+        if found is not None:
+            self._known[state] = found
+        return found is not None
+
+    def _kind(self, state: FragmentState, function: str) -> str | None:
+        """Whether a backfill of that version of the function wrote the file from these inputs."""
+        if not state.is_whole:
+            return None
+        kind, _, rest = state.target_files[0].partition("-")
+        key = fragment_key(state, BackfillOptions(function=function))
+        return kind if kind in (PREFIX, PARTIAL_PREFIX) and rest.startswith(f"{key}-") else None
+
+    def _read_partial(self, dataset: "LanceDataset", state: FragmentState, others: int) -> "Codes":
+        """The codes of a fragment whose file says itself which rows are not filled."""
+        import numpy as np
+
+        unfilled = read_unfilled(dataset, self._location, state)
+        return np.where(unfilled, NEVER_FILLED, others).astype(np.uint8)
+
+    # By earlier versions -----------------------------------------------------------------------
+
+    def _decide_by_version(
+        self, dataset: "LanceDataset", unsure: Sequence[FragmentState]
+    ) -> list[FragmentState]:
+        """Settle the fragments that an earlier version has with the same files; the rest."""
+        return [state for state in unsure if not self._is_settled(dataset, state)]
+
+    def _is_settled(self, dataset: "LanceDataset", state: FragmentState) -> bool:
+        known = self._open_marks(dataset)
+        usable = [mark for mark in known if self._is_same_function(mark)]
+        for mark in usable:
+            if _has_rows_of(mark, state) and not len(mark.unfilled):
+                self._known[state] = FRESH
+                return True
+        if usable:
+            return False
+        # Every row is computed in any case; only the reason is asked for.
+        others = {mark.bound.function: mark for mark in known}
+        for function, mark in others.items():
+            kind = self._kind(state, function)
+            if kind == PARTIAL_PREFIX:
+                self._known[state] = self._read_partial(dataset, state, FUNCTION_CHANGED)
+            elif kind == PREFIX or (_has_rows_of(mark, state) and not len(mark.unfilled)):
+                self._known[state] = FUNCTION_CHANGED
+            else:
+                continue
+            return True
+        if not known and state.target_files[0].startswith((f"{PREFIX}-", f"{PARTIAL_PREFIX}-")):
+            self._known[state] = INPUTS_CHANGED
+        return state in self._known
+
+    def _open_marks(self, dataset: "LanceDataset") -> list[Mark]:
+        if self._marks is None:
+            self._marks = []
+            if not dataset.has_stable_row_ids:
+                self._notes.append(
+                    "the table has no stable row ids, so rows that moved to another file are "
+                    "computed again"
+                )
+                return self._marks
+            place = self._location.place()
+            for watermark in self._watermarks:
+                found = marks.open_mark(dataset, place, watermark, self._bound)
+                if isinstance(found, Mark):
+                    self._marks.append(found)
+                elif watermark is self._watermarks[0]:
+                    self._notes.append(found)
+        return self._marks
+
+    def _is_same_function(self, mark: Mark) -> bool:
+        return mark.watermark.function == self._bound.function
+
+    def _compare(self, dataset: "LanceDataset", states: Sequence[FragmentState]) -> None:
+        """Look at every row of some fragments."""
+        import numpy as np
+
+        by_id = {state.id: state for state in states}
+        codes = {state.id: np.zeros(state.physical_rows, np.uint8) for state in states}
+        step = marks.step_rows(dataset, by_id.keys()) if states else 0
+        for ids, fragments, offsets in scan_rows(dataset, by_id.keys()):
+            found = self._judge(dataset, ids, fragments, by_id, step)
+            for id in np.unique(fragments).tolist():
+                of = fragments == id
+                codes[id][offsets[of]] = found[of]
+        for state in states:
+            self._known[state] = codes[state.id]
+
+    def _judge(
+        self,
+        dataset: "LanceDataset",
+        ids: "Ids",
+        fragments: "Ids",
+        states: Mapping[int, FragmentState],
+        step: int,
+    ) -> "Codes":
+        """The codes of some rows."""
+        import numpy as np
+
+        codes = np.full(len(ids), UNKNOWN, np.uint8)
+        was_there = np.zeros(len(ids), bool)
+        for mark in self._open_marks(dataset):
+            rows = np.flatnonzero(codes != FRESH)
+            same = [id for id, state in states.items() if _has_files_of(mark, state)]
+            whole = [id for id in same if _has_rows_of(mark, states[id])]
+            there = np.isin(fragments[rows], whole)
+            there[~there] = marks.is_in(mark.dataset, ids[rows[~there]])
+            was_there[rows] |= there
+            filled = there & ~mark.unfilled.contains(ids[rows])
+            unmoved = np.isin(fragments[rows], same)
+            values, inputs = unmoved.copy(), unmoved.copy()
+            if self._is_same_function(mark):
+                moved = np.flatnonzero(filled & ~unmoved)
+                now, then = self._bound, mark.bound
+                values[moved] = marks.rows_unchanged(
+                    (dataset, _quote(now.columns)),
+                    (mark.dataset, _quote(then.columns)),
+                    ids[rows[moved]],
+                    step,
+                )
+                moved = moved[values[moved]]
+                inputs[moved] = marks.rows_unchanged(
+                    (dataset, now.inputs), (mark.dataset, then.inputs), ids[rows[moved]], step
+                )
+            seen = Seen(self._is_same_function(mark), filled, values, inputs)
+            codes[rows] = join(judge(seen), codes[rows])
+        unknown = np.flatnonzero(codes == UNKNOWN)
+        nulls = np.zeros(len(ids), bool)
+        nulls[unknown] = marks.is_null(dataset, _quote(self._bound.columns), ids[unknown], step)
+        return settle(codes, nulls, was_there)
+
+
+def bind(spec: Mapping[str, Any], function: str) -> Bound:
+    """What a job's spec says about the columns of its function."""
+    columns = spec.get("columns") or (spec["column"],)
+    return Bound(tuple(columns), tuple(spec["inputs"]), function)
+
+
+def explain(
+    dataset: "LanceDataset",
+    spec: Mapping[str, Any],
+    uri: str,
+    options: Mapping[str, str],
+    error_rows: Collection[int] | None = None,
+) -> dict[str, Any]:
+    """The plan that a backfill with this spec would carry out, as data."""
+    wanted = to_options(spec)
+    where, known = spec.get("where"), spec.get("watermark")
+    if wanted.function is None:
+        last = None if known is None else convert(known, Watermark)
+        taken = take_snapshot(dataset, spec["column"], spec["inputs"], where, last)
+        return plan_backfill(taken, wanted).to_json()
+    watermarks = convert(spec.get("watermarks") or (), tuple[Watermark, ...])
+    location = Location(uri, spec.get("branch") or "", options)
+    freshness = Freshness(bind(spec, wanted.function), watermarks, location)
+    chosen = error_rows if spec.get("errors_only") else None
+    scope = Scope(where, spec.get("read_version"), chosen, wanted.force)
+    return plan_rows(freshness.snapshot(dataset, scope), wanted).to_json()
+
+
+def read_unfilled(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Mask":
+    """The rows of a fragment that its file says are not filled."""
+    from lance.file import LanceFileReader
+
+    name = state.target_files[0]
+    with translated():
+        fragment = dataset.get_fragment(state.id)
+        files = fragment.data_files() if fragment is not None else []
+        base = next(file.base_id for file in files if file.path == name)
+        folder = f"{location.uri}/{location.data_folder}"
+        if base is not None:
+            # The file of another branch, or of a table that this one was copied from.
+            root = dataset.base_paths()[base]
+            folder = f"{_uri_of(root.path, location)}/data" if root.is_dataset_root else root.path
+        reader = LanceFileReader(f"{folder}/{name}", storage_options=dict(location.options) or None)
+        stored = (reader.metadata().schema.metadata or {}).get(UNFILLED_KEY, b"")
+    return unpack(base64.b64decode(stored), state.physical_rows)
+
+
+def _has_files_of(mark: Mark, state: FragmentState) -> bool:
+    """Whether a fragment has the same values as then."""
+    then = mark.states.get(state.id)
+    return then is not None and (then.physical_rows, then.input_files, then.target_files) == (
+        state.physical_rows,
+        state.input_files,
+        state.target_files,
+    )
+
+
+def _has_rows_of(mark: Mark, state: FragmentState) -> bool:
+    """Whether it also had then every row that is alive now."""
+    then = mark.states.get(state.id)
+    return (
+        _has_files_of(mark, state) and then is not None and then.deletions in ("", state.deletions)
+    )
+
+
+def _quote(columns: Sequence[str]) -> tuple[str, ...]:
+    from penstock.datasets.columns import show_path
+
+    return tuple(show_path((name,)) for name in columns)
+
+
+def _uri_of(path: str, location: Location) -> str:
+    # Lance keeps the way to a base without its scheme.
+    scheme, found, _ = location.uri.partition("://")
+    return path if not found or "://" in path else f"{scheme}://{path}"

@@ -1,0 +1,280 @@
+"""A new file of one or several columns for a fragment, written as the values come. It blocks.
+
+The file has values for every physical row of the fragment: null where a row was deleted, and the
+old ones where nothing was computed. Lance does not check its length when it is committed, so it is
+checked here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.datasets.columns import get_field, show_path
+from penstock.datasets.failures import translated
+from penstock.datasets.remote import Location
+from penstock.datasets.replacement import ColumnFile, Computation
+from penstock.datasets.scans import BATCH_ROWS, offsets_of, scan_expressions, scan_rows
+from penstock.datasets.snapshot import BLOB_KEY, EXTENSION_KEY, is_blob, leaf_ids
+from penstock.errors import InvalidTableState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset, LanceFragment
+
+
+class Piece(NamedTuple):
+    """Values of some rows by ascending offset; without offsets, of all rows that come next."""
+
+    offsets: Any
+    values: "pa.RecordBatch"
+
+
+class Target(NamedTuple):
+    """A column that is filled: the type of its values, and how a file holds them."""
+
+    name: str
+    kind: "pa.DataType"
+    stored: "pa.Field"
+    ids: tuple[int, ...]
+
+
+def get_targets(dataset: "LanceDataset", columns: Sequence[str]) -> tuple[Target, ...]:
+    """What is known of the columns that are to be filled."""
+    return tuple(_get_target(dataset, column) for column in columns)
+
+
+def write_column_file(
+    dataset: "LanceDataset",
+    location: Location,
+    fragment: "LanceFragment",
+    targets: Sequence[Target],
+    pieces: Iterator[Piece],
+    name: str,
+    *,
+    keep: bool = False,
+    metadata: Callable[[], Mapping[str, str]] = dict,
+) -> ColumnFile:
+    """Write the pieces into a file of that name; `keep` is for old values where there is no new.
+
+    The metadata is asked for when all of them were written.
+    """
+    import pyarrow as pa
+    from lance.file import LanceFileWriter
+
+    version = dataset.data_storage_version
+    schema = pa.schema([target.stored for target in targets])
+    kinds = pa.schema([pa.field(target.name, target.kind) for target in targets])
+    if keep:
+        batches = _over_old(pieces, _old(dataset, fragment, kinds), fragment, kinds)
+    else:
+        batches = _with_gaps(pieces, fragment, kinds)
+    with translated():
+        writer = LanceFileWriter(
+            f"{location.uri}/{location.data_folder}/{name}",
+            schema,
+            version=version,
+            storage_options=dict(location.options) or None,
+        )
+    # Not a `with`: that would complete the file even when the computation fails.
+    for batch in batches:
+        with translated():
+            writer.write_batch(_store(batch, schema))
+    with translated():
+        for key, value in metadata().items():
+            writer.add_schema_metadata(key, value)
+        written = writer.close() or 0
+    if written != fragment.physical_rows:
+        raise InvalidTableState(
+            f"the new file of fragment {fragment.fragment_id} has {written} rows, and the fragment "
+            f"has {fragment.physical_rows}"
+        )
+    major, minor = (int(part) for part in version.split("."))
+    ids = tuple(id for target in targets for id in target.ids)
+    size = writer.size_bytes or 0
+    return ColumnFile(name, ids, tuple(range(len(ids))), major, minor, size, written)
+
+
+def compute_pieces(
+    dataset: "LanceDataset", fragment: "LanceFragment", target: Target, what: Computation
+) -> Iterator[Piece]:
+    """The values of an expression, for the rows that it is computed for."""
+    import pyarrow as pa
+
+    columns = {target.name: what.expression}
+    for batch in scan_expressions(dataset, fragment, columns, what.where):
+        if batch.num_rows:
+            values = _cast(batch.column(target.name), target.kind)
+            yield Piece(offsets_of(batch), pa.record_batch([values], [target.name]))
+
+
+def get_fragment(dataset: "LanceDataset", id: int) -> "LanceFragment":
+    fragment = dataset.get_fragment(id)
+    if fragment is None:
+        raise InvalidTableState(f"version {dataset.version} has no fragment {id}")
+    return fragment
+
+
+def _get_target(dataset: "LanceDataset", column: str) -> Target:
+    import pyarrow as pa
+
+    field = get_field(dataset, show_path((column,))).lance
+    arrow = dataset.schema.field(column)
+    version = tuple(int(part) for part in dataset.data_storage_version.split("."))
+    if is_blob(field) and version >= (2, 2):
+        # A file wants the layout that Lance makes of such values when it writes a table.
+        return Target(column, pa.large_binary(), _blob_field(column), (field.id(),))
+    stored = pa.field(column, arrow.type)
+    if is_blob(field):
+        stored = stored.with_metadata({BLOB_KEY: "true"})
+    # Since 2.1 files have columns for innermost fields only.
+    ids = leaf_ids(field) if version >= (2, 1) else _all_ids(field)
+    return Target(column, arrow.type, stored, tuple(ids))
+
+
+def _blob_field(name: str) -> "pa.Field":
+    from lance import BlobDescriptorArrayBuilder
+
+    field: pa.Field = BlobDescriptorArrayBuilder(name).field
+    return field
+
+
+def _store(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
+    """The values in the form in which the file holds them."""
+    import pyarrow as pa
+
+    arrays = [
+        _to_blobs(values, field) if _is_prepared(field) else values
+        for values, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _is_prepared(field: "pa.Field") -> bool:
+    return bool(field.metadata) and EXTENSION_KEY.encode() in field.metadata
+
+
+def _to_blobs(values: "pa.Array", field: "pa.Field") -> "pa.Array":
+    """Values that stand in the file itself, which is Lance's kind 0."""
+    import numpy as np
+    import pyarrow as pa
+
+    count = len(values)
+    parts = {
+        "kind": pa.array(np.zeros(count, np.uint8)),
+        "data": values,
+    }
+    arrays = [parts.get(f.name) for f in field.type]
+    filled = [
+        pa.nulls(count, f.type) if array is None else array
+        for array, f in zip(arrays, field.type, strict=True)
+    ]
+    return pa.StructArray.from_arrays(filled, fields=list(field.type), mask=values.is_null())
+
+
+def _old(dataset: "LanceDataset", fragment: "LanceFragment", kinds: "pa.Schema") -> Iterator[Piece]:
+    import pyarrow as pa
+
+    paths = [show_path((name,)) for name in kinds.names]
+    for batch in scan_rows(dataset, fragment, paths):
+        values = [_cast(batch.column(n), field.type) for n, field in enumerate(kinds)]
+        yield Piece(offsets_of(batch), pa.record_batch(values, schema=kinds))
+
+
+def _with_gaps(
+    pieces: Iterator[Piece], fragment: "LanceFragment", kinds: "pa.Schema"
+) -> "Iterator[pa.RecordBatch]":
+    """The values in their places, and nulls between them."""
+    at = 0
+    for offsets, values in pieces:
+        count = values.num_rows
+        if not count:
+            continue
+        if offsets is not None:
+            start, end = int(offsets[0]), int(offsets[-1]) + 1
+            yield from _nulls(start - at, kinds)
+            values = _scatter(values, offsets - start, end - start)
+            at = end
+        else:
+            at += count
+        yield values
+    yield from _nulls(fragment.physical_rows - at, kinds)
+
+
+def _over_old(
+    pieces: Iterator[Piece], old: Iterator[Piece], fragment: "LanceFragment", kinds: "pa.Schema"
+) -> "Iterator[pa.RecordBatch]":
+    """Old values, and new ones in their places."""
+    import numpy as np
+    import pyarrow as pa
+
+    coming = Pieces(pieces)
+    at = 0
+    for offsets, values in old:
+        end = int(offsets[-1]) + 1
+        new = list(coming.below(end))
+        yield from _nulls(int(offsets[0]) - at, kinds)
+        at = int(offsets[0])
+        where_from = np.full(end - at, -1, np.int64)
+        where_from[offsets - at] = np.arange(len(offsets))
+        taken = len(offsets)
+        for piece in new:
+            where_from[piece.offsets - at] = taken + np.arange(len(piece.offsets))
+            taken += len(piece.offsets)
+        if new:
+            both = pa.Table.from_batches([values, *(piece.values for piece in new)])
+            values = both.combine_chunks().to_batches()[0]
+        yield values.take(pa.array(where_from, mask=where_from < 0))
+        at = end
+    if next(coming.below(fragment.physical_rows), None):
+        raise InvalidTableState(f"values for deleted rows of fragment {fragment.fragment_id}")
+    yield from _nulls(fragment.physical_rows - at, kinds)
+
+
+class Pieces:
+    """Pieces in order, which can be cut at an offset."""
+
+    def __init__(self, pieces: Iterator[Piece]) -> None:
+        self._pieces = pieces
+        self._rest: Piece | None = None
+
+    def below(self, end: int) -> Iterator[Piece]:
+        """Those that come before an offset."""
+        import numpy as np
+
+        while (piece := self._rest or next(self._pieces, None)) is not None:
+            self._rest = None
+            cut = int(np.searchsorted(piece.offsets, end))
+            if cut < len(piece.offsets):
+                self._rest = Piece(piece.offsets[cut:], piece.values.slice(cut))
+            if cut:
+                yield Piece(piece.offsets[:cut], piece.values.slice(0, cut))
+            if self._rest is not None:
+                return
+
+
+def _nulls(count: int, kinds: "pa.Schema") -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
+
+    while count > 0:
+        size = min(count, BATCH_ROWS)
+        yield pa.record_batch([pa.nulls(size, field.type) for field in kinds], schema=kinds)
+        count -= size
+
+
+def _scatter(values: "pa.RecordBatch", offsets: Any, length: int) -> "pa.RecordBatch":
+    """The values at their offsets, and null in between."""
+    import numpy as np
+    import pyarrow as pa
+
+    if values.num_rows == length:
+        return values
+    where_from = np.full(length, -1, np.int64)
+    where_from[offsets] = np.arange(values.num_rows)
+    return values.take(pa.array(where_from, mask=where_from < 0))
+
+
+def _cast(values: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+    return values if values.type == kind else values.cast(kind)
+
+
+def _all_ids(field: Any) -> list[int]:
+    return [field.id(), *(id for child in field.children() for id in _all_ids(child))]

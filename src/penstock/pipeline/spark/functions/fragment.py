@@ -1,0 +1,226 @@
+"""One fragment's values by a function: read, computed batch by batch, and kept in parts."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from penstock.crash import crash_point
+from penstock.datasets.column_files import Piece, Pieces
+from penstock.datasets.notes import write_errors
+from penstock.datasets.parts import FAILED, OFFSET, Part, find_parts, read_part, write_part
+from penstock.datasets.scans import live_rows, offsets_of, read_row_ids, scan_rows
+from penstock.errors import FunctionFailed
+from penstock.model.functions import RowError
+from penstock.pipeline.plan.backfill import FragmentWork
+from penstock.pipeline.plan.masks import unpack
+from penstock.pipeline.spark.functions.batches import cut, in_order
+from penstock.pipeline.spark.functions.errors import Computed, RowFailed
+from penstock.pipeline.spark.functions.task import FunctionTask
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset, LanceFragment
+
+# Values that wait for a part are in memory.
+MAX_WAITING_BYTES = 128 * 2**20
+# Parts that are written early, for their size, may take so much of the time.
+MAX_OVERHEAD = 0.04
+MAX_ERRORS_A_FILE = 500
+# A function that fails everywhere does so for the same reason.
+FULL_ERRORS = 1000
+MAX_PREVIEW, MAX_VALUE = 500, 100
+
+
+class FragmentRun:
+    """Computes a fragment; its pieces are asked for once."""
+
+    def __init__(
+        self,
+        task: FunctionTask,
+        dataset: "LanceDataset",
+        fragment: "LanceFragment",
+        work: FragmentWork,
+    ) -> None:
+        self._task = task
+        self._dataset = dataset
+        self._fragment = fragment
+        self._work = work
+        self._row_ids: Any = None
+        self._errors: list[RowError] = []
+        self._errors_told = 0
+        self._waiting: list[tuple[Any, Any, pa.RecordBatch]] = []
+        self._waiting_bytes = 0
+        self._started = self._flushed = time.monotonic()
+        self._writing_seconds = 0.0
+        # Rows with new values, whoever computed them; rows that the function was given here.
+        self.computed = 0
+        self.calls = 0
+        self.failed: list[int] = []
+
+    def pieces(self) -> Iterator[Piece]:
+        """The values of the rows that are to be computed, in order."""
+        work = self._work
+        need = unpack(work.need, work.physical_rows) if work.need is not None else None
+        found = find_parts(self._task.place, self._task.job, work.id, work.key)
+        if not found:
+            yield from self._compute(need)
+        else:
+            yield from self._resume(found, need)
+        self._tell_errors()
+
+    def _resume(self, found: list[Part], need: Any) -> Iterator[Piece]:
+        """What earlier tries left, and the rest."""
+        live = live_rows(self._dataset, self._fragment)
+        wanted = live if need is None else live & need
+        missing = wanted.copy()
+        parts = [part for part in found if self._is_complete(part, wanted)]
+        for part in parts:
+            missing[part.start : part.end] = False
+        coming = Pieces(self._compute(missing))
+        for part in parts:
+            yield from coming.below(part.start)
+            yield from self._take_part(part, wanted)
+        yield from coming.below(self._work.physical_rows)
+
+    def _is_complete(self, part: Part, wanted: Any) -> bool:
+        """Whether all rows of a part's range that are wanted now are in it."""
+        import numpy as np
+
+        rows = read_part(self._task.place, self._task.job, part)
+        held = np.zeros(part.end - part.start, bool)
+        held[rows[OFFSET].to_numpy() - part.start] = True
+        columns = rows.schema.remove(0).remove(0)
+        return bool(columns == self._task.kinds and held[wanted[part.start : part.end]].all())
+
+    def _take_part(self, part: Part, wanted: Any) -> Iterator[Piece]:
+        import pyarrow as pa
+
+        table = read_part(self._task.place, self._task.job, part)
+        for batch in table.filter(pa.array(wanted[table[OFFSET].to_numpy()])).to_batches():
+            if batch.num_rows:
+                offsets = batch.column(OFFSET).to_numpy()
+                self.failed += offsets[batch.column(FAILED).to_numpy(zero_copy_only=False)].tolist()
+                self.computed += batch.num_rows
+                yield Piece(offsets, batch.select(self._task.kinds.names))
+
+    def _compute(self, wanted: Any) -> Iterator[Piece]:
+        task = self._task
+        rows = scan_rows(self._dataset, self._fragment, task.function.inputs, wanted)
+        batches = cut(rows, task.size)
+        for batch, done in in_order(self._run, batches, task.knobs.threads):
+            offsets = offsets_of(batch)
+            task.size.learn(batch.num_rows, done.seconds)
+            self.calls += done.calls
+            self.computed += batch.num_rows
+            for row, (failure, tries) in done.failures.items():
+                self._note_error(batch, offsets, row, failure, tries)
+            self._keep(offsets, done)
+            task.beat(self._work.id, self.computed)
+            yield Piece(offsets, done.values)
+
+    def _run(self, batch: "pa.RecordBatch") -> Computed:
+        try:
+            return self._task.policy.compute(batch)
+        except RowFailed as error:
+            raise self._to_failure(int(offsets_of(batch)[error.row]), error) from error
+
+    # Parts -----------------------------------------------------------------------------------
+
+    def _keep(self, offsets: Any, done: Computed) -> None:
+        """Remember values until they are worth a part."""
+        import numpy as np
+
+        failed = np.zeros(len(offsets), bool)
+        failed[list(done.failures)] = True
+        self._waiting.append((offsets, failed, done.values))
+        self._waiting_bytes += done.values.nbytes
+        now = time.monotonic()
+        if now - self._flushed >= self._task.knobs.flush_seconds:
+            self._flush()
+        elif self._waiting_bytes > MAX_WAITING_BYTES:
+            # So much in so little time: to compute it again may cost less than to keep it.
+            if self._writing_seconds < MAX_OVERHEAD * (now - self._started):
+                self._flush()
+            else:
+                self._forget()
+
+    def _flush(self) -> None:
+        import numpy as np
+
+        started = time.monotonic()
+        self._tell_errors()
+        write_part(
+            self._task.place,
+            self._task.job,
+            self._work.id,
+            self._work.key,
+            self._task.attempt,
+            np.concatenate([offsets for offsets, _, _ in self._waiting]),
+            np.concatenate([failed for _, failed, _ in self._waiting]),
+            [values for _, _, values in self._waiting],
+        )
+        crash_point("part written")
+        self._forget()
+        self._flushed = time.monotonic()
+        self._writing_seconds += self._flushed - started
+
+    def _forget(self) -> None:
+        self._waiting = []
+        self._waiting_bytes = 0
+
+    # Errors ----------------------------------------------------------------------------------
+
+    def _to_failure(self, offset: int, error: RowFailed) -> FunctionFailed:
+        function = self._task.function
+        where = f"row id {self._row_id(offset)} (fragment {self._work.id}, offset {offset})"
+        note = f" ({error.note})" if error.note else ""
+        return FunctionFailed(
+            f"function {function.name} (version {function.version}) failed at {where}: "
+            f"{error.failure.text}{note}",
+            detail=error.failure.traceback,
+        )
+
+    def _note_error(
+        self, batch: "pa.RecordBatch", offsets: Any, row: int, failure: Any, tries: int
+    ) -> None:
+        offset = int(offsets[row])
+        self.failed.append(offset)
+        is_full = self._errors_told + len(self._errors) < FULL_ERRORS
+        self._errors.append(
+            RowError(
+                row_id=self._row_id(offset),
+                fragment=self._work.id,
+                offset=offset,
+                inputs=_preview(batch, row, self._task.function.inputs),
+                exception=failure.exception,
+                message=failure.message,
+                traceback=failure.traceback if is_full else "",
+                tries=tries,
+                at=time.time_ns() // 1_000_000,
+            )
+        )
+        if len(self._errors) >= MAX_ERRORS_A_FILE:
+            self._tell_errors()
+
+    def _tell_errors(self) -> None:
+        if self._errors:
+            write_errors(self._task.place, self._task.job, self._errors)
+            self._errors_told += len(self._errors)
+            self._errors = []
+
+    def _row_id(self, offset: int) -> int:
+        if self._row_ids is None:
+            self._row_ids = read_row_ids(self._dataset, self._fragment)
+        return int(self._row_ids[offset])
+
+
+def _preview(batch: "pa.RecordBatch", row: int, inputs: tuple[str, ...]) -> str:
+    """The values that a row's call was given, shortened."""
+    shown = []
+    for number, path in enumerate(inputs):
+        value = batch.column(number)[row].as_py()
+        if isinstance(value, str | bytes | list):
+            value = value[: MAX_VALUE + 1]
+        text = repr(value)
+        shown.append(f"{path}={text if len(text) <= MAX_VALUE else text[:MAX_VALUE] + '…'}")
+    return ", ".join(shown)[:MAX_PREVIEW]
