@@ -7,7 +7,7 @@ import itertools
 import types
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,9 @@ class FunctionTable:
             self.watermarks[branch] = kept[:MAX_WATERMARKS]
         return done
 
+    def sweep(self, attempt: HeldAttempt) -> int:
+        return sweep_backfill(self.spec(), self.catalog, attempt.job, attempt.number)
+
     def explain(self, branch: str = "", **options: Any) -> dict[str, Any]:
         dataset = self.open(branch)
         return changes.explain(dataset, self.spec(branch, **options), str(self.path), {})
@@ -218,7 +221,3 @@ def make_table(
     log = folder / f"{path.name}.calls"
     function = store(path, log, compute, "1", **more)
     return FunctionTable(path, FolderCatalog(path), engine, function, log)
-
-
-def on_spark(table: FunctionTable, engine: Engine) -> FunctionTable:
-    return replace(table, engine=engine)

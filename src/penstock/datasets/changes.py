@@ -7,6 +7,7 @@ left behind (`datasets.marks`). What follows is decided by `plan.rows`. All of i
 
 import base64
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
@@ -14,6 +15,7 @@ from msgspec import convert
 from penstock.datasets import marks
 from penstock.datasets.failures import translated
 from penstock.datasets.marks import Bound, Mark
+from penstock.datasets.reading import RowReader
 from penstock.datasets.remote import Location
 from penstock.datasets.selection import Scope, scan_rows, select
 from penstock.datasets.snapshot import describe_fragments, take_snapshot
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from penstock.pipeline.plan.masks import Mask
     from penstock.pipeline.plan.rows import Codes
 
+# How many rows are looked at together; fewer of them are read at once when they are wide.
+LOOK_ROWS = 262_144
 UNFILLED_KEY = b"penstock.unfilled"
 
 
@@ -61,6 +65,7 @@ class Freshness:
         self._watermarks = watermarks
         self._location = location
         self._known: dict[FragmentState, Codes | int] = {}
+        self._states: tuple[FragmentState, ...] = ()
         self._marks: list[Mark] | None = None
         self._notes: list[str] = []
 
@@ -68,9 +73,9 @@ class Freshness:
         """Every fragment of a version, with what is to be known of its rows."""
         scope = scope or Scope()
         states = describe_fragments(dataset, self._bound.columns, self._bound.inputs)
+        self._states = states
         unsure = [state for state in states if not self._decide_by_file(dataset, state)]
-        if unsure:
-            self._compare(dataset, self._decide_by_version(dataset, unsure))
+        self._compare(dataset, [state for state in unsure if not self._is_settled(dataset, state)])
         found = [FragmentRows(state, self._known[state]) for state in states]
         rows = select(dataset, self._location.branch, found, scope)
         self._known = {state: self._known[state] for state in states}
@@ -109,12 +114,6 @@ class Freshness:
         return np.where(unfilled, NEVER_FILLED, others).astype(np.uint8)
 
     # By earlier versions -----------------------------------------------------------------------
-
-    def _decide_by_version(
-        self, dataset: "LanceDataset", unsure: Sequence[FragmentState]
-    ) -> list[FragmentState]:
-        """Settle the fragments that an earlier version has with the same files; the rest."""
-        return [state for state in unsure if not self._is_settled(dataset, state)]
 
     def _is_settled(self, dataset: "LanceDataset", state: FragmentState) -> bool:
         known = self._open_marks(dataset)
@@ -165,59 +164,72 @@ class Freshness:
         """Look at every row of some fragments."""
         import numpy as np
 
+        if not states:
+            return
         by_id = {state.id: state for state in states}
+        look = _Look(
+            RowReader(dataset, by_id.keys()),
+            [(mark, _open_rows(mark, self._states)) for mark in self._open_marks(dataset)],
+            by_id,
+            marks.step_rows(dataset, by_id.keys()),
+        )
         codes = {state.id: np.zeros(state.physical_rows, np.uint8) for state in states}
-        step = marks.step_rows(dataset, by_id.keys()) if states else 0
-        for ids, fragments, offsets in scan_rows(dataset, by_id.keys()):
-            found = self._judge(dataset, ids, fragments, by_id, step)
+        for ids, fragments, offsets in scan_rows(dataset, by_id.keys(), batch_rows=LOOK_ROWS):
+            found = self._judge(look, ids, fragments)
             for id in np.unique(fragments).tolist():
                 of = fragments == id
                 codes[id][offsets[of]] = found[of]
         for state in states:
             self._known[state] = codes[state.id]
 
-    def _judge(
-        self,
-        dataset: "LanceDataset",
-        ids: "Ids",
-        fragments: "Ids",
-        states: Mapping[int, FragmentState],
-        step: int,
-    ) -> "Codes":
+    def _judge(self, look: "_Look", ids: "Ids", fragments: "Ids") -> "Codes":
         """The codes of some rows."""
         import numpy as np
 
         codes = np.full(len(ids), UNKNOWN, np.uint8)
         was_there = np.zeros(len(ids), bool)
-        for mark in self._open_marks(dataset):
+        for mark, then in look.marks:
             rows = np.flatnonzero(codes != FRESH)
-            same = [id for id, state in states.items() if _has_files_of(mark, state)]
-            whole = [id for id in same if _has_rows_of(mark, states[id])]
-            there = np.isin(fragments[rows], whole)
-            there[~there] = marks.is_in(mark.dataset, ids[rows[~there]])
+            same = [id for id, state in look.states.items() if _has_files_of(mark, state)]
+            whole = [id for id in same if _has_rows_of(mark, look.states[id])]
+            there = np.isin(fragments[rows], whole) | then.has(ids[rows])
             was_there[rows] |= there
             filled = there & ~mark.unfilled.contains(ids[rows])
             unmoved = np.isin(fragments[rows], same)
             values, inputs = unmoved.copy(), unmoved.copy()
             if self._is_same_function(mark):
+                new, old = self._bound, mark.bound
+                pairs = ((_quote(new.columns), _quote(old.columns)), (new.inputs, old.inputs))
                 moved = np.flatnonzero(filled & ~unmoved)
-                now, then = self._bound, mark.bound
-                values[moved] = marks.rows_unchanged(
-                    (dataset, _quote(now.columns)),
-                    (mark.dataset, _quote(then.columns)),
-                    ids[rows[moved]],
-                    step,
-                )
-                moved = moved[values[moved]]
-                inputs[moved] = marks.rows_unchanged(
-                    (dataset, now.inputs), (mark.dataset, then.inputs), ids[rows[moved]], step
-                )
+                for found, (now_paths, then_paths) in zip((values, inputs), pairs, strict=True):
+                    found[moved] = marks.rows_unchanged(
+                        look.rows, now_paths, then, then_paths, ids[rows[moved]], look.step
+                    )
+                    moved = moved[found[moved]]
             seen = Seen(self._is_same_function(mark), filled, values, inputs)
             codes[rows] = join(judge(seen), codes[rows])
         unknown = np.flatnonzero(codes == UNKNOWN)
         nulls = np.zeros(len(ids), bool)
-        nulls[unknown] = marks.is_null(dataset, _quote(self._bound.columns), ids[unknown], step)
+        nulls[unknown] = marks.is_null(
+            look.rows, _quote(self._bound.columns), ids[unknown], look.step
+        )
         return settle(codes, nulls, was_there)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look at rows needs: they themselves, and those that marks had."""
+
+    rows: RowReader
+    marks: list[tuple[Mark, RowReader]]
+    states: Mapping[int, FragmentState]
+    step: int
+
+
+def _open_rows(mark: Mark, states: Collection[FragmentState]) -> RowReader:
+    """The rows of a mark that may have moved: those of fragments that are not as they were."""
+    same = {state.id for state in states if mark.states.get(state.id) == state}
+    return RowReader(mark.dataset, mark.states.keys() - same)
 
 
 def bind(spec: Mapping[str, Any], function: str) -> Bound:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets import files
-from penstock.datasets.columns import get_field, parse_path
-from penstock.datasets.equal import as_ids, combine, rows_equal
+from penstock.datasets.columns import get_field
+from penstock.datasets.equal import rows_equal
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
+from penstock.datasets.reading import RowReader
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.datasets.snapshot import describe_fragments, is_blob
 from penstock.errors import (
@@ -26,7 +27,6 @@ from penstock.errors import (
 from penstock.pipeline.plan.backfill import FragmentState, Watermark
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
     from penstock.datasets.rowsets import Ids
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FOLDER = "_backfill"
 # How much of a column is in memory at once, and how many rows at most.
-STEP_BYTES, MAX_STEP = 16_000_000, 32_768
+STEP_BYTES, MAX_STEP = 32_000_000, 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +95,11 @@ def transaction_of(dataset: "LanceDataset") -> str:
     return ""
 
 
-def is_in(dataset: "LanceDataset", ids: "Ids") -> "Mask":
-    """Whether a version has each of the rows."""
-    import numpy as np
-    import pyarrow as pa
-
-    if not len(ids):
-        return np.zeros(0, bool)
-    with translated():
-        found = dataset._take_rows(pa.array(ids, pa.uint64()), columns=["_rowid"])
-    return np.isin(ids, as_ids(found["_rowid"]))
-
-
 def rows_unchanged(
-    now: "tuple[LanceDataset, Sequence[str]]",
-    then: "tuple[LanceDataset, Sequence[str]]",
+    now: RowReader,
+    new: Sequence[str],
+    then: RowReader,
+    old: Sequence[str],
     ids: "Ids",
     step: int,
 ) -> "Mask":
@@ -117,24 +107,26 @@ def rows_unchanged(
     import numpy as np
 
     same = np.ones(len(ids), bool)
+    if not new:
+        return same
     for start in range(0, len(ids), step):
         part = ids[start : start + step]
-        for new, old in zip(now[1], then[1], strict=True):
-            open_rows = np.flatnonzero(same[start : start + step])
-            if len(open_rows):
-                found = _equal(now[0], new, then[0], old, part[open_rows])
-                same[start + open_rows] = found
+        left, right = now.read(part, new), then.read(part, old)
+        for n, path in enumerate(new):
+            found = rows_equal(left[n], right[n])
+            if is_blob(get_field(now.dataset, path).lance):
+                found = _blobs_equal(now, path, then, old[n], part, (left[n], right[n]))
+            same[start : start + step] &= found
     return same
 
 
-def is_null(dataset: "LanceDataset", columns: Sequence[str], ids: "Ids", step: int) -> "Mask":
+def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) -> "Mask":
     """Whether every one of the columns is null, for each row."""
     import numpy as np
 
     found = np.ones(len(ids), bool)
     for start in range(0, len(ids), step):
-        for name in columns:
-            values = _read(dataset, name, ids[start : start + step])
+        for values in reader.read(ids[start : start + step], columns):
             found[start : start + step] &= np.asarray(values.is_null())
     return found
 
@@ -186,20 +178,20 @@ def sweep_unfilled(place: Place, folder: str, kept: Collection[str | None]) -> N
             files.remove(place, f"{FOLDER}/{folder}/{entry.name}")
 
 
-def _equal(now: "LanceDataset", new: str, then: "LanceDataset", old: str, ids: "Ids") -> "Mask":
+def _blobs_equal(
+    now: RowReader, new: str, then: RowReader, old: str, ids: "Ids", places: tuple[Any, Any]
+) -> "Mask":
+    """Whether blobs have the same bytes; what was read is where they lie, and how many they are."""
     import numpy as np
 
-    left, right = _read(now, new, ids), _read(then, old, ids)
-    if not is_blob(_field(now, new)):
-        return rows_equal(left, right)
-    # What is read is where the bytes lie, and how many there are.
-    sizes = [np.asarray(_size(each)) for each in (left, right)]
-    same: Mask = np.asarray(left.is_null()) == np.asarray(right.is_null())
-    same &= (sizes[0] == sizes[1]) | np.asarray(left.is_null())
-    for row in np.flatnonzero(same & np.asarray(left.is_valid()) & (sizes[0] > 0)):
+    left, right = places
+    sizes = [np.asarray(_size(each)) for each in places]
+    nulls = np.asarray(left.is_null())
+    same: Mask = (nulls == np.asarray(right.is_null())) & (nulls | (sizes[0] == sizes[1]))
+    for row in np.flatnonzero(same & ~nulls & (sizes[0] > 0)):
         id = [int(ids[row])]
         with translated():
-            a, b = now.take_blobs(new, ids=id)[0], then.take_blobs(old, ids=id)[0]
+            a, b = now.dataset.take_blobs(new, ids=id)[0], then.dataset.take_blobs(old, ids=id)[0]
             same[row] = a is not None and b is not None and a.read() == b.read()
     return same
 
@@ -208,39 +200,6 @@ def _size(places: Any) -> Any:
     import pyarrow.compute as pc
 
     return pc.fill_null(pc.struct_field(places, "size"), 0)
-
-
-def _read(dataset: "LanceDataset", path: str, ids: "Ids") -> "pa.Array":
-    """A field of some rows, in the order of their ids."""
-    import numpy as np
-    import pyarrow as pa
-
-    with translated():
-        found = dataset._take_rows(
-            pa.array(ids, pa.uint64()),
-            columns={"v": _expression(dataset, path), "_rowid": "_rowid"},
-        )
-    if not np.array_equal(as_ids(found["_rowid"]), ids):
-        raise InvalidTableState(f"version {dataset.version} lost some of its rows")
-    return combine(found["v"])
-
-
-def _expression(dataset: "LanceDataset", path: str) -> str:
-    """How Lance is asked for a field; one inside a list is asked for with the whole list."""
-    parts = parse_path(path)
-    kind = dataset.schema.field(parts[0]).type
-    taken = [parts[0]]
-    for part in parts[1:]:
-        index = kind.get_field_index(part) if hasattr(kind, "get_field_index") else -1
-        if index < 0:
-            break
-        taken.append(part)
-        kind = kind.field(index).type
-    return ".".join(f"`{part}`" for part in taken)
-
-
-def _field(dataset: "LanceDataset", path: str) -> Any:
-    return get_field(dataset, path).lance
 
 
 def _brief(branch: str) -> str:

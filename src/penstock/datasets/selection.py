@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.datasets import marks
 from penstock.datasets.equal import as_ids
 from penstock.datasets.failures import translated
+from penstock.datasets.reading import RowReader
 from penstock.datasets.rowsets import RowSet, make_row_set
 from penstock.pipeline.plan.rows import FRESH, FragmentRows, stale_rows
 
@@ -51,8 +51,9 @@ def select(
     scanned = [id for id, state in open_ones.items() if narrow or state.deletions]
     live = {id: np.zeros(open_ones[id].physical_rows, bool) for id in scanned}
     chosen = {id: np.zeros(open_ones[id].physical_rows, bool) for id in scanned}
+    then = _open_version(dataset, branch, scope) if scanned else None
     for ids, of, offsets in scan_rows(dataset, scanned):
-        taken = _is_wanted(dataset, branch, ids, scope) if narrow else np.ones(len(ids), bool)
+        taken = _is_wanted(ids, scope, then)
         for id in np.unique(of).tolist():
             mine = of == id
             live[id][offsets[mine]] = True
@@ -74,21 +75,30 @@ def _is_fresh(codes: "Codes | int") -> bool:
     return codes == FRESH if isinstance(codes, int) else not (codes > FRESH).any()
 
 
-def _is_wanted(dataset: "LanceDataset", branch: str, ids: "Ids", scope: Scope) -> "Mask":
+def _open_version(dataset: "LanceDataset", branch: str, scope: Scope) -> RowReader | None:
+    if scope.version is None or scope.version == dataset.version:
+        return None
+    with translated():
+        then = dataset.checkout_version((branch or None, scope.version))
+    return RowReader(then, [fragment.fragment_id for fragment in then.get_fragments()])
+
+
+def _is_wanted(ids: "Ids", scope: Scope, then: RowReader | None) -> "Mask":
     import numpy as np
 
     wanted = np.ones(len(ids), bool)
     if scope.row_ids is not None:
         wanted &= np.isin(ids, np.fromiter(scope.row_ids, np.int64, len(scope.row_ids)))
-    if scope.version is not None and scope.version != dataset.version:
-        with translated():
-            then = dataset.checkout_version((branch or None, scope.version))
-        wanted[wanted] = marks.is_in(then, ids[wanted])
+    if then is not None:
+        wanted &= then.has(ids)
     return wanted
 
 
 def scan_rows(
-    dataset: "LanceDataset", fragments: Collection[int], where: str | None = None
+    dataset: "LanceDataset",
+    fragments: Collection[int],
+    where: str | None = None,
+    batch_rows: int = SCAN_ROWS,
 ) -> "Iterator[tuple[Ids, Ids, Ids]]":
     """The row ids of fragments in parts, with the fragment and the place in it of each."""
     import numpy as np
@@ -103,7 +113,7 @@ def scan_rows(
             fragments=chosen,
             with_row_id=True,
             with_row_address=True,
-            batch_size=SCAN_ROWS,
+            batch_size=batch_rows,
         )
         for batch in scanner.to_batches():
             addresses = np.asarray(batch.column("_rowaddr"))
