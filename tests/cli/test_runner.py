@@ -3,11 +3,12 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+
+from tests.harness.servers import free_port
 
 
 def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -36,9 +37,7 @@ def test_an_unknown_cluster_is_named_with_those_there_are() -> None:
 def test_a_runner_waits_for_its_server_tells_prometheus_and_stops_when_asked(
     tmp_path: Path,
 ) -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "penstock", "runner", "--url", "http://127.0.0.1:1"),

@@ -3,8 +3,10 @@
 import contextlib
 import os
 import queue
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -146,6 +148,15 @@ def running(
     finally:
         if server.process.poll() is None:
             server.stop()
+
+
+def free_port() -> int:
+    """A port for a server that is not there yet; never one that the kernel gives to connections."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def _pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:

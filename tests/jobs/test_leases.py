@@ -193,7 +193,7 @@ def test_a_runner_that_reports_keeps_its_job(hasty: Hasty, cluster: str) -> None
     column = make_column(hasty.server, cluster)
     column.request()
     job = lease(column)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 4.5
     while time.monotonic() < end:
         assert column.runner.report(job).status_code == 200
         time.sleep(0.3)

@@ -10,7 +10,15 @@ from tests.harness import servers
 from tests.harness.arrow import people, read_back, send, versions
 
 
-@pytest.mark.parametrize("point", ["version recorded", "version named", "version settled"])
+# The same points as in the tests of keys, which are cut short with keys; here without.
+@pytest.mark.parametrize(
+    "point",
+    [
+        "version recorded",
+        pytest.param("version named", marks=pytest.mark.slow),
+        pytest.param("version settled", marks=pytest.mark.slow),
+    ],
+)
 def test_rows_of_a_commit_that_was_recorded_are_there_once(tmp_path: Path, point: str) -> None:
     with servers.running(tmp_path) as server:
         send(server, "/v1/table/t/create", people(1)).raise_for_status()

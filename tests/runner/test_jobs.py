@@ -76,8 +76,9 @@ def test_a_cancel_stops_the_tasks_and_leaves_nothing(server: Server, runner: Run
 
 
 def test_progress_is_told_while_a_job_runs(server: Server, runner: RunnerProcess) -> None:
-    table = make_filled(server, rows=5_000, fragments=25, expression=SLOW)
-    job = table.request()
+    table = make_filled(server, rows=3_000, fragments=30, expression=SLOW)
+    # One task after the other, so that it takes several seconds and reports.
+    job = table.request(concurrency=1)
     seen = set()
     while (found := describe(server, job))["status"] not in FINISHED:
         seen.add(found.get("fragments_done", "0"))
