@@ -1,5 +1,6 @@
 """Backfills by functions, with the product's recipe and kernel in the test's own process."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from penstock.errors import FunctionFailed, LeaseLost
 from penstock.pipeline.attempt import JobCanceled
 from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
-from tests.harness.here import BINDING, FunctionTable, join, make_table, some_rows
+from tests.harness.here import BINDING, FunctionTable, die_at, join, make_table, some_rows
 
 
 @pytest.fixture
@@ -174,6 +175,32 @@ def test_a_later_attempt_finds_the_commit_of_an_earlier_one(table: FunctionTable
     again = table.fill(HeldAttempt(job=first.job, number=2), force=True)
     assert (again.version, again.rows, again.function_calls) == (done.version, 40, 0)
     assert again.watermark == done.watermark
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("point", "calls"),
+    [
+        ("files written", 0),
+        ("backfill committed", 0),
+        ("watermark written", 0),
+        ("part written", 39),
+    ],
+)
+def test_a_process_that_dies_leaves_its_work_to_the_next(
+    table: FunctionTable, point: str, calls: int
+) -> None:
+    flush = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 1}
+    small = {**flush, "max_checkpoint_size": 1} if point == "part written" else {}
+    attempt = HeldAttempt(number=2)
+    assert die_at(table, point, attempt.job, **small) == -signal.SIGKILL
+    table.take_calls()
+    done = table.fill(attempt, **small)
+    assert len(table.take_calls()) == done.function_calls == calls
+    assert done.rows == 40
+    assert table.values() == expected(table)
+    assert table.fill().function_calls == 0
+    assert table.loose_files() == set()
 
 
 def test_a_cancel_changes_nothing_and_leaves_nothing(table: FunctionTable) -> None:
