@@ -116,7 +116,7 @@ class Policy:
                 ranges += [(middle, end), (start, middle)]
                 continue
             if whole is not None:
-                outcome = Outcome(_nulls(1, self._kinds), {0: whole})
+                outcome = Outcome(make_nulls(1, self._kinds), {0: whole})
             taken, limit = self._take(start, outcome, parts, failed)
             ranges.append((start + taken, end))
             if taken > len(outcome.failures):
@@ -125,7 +125,7 @@ class Policy:
                 self._wait(start + taken, limit, waits)
                 waits += 1
         if not parts:
-            return _nulls(0, self._kinds), failed
+            return make_nulls(0, self._kinds), failed
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts), failed
 
     def _take(
@@ -210,7 +210,7 @@ def _put(values: "pa.RecordBatch", rows: list[int], new: "pa.RecordBatch") -> "p
     return pa.concat_batches([values, new]).take(pa.array(where_from))
 
 
-def _nulls(count: int, kinds: "pa.Schema") -> "pa.RecordBatch":
+def make_nulls(count: int, kinds: "pa.Schema") -> "pa.RecordBatch":
     import pyarrow as pa
 
     return pa.record_batch([pa.nulls(count, field.type) for field in kinds], schema=kinds)

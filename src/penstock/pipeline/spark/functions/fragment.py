@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 # Values that wait for a part are in memory.
 MAX_WAITING_BYTES = 128 * 2**20
+# Values are kept for a part from the time on at which the file would be finished too late, by this
+# part of the interval.
+SOON = 0.5
 # Parts that are written early, for their size, may take so much of the time.
 MAX_OVERHEAD = 0.04
 MAX_ERRORS_A_FILE = 500
@@ -130,6 +133,8 @@ class FragmentRun:
         """Remember values until they are worth a part."""
         import numpy as np
 
+        if self._ends_soon():
+            return
         failed = np.zeros(len(offsets), bool)
         failed[list(done.failures)] = True
         self._waiting.append((offsets, failed, done.values))
@@ -143,6 +148,12 @@ class FragmentRun:
                 self._flush()
             else:
                 self._forget()
+
+    def _ends_soon(self) -> bool:
+        """Whether the file will be finished before a part is due, going by the rows so far."""
+        elapsed = time.monotonic() - self._started
+        expected = elapsed * self._work.rows / max(1, self.computed)
+        return expected < SOON * self._task.knobs.flush_seconds
 
     def _flush(self) -> None:
         import numpy as np

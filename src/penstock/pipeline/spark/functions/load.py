@@ -13,16 +13,13 @@ from typing import Any
 
 import msgspec
 
-from penstock.datasets import files
-from penstock.datasets.lake import Place
 from penstock.errors import FunctionFailed, PenstockError
 from penstock.model.functions import Function, Kind
 from penstock.pipeline.spark.functions.frames import show_frames
 
-FOLDER = "_udfs"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 # What unpickling code of another Python version raises.
-OTHER_PYTHON = ("code() argument", "code expected", "bad marshal", "unknown opcode", "bytecode")
+OTHER_PYTHON = ("code() argument", "code expected", "marshal", "unknown opcode", "bytecode")
 _loaded: dict[tuple[str, str], "Loaded"] = {}
 _loading = threading.Lock()
 
@@ -33,18 +30,6 @@ class Loaded:
 
     call: Callable[..., Any]
     kind: Kind
-
-
-def read_function(place: Place, function: Function) -> bytes:
-    """The stored bytes of a function."""
-    try:
-        return files.read(place, f"{FOLDER}/{function.sha256}")
-    except FileNotFoundError as error:
-        raise _unusable(
-            function,
-            f"{FOLDER}/{function.sha256} is not in the table's folder",
-            "alter the column with the function again",
-        ) from error
 
 
 def load(content: bytes, function: Function) -> Loaded:
@@ -67,11 +52,11 @@ def _load(content: bytes, function: Function) -> Loaded:
         made = made.func
     kind = kind or getattr(made, "penstock_kind", None) or "scalar"
     if kind not in ("scalar", "arrow", "batch"):
-        raise _unusable(function, f"its kind is {kind!r}", "use scalar, arrow or batch")
+        raise unusable(function, f"its kind is {kind!r}", "use scalar, arrow or batch")
     if isinstance(made, type):
         made = _instantiate(made, function)
     if not callable(made):
-        raise _unusable(
+        raise unusable(
             function, f"it is a {type(made).__name__}, which can't be called", "send a callable"
         )
     return Loaded(made, kind)
@@ -85,7 +70,7 @@ def _unpack(content: bytes, function: Function) -> tuple[bytes, Kind | None]:
         document = msgspec.json.decode(content, type=dict[str, Any])
         payload = base64.b64decode(document["payload" if ours else "udf_pickle"])
     except (msgspec.MsgspecError, KeyError, TypeError, binascii.Error) as error:
-        raise _unusable(
+        raise unusable(
             function, f"its envelope cannot be read: {error}", "send the function again"
         ) from error
     checksum = document.get("sha256" if ours else "udf_checksum")
@@ -97,7 +82,7 @@ def _unpack(content: bytes, function: Function) -> tuple[bytes, Kind | None]:
 def _check(function: Function, what: str, content: bytes, expected: str) -> None:
     found = hashlib.sha256(content).hexdigest()
     if found != expected.lower():
-        raise _unusable(
+        raise unusable(
             function,
             f"{what} has the sha256 {found}, and {expected} is expected",
             "send the function again",
@@ -112,7 +97,7 @@ def _unpickle(payload: bytes, function: Function) -> Any:
         return pickle.loads(payload)
     except ImportError as error:
         missing = error.name or str(error)
-        raise _unusable(
+        raise unusable(
             function,
             f"it needs the module {missing}, which the workers do not have: {error}",
             "name its package in the manifest's pip, or its folder in py_modules",
@@ -124,7 +109,7 @@ def _unpickle(payload: bytes, function: Function) -> Any:
         text = str(error)
         if any(sign in text for sign in OTHER_PYTHON):
             raise _other_python(function, f"unpickling raised {text}") from error
-        raise _unusable(
+        raise unusable(
             function,
             f"unpickling raised {type(error).__name__}: {text}",
             show_frames(error) or "send the function again",
@@ -136,7 +121,7 @@ def _instantiate(made: type, function: Function) -> Any:
         return made()
     # The user's constructor may raise anything.
     except Exception as error:
-        raise _unusable(
+        raise unusable(
             function,
             f"{made.__name__}() raised {type(error).__name__}: {error}",
             show_frames(error),
@@ -158,14 +143,14 @@ def _declared_kind(func: Any) -> Kind:
 
 
 def _other_python(function: Function, why: str) -> FunctionFailed:
-    return _unusable(
+    return unusable(
         function,
         f"{why}, and the workers run Python {PYTHON}",
         f"make the pickle with Python {PYTHON}, or send the job to a cluster with that Python",
     )
 
 
-def _unusable(function: Function, why: str, detail: str) -> FunctionFailed:
+def unusable(function: Function, why: str, detail: str) -> FunctionFailed:
     return FunctionFailed(
         f"function {function.name} (version {function.version}) cannot be loaded: {why}",
         detail=detail,

@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.datasets import files
 from penstock.datasets.checkpoints import is_stopped
 from penstock.datasets.lake import Place
 from penstock.datasets.notes import Beat, write_beat, write_output
@@ -13,13 +14,15 @@ from penstock.model.functions import Function
 from penstock.pipeline.spark.functions.batches import DEFAULT_ROWS, MAX_ROWS, MIN_ROWS, BatchSize
 from penstock.pipeline.spark.functions.calls import DirectCaller
 from penstock.pipeline.spark.functions.errors import Policy, Stopped
-from penstock.pipeline.spark.functions.load import load, read_function
+from penstock.pipeline.spark.functions.isolate import IsolatedCaller
+from penstock.pipeline.spark.functions.load import load, unusable
 from penstock.pipeline.spark.functions.outcomes import Caller
 from penstock.pipeline.spark.functions.output import Output
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FOLDER = "_udfs"
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.25
 
@@ -52,15 +55,15 @@ class FunctionTask:
         self.place, self.job, self.attempt = place, job, attempt
         self.function, self.kinds, self.knobs = function, kinds, knobs
         self.output = Output()
-        self._caller, kind = self._make_caller(isolated)
-        self.policy = Policy(function, self._caller, kinds, self.is_stopped)
-        rows = knobs.batch_rows or function.batch_size or DEFAULT_ROWS[kind]
-        self.size = BatchSize(rows, knobs.min_rows or MIN_ROWS, knobs.max_rows or MAX_ROWS)
         self._name = uuid.uuid4().hex[:12]
         self._last_beat = time.monotonic()
         self._last_look = 0.0
         self._is_stopped = False
         self._looking = threading.Lock()
+        self._caller, kind = self._make_caller(isolated)
+        self.policy = Policy(function, self._caller, kinds, self.is_stopped)
+        rows = knobs.batch_rows or function.batch_size or DEFAULT_ROWS[kind]
+        self.size = BatchSize(rows, knobs.min_rows or MIN_ROWS, knobs.max_rows or MAX_ROWS)
 
     def beat(self, fragment: int, rows: int) -> None:
         """Between batches: tell how far the fragment is; raises when the job was stopped."""
@@ -92,5 +95,21 @@ class FunctionTask:
 
     def _make_caller(self, isolated: bool) -> tuple[Caller, str]:
         content = read_function(self.place, self.function)
-        loaded = load(content, self.function)
-        return DirectCaller(loaded, self.function, self.kinds, self.output), loaded.kind
+        function = self.function
+        if isolated or function.timeout_seconds or function.needs.memory:
+            apart = IsolatedCaller(content, function, self.kinds, self.output, self.is_stopped)
+            return apart, apart.start()
+        loaded = load(content, function)
+        return DirectCaller(loaded, function, self.kinds, self.output), loaded.kind
+
+
+def read_function(place: Place, function: Function) -> bytes:
+    """The stored bytes of a function."""
+    try:
+        return files.read(place, f"{FOLDER}/{function.sha256}")
+    except FileNotFoundError as error:
+        raise unusable(
+            function,
+            f"{FOLDER}/{function.sha256} is not in the table's folder",
+            "alter the column with the function again",
+        ) from error

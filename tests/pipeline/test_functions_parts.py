@@ -1,0 +1,120 @@
+"""Parts of fragments: after a kill, what was computed before the last one is not computed again."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.harness.kernel import Bench, bench
+
+ROOT = Path(__file__).parents[2]
+DATA = pa.table({"id": pa.array(range(300), pa.int64())})
+TASK = """
+import pickle, sys
+from penstock.pipeline.spark.fill_column import fill_fragments
+order = pickle.load(open(sys.argv[1], "rb"))
+assert fill_fragments(order, order.tasks[0]) is None
+"""
+
+
+def logged(log: Path, **more: Any) -> Any:
+    """A function that leaves a line for each row, and takes its time."""
+    seconds, skip = more.get("seconds", 0.0), more.get("skip", 0)
+
+    def call(n: int) -> int:
+        handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(handle, f"{n}\n".encode())
+        os.close(handle)
+        time.sleep(seconds)
+        if skip and n % skip == 0:
+            raise ValueError("skipped")
+        return n * 3
+
+    return call
+
+
+def calls(log: Path) -> Counter[int]:
+    return Counter(int(line) for line in log.read_text().split())
+
+
+def start(table: Bench, folder: Path, crash: str = "", **more: Any) -> "subprocess.Popen[bytes]":
+    """The task in a process that can be killed."""
+    path = folder / "order"
+    path.write_bytes(pickle.dumps(table.order(table.work(), **more)))
+    environ = {**os.environ, "PENSTOCK_CRASH_AT": crash, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-c", TASK, str(path)], env=environ)
+
+
+@pytest.mark.parametrize("skip", [0, 7])
+def test_a_try_after_a_kill_goes_on_behind_the_last_part(tmp_path: Path, skip: int) -> None:
+    log = tmp_path / "log"
+    table = bench(
+        tmp_path,
+        DATA,
+        logged(log, skip=skip),
+        ["id"],
+        {"value": pa.int64()},
+        fragments=1,
+        on_error={"action": "skip"} if skip else None,
+    )
+    dying = start(table, tmp_path, "part written", batch_rows=10, max_rows=10, flush_seconds=0)
+    assert dying.wait(60) == -signal.SIGKILL
+    assert len(calls(log)) == 10
+    table.open().delete("id = 4")
+    assert table.run(batch_rows=10, max_rows=10, flush_seconds=60) is None
+    assert set(calls(log).values()) == {1}
+    kept = [n for n in range(300) if n != 4]
+    assert table.values() == [None if skip and n % skip == 0 else n * 3 for n in kept]
+    note = table.notes()[0]
+    assert (note.computed, note.calls) == (299, 290)
+    assert note.failed == (len([n for n in kept if n % skip == 0]) if skip else 0)
+    assert len(table.errors()) == (43 if skip else 0)
+
+
+@pytest.mark.slow
+def test_kills_at_any_time_repeat_little(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    table = bench(
+        tmp_path, DATA, logged(log, seconds=0.005), ["id"], {"value": pa.int64()}, fragments=1
+    )
+    kills = 0
+    for pause in (0.1, 0.3, 0.5):
+        before = log.stat().st_size if log.exists() else 0
+        running = start(table, tmp_path, batch_rows=5, max_rows=5, flush_seconds=0.05)
+        while not log.exists() or log.stat().st_size == before:
+            if running.poll() is not None:
+                break
+            time.sleep(0.01)
+        time.sleep(pause)
+        kills += running.poll() is None
+        running.kill()
+        running.wait()
+    assert table.run(batch_rows=5, max_rows=5) is None
+    assert table.values() == [n * 3 for n in range(300)]
+    # At each kill, the batch that ran, and those since the last part.
+    assert sum(count - 1 for count in calls(log).values()) <= kills * 25
+
+
+def test_parts_serve_another_need(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    table = bench(tmp_path, DATA, logged(log), ["id"], {"value": pa.int64()}, fragments=1)
+    dying = start(table, tmp_path, "part written", batch_rows=50, max_rows=50, flush_seconds=0)
+    dying.wait(60)
+    need = lambda offsets: (offsets % 2 == 0) & (offsets > 20)  # noqa: E731
+    assert table.run(need=need) is None
+    assert table.values() == [n * 3 if n % 2 == 0 and n > 20 else None for n in range(300)]
+    assert set(calls(log).values()) == {1}
+
+
+def test_fast_functions_leave_no_parts(tmp_path: Path) -> None:
+    table = bench(tmp_path, DATA, lambda n: n, ["id"], {"value": pa.int64()})
+    assert table.run() is None
+    assert table.parts() == []
