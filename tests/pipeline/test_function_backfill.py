@@ -190,8 +190,10 @@ def test_a_later_attempt_finds_the_commit_of_an_earlier_one(table: FunctionTable
 def test_a_process_that_dies_leaves_its_work_to_the_next(
     table: FunctionTable, point: str, calls: int
 ) -> None:
-    flush = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 1}
-    small = {**flush, "max_checkpoint_size": 1} if point == "part written" else {}
+    small: dict[str, Any] = {}
+    if point == "part written":
+        small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 1}
+        small["max_checkpoint_size"] = 1
     attempt = HeldAttempt(number=2)
     assert die_at(table, point, attempt.job, **small) == -signal.SIGKILL
     table.take_calls()

@@ -35,7 +35,7 @@ class Heard:
         moved = False
         for note in news.checkpoints:
             if note.attempt == self._attempt.number:
-                self.function_calls += _calls(note)
+                self.function_calls += note.calls
             elif not checkpoints.has_file(self._place, self._location, note):
                 continue
             self.notes.append(note)
@@ -61,9 +61,5 @@ class Heard:
     def rate(self) -> float | None:
         """Rows that a core computes in a second, as this attempt has seen it."""
         mine = [note for note in self.notes if note.attempt == self._attempt.number]
-        calls, seconds = sum(map(_calls, mine)), sum(note.seconds for note in mine)
+        calls, seconds = sum(note.calls for note in mine), sum(note.seconds for note in mine)
         return round(calls / seconds, 3) if calls and seconds else None
-
-
-def _calls(note: Checkpoint) -> int:
-    return note.computed if note.calls is None else note.calls
