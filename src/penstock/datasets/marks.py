@@ -17,6 +17,7 @@ from penstock.datasets.equal import rows_equal
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.reading import RowReader
+from penstock.datasets.refs import OUR_TAGS
 from penstock.datasets.remote import Location
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.datasets.snapshot import describe_fragments, is_blob
@@ -172,7 +173,7 @@ def folder_of(binding: str, branch: str) -> str:
 
 def tag_of(binding: str, branch: str) -> str:
     """The tag that keeps a watermark's version from being cleaned up."""
-    name = f"penstock-backfill-{folder_of(binding, '')[:12]}"
+    name = f"{OUR_TAGS}{folder_of(binding, '')[:12]}"
     return f"{name}-{_brief(branch)}" if branch else name
 
 

@@ -251,7 +251,7 @@ class _Backfill:
             rows_done=self._files.rows_committed + self._files.rows_ready + inside,
             fragments_done=len(finished),
             function_calls=self._heard.function_calls,
-            rows_failed=self._heard.failures.rows,
+            rows_failed=max(self._heard.failures.rows, self._files.rows_failed),
         )
         if self._spec.function is not None:
             self._attempt.progress(rows_left=self._rows_left)

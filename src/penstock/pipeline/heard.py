@@ -24,6 +24,7 @@ class Heard:
         self._seen: set[str] = set()
         self._beats: dict[int, int] = {}
         self._last_look = 0.0 if function is not None else float("inf")
+        self._is_first_look = True
         self.failures = Failures(function, attempt)
         self.notes: list[Checkpoint] = []
         # Rows that the function was given in this attempt.
@@ -42,7 +43,11 @@ class Heard:
             moved = True
         for line in news.lines:
             self._attempt.log(line, "print")
-        self.failures.add(news.errors)
+        if self._is_first_look and self._attempt.number > 1:
+            self.failures.add_earlier(news.errors)
+        else:
+            self.failures.add(news.errors)
+        self._is_first_look = False
         return moved
 
     def listen_inside(self) -> bool:
