@@ -17,8 +17,8 @@ import pyarrow as pa
 from lance.file import LanceFileWriter
 
 from penstock.datasets import marks
-from penstock.datasets.changes import UNFILLED_KEY, Freshness
-from penstock.datasets.marks import Bound
+from penstock.datasets.changes import Freshness
+from penstock.datasets.marks import UNFILLED_KEY, Bound
 from penstock.datasets.remote import Location, open_newest
 from penstock.datasets.replacement import ColumnFile, commit_files
 from penstock.datasets.selection import Scope, find_unfilled

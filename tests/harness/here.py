@@ -4,6 +4,10 @@ The catalog is a folder, and what it would remember of the column is remembered 
 """
 
 import itertools
+import json
+import os
+import subprocess
+import sys
 import types
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -221,3 +225,24 @@ def make_table(
     log = folder / f"{path.name}.calls"
     function = store(path, log, compute, "1", **more)
     return FunctionTable(path, FolderCatalog(path), engine, function, log)
+
+
+def die_at(table: FunctionTable, point: str, job: str, **options: Any) -> int:
+    """Run the first attempt of a job in a process that dies at a named place; its exit code."""
+    code = (
+        "import json, sys; from pathlib import Path; from tests.harness import here\n"
+        "path, log, job, options = sys.argv[1:]\n"
+        "here.reopen(Path(path), Path(log)).fill(here.HeldAttempt(job=job), **json.loads(options))"
+    )
+    given = [str(table.path), str(table.log), job, json.dumps(options)]
+    root = Path(__file__).parents[2]
+    return subprocess.run(
+        [sys.executable, "-c", code, *given],
+        cwd=root,
+        env={**os.environ, "PENSTOCK_CRASH_AT": point},
+        check=False,
+    ).returncode
+
+
+def reopen(path: Path, log: Path) -> FunctionTable:
+    return FunctionTable(path, FolderCatalog(path), HERE, store(path, log, join, "1"), log)

@@ -1,16 +1,19 @@
 """Backfills by functions, with the product's recipe and kernel in the test's own process."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.datasets import refs
+from penstock.datasets.remote import Location
 from penstock.errors import FunctionFailed, LeaseLost
 from penstock.pipeline.attempt import JobCanceled
 from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
-from tests.harness.here import BINDING, FunctionTable, join, make_table, some_rows
+from tests.harness.here import BINDING, FunctionTable, die_at, join, make_table, some_rows
 
 
 @pytest.fixture
@@ -70,6 +73,24 @@ def test_the_watermark_names_what_is_not_filled_and_keeps_its_version(table: Fun
     assert again is not None
     assert (again.unfilled, again.unfilled_rows) == (None, 0)
     assert [tag["version"] for tag in table.open().tags.list().values()] == [again.version]
+
+
+def test_a_backfill_without_work_writes_nothing(table: FunctionTable) -> None:
+    first = table.fill(num_frags=3)
+    before = {path: path.stat().st_mtime_ns for path in table.path.rglob("*") if path.is_file()}
+    again = table.fill(where="id < 30")
+    assert (again.watermark, again.function_calls) == (first.watermark, 0)
+    after = {path: path.stat().st_mtime_ns for path in table.path.rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_a_branch_whose_version_is_kept_can_be_deleted(table: FunctionTable) -> None:
+    table.branch("dev")
+    table.fill(branch="dev")
+    place = Location(str(table.path), "").place()
+    assert refs.find_references(place, "dev") == []
+    refs.delete_branch(place, "dev")
+    assert (table.open().tags.list(), table.open().branches.list()) == ({}, {})
 
 
 def test_lists_of_rows_that_no_watermark_names_are_removed(table: FunctionTable) -> None:
@@ -176,6 +197,34 @@ def test_a_later_attempt_finds_the_commit_of_an_earlier_one(table: FunctionTable
     assert again.watermark == done.watermark
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("point", "calls"),
+    [
+        ("files written", 0),
+        ("backfill committed", 0),
+        ("watermark written", 0),
+        ("part written", 39),
+    ],
+)
+def test_a_process_that_dies_leaves_its_work_to_the_next(
+    table: FunctionTable, point: str, calls: int
+) -> None:
+    small: dict[str, Any] = {}
+    if point == "part written":
+        small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 1}
+        small["max_checkpoint_size"] = 1
+    attempt = HeldAttempt(number=2)
+    assert die_at(table, point, attempt.job, **small) == -signal.SIGKILL
+    table.take_calls()
+    done = table.fill(attempt, **small)
+    assert len(table.take_calls()) == done.function_calls == calls
+    assert done.rows == 40
+    assert table.values() == expected(table)
+    assert table.fill().function_calls == 0
+    assert table.loose_files() == set()
+
+
 def test_a_cancel_changes_nothing_and_leaves_nothing(table: FunctionTable) -> None:
     before = table.open().version
 
@@ -210,6 +259,29 @@ def test_rows_that_fail_are_skipped_told_and_tried_again(tmp_path: Path) -> None
     ledger = frozenset(row.row_id for row in attempt.failed[:2])
     assert table.fill(HeldAttempt(ledger=ledger), errors_only=True).function_calls == 2
     assert table.fill().function_calls == len(bad) - 2
+    assert table.values() == expected(table)
+
+
+def test_rows_that_failed_in_an_earlier_attempt_may_go_well(tmp_path: Path) -> None:
+    def fail_once(text: str, number: int) -> str:
+        if number == 3 and not (tmp_path / "well").exists():
+            raise ValueError
+        return join(text, number)
+
+    def die() -> None:
+        raise LeaseLost
+
+    limit = {"action": "skip", "max_failed_rows": 100}
+    table = make_table(tmp_path, fail_once, rows=10, fragments=1, on_error=limit)
+    first = HeldAttempt(on_fence=die)
+    with pytest.raises(LeaseLost):
+        table.fill(first)
+    table.open().update({"number": "3"}, where="id = 0")
+    (tmp_path / "well").touch()
+    second = HeldAttempt(job=first.job, number=2)
+    done = table.fill(second)
+    assert done.rows_failed == second.told["rows_failed"] == len(first.failed) == 1
+    assert table.fill().function_calls == 1
     assert table.values() == expected(table)
 
 

@@ -5,7 +5,6 @@ look at their rows. The others are compared, row by row, with the versions that 
 left behind (`datasets.marks`). What follows is decided by `plan.rows`. All of it blocks.
 """
 
-import base64
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ from penstock.pipeline.plan.backfill import (
     plan_backfill,
     to_options,
 )
-from penstock.pipeline.plan.masks import unpack
 from penstock.pipeline.plan.rows import (
     FRESH,
     FUNCTION_CHANGED,
@@ -49,12 +47,10 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
     from penstock.datasets.rowsets import Ids
-    from penstock.pipeline.plan.masks import Mask
     from penstock.pipeline.plan.rows import Codes
 
 # How many rows are looked at together; fewer of them are read at once when they are wide.
 LOOK_ROWS = 262_144
-UNFILLED_KEY = b"penstock.unfilled"
 
 
 class Freshness:
@@ -110,7 +106,7 @@ class Freshness:
         """The codes of a fragment whose file says itself which rows are not filled."""
         import numpy as np
 
-        unfilled = read_unfilled(dataset, self._location, state)
+        unfilled = marks.read_unfilled(dataset, self._location, state)
         return np.where(unfilled, NEVER_FILLED, others).astype(np.uint8)
 
     # By earlier versions -----------------------------------------------------------------------
@@ -255,28 +251,13 @@ def explain(
     watermarks = convert(spec.get("watermarks") or (), tuple[Watermark, ...])
     location = Location(uri, spec.get("branch") or "", options)
     freshness = Freshness(bind(spec, wanted.function), watermarks, location)
+    if spec.get("read_version") is not None:
+        # That version only tells which rows are meant; what they need is read from the newest.
+        with translated():
+            dataset = dataset.checkout_version((location.branch or None, None))
     chosen = error_rows if spec.get("errors_only") else None
     scope = Scope(where, spec.get("read_version"), chosen, wanted.force)
     return plan_rows(freshness.snapshot(dataset, scope), wanted).to_json()
-
-
-def read_unfilled(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Mask":
-    """The rows of a fragment that its file says are not filled."""
-    from lance.file import LanceFileReader
-
-    name = state.target_files[0]
-    with translated():
-        fragment = dataset.get_fragment(state.id)
-        files = fragment.data_files() if fragment is not None else []
-        base = next(file.base_id for file in files if file.path == name)
-        folder = f"{location.uri}/{location.data_folder}"
-        if base is not None:
-            # The file of another branch, or of a table that this one was copied from.
-            root = dataset.base_paths()[base]
-            folder = f"{_uri_of(root.path, location)}/data" if root.is_dataset_root else root.path
-        reader = LanceFileReader(f"{folder}/{name}", storage_options=dict(location.options) or None)
-        stored = (reader.metadata().schema.metadata or {}).get(UNFILLED_KEY, b"")
-    return unpack(base64.b64decode(stored), state.physical_rows)
 
 
 def _has_files_of(mark: Mark, state: FragmentState) -> bool:
@@ -301,9 +282,3 @@ def _quote(columns: Sequence[str]) -> tuple[str, ...]:
     from penstock.datasets.columns import show_path
 
     return tuple(show_path((name,)) for name in columns)
-
-
-def _uri_of(path: str, location: Location) -> str:
-    # Lance keeps the way to a base without its scheme.
-    scheme, found, _ = location.uri.partition("://")
-    return path if not found or "://" in path else f"{scheme}://{path}"

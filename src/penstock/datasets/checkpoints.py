@@ -39,7 +39,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     attempt: int
     seconds: float
     # Rows that a function was given by this attempt, and those that it failed on.
-    calls: int | None = None
+    calls: int = 0
     failed: int = 0
 
     def serves(self, wanted: FragmentWork) -> bool:

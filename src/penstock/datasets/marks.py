@@ -4,6 +4,7 @@ A watermark says that in its version every row is fresh, but for those that a fi
 whose inputs and values are today what they were then is as fresh as it was. All of it blocks.
 """
 
+import base64
 import contextlib
 import hashlib
 from collections.abc import Collection, Sequence
@@ -16,6 +17,8 @@ from penstock.datasets.equal import rows_equal
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.reading import RowReader
+from penstock.datasets.refs import OUR_TAGS
+from penstock.datasets.remote import Location
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.datasets.snapshot import describe_fragments, is_blob
 from penstock.errors import (
@@ -25,6 +28,7 @@ from penstock.errors import (
     NotFound,
 )
 from penstock.pipeline.plan.backfill import FragmentState, Watermark
+from penstock.pipeline.plan.masks import unpack
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.plan.masks import Mask
 
 FOLDER = "_backfill"
+UNFILLED_KEY = b"penstock.unfilled"
 # How much of a column is in memory at once, and how many rows at most.
 STEP_BYTES, MAX_STEP = 32_000_000, 131_072
 
@@ -131,6 +136,25 @@ def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) ->
     return found
 
 
+def read_unfilled(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Mask":
+    """The rows of a fragment that its file says are not filled."""
+    from lance.file import LanceFileReader
+
+    name = state.target_files[0]
+    with translated():
+        fragment = dataset.get_fragment(state.id)
+        held = fragment.data_files() if fragment is not None else []
+        base = next(file.base_id for file in held if file.path == name)
+        folder = f"{location.uri}/{location.data_folder}"
+        if base is not None:
+            # The file of another branch, or of a table that this one was copied from.
+            root = dataset.base_paths()[base]
+            folder = f"{_uri_of(root.path, location)}/data" if root.is_dataset_root else root.path
+        reader = LanceFileReader(f"{folder}/{name}", storage_options=dict(location.options) or None)
+        stored = (reader.metadata().schema.metadata or {}).get(UNFILLED_KEY, b"")
+    return unpack(base64.b64decode(stored), state.physical_rows)
+
+
 def step_rows(dataset: "LanceDataset", fragments: Collection[int]) -> int:
     """How many rows of these fragments may be looked at together."""
     widest = 1.0
@@ -149,7 +173,7 @@ def folder_of(binding: str, branch: str) -> str:
 
 def tag_of(binding: str, branch: str) -> str:
     """The tag that keeps a watermark's version from being cleaned up."""
-    name = f"penstock-backfill-{folder_of(binding, '')[:12]}"
+    name = f"{OUR_TAGS}{folder_of(binding, '')[:12]}"
     return f"{name}-{_brief(branch)}" if branch else name
 
 
@@ -204,3 +228,9 @@ def _size(places: Any) -> Any:
 
 def _brief(branch: str) -> str:
     return hashlib.sha256(branch.encode()).hexdigest()[:8]
+
+
+def _uri_of(path: str, location: Location) -> str:
+    # Lance keeps the way to a base without its scheme.
+    scheme, found, _ = location.uri.partition("://")
+    return path if not found or "://" in path else f"{scheme}://{path}"

@@ -4,7 +4,7 @@ Lance finds single rows by their ids as well, but ten times slower than it scans
 here which place in its fragment each row has, in runs of neighbours.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.columns import parse_path
@@ -36,7 +36,10 @@ class RowReader:
         }
         self._runs = _Runs()
         for id, fragment in self._fragments.items():
-            self._runs.add(id, _scan_ids(dataset, fragment))
+            at = 0
+            for ids in _scan_ids(dataset, fragment):
+                self._runs.add(id, at, ids)
+                at += len(ids)
         self._runs.sort()
 
     def has(self, ids: "Ids") -> "Mask":
@@ -110,14 +113,15 @@ class _Runs:
         self._starts: Any = None
         self._table: Any = None
 
-    def add(self, fragment: int, ids: "Ids") -> None:
+    def add(self, fragment: int, first: int, ids: "Ids") -> None:
+        """Take rows of a fragment, the first of which has that place there."""
         import numpy as np
 
         if not len(ids):
             return
         at = np.concatenate([[0], np.flatnonzero(np.diff(ids) != 1) + 1])
         lengths = np.diff(np.concatenate([at, [len(ids)]]))
-        self._parts.append(np.stack([ids[at], lengths, np.full(len(at), fragment), at]))
+        self._parts.append(np.stack([ids[at], lengths, np.full(len(at), fragment), first + at]))
 
     def sort(self) -> None:
         import numpy as np
@@ -142,7 +146,7 @@ class _Runs:
         return self._table[2][run], self._table[3][run] + ids - self._starts[run]
 
 
-def _scan_ids(dataset: "LanceDataset", fragment: Any) -> "Ids":
+def _scan_ids(dataset: "LanceDataset", fragment: Any) -> "Iterator[Ids]":
     with translated():
         scanner = dataset.scanner(
             columns=[],
@@ -151,7 +155,8 @@ def _scan_ids(dataset: "LanceDataset", fragment: Any) -> "Ids":
             batch_size=SCAN_ROWS,
             scan_in_order=True,
         )
-        return as_ids(scanner.to_table()["_rowid"])
+        for batch in scanner.to_batches():
+            yield as_ids(batch.column("_rowid"))
 
 
 def _assemble(parts: "list[list[pa.Array]]", order: Any) -> "list[pa.Array]":

@@ -14,12 +14,11 @@ from msgspec import Struct, convert, structs
 
 from penstock.crash import crash_point
 from penstock.datasets import checkpoints
-from penstock.datasets.checkpoints import Checkpoint
 from penstock.datasets.remote import RemoteCatalog
 from penstock.datasets.replacement import Computation, find_commits
 from penstock.errors import ConcurrentCommit, FunctionFailed, InvalidRequest, Unavailable
 from penstock.pipeline.attempt import Attempt, JobCanceled
-from penstock.pipeline.failures import Failures
+from penstock.pipeline.heard import Heard
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
     Fill,
@@ -44,8 +43,8 @@ FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
 # A worker that hears of a cancel stops at its next fragment; one that does not is ended by Spark,
 # which takes two seconds by itself.
 STOP_SECONDS, KILL_SECONDS = 3, 4
-# How often the driver looks inside fragments, and how long values may be in memory only.
-LOOK_SECONDS, FLUSH_SECONDS = 1.0, 5.0
+# How long finished values may be in a worker's memory only.
+FLUSH_SECONDS = 5.0
 
 
 class BackfillResult(Struct, frozen=True):
@@ -114,13 +113,8 @@ class _Backfill:
             else FunctionPlanner(spec, catalog, self._location, attempt)
         )
         self._files = Replacements(spec, options, catalog, attempt, self._planner.describe)
-        self._failures = Failures(spec.function, attempt)
-        self._seen: set[str] = set()
-        self._notes: list[Checkpoint] = []
-        self._function_calls = 0
+        self._heard = Heard(self._location, spec.function, attempt)
         self._rows_left = 0
-        self._beats: dict[int, int] = {}
-        self._last_look = 0.0
 
     def run(self) -> BackfillResult:
         plan: UpToDate | Fill | None = None
@@ -133,7 +127,7 @@ class _Backfill:
             if isinstance(found, UpToDate):
                 return self._result(plan, dataset)
             self._tell_plan(found)
-            self._failures.expect(found.rows + self._files.rows_committed)
+            self._heard.failures.expect(found.rows + self._files.rows_committed)
             self._read_notes(found)
             self._compute(found, dataset.version)
             complete = self._files.commit_all()
@@ -229,36 +223,14 @@ class _Backfill:
     def _read_notes(self, plan: Fill) -> bool:
         """Take in what workers have finished since the last look; whether there was anything."""
         wanted = {work.id: work for work in plan.work}
-        news = checkpoints.read_news(self._place, self._attempt.job, self._seen)
-        moved = False
-        for note in news.checkpoints:
-            if note.attempt == self._attempt.number:
-                self._function_calls += note.computed if note.calls is None else note.calls
-            elif not checkpoints.has_file(self._place, self._location, note):
-                continue
-            self._notes.append(note)
-            moved = True
-        for note in self._notes:
+        moved = self._heard.listen()
+        for note in self._heard.notes:
             if (work := wanted.get(note.work.id)) is not None and note.serves(work):
                 self._files.add(note)
-        for line in news.lines:
-            self._attempt.log(line, "print")
-        # Those of the attempts before this one have been told by them, or are told now.
-        self._failures.add(news.errors)
-        if moved | self._has_moved_inside():
+        if self._heard.listen_inside() or moved:
             self._tell_progress()
-        self._failures.check()
+        self._heard.failures.check()
         return moved
-
-    def _has_moved_inside(self) -> bool:
-        """Look, once a second, how far the fragments are that are being computed."""
-        now = time.monotonic()
-        if self._spec.function is None or now - self._last_look < LOOK_SECONDS:
-            return False
-        self._last_look = now
-        before = self._beats
-        self._beats = checkpoints.read_beats(self._place, self._attempt.job, self._attempt.number)
-        return self._beats != before
 
     # Telling ---------------------------------------------------------------------------------
 
@@ -274,12 +246,12 @@ class _Backfill:
 
     def _tell_progress(self) -> None:
         finished = self._files.committed.keys() | self._files.ready.keys()
-        inside = sum(rows for id, rows in self._beats.items() if id not in finished)
+        inside = self._heard.rows_inside(finished)
         self._attempt.progress(
             rows_done=self._files.rows_committed + self._files.rows_ready + inside,
             fragments_done=len(finished),
-            function_calls=self._function_calls,
-            rows_failed=self._failures.rows,
+            function_calls=self._heard.function_calls,
+            rows_failed=max(self._heard.failures.rows, self._files.rows_failed),
         )
         if self._spec.function is not None:
             self._attempt.progress(rows_left=self._rows_left)
@@ -311,17 +283,10 @@ class _Backfill:
             plan.mode,
             plan.reason,
             rows,
-            self._function_calls,
+            self._heard.function_calls,
             tuple(sorted(versions)),
             tuple(sorted(self._files.committed)),
             failed,
             self._rows_left,
-            self._rate(),
+            self._heard.rate(),
         )
-
-    def _rate(self) -> float | None:
-        """Rows that a core computes in a second, as this attempt has seen it."""
-        mine = [note for note in self._notes if note.attempt == self._attempt.number]
-        calls = sum(note.computed if note.calls is None else note.calls for note in mine)
-        seconds = sum(note.seconds for note in mine)
-        return round(calls / seconds, 3) if calls and seconds else None

@@ -27,11 +27,17 @@ class Failures:
         self._total = total
 
     def add(self, errors: Sequence[RowError]) -> None:
+        """Rows that failed in this attempt."""
         news = [row for row in errors if (row.fragment, row.offset) not in self._known]
         if news:
             self._first = self._first or news[0]
             self._known.update((row.fragment, row.offset) for row in news)
             self._attempt.errors(news)
+
+    def add_earlier(self, errors: Sequence[RowError]) -> None:
+        """Rows that failed in attempts before this one, which may go well now."""
+        if errors:
+            self._attempt.errors(errors)
 
     def check(self) -> None:
         """Raise FunctionFailed when there are more than the function may have."""

@@ -103,7 +103,7 @@ class Replacements:
 
     @property
     def rows_failed(self) -> int:
-        return sum(note.failed for note in self.committed.values())
+        return sum(note.failed for note in (*self.ready.values(), *self.committed.values()))
 
     def add(self, note: Checkpoint) -> None:
         """Take a finished file."""
