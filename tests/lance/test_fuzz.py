@@ -20,7 +20,10 @@ FIELDS = """
     setStatusAction setPropertyAction unsetPropertyAction status key value context identity
     job_id job_ids state kind target limit page_token filter column where read_version num_frags
     cluster manifest force runner clusters free attempt progress logs result error retryable
-    new_columns name computed
+    new_columns name computed virtual_column input_columns outputs udf udf_name udf_version image
+    manifest_checksum field_metadata auto_backfill data_type struct_field alterations path
+    errors_only checkpoint_size min_checkpoint_size max_checkpoint_size
+    errors row_id rows timeout_seconds
 """.split()  # noqa: SIM905
 WORDS = (
     *("create", "exist_ok", "Overwrite", "skip", "fail", "cascade", "Canceled", "true", "V1", "V2"),

@@ -61,6 +61,36 @@ class Function(Struct, frozen=True, kw_only=True):
     python: str | None = None
 
 
+class Declaration(Struct, frozen=True, kw_only=True):
+    """Everything about a function but its code, as a client declares it for new columns."""
+
+    name: str
+    # None: the code's own hash.
+    version: str | None
+    inputs: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    # What the fields of the outputs carry beside the binding, in their order.
+    metadata: tuple[dict[str, str], ...]
+    # Kept and shown; nothing here acts on them.
+    backend: str | None = None
+    image: str | None = None
+    manifest: str | None = None
+    auto_backfill: bool = False
+
+
+class Redeclaration(Struct, frozen=True, kw_only=True):
+    """What is to be another one from now on; None leaves that as it is."""
+
+    name: str | None = None
+    version: str | None = None
+    inputs: tuple[str, ...] | None = None
+    metadata: dict[str, str] | None = None
+    backend: str | None = None
+    image: str | None = None
+    manifest: str | None = None
+    auto_backfill: bool | None = None
+
+
 class RowError(Struct, frozen=True, kw_only=True):
     """A row that a function failed on."""
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import uvicorn
 
-from penstock.catalog import keeper, leases, maintenance
+from penstock.catalog import auto_backfill, keeper, leases, maintenance
+from penstock.catalog.auto_backfill import Rules
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
@@ -118,6 +119,9 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         asyncio.create_task(maintenance.run_for_ever(catalog, settings.catalog.maintain_seconds)),
         asyncio.create_task(keeper.run_for_ever(catalog)),
     ]
+    if settings.auto_backfill.enabled:
+        rules = Rules(settings.auto_backfill.changes, settings.auto_backfill.cooldown_seconds)
+        chores.append(asyncio.create_task(auto_backfill.run_for_ever(catalog, rules)))
     host, port = listener.getsockname()[:2]
     child = _make_child(settings, catalog, host, port, config)
 

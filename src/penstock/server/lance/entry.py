@@ -5,8 +5,10 @@ from functools import lru_cache
 import msgspec
 
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.ledger import refuse_write
 from penstock.errors import PenstockError, Unsupported
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier
+from penstock.model.system import LEDGER
 from penstock.server.exchange import Exchange
 from penstock.server.http import (
     CONNECTION,
@@ -22,6 +24,12 @@ from penstock.server.lance.errors import INTERNAL, UNSUPPORTED, error_reply, to_
 from penstock.server.lance.operations import Operation
 from penstock.server.lance.recover import recover
 from penstock.server.once import HEADER, Arrival, Once, arrive
+
+# What clients may change of the ledger: not its rows and columns.
+OPEN = (
+    *("DropTable", "CreateTableIndex", "CreateTableScalarIndex", "DropTableIndex"),
+    *("CreateTableTag", "UpdateTableTag", "DeleteTableTag"),
+)
 
 
 class Lance:
@@ -57,6 +65,8 @@ class Lance:
                 detail="docs/operations.md lists what is",
             )
 
+        if id == LEDGER and operation.is_change and operation.name not in OPEN:
+            raise refuse_write()
         arrival: Arrival | None = None
         if operation.is_change and HEADER in exchange.headers.values:
             arrival = arrive(exchange, "")

@@ -1,13 +1,24 @@
 """What Penstock serves beyond the Lance Namespace REST API: jobs, environments, runners.
 
-`/v1/jobs/list|describe|cancel|query_events` are lancedb's; the rest is our own.
+`/v1/jobs/list|describe|cancel|query_events` and `/v1/table/{id}/errors` are lancedb's; the rest is
+our own.
 """
 
-from penstock.server.lance import backfills, job_stream, jobs, manifests, runner
+from penstock.server.lance import (
+    backfills,
+    function_errors,
+    job_stream,
+    jobs,
+    manifests,
+    previews,
+    runner,
+)
 from penstock.server.lance.operations import Operation
 
 EXTENSIONS = (
     Operation("ExplainBackfill", "POST", "table/{id}/explain_backfill", backfills.explain),
+    Operation("PreviewColumn", "POST", "table/{id}/preview_column", previews.preview),
+    Operation("ListTableErrors", "POST", "table/{id}/errors", function_errors.list_errors),
     Operation("ListJobs", "POST", "jobs/list", jobs.list_jobs),
     Operation("DescribeJob", "POST", "jobs/describe", jobs.describe),
     Operation("CancelJob", "POST", "jobs/cancel", jobs.cancel),
@@ -21,4 +32,6 @@ EXTENSIONS = (
     Operation("LeaseJobs", "POST", "runner/lease", runner.lease),
     Operation("ReportJob", "POST", "runner/job/{id}/heartbeat", runner.heartbeat),
     Operation("FinishJob", "POST", "runner/job/{id}/finish", runner.finish),
+    Operation("ReportJobErrors", "POST", "runner/job/{id}/errors", runner.report_errors),
+    Operation("ListJobErrorRows", "POST", "runner/job/{id}/error_rows", runner.list_error_rows),
 )

@@ -23,7 +23,7 @@ from penstock.server.lance import (
 )
 from penstock.server.lance.call import Call
 
-READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze", "Stream")
+READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze", "Stream", "Preview")
 # A runner's reports name the attempt they are about, which does what a key would do.
 REPORTING = ("Lease", "Report", "Finish")
 
