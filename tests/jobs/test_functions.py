@@ -13,6 +13,8 @@ from tests.harness.jobs import TEXTS, Column, make_table
 from tests.harness.servers import Server
 from tests.harness.tables import code
 
+# Those without it are about what is on record, and so about both databases.
+ON_SQLITE = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 PAYLOAD, OTHER = b"\x80\x05N.", b"\x80\x05K\x01."
 SIZES = {
     "intra_applier_concurrency": 4,
@@ -56,6 +58,7 @@ def described(column: Column, **body: Any) -> dict[str, Any]:
     return found
 
 
+@ON_SQLITE
 def test_the_spec_says_what_the_function_is(column: Column) -> None:
     spec = lease(column, force=True, **SIZES)["spec"]
     assert (spec["column"], spec["columns"], spec["inputs"]) == ("len", ["len"], ["text"])
@@ -68,17 +71,20 @@ def test_the_spec_says_what_the_function_is(column: Column) -> None:
     assert (spec["watermark"], spec["watermarks"]) == (None, [])
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("where", ["errors", " ERRORS "])
 def test_rows_that_failed_can_be_asked_for(column: Column, where: str) -> None:
     spec = lease(column, where=where)["spec"]
     assert (spec["where"], spec["errors_only"]) == (None, True)
 
 
+@ON_SQLITE
 def test_of_the_rows_that_failed_some(column: Column) -> None:
     spec = lease(column, where="id > 1", errors_only=True)["spec"]
     assert (spec["where"], spec["errors_only"]) == ("id > 1", True)
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     "body",
     [
@@ -99,12 +105,14 @@ def test_options_out_of_range_are_refused(column: Column, body: dict[str, Any]) 
     assert next(iter(body)) in answer.json()["error"]
 
 
+@ON_SQLITE
 def test_sql_has_no_rows_that_failed(column: Column) -> None:
     new = {"new_columns": [{"name": "twice", "computed": "id * 2"}]}
     column.ask("add_columns", new).raise_for_status()
     assert code(column.ask_backfill(column="twice", errors_only=True)) == (400, 13)
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(("given", "kept"), [(None, '{"pip": ["a"]}'), ("{}", "{}")])
 def test_the_environment_is_the_requests_or_the_functions(
     column: Column, given: str | None, kept: str
@@ -136,6 +144,7 @@ def test_three_watermarks_are_kept_the_newest_first(column: Column) -> None:
     assert spec["watermark"] == spec["watermarks"][0]
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("result", [{"watermark": 5}, {"watermark": {"version": "x"}}, {}])
 def test_what_is_no_watermark_moves_none(column: Column, result: dict[str, Any]) -> None:
     column.runner.finish(lease(column), result=result).raise_for_status()
@@ -192,6 +201,7 @@ def test_a_description_tells_of_bound_columns(column: Column) -> None:
     assert "penstock.columns" not in column.ask("describe").json()["properties"]
 
 
+@ON_SQLITE
 def test_a_column_is_stale_after_a_write(column: Column) -> None:
     column.runner.finish(lease(column), result={"watermark": {"version": 2}}).raise_for_status()
     found = described(column)["len"]
@@ -201,6 +211,7 @@ def test_a_column_is_stale_after_a_write(column: Column) -> None:
     assert (found["watermark"], found["stale"]) == (2, True)
 
 
+@ON_SQLITE
 def test_a_description_follows_the_branch(column: Column) -> None:
     column.ask("branches/create", {"name": "dev"}).raise_for_status()
     alter_function(
@@ -210,6 +221,7 @@ def test_a_description_follows_the_branch(column: Column) -> None:
     assert described(column, branch="dev")["len"]["version"] == "9"
 
 
+@ON_SQLITE
 def test_a_table_without_bound_columns_does_not_tell_of_any(server: Server) -> None:
     table = make_table(server)
     properties = server.post(f"/v1/table/{table}/describe").json()["properties"]
@@ -226,6 +238,7 @@ def test_a_description_follows_restores_and_other_rows_for_all(column: Column) -
     assert "penstock.columns" not in column.ask("describe").json()["properties"]
 
 
+@ON_SQLITE
 def test_a_new_branch_has_the_columns_of_its_start(column: Column) -> None:
     column.ask("branches/create", {"name": "dev"}).raise_for_status()
     assert described(column, branch="dev")["len"]["auto_backfill"] is True
@@ -244,6 +257,7 @@ def test_code_that_was_lost_is_brought_back_from_the_catalog(column: Column) -> 
     assert path.read_bytes() == content
 
 
+@ON_SQLITE
 def test_code_that_nobody_has_is_said_before_a_job_is_queued(column: Column) -> None:
     location = column.ask("describe").json()["location"]
     unknown = "0" * 64

@@ -40,6 +40,12 @@ def table(server: Server) -> str:
     return make_table(server, ROWS)
 
 
+@pytest.fixture(scope="module")
+def shared(server: Server) -> str:
+    """A table for requests that change nothing."""
+    return make_table(server, ROWS)
+
+
 def length(text: str) -> int:
     return len(text)
 
@@ -260,45 +266,45 @@ TEXTS = [make_output("a", "int32", struct_field="x"), make_output("b", "int32", 
     ],
 )
 def test_what_cannot_be_declared_is_refused(
-    server: Server, table: str, more: dict[str, Any], error: tuple[int, int], says: str
+    server: Server, shared: str, more: dict[str, Any], error: tuple[int, int], says: str
 ) -> None:
     column = simple(**more)
     name = column["outputs"][0]["column"] if column["outputs"] else "x"
     body = {"new_columns": [{"name": name, "virtual_column": column}]}
-    answer = ask(server, table, "add_columns", body)
+    answer = ask(server, shared, "add_columns", body)
     assert code(answer) == error, answer.text
     assert says in answer.json()["error"] + answer.json().get("detail", "")
-    assert open_table(server, table).version == 1
-    assert not (Path(open_table(server, table).uri) / "_udfs").exists()
+    assert open_table(server, shared).version == 1
+    assert not (Path(open_table(server, shared).uri) / "_udfs").exists()
 
 
-def test_the_column_is_one_of_its_outputs(server: Server, table: str) -> None:
+def test_the_column_is_one_of_its_outputs(server: Server, shared: str) -> None:
     body = {"new_columns": [{"name": "other", "virtual_column": simple()}]}
-    answer = ask(server, table, "add_columns", body)
+    answer = ask(server, shared, "add_columns", body)
     assert code(answer) == (400, 13)
     assert "'other'" in answer.json()["error"]
 
 
-def test_a_wrong_checksum_names_both(server: Server, table: str) -> None:
+def test_a_wrong_checksum_names_both(server: Server, shared: str) -> None:
     right = hashlib.sha256(PAYLOAD).hexdigest()
     for udf in (
         virtual_column(PAYLOAD, [], {}, knobs={"sha256": "ab" * 32})["udf"],
         pack({"udf_pickle": b64(PAYLOAD), "udf_checksum": "ab" * 32}),
     ):
-        answer = add_function(server, table, simple(udf=udf))
+        answer = add_function(server, shared, simple(udf=udf))
         assert code(answer) == (400, 13)
         assert right in answer.json()["error"]
         assert "ab" * 32 in answer.json()["error"]
 
 
 @pytest.mark.parametrize("kind", ["expression", "computed"])
-def test_two_new_columns_have_two_names(server: Server, table: str, kind: str) -> None:
+def test_two_new_columns_have_two_names(server: Server, shared: str, kind: str) -> None:
     columns = [{"name": "len", kind: "id"}, new_column(simple())]
-    answer = ask(server, table, "add_columns", {"new_columns": columns})
+    answer = ask(server, shared, "add_columns", {"new_columns": columns})
     assert code(answer) == (400, 13)
 
 
-def test_a_refused_function_keeps_plain_columns_back_too(server: Server, table: str) -> None:
+def test_a_refused_function_keeps_plain_columns_back_too(server: Server, shared: str) -> None:
     columns = [{"name": "p", "expression": "id"}, new_column(simple(input_columns=["nope"]))]
-    assert code(ask(server, table, "add_columns", {"new_columns": columns})) == (404, 12)
-    assert open_table(server, table).version == 1
+    assert code(ask(server, shared, "add_columns", {"new_columns": columns})) == (404, 12)
+    assert open_table(server, shared).version == 1

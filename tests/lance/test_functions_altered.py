@@ -29,6 +29,16 @@ OLD, NEW = b"\x80\x05N.", b"\x80\x05K\x01."
 
 @pytest.fixture
 def table(server: Server) -> str:
+    return with_functions(server)
+
+
+@pytest.fixture(scope="module")
+def shared(server: Server) -> str:
+    """A table for requests that change nothing."""
+    return with_functions(server)
+
+
+def with_functions(server: Server) -> str:
     """A table with `len` by one function, and `a` and `b` by another."""
     id = make_table(server, ROWS)
     one = virtual_column(OLD, ["text"], {"len": "int32"}, name="length")
@@ -159,16 +169,16 @@ def test_with_other_inputs_it_is_another_function(server: Server, table: str) ->
 )
 def test_what_cannot_be_altered_is_refused(
     server: Server,
-    table: str,
+    shared: str,
     path: str,
     column: dict[str, Any],
     error: tuple[int, int],
     says: str,
 ) -> None:
-    answer = alter_function(server, table, path, **column)
+    answer = alter_function(server, shared, path, **column)
     assert code(answer) == error, answer.text
     assert says in answer.json()["error"] + answer.json()["detail"]
-    assert open_table(server, table).version == 2
+    assert open_table(server, shared).version == 2
 
 
 def test_a_circle_through_another_column_is_refused(server: Server, table: str) -> None:
@@ -233,10 +243,10 @@ def test_a_renamed_column_stays_bound(server: Server, table: str, column: str) -
     assert [output["column"] for output in found["function"]["outputs"]] == columns
 
 
-def test_what_a_function_reads_is_neither_renamed_nor_dropped(server: Server, table: str) -> None:
+def test_what_a_function_reads_is_neither_renamed_nor_dropped(server: Server, shared: str) -> None:
     for answer in (
-        rename(server, table, text="t"),
-        ask(server, table, "drop_columns", {"columns": ["text", "len"]}),
+        rename(server, shared, text="t"),
+        ask(server, shared, "drop_columns", {"columns": ["text", "len"]}),
     ):
         assert code(answer) == (400, 13)
         assert "reads text" in answer.json()["error"]
@@ -255,9 +265,9 @@ def test_a_functions_column_takes_no_values(server: Server, table: str) -> None:
     "change", [{"data_type": {"type": "int64"}}, {"nullable": False}, {"rename": "text"}]
 )
 def test_the_function_decides_type_and_nulls(
-    server: Server, table: str, change: dict[str, Any]
+    server: Server, shared: str, change: dict[str, Any]
 ) -> None:
-    answer = ask(server, table, "alter_columns", {"alterations": [{"path": "len"} | change]})
+    answer = ask(server, shared, "alter_columns", {"alterations": [{"path": "len"} | change]})
     assert answer.status_code == 400
 
 

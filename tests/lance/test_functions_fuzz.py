@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
 CODE = b"\x80\x05N."
 FUZZ = settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
