@@ -225,12 +225,32 @@ def test_a_branch_reads_what_partly_filled_files_of_main_say(table: Filled) -> N
     assert table.values("dev") == table.expected("dev")
 
 
-def test_a_version_that_was_cleaned_up_is_named_and_everything_computed(table: Filled) -> None:
-    table.fill()
-    compact(table)
+def forget_versions(table: Filled) -> None:
     for tag in table.open().tags.list():
         table.open().tags.delete(tag)
     table.open().cleanup_old_versions(older_than=timedelta(0))
+
+
+def test_what_a_compaction_made_of_filled_fragments_needs_no_earlier_version(
+    table: Filled,
+) -> None:
+    table.fill()
+    table.open().delete("id % 3 = 0")
+    table.open().optimize.compact_files(target_rows_per_fragment=20)
+    compact(table)
+    forget_versions(table)
+    table.watermarks.clear()
+    assert table.plan().function_calls == 0
+    changed = pa.table({"id": pa.array([4], pa.int64()), "text": ["new"]})
+    table.open().merge_insert("id").when_matched_update_all().execute(changed)
+    assert table.plan().function_calls > 0
+
+
+def test_a_version_that_was_cleaned_up_is_named_and_everything_computed(table: Filled) -> None:
+    table.fill()
+    table.open().update({"other": "1"}, where="id = 3")
+    compact(table)
+    forget_versions(table)
     found = table.plan()
     assert found.function_calls == 40
     assert "is gone" in found.reason

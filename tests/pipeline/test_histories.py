@@ -19,7 +19,7 @@ def test_a_history_ends_right_with_no_call_too_many(tmp_path: Path, seed: int) -
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", LONG)
 def test_many_histories(tmp_path: Path, seed: int) -> None:
-    run_history(make_table(tmp_path), seed)
+    run_history(make_table(tmp_path), seed, steps=12)
 
 
 @pytest.mark.slow

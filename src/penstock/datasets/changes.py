@@ -14,10 +14,11 @@ from msgspec import convert
 from penstock.datasets import marks
 from penstock.datasets.failures import translated
 from penstock.datasets.marks import Bound, Mark
+from penstock.datasets.origins import Origins
 from penstock.datasets.reading import RowReader
 from penstock.datasets.remote import Location
 from penstock.datasets.selection import Scope, scan_rows, select
-from penstock.datasets.snapshot import describe_fragments, take_snapshot
+from penstock.datasets.snapshot import describe_fields, describe_fragments, take_snapshot
 from penstock.pipeline.plan.backfill import (
     PARTIAL_PREFIX,
     PREFIX,
@@ -71,7 +72,8 @@ class Freshness:
         states = describe_fragments(dataset, self._bound.columns, self._bound.inputs)
         self._states = states
         unsure = [state for state in states if not self._decide_by_file(dataset, state)]
-        self._compare(dataset, [state for state in unsure if not self._is_settled(dataset, state)])
+        unsure = [state for state in unsure if not self._is_settled(dataset, state)]
+        self._compare(dataset, self._drop_compacted(dataset, unsure))
         found = [FragmentRows(state, self._known[state]) for state in states]
         rows = select(dataset, self._location.branch, found, scope)
         self._known = {state: self._known[state] for state in states}
@@ -134,6 +136,22 @@ class Freshness:
         if not known and state.target_files[0].startswith((f"{PREFIX}-", f"{PARTIAL_PREFIX}-")):
             self._known[state] = INPUTS_CHANGED
         return state in self._known
+
+    def _drop_compacted(
+        self, dataset: "LanceDataset", unsure: Sequence[FragmentState]
+    ) -> list[FragmentState]:
+        """Settle what a compaction made of fragments that were filled in whole; the rest."""
+        if not unsure:
+            return []
+        order, *ids = describe_fields(dataset, self._bound.columns, self._bound.inputs)
+
+        def is_whole(state: FragmentState) -> bool:
+            return self._kind(state, self._bound.function) == PREFIX
+
+        origins = Origins(dataset, order, (ids[0], ids[1]), is_whole)
+        fresh = {state for state in unsure if origins.were_whole(state)}
+        self._known |= dict.fromkeys(fresh, FRESH)
+        return [state for state in unsure if state not in fresh]
 
     def _open_marks(self, dataset: "LanceDataset") -> list[Mark]:
         if self._marks is None:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.datasets.columns import parse_path
+from penstock.datasets.columns import get_field, parse_path
 from penstock.datasets.failures import translated
+from penstock.datasets.snapshot import is_blob
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,8 +15,15 @@ ADDRESS = "_rowaddr"
 OFFSET_BITS = 0xFFFF_FFFF
 BATCH_ROWS = 65_536
 BATCH_BYTES = 32 * 2**20
-# Batches that Lance reads ahead: they are in memory as well.
+# What Lance reads ahead is in memory as well.
 READ_AHEAD = 2
+BUFFER_BYTES = 128 * 2**20
+# Lance finds out how large rows are by its first batch, so that one must not be too large. When
+# the files say that it can't be, nothing is read to find out.
+SAFE_BYTES = 8 * 2**20
+SAMPLE_ROWS = 8
+# Rows so large that only few fit into a batch are read range by range: nothing is read ahead then.
+FEW_ROWS = 4096
 # Rows that lie closer together than this are read in one go.
 NEAR_ROWS = 4096
 MAX_RANGES = 64
@@ -39,8 +47,15 @@ def scan_rows(
     The columns have the names of their numbers, so that a path may be given twice.
     """
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
-    for start, count in _ranges(dataset, fragment, wanted):
-        for batch in scan_expressions(dataset, fragment, columns, None, start, count):
+    has_blobs = any(is_blob(get_field(dataset, path).lance) for path in paths)
+    size = _batch_rows(dataset, fragment, columns, has_blobs=has_blobs)
+    ranges = _ranges(dataset, fragment, wanted)
+    if size < FEW_ROWS:
+        ranges = _steps(ranges, fragment.physical_rows - fragment.num_deletions, size)
+    for start, count in ranges:
+        for batch in scan_expressions(
+            dataset, fragment, columns, start=start, count=count, batch_rows=size
+        ):
             found = batch if wanted is None else _pick(batch, wanted)
             if found.num_rows:
                 yield found
@@ -50,9 +65,11 @@ def scan_expressions(
     dataset: "LanceDataset",
     fragment: "LanceFragment",
     columns: Mapping[str, str],
-    where: str | None,
+    where: str | None = None,
+    *,
     start: int | None = None,
     count: int | None = None,
+    batch_rows: int = BATCH_ROWS,
 ) -> "Iterator[pa.RecordBatch]":
     """Expressions over the live rows, or a range of them, that `where` takes; with addresses."""
     with translated():
@@ -64,9 +81,10 @@ def scan_expressions(
             fragments=[fragment],
             # Lance does not scan for constants alone.
             with_row_address=True,
-            batch_size=BATCH_ROWS,
+            batch_size=batch_rows,
             batch_size_bytes=BATCH_BYTES,
             batch_readahead=READ_AHEAD,
+            io_buffer_size=BUFFER_BYTES,
             scan_in_order=True,
             blob_handling="all_binary",
         )
@@ -88,7 +106,7 @@ def live_rows(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
     if not fragment.num_deletions:
         return np.ones(fragment.physical_rows, bool)
     live = np.zeros(fragment.physical_rows, bool)
-    for batch in scan_expressions(dataset, fragment, {}, None):
+    for batch in scan_expressions(dataset, fragment, {}):
         live[offsets_of(batch)] = True
     return live
 
@@ -107,11 +125,47 @@ def read_row_ids(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
     return ids
 
 
+def _batch_rows(
+    dataset: "LanceDataset",
+    fragment: "LanceFragment",
+    columns: Mapping[str, str],
+    *,
+    has_blobs: bool,
+) -> int:
+    """How many rows a batch may have, so that it is not too large in bytes."""
+    rows = max(1, fragment.physical_rows)
+    # Blobs may lie in files that are not named here.
+    sizes = [None if has_blobs else file.file_size_bytes for file in fragment.data_files()]
+    if all(sizes) and sum(size or 0 for size in sizes) / rows * BATCH_ROWS <= SAFE_BYTES:
+        return BATCH_ROWS
+    live = rows - fragment.num_deletions
+    found = read = 0
+    for start in {0, live // 2, max(0, live - SAMPLE_ROWS)}:
+        sample = scan_expressions(
+            dataset, fragment, columns, start=start, count=SAMPLE_ROWS, batch_rows=SAMPLE_ROWS
+        )
+        for batch in sample:
+            found, read = found + batch.nbytes, read + batch.num_rows
+    return min(BATCH_ROWS, max(1, BATCH_BYTES * read // max(1, found))) if read else BATCH_ROWS
+
+
 def _pick(batch: "pa.RecordBatch", wanted: Any) -> "pa.RecordBatch":
     import pyarrow as pa
 
     taken = wanted[offsets_of(batch)]
     return batch if taken.all() else batch.filter(pa.array(taken))
+
+
+def _steps(
+    ranges: Sequence[tuple[int | None, int | None]], live: int, size: int
+) -> list[tuple[int | None, int | None]]:
+    """The same ranges in steps of so many rows."""
+    found: list[tuple[int | None, int | None]] = []
+    for start, count in ranges:
+        first = start or 0
+        end = live if count is None else first + count
+        found += [(at, min(size, end - at)) for at in range(first, end, size)]
+    return found
 
 
 def _ranges(

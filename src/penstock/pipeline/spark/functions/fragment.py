@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset, LanceFragment
 
 # Values that wait for a part are in memory.
-MAX_WAITING_BYTES = 128 * 2**20
+MAX_WAITING_BYTES = 64 * 2**20
 # Values are kept for a part from the time on at which the file would be finished too late, by this
 # part of the interval.
 SOON = 0.5

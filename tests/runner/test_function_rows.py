@@ -1,0 +1,54 @@
+"""Functions through server and runner: only rows that need it are computed, whatever happened."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.functions import new_column, virtual_column
+from tests.harness.runners import Filled, RunnerProcess, make_filled
+from tests.harness.servers import Server
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def declare(table: Filled, calls: Path) -> None:
+    path = str(calls)
+
+    def double(id: int) -> int:
+        with open(path, "a") as file:
+            file.write(f"{id}\n")
+        return id * 2
+
+    body = {"new_columns": [new_column(virtual_column(double, ["id"], {"twice": "int64"}))]}
+    table.server.post(f"/v1/table/{table.name}/add_columns", body).raise_for_status()
+
+
+def fill(table: Filled, **more: Any) -> dict[str, Any]:
+    body = {"column": "twice", **more}
+    told = table.server.post(f"/v1/table/{table.name}/explain_backfill", body)
+    asked = table.server.post(f"/v1/table/{table.name}/backfill_column", body)
+    found = table.finish(asked.raise_for_status().json()["job_id"])
+    assert found["status"] == "SUCCEEDED", found
+    assert found["function_calls"] == str(told.raise_for_status().json()["function_calls"])
+    return found
+
+
+def test_only_rows_that_need_it_are_computed(
+    server: Server, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    table = make_filled(server, rows=40)
+    declare(table, calls)
+    found = fill(table, where="id < 30")
+    assert (found["function_calls"], found["rows_left"]) == ("30", "10")
+    table.open().optimize.compact_files()
+    assert fill(table)["function_calls"] == "10"
+    table.open().update({"text": "'other'"}, where="id < 9")
+    assert fill(table)["function_calls"] == "0"
+    table.open().optimize.compact_files()
+    table.open().update({"id": "id + 100"}, where="id < 3")
+    assert fill(table)["function_calls"] == "3"
+    assert len(calls.read_text().splitlines()) == 43
+    values = table.open().to_table(columns=["id", "twice"]).to_pylist()
+    assert all(row["twice"] == row["id"] * 2 for row in values)
