@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.datasets.equal import rows_equal
@@ -46,6 +46,7 @@ TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
 
 
 @pytest.mark.parametrize("name", TYPES)
+@settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_rows_are_equal_when_their_values_are(name: str, data: st.DataObject) -> None:
     kind, value = TYPES[name]

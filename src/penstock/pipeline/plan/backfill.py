@@ -16,7 +16,7 @@ from msgspec import Struct, convert, json, structs
 
 Mode = Literal["full", "incremental"]
 
-# Of files after which every row is fresh, and of those after which some are not.
+# The second is for files of which some rows are not fresh; they say which.
 PREFIX, PARTIAL_PREFIX = "bf", "bp"
 JOB_CHARACTERS = 12
 # A Spark task costs about 60 ms of core time, so there are only as many as there are slots until

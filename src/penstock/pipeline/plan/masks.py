@@ -24,13 +24,3 @@ def unpack(packed: bytes, length: int) -> "Mask":
     if len(bits) * 8 < length:
         raise ValueError(f"{len(bits) * 8} bits are too few for {length} rows")
     return np.unpackbits(bits, count=length).astype(bool)
-
-
-def is_within(part: bytes | None, whole: bytes | None, length: int, but: "Mask") -> bool:
-    """Whether every row of one packed set is in another, or excepted; None is no row at all."""
-    if part is None or part == whole:
-        return True
-    found = unpack(part, length) & ~but
-    if whole is not None:
-        found &= ~unpack(whole, length)
-    return not found.any()

@@ -18,7 +18,7 @@ from penstock.pipeline.plan.backfill import (
     fragment_key,
     is_file_of,
 )
-from penstock.pipeline.plan.masks import pack
+from penstock.pipeline.plan.masks import pack, unpack
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,6 +144,28 @@ def stale_rows(rows: FragmentRows) -> "Mask | None":
     if rows.live is not None:
         found = found & rows.live
     return found if found.any() else None
+
+
+def covers(made: FragmentWork, wanted: FragmentWork) -> bool:
+    """Whether what was computed for a fragment is all that is wanted of it now."""
+    import numpy as np
+
+    same = (made.need, made.left, made.dead) == (wanted.need, wanted.left, wanted.dead)
+    if same or (made.need is None and made.left is None and made.dead is None):
+        return True
+    count = made.physical_rows
+
+    def unpacked(packed: bytes | None, *, otherwise: bool) -> "Mask":
+        return np.full(count, otherwise) if packed is None else unpack(packed, count)
+
+    live = ~unpacked(wanted.dead, otherwise=False)
+    need = live & unpacked(wanted.need, otherwise=True)
+    left = live & unpacked(wanted.left, otherwise=False)
+    has_value = unpacked(made.need, otherwise=True) & ~unpacked(made.dead, otherwise=False)
+    kept_back = unpacked(made.left, otherwise=False)
+    # A row that was dead has no value, whatever is wanted of it now.
+    revived = live & unpacked(made.dead, otherwise=False)
+    return not ((need & ~has_value) | (left & ~kept_back & ~has_value) | revived).any()
 
 
 @dataclass(frozen=True, slots=True)
