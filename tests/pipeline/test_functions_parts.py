@@ -118,3 +118,46 @@ def test_fast_functions_leave_no_parts(tmp_path: Path) -> None:
     table = bench(tmp_path, DATA, lambda n: n, ["id"], {"value": pa.int64()})
     assert table.run() is None
     assert table.parts() == []
+
+
+MEASURED = """
+import sys
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) // 1024
+import cloudpickle, lance, pyarrow
+# A process begins with the peak of the one that started it.
+open("/proc/self/clear_refs", "w").write("5")
+before = peak()
+{task}
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("need", [None, lambda offsets: offsets % 2 == 0])
+def test_memory_does_not_grow_with_the_fragment(tmp_path: Path, need: Any) -> None:
+    """A fragment of 1.2 GB in rows of 100 KB, read and written."""
+    blob = {"lance-encoding:blob": "true"}
+    schema = pa.schema([pa.field("b", pa.large_binary(), metadata=blob)])
+    contents = pa.array([os.urandom(100_000) for _ in range(12_000)], pa.large_binary())
+    table = bench(
+        tmp_path,
+        pa.table([contents], schema=schema),
+        lambda content: content[::-1],
+        ["b"],
+        {"value": pa.field("value", pa.large_binary(), metadata=blob)},
+        fragments=1,
+        storage="2.2",
+    )
+    path = tmp_path / "order"
+    path.write_bytes(pickle.dumps(table.order(table.work(need))))
+    script = MEASURED.format(task=TASK)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 1000

@@ -202,29 +202,30 @@ def _with_gaps(
 def _over_old(
     pieces: Iterator[Piece], old: Iterator[Piece], fragment: "LanceFragment", kinds: "pa.Schema"
 ) -> "Iterator[pa.RecordBatch]":
-    """Old values, and new ones in their places."""
+    """Old values, and new ones in their places, as far as both are known at each step."""
     import numpy as np
     import pyarrow as pa
 
-    coming = Pieces(pieces)
+    before, coming = Pieces(old), Pieces(pieces)
     at = 0
-    for offsets, values in old:
-        end = int(offsets[-1]) + 1
-        new = list(coming.below(end))
-        yield from _nulls(int(offsets[0]) - at, kinds)
-        at = int(offsets[0])
-        where_from = np.full(end - at, -1, np.int64)
-        where_from[offsets - at] = np.arange(len(offsets))
-        taken = len(offsets)
-        for piece in new:
-            where_from[piece.offsets - at] = taken + np.arange(len(piece.offsets))
-            taken += len(piece.offsets)
-        if new:
-            both = pa.Table.from_batches([values, *(piece.values for piece in new)])
-            values = both.combine_chunks().to_batches()[0]
-        yield values.take(pa.array(where_from, mask=where_from < 0))
+    while (known := before.end) is not None:
+        end = min(known, coming.end or known)
+        taken = [*before.below(end), *coming.below(end)]
+        start = min(int(piece.offsets[0]) for piece in taken)
+        yield from _nulls(start - at, kinds)
         at = end
-    if next(coming.below(fragment.physical_rows), None):
+        if len(taken) == 1:
+            yield _scatter(taken[0].values, taken[0].offsets - start, end - start)
+            continue
+        where_from = np.full(end - start, -1, np.int64)
+        count = 0
+        # New values come last, and so they win.
+        for piece in taken:
+            where_from[piece.offsets - start] = count + np.arange(len(piece.offsets))
+            count += len(piece.offsets)
+        both = pa.concat_batches([piece.values for piece in taken])
+        yield both.take(pa.array(where_from, mask=where_from < 0))
+    if coming.end is not None:
         raise InvalidTableState(f"values for deleted rows of fragment {fragment.fragment_id}")
     yield from _nulls(fragment.physical_rows - at, kinds)
 
@@ -236,13 +237,22 @@ class Pieces:
         self._pieces = pieces
         self._rest: Piece | None = None
 
+    @property
+    def end(self) -> int | None:
+        """Where the next piece ends; None when there is none."""
+        if self._rest is None:
+            self._rest = next(self._pieces, None)
+        return None if self._rest is None else int(self._rest.offsets[-1]) + 1
+
     def below(self, end: int) -> Iterator[Piece]:
         """Those that come before an offset."""
         import numpy as np
 
-        while (piece := self._rest or next(self._pieces, None)) is not None:
-            self._rest = None
+        while self.end is not None:
+            piece = self._rest
+            assert piece is not None
             cut = int(np.searchsorted(piece.offsets, end))
+            self._rest = None
             if cut < len(piece.offsets):
                 self._rest = Piece(piece.offsets[cut:], piece.values.slice(cut))
             if cut:

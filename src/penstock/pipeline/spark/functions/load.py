@@ -20,6 +20,7 @@ from penstock.pipeline.spark.functions.frames import show_frames
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 # What unpickling code of another Python version raises.
 OTHER_PYTHON = ("code() argument", "code expected", "marshal", "unknown opcode", "bytecode")
+MAX_LOADED = 4
 _loaded: dict[tuple[str, str], "Loaded"] = {}
 _loading = threading.Lock()
 
@@ -36,9 +37,12 @@ def load(content: bytes, function: Function) -> Loaded:
     """Load a function, once in a process; a class is instantiated then."""
     key = function.sha256, function.kind or ""
     with _loading:
-        if key not in _loaded:
-            _loaded[key] = _load(content, function)
-        return _loaded[key]
+        found = _loaded.pop(key, None) or _load(content, function)
+        # The last one used is the last in line; a worker outlives many jobs and their models.
+        _loaded[key] = found
+        while len(_loaded) > MAX_LOADED:
+            del _loaded[next(iter(_loaded))]
+        return found
 
 
 def _load(content: bytes, function: Function) -> Loaded:
