@@ -52,3 +52,46 @@ def test_only_rows_that_need_it_are_computed(
     assert len(calls.read_text().splitlines()) == 43
     values = table.open().to_table(columns=["id", "twice"]).to_pylist()
     assert all(row["twice"] == row["id"] * 2 for row in values)
+
+
+def test_a_branch_goes_on_from_what_was_filled_before(
+    server: Server, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    table = make_filled(server, rows=20)
+    declare(table, tmp_path / "calls")
+    assert fill(table)["function_calls"] == "20"
+    table.open().optimize.compact_files()
+    body = {"name": "dev"}
+    server.post(f"/v1/table/{table.name}/branches/create", body).raise_for_status()
+    change = {"updates": [["id", "id + 100"]], "predicate": "id < 2", "branch": "dev"}
+    server.post(f"/v1/table/{table.name}/update", change).raise_for_status()
+    assert fill(table, branch="dev")["function_calls"] == "2"
+    assert fill(table)["function_calls"] == "0"
+
+
+def test_the_row_that_ends_a_job_is_in_the_ledger_and_tried_again_alone(
+    server: Server, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    table = make_filled(server, rows=20)
+    spoiled = tmp_path / "spoiled"
+    spoiled.touch()
+    path = str(spoiled)
+
+    def fail_on_seven(id: int) -> int:
+        import os
+
+        if id == 7 and os.path.exists(path):
+            raise ValueError("seven is spoiled")
+        return id
+
+    body = {"new_columns": [new_column(virtual_column(fail_on_seven, ["id"], {"twice": "int64"}))]}
+    server.post(f"/v1/table/{table.name}/add_columns", body).raise_for_status()
+    asked = server.post(f"/v1/table/{table.name}/backfill_column", {"column": "twice"})
+    found = table.finish(asked.raise_for_status().json()["job_id"])
+    assert found["status"] == "FAILED"
+    assert "failed at row id 7 (fragment 1, offset 2): ValueError: seven is" in found["error"]
+    (record,) = server.post(f"/v1/table/{table.name}/errors").json()["records"]
+    assert (record["row_id"], record["error_message"]) == (7, "seven is spoiled")
+    spoiled.unlink()
+    assert fill(table, errors_only=True)["function_calls"] == "1"
+    assert fill(table)["function_calls"] == "19"

@@ -7,13 +7,13 @@ request is queued once.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from penstock.catalog import columns, jobs, tables
+from penstock.catalog.bindings import find_covered
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import Backfill
 from penstock.catalog.queue import CHANGES, wait_for
@@ -144,7 +144,7 @@ async def count_stale(tx: Transaction) -> dict[bool, int]:
         "(SELECT max(v.version) FROM table_versions v "
         "WHERE v.table_id = c.table_id AND v.branch = c.branch) FROM columns c"
     ):
-        counts[bool(row[4])] += (row[5] or 0) > _covered(row[3])
+        counts[bool(row[4])] += (row[5] or 0) > (find_covered(row[3], row[1]) or 0)
     return counts
 
 
@@ -180,7 +180,7 @@ async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
     for row in rows:
         table = tables.to_table(row[:-5])
         branch, name, binding, watermarks, head = row[-5:]
-        covered = _covered(watermarks)
+        covered = find_covered(watermarks, branch) or 0
         if head is None or head - covered < changes or (table.id, branch, binding) in found:
             continue
         first, last = await _find_changes(tx, table.id, branch, covered)
@@ -237,9 +237,3 @@ def _fresh_at(spec: dict[str, Any], result: dict[str, Any]) -> int | None:
     version = result.get("version")
     is_idle = isinstance(version, int) and result.get("committed_versions") in ([], None)
     return version if is_idle and not is_partial else None
-
-
-def _covered(watermarks: str | None) -> int:
-    """The version up to which a column is filled; 0 when it never was."""
-    known: Sequence[dict[str, Any]] = [] if watermarks is None else msgspec.json.decode(watermarks)
-    return int(known[0]["version"]) if known else 0

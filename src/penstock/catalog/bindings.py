@@ -139,7 +139,7 @@ async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dic
     head = await versions.find_head(catalog.database, table.id, branch)
     found = {}
     for name, function, inputs, auto_backfill, watermarks in rows:
-        filled = msgspec.json.decode(watermarks)[0]["version"] if watermarks else None
+        filled = find_covered(watermarks, branch)
         known = None if function is None else msgspec.json.decode(function, type=Function)
         found[name] = {
             "kind": "sql" if known is None else "function",
@@ -151,6 +151,13 @@ async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dic
             "stale": None if filled is None or head is None else head.version > filled,
         }
     return found
+
+
+def find_covered(watermarks: str | None, branch: str) -> int | None:
+    """The version of a branch up to which a column is filled; None when it never was there."""
+    known = [] if watermarks is None else msgspec.json.decode(watermarks)
+    # Those of a column by SQL name no branch: they are its own.
+    return next((int(w["version"]) for w in known if w.get("branch", branch) == branch), None)
 
 
 async def record_in(
@@ -198,6 +205,15 @@ async def _mirror(tx: Transaction, table: Table, branch: str, columns: Sequence[
     )
     await _forget(tx, table, branch, [*{row[0] for row in rows} - {c.name for c in columns}])
     await record_in(tx, table, branch, columns)
+    # What a new branch has was filled where it comes from; rows are compared, so any is right.
+    await tx.fetch(
+        "UPDATE columns SET watermarks = (SELECT c.watermarks FROM columns c "
+        "WHERE c.table_id = columns.table_id AND c.binding = columns.binding "
+        "AND c.watermarks IS NOT NULL ORDER BY c.branch, c.name LIMIT 1) "
+        "WHERE table_id = $1 AND branch = $2 AND watermarks IS NULL AND function IS NOT NULL",
+        table.id,
+        branch,
+    )
 
 
 async def _rename(

@@ -3,7 +3,7 @@
 The catalog keeps a column's watermarks: what the last backfills covered, the newest first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +65,10 @@ async def request_backfill(
     return id
 
 
-async def explain_backfill(catalog: Catalog, table: Table, request: Backfill) -> dict[str, Any]:
-    """The plan that a backfill would carry out, as data."""
+async def explain_backfill(
+    catalog: Catalog, table: Table, request: Backfill, error_rows: Collection[int] | None = None
+) -> dict[str, Any]:
+    """The plan that a backfill would carry out, as data; error rows are what the ledger has."""
     catalog.queue.check_cluster(request.cluster)
     await catalog.database.read(manifests.resolve_in, request.manifest)
     column = await check(catalog, table, request)
@@ -77,11 +79,9 @@ async def explain_backfill(catalog: Catalog, table: Table, request: Backfill) ->
     def work(dataset: "LanceDataset") -> dict[str, Any]:
         # Here, because planning is asked for rarely and a server of metadata never needs it.
         if column.function is not None:
-            from penstock.datasets.changes import (  # type: ignore[import-not-found, unused-ignore]
-                explain,
-            )
+            from penstock.datasets.changes import explain
 
-            return dict(explain(dataset, found, uri, catalog.lake.options))
+            return dict(explain(dataset, found, uri, catalog.lake.options, error_rows))
         from penstock.datasets.snapshot import take_snapshot
         from penstock.pipeline.plan.backfill import Watermark, plan_backfill, to_options
 

@@ -53,14 +53,18 @@ async def record(catalog: Catalog, job_id: str, attempt: int, errors: Sequence[R
 
 async def list_rows(catalog: Catalog, job_id: str, attempt: int) -> list[int]:
     """The ids of the rows on which the column of an attempt failed, in this job or before."""
-    job = await leases.get_held(catalog, job_id, attempt)
+    spec = (await leases.get_held(catalog, job_id, attempt)).spec
+    return await find_rows(catalog, spec["table_id"], spec["branch"], spec["binding"])
+
+
+async def find_rows(catalog: Catalog, table_id: str, branch: str, binding: str) -> list[int]:
+    """The ids of the rows on which a column failed."""
     table = await _find(catalog)
     if table is None:
         return []
-    spec = job.spec
 
     def work(dataset: "LanceDataset") -> list[int]:
-        return ledger.list_rows(dataset, spec["table_id"], spec["branch"], spec["binding"])
+        return ledger.list_rows(dataset, table_id, branch, binding)
 
     return await data.read(catalog, table, MAIN, None, work)
 

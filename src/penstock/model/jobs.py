@@ -24,7 +24,7 @@ BACKFILL, PREVIEW = "backfill", "preview"
 
 FIRST_PAUSE_MILLIS, MAX_PAUSE_MILLIS = 1_000, 60_000
 # What of a spec is filled in when it is leased, and so does not make it another request.
-LATE = ("watermark",)
+LATE = ("watermark", "watermarks")
 
 Value = str | int | float | bool | None
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog import columns, tables
+from penstock.catalog import columns, ledger, tables
 from penstock.catalog.columns import Backfill
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
@@ -57,7 +57,11 @@ async def request(call: Call) -> Reply:
 async def explain(call: Call) -> Reply:
     wanted = _read(call)
     table = await tables.get(call.catalog.database, call.id)
-    plan = await columns.explain_backfill(call.catalog, table, wanted)
+    failed = None
+    if wanted.errors_only:
+        column = await columns.check(call.catalog, table, wanted)
+        failed = await ledger.find_rows(call.catalog, table.id, wanted.branch, column.binding)
+    plan = await columns.explain_backfill(call.catalog, table, wanted, failed)
     return Reply(200, msgspec.json.encode(plan))
 
 

@@ -27,11 +27,12 @@ class Stopped(Exception):
 class RowFailed(Exception):
     """A row of a batch failed, and with it the job."""
 
-    def __init__(self, row: int, failure: Failure, note: str = "") -> None:
+    def __init__(self, row: int, failure: Failure, note: str = "", tries: int = 1) -> None:
         super().__init__(failure.text)
         self.row = row
         self.failure = failure
         self.note = note
+        self.tries = tries
 
 
 @dataclass(slots=True)
@@ -91,7 +92,7 @@ class Policy:
                     failed[row] = still[index]
                 else:
                     del failed[row]
-        self._settle(failed)
+        self._settle(failed, tries)
         done.failures = {row: (failure, tries[row]) for row, failure in sorted(failed.items())}
         return done
 
@@ -165,19 +166,20 @@ class Policy:
             return False
         return not on_error.match or bool(set(on_error.match) & set(failure.names))
 
-    def _settle(self, failed: dict[int, Failure]) -> None:
+    def _settle(self, failed: dict[int, Failure], tries: dict[int, int]) -> None:
         """Let the rows be empty, or raise."""
         if not failed:
             return
         first = min(failed)
         if not may_skip(self._on_error):
-            raise RowFailed(first, failed[first])
+            raise RowFailed(first, failed[first], tries=tries[first])
         with self._lock:
             self._failed += len(failed)
             total = self._failed
         most = self._on_error.max_failed_rows
         if most is not None and total > most:
-            raise RowFailed(first, failed[first], f"more than {most} rows failed")
+            note = f"more than {most} rows failed"
+            raise RowFailed(first, failed[first], note, tries[first])
 
     def _wait(self, row: int, failure: Failure, waits: int) -> None:
         """Wait as long as a service that refused a row wants."""

@@ -1,5 +1,6 @@
 """One fragment's values by a function: read, computed batch by batch, and kept in parts."""
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from penstock.pipeline.plan.backfill import FragmentWork
 from penstock.pipeline.plan.masks import unpack
 from penstock.pipeline.spark.functions.batches import cut, in_order
 from penstock.pipeline.spark.functions.errors import Computed, RowFailed
+from penstock.pipeline.spark.functions.outcomes import Failure
 from penstock.pipeline.spark.functions.task import FunctionTask
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class FragmentRun:
         self._row_ids: Any = None
         self._errors: list[RowError] = []
         self._errors_told = 0
+        # A row that ends the job is noted by the thread that computed it.
+        self._noting = threading.RLock()
         self._waiting: list[tuple[Any, Any, pa.RecordBatch]] = []
         self._waiting_bytes = 0
         self._started = self._flushed = time.monotonic()
@@ -115,8 +119,9 @@ class FragmentRun:
             task.size.learn(batch.num_rows, done.seconds)
             self.calls += done.calls
             self.computed += batch.num_rows
-            for row, (failure, tries) in done.failures.items():
-                self._note_error(batch, offsets, row, failure, tries)
+            with self._noting:
+                for row, (failure, tries) in done.failures.items():
+                    self._note_error(batch, offsets, row, failure, tries)
             self._keep(offsets, done)
             task.beat(self._work.id, self.computed)
             yield Piece(offsets, done.values)
@@ -125,7 +130,7 @@ class FragmentRun:
         try:
             return self._task.policy.compute(batch)
         except RowFailed as error:
-            raise self._to_failure(int(offsets_of(batch)[error.row]), error) from error
+            raise self._to_failure(batch, error) from error
 
     # Parts -----------------------------------------------------------------------------------
 
@@ -181,8 +186,13 @@ class FragmentRun:
 
     # Errors ----------------------------------------------------------------------------------
 
-    def _to_failure(self, offset: int, error: RowFailed) -> FunctionFailed:
-        function = self._task.function
+    def _to_failure(self, batch: "pa.RecordBatch", error: RowFailed) -> FunctionFailed:
+        """Note the row that ends the job, so that the driver need not wait for other tasks."""
+        function, offsets = self._task.function, offsets_of(batch)
+        offset = int(offsets[error.row])
+        with self._noting:
+            self._note_error(batch, offsets, error.row, error.failure, error.tries, error.note)
+            self._tell_errors()
         where = f"row id {self._row_id(offset)} (fragment {self._work.id}, offset {offset})"
         note = f" ({error.note})" if error.note else ""
         return FunctionFailed(
@@ -192,7 +202,13 @@ class FragmentRun:
         )
 
     def _note_error(
-        self, batch: "pa.RecordBatch", offsets: Any, row: int, failure: Any, tries: int
+        self,
+        batch: "pa.RecordBatch",
+        offsets: Any,
+        row: int,
+        failure: Failure,
+        tries: int,
+        note: str = "",
     ) -> None:
         offset = int(offsets[row])
         self.failed.append(offset)
@@ -204,7 +220,7 @@ class FragmentRun:
                 offset=offset,
                 inputs=_preview(batch, row, self._task.function.inputs),
                 exception=failure.exception,
-                message=failure.message,
+                message=f"{failure.message} ({note})" if note else failure.message,
                 traceback=failure.traceback if is_full else "",
                 tries=tries,
                 at=time.time_ns() // 1_000_000,
@@ -214,10 +230,11 @@ class FragmentRun:
             self._tell_errors()
 
     def _tell_errors(self) -> None:
-        if self._errors:
-            write_errors(self._task.place, self._task.job, self._errors)
-            self._errors_told += len(self._errors)
-            self._errors = []
+        with self._noting:
+            if self._errors:
+                write_errors(self._task.place, self._task.job, self._errors)
+                self._errors_told += len(self._errors)
+                self._errors = []
 
     def _row_id(self, offset: int) -> int:
         if self._row_ids is None:
