@@ -18,6 +18,7 @@ def declare(table: Filled, calls: Path) -> None:
     def double(id: int) -> int:
         with open(path, "a") as file:
             file.write(f"{id}\n")
+        print(f"doubling {id}")
         return id * 2
 
     body = {"new_columns": [new_column(virtual_column(double, ["id"], {"twice": "int64"}))]}
@@ -28,7 +29,8 @@ def fill(table: Filled, **more: Any) -> dict[str, Any]:
     body = {"column": "twice", **more}
     told = table.server.post(f"/v1/table/{table.name}/explain_backfill", body)
     asked = table.server.post(f"/v1/table/{table.name}/backfill_column", body)
-    found = table.finish(asked.raise_for_status().json()["job_id"])
+    job = asked.raise_for_status().json()["job_id"]
+    found = table.finish(job) | {"job_id": job}
     assert found["status"] == "SUCCEEDED", found
     assert found["function_calls"] == str(told.raise_for_status().json()["function_calls"])
     return found
@@ -41,6 +43,9 @@ def test_only_rows_that_need_it_are_computed(
     table = make_filled(server, rows=40)
     declare(table, calls)
     found = fill(table, where="id < 30")
+    log = server.get(f"/v1/jobs/{found['job_id']}/logs").json()
+    printed = [line["text"] for line in log["lines"] if line["level"] == "print"]
+    assert sorted(printed) == sorted(f"doubling {id}" for id in range(30))
     assert (found["function_calls"], found["rows_left"]) == ("30", "10")
     table.open().optimize.compact_files()
     assert fill(table)["function_calls"] == "10"

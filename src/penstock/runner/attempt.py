@@ -109,7 +109,9 @@ class LeasedAttempt:
         return value if isinstance(value, int | float) else 0
 
     def log(self, text: str, level: str = "info") -> None:
-        log.log(logging.getLevelName(level.upper()), "job %s: %s", self.job, text)
+        # What a function prints has a level of its own; it is for the job's log.
+        known = logging.getLevelNamesMapping().get(level.upper(), logging.DEBUG)
+        log.log(known, "job %s: %s", self.job, text)
         with self._lock:
             if len(self._lines) < MAX_LINES:
                 self._lines.append(LogLine(int(time.time() * 1000), level, text))
