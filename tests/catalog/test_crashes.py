@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.harness import servers
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import EITHER, new_postgres_database
 from tests.harness.manifests import commit_by_path, stage
 from tests.harness.waiting import until
 
@@ -18,7 +18,7 @@ POINTS = ("version recorded", "version named", "version settled")
 ANY_POINT = [POINTS[0], *(pytest.param(point, marks=pytest.mark.slow) for point in POINTS[1:])]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EITHER)
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., servers.Server]:
     """Starts servers, one after another, on the same data."""
     database = ""

@@ -8,6 +8,8 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.harness.servers import free_port
 
 
@@ -58,6 +60,7 @@ def test_a_runner_waits_for_its_server_tells_prometheus_and_stops_when_asked(
     assert process.stdout.read() == ""
 
 
+@pytest.mark.slow
 def test_each_cluster_gets_a_process_which_is_replaced_when_it_dies(tmp_path: Path) -> None:
     clusters = '{"local": {"master": "local[1]"}, "other": {"master": "local[1]"}}'
     process = subprocess.Popen(

@@ -124,6 +124,7 @@ def test_a_very_long_text_is_not_judged() -> None:
     assert check_statement("SELECT ( " + "x" * MAX_CHARACTERS, "spark") is None
 
 
+@pytest.mark.slow
 def test_a_text_that_sqlglot_takes_minutes_for_is_given_up() -> None:
     start = time.monotonic()
     assert check_statement("FROM a" + "|> SELECT a " * 4_000, "bigquery") is None

@@ -11,7 +11,7 @@ from penstock.catalog.auto_backfill import MAX_UNCHANGED_MILLIS, Ended, Rules, S
 from penstock.model.tables import Table
 from tests.harness import servers
 from tests.harness.arrow import send
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import EITHER, new_postgres_database
 from tests.harness.functions import virtual_column
 from tests.harness.jobs import TEXTS, Runner, cancel, describe, make_table
 from tests.harness.servers import Server
@@ -64,7 +64,7 @@ def test_failures_are_repeated_later_and_later() -> None:
     assert after(*[failed] * 10, last_change_at=40_000) == 31_000 + 60_000
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EITHER)
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

@@ -59,6 +59,7 @@ async def test_finished_jobs_are_forgotten_after_a_while(catalog: Catalog) -> No
     assert await catalog.database.fetch("SELECT 1 FROM job_logs") == []
 
 
+@pytest.mark.slow
 async def test_more_than_one_round_can_forget_are_forgotten(catalog: Catalog) -> None:
     for n in range(jobs.PURGE_AT_ONCE + 5):
         await jobs.cancel(catalog, await enqueue(catalog, f"s{n}"))

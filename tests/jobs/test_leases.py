@@ -189,6 +189,7 @@ def test_a_silent_runner_loses_its_job_to_the_next(hasty: Hasty, cluster: str) -
     assert column.runner.finish(again).json() == {"state": "SUCCEEDED"}
 
 
+@pytest.mark.slow
 def test_a_runner_that_reports_keeps_its_job(hasty: Hasty, cluster: str) -> None:
     column = make_column(hasty.server, cluster)
     column.request()

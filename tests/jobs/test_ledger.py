@@ -297,6 +297,7 @@ def forgetful(
         yield started
 
 
+@pytest.mark.slow
 def test_entries_older_than_the_history_are_forgotten(forgetful: Server) -> None:
     column = make_column(forgetful, "c0")
     now = int(time.time() * 1000)

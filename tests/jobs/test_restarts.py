@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import servers
-from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
+from tests.harness.databases import EITHER, new_postgres_database, sqlite_url
 from tests.harness.jobs import Runner, describe, make_column
 from tests.harness.keys import query
 from tests.harness.servers import Server
@@ -15,7 +15,7 @@ from tests.harness.servers import Server
 HASTY = {"PENSTOCK__JOBS__LEASE_SECONDS": "1"}
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EITHER)
 def database(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
         return ""
@@ -55,6 +55,7 @@ def test_jobs_are_there_after_a_restart(first: Server, database: str, end: str) 
         again.stop()
 
 
+@pytest.mark.slow
 def test_a_runner_that_could_not_report_goes_on(first: Server, database: str) -> None:
     column = make_column(first, "local")
     column.request()

@@ -75,6 +75,7 @@ def test_a_failure_of_pip_is_told_in_its_own_words(tmp_path: Path) -> None:
         prepare("not json", tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_job_runs_in_its_environment(
     server: Server, runner: RunnerProcess, tmp_path: Path

@@ -44,6 +44,7 @@ def test_killed_python_workers_cost_their_tasks_only(
     assert ends_right(table, job)["attempt"] == "1"
 
 
+@pytest.mark.slow
 def test_a_restarted_server_does_not_disturb_a_job(server: Server, runner: RunnerProcess) -> None:
     table, job = begun(server, rows=2_000, fragments=8)
     restart(server, environ=LEASES)
