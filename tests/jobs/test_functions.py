@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.arrow import send
 from tests.harness.functions import add_function, alter_function, envelope, virtual_column
-from tests.harness.jobs import TEXTS, Column, make_table
+from tests.harness.jobs import TEXTS, Column, describe, make_table
 from tests.harness.servers import Server
 from tests.harness.tables import code
 
@@ -268,3 +268,24 @@ def test_code_that_nobody_has_is_said_before_a_job_is_queued(column: Column) -> 
     answer = column.ask_backfill()
     assert code(answer) == (400, 19)
     assert unknown in answer.json()["error"]
+
+
+@ON_SQLITE
+def test_a_job_whose_column_is_another_one_by_now_ends(column: Column) -> None:
+    id = column.request()
+    column.ask("drop_columns", {"columns": ["len"]}).raise_for_status()
+    new = virtual_column(OTHER, ["text"], {"len": "int32"}, name="length")
+    add_function(column.server, column.table, new).raise_for_status()
+    assert column.runner.lease() == []
+    found = describe(column.server, id)
+    assert found["status"] == "FAILED"
+    assert "dropped or declared anew" in found["error"]
+    assert lease(column)["spec"]["columns"] == ["len"]
+
+
+@ON_SQLITE
+def test_a_job_for_inputs_that_are_others_by_now_ends(column: Column) -> None:
+    id = column.request()
+    alter_function(column.server, column.table, "len", input_columns=["id"]).raise_for_status()
+    assert column.runner.lease() == []
+    assert describe(column.server, id)["status"] == "FAILED"

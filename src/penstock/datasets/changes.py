@@ -6,19 +6,19 @@ left behind (`datasets.marks`). What follows is decided by `plan.rows`. All of i
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
-from penstock.datasets import marks
+from penstock.datasets import computed, marks
 from penstock.datasets.failures import translated
 from penstock.datasets.marks import Bound, Mark
 from penstock.datasets.origins import Origins
 from penstock.datasets.reading import RowReader
 from penstock.datasets.remote import Location
 from penstock.datasets.selection import Scope, scan_rows, select
-from penstock.datasets.snapshot import describe_fields, describe_fragments, take_snapshot
+from penstock.datasets.snapshot import describe_fields, describe_fragments
 from penstock.pipeline.plan.backfill import (
     PARTIAL_PREFIX,
     PREFIX,
@@ -26,7 +26,6 @@ from penstock.pipeline.plan.backfill import (
     FragmentState,
     Watermark,
     fragment_key,
-    plan_backfill,
     to_options,
 )
 from penstock.pipeline.plan.rows import (
@@ -69,6 +68,7 @@ class Freshness:
     def snapshot(self, dataset: "LanceDataset", scope: Scope | None = None) -> RowSnapshot:
         """Every fragment of a version, with what is to be known of its rows."""
         scope = scope or Scope()
+        self._bound = follow(dataset, self._bound)
         states = describe_fragments(dataset, self._bound.columns, self._bound.inputs)
         self._states = states
         unsure = [state for state in states if not self._decide_by_file(dataset, state)]
@@ -101,7 +101,8 @@ class Freshness:
         if not state.is_whole:
             return None
         kind, _, rest = state.target_files[0].partition("-")
-        key = fragment_key(state, BackfillOptions(function=function))
+        made_by = BackfillOptions(function=function, binding=self._bound.binding)
+        key = fragment_key(state, made_by)
         return kind if kind in (PREFIX, PARTIAL_PREFIX) and rest.startswith(f"{key}-") else None
 
     def _read_partial(self, dataset: "LanceDataset", state: FragmentState, others: int) -> "Codes":
@@ -249,7 +250,12 @@ def _open_rows(mark: Mark, states: Collection[FragmentState]) -> RowReader:
 def bind(spec: Mapping[str, Any], function: str) -> Bound:
     """What a job's spec says about the columns of its function."""
     columns = spec.get("columns") or (spec["column"],)
-    return Bound(tuple(columns), tuple(spec["inputs"]), function)
+    return Bound(tuple(columns), tuple(spec["inputs"]), function, spec.get("binding") or "")
+
+
+def follow(dataset: "LanceDataset", bound: Bound) -> Bound:
+    """The same with the names that the columns have in this version; raises when they are gone."""
+    return replace(bound, columns=computed.follow(dataset.schema, bound.binding, bound.columns))
 
 
 def explain(
@@ -259,13 +265,9 @@ def explain(
     options: Mapping[str, str],
     error_rows: Collection[int] | None = None,
 ) -> dict[str, Any]:
-    """The plan that a backfill with this spec would carry out, as data."""
+    """The plan that a backfill by a function with this spec would carry out, as data."""
     wanted = to_options(spec)
-    where, known = spec.get("where"), spec.get("watermark")
-    if wanted.function is None:
-        last = None if known is None else convert(known, Watermark)
-        taken = take_snapshot(dataset, spec["column"], spec["inputs"], where, last)
-        return plan_backfill(taken, wanted).to_json()
+    assert wanted.function is not None
     watermarks = convert(spec.get("watermarks") or (), tuple[Watermark, ...])
     location = Location(uri, spec.get("branch") or "", options)
     freshness = Freshness(bind(spec, wanted.function), watermarks, location)
@@ -274,7 +276,7 @@ def explain(
         with translated():
             dataset = dataset.checkout_version((location.branch or None, None))
     chosen = error_rows if spec.get("errors_only") else None
-    scope = Scope(where, spec.get("read_version"), chosen, wanted.force)
+    scope = Scope(spec.get("where"), spec.get("read_version"), chosen, wanted.force)
     return plan_rows(freshness.snapshot(dataset, scope), wanted).to_json()
 
 

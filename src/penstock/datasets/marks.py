@@ -49,6 +49,7 @@ class Bound:
     columns: tuple[str, ...]
     inputs: tuple[str, ...]
     function: str
+    binding: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -186,7 +186,7 @@ class _Backfill:
         crash_point("files written")
 
     def _order(self, work: tuple[tuple[FragmentWork, ...], ...], version: int) -> FillOrder:
-        spec = self._spec
+        spec, columns = self._spec, self._planner.columns
         flush_seconds = spec.batch_checkpoint_flush_interval_seconds
         return FillOrder(
             self._attempt.job,
@@ -195,12 +195,10 @@ class _Backfill:
             self._location.branch,
             self._location.options,
             version,
-            Computation(spec.column, spec.expression or "", spec.where, not spec.inputs),
+            Computation(columns[0], spec.expression or "", spec.where, not spec.inputs),
             work,
             function=spec.function,
-            columns=spec.columns if spec.function is not None else (),
-            inputs=spec.inputs,
-            binding=spec.binding,
+            columns=columns if spec.function is not None else (),
             threads=spec.intra_applier_concurrency or 1,
             batch_rows=spec.checkpoint_size,
             min_rows=spec.min_checkpoint_size,

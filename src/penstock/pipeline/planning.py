@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import structs
 
 from penstock.crash import crash_point
-from penstock.datasets import marks
-from penstock.datasets.changes import Freshness, bind
+from penstock.datasets import computed, marks
+from penstock.datasets.changes import Freshness, bind, follow
 from penstock.datasets.failures import translated
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest, open_version
 from penstock.datasets.selection import Scope, find_unfilled
@@ -33,7 +33,15 @@ if TYPE_CHECKING:
 
 
 class Planner(Protocol):
-    """What the rounds of a backfill ask for."""
+    """What the rounds of a backfill ask for.
+
+    The columns are found by their binding in every version that is looked at: they may have got
+    other names, and a column of the same name may be another one.
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the columns are called in the version of the last plan."""
 
     def open(self) -> "LanceDataset":
         """The version that the next plan is for."""
@@ -58,6 +66,7 @@ class ExpressionPlanner:
         # With a version to read, later fragments are none of this job's business.
         self._scope: frozenset[int] | None = None
         self._covered = 0
+        self.columns = spec.targets
 
     def open(self) -> "LanceDataset":
         if self._spec.read_version is not None and self._scope is None:
@@ -66,7 +75,8 @@ class ExpressionPlanner:
 
     def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill:
         spec = self._spec
-        taken = take_snapshot(dataset, spec.column, spec.inputs, spec.where, spec.watermark)
+        self.columns = self._follow(dataset)
+        taken = take_snapshot(dataset, self.columns[0], spec.inputs, spec.where, spec.watermark)
         self._covered = taken.version
         if spec.read_version is not None:
             if self._scope is None:
@@ -76,7 +86,8 @@ class ExpressionPlanner:
         return plan_backfill(taken, options)
 
     def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
-        return take_snapshot(dataset, self._spec.column, self._spec.inputs, None, None).fragments
+        (column,) = self._follow(dataset)
+        return take_snapshot(dataset, column, self._spec.inputs, None, None).fragments
 
     def finish(self, versions: Collection[int]) -> Watermark | None:
         spec = self._spec
@@ -86,6 +97,9 @@ class ExpressionPlanner:
         while self._covered + 1 in versions:
             self._covered += 1
         return Watermark(self._covered)
+
+    def _follow(self, dataset: "LanceDataset") -> tuple[str, ...]:
+        return computed.follow(dataset.schema, self._spec.binding, (self._spec.column,))
 
 
 class FunctionPlanner:
@@ -98,12 +112,16 @@ class FunctionPlanner:
         self._catalog = catalog
         self._location = location
         self._attempt = attempt
-        self._bound = bind(structs.asdict(spec), spec.function_version)
+        self._bound = bind(structs.asdict(spec), spec.function_identity)
         self._freshness = Freshness(self._bound, spec.known_watermarks, location)
         # What comes after the first plan is left to the next backfill.
         self._first: int | None = None
         self._planned = 0
         self._error_rows: frozenset[int] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._bound.columns
 
     def open(self) -> "LanceDataset":
         return self._catalog.open_latest(self._spec.table, self._spec.branch)
@@ -118,19 +136,24 @@ class FunctionPlanner:
         if self._first is None:
             self._first = dataset.version
         self._planned = dataset.version
+        self._bound = follow(dataset, self._bound)
         scope = Scope(spec.where, limit, self._error_rows, options.force)
         return plan_rows(self._freshness.snapshot(dataset, scope), options)
 
     def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
-        return describe_fragments(dataset, self._bound.columns, self._bound.inputs)
+        bound = follow(dataset, self._bound)
+        return describe_fragments(dataset, bound.columns, bound.inputs)
 
     def finish(self, versions: Collection[int]) -> Watermark | None:
         """Store which rows are not fresh in our last version, and keep that version."""
         spec, location = self._spec, self._location
         version = max([self._planned, *versions])
         newest = open_newest(location)
+        # Of a column that is gone nothing is remembered.
+        follow(newest, self._bound)
         with translated():
             dataset = newest.checkout_version((spec.branch or None, version))
+        self._bound = follow(dataset, self._bound)
         # Only what changed since the plan is looked at again.
         rows = find_unfilled(dataset, self._freshness.snapshot(dataset).fragments)
         if (known := self._find_known(version, len(rows))) is not None:

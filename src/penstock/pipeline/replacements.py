@@ -65,8 +65,13 @@ class BackfillSpec(Struct, frozen=True, kw_only=True):
     batch_checkpoint_flush_interval_seconds: float | None = None
 
     @property
-    def function_version(self) -> str:
-        return "" if self.function is None else self.function.version
+    def function_identity(self) -> str:
+        return "" if self.function is None else self.function.identity
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What the columns were called when the job was leased."""
+        return self.columns or (self.column,)
 
     @property
     def known_watermarks(self) -> tuple[Watermark, ...]:
@@ -189,7 +194,7 @@ class Replacements:
         }
         if self._spec.function is not None:
             found[COLUMN_PROPERTY] = self._spec.binding
-            found[FUNCTION_PROPERTY] = self._spec.function_version
+            found[FUNCTION_PROPERTY] = self._spec.function_identity
         return found
 
 
