@@ -19,7 +19,7 @@ import lance
 import msgspec
 import pyarrow as pa
 
-from penstock.datasets import changes
+from penstock.datasets import explaining
 from penstock.datasets.computed import BINDING as BINDING_KEY
 from penstock.datasets.computed import FUNCTION, VIRTUAL
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest
@@ -129,7 +129,7 @@ class FunctionTable:
 
     def explain(self, branch: str = "", **options: Any) -> dict[str, Any]:
         dataset = self.open(branch)
-        return changes.explain(dataset, self.spec(branch, **options), str(self.path), {})
+        return explaining.explain(dataset, self.spec(branch, **options), str(self.path), {})
 
     def branch(self, name: str) -> None:
         """A branch of main, with what is known of the column there."""

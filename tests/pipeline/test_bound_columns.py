@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,8 @@ def once(work: Callable[[], object]) -> Callable[[], None]:
 
 def rename(table: FunctionTable, *pairs: tuple[str, str]) -> None:
     for old, new in pairs:
-        table.open().alter_columns({"path": old, "name": new})
+        change: Any = {"path": old, "name": new}
+        table.open().alter_columns(change)
 
 
 def test_a_column_that_was_dropped_and_added_again_is_another_one(table: FunctionTable) -> None:
@@ -69,9 +71,7 @@ def test_a_column_keeps_being_filled_under_another_name(table: FunctionTable) ->
 
 def test_columns_that_swap_their_names_keep_their_own_values(table: FunctionTable) -> None:
     table.open().add_columns(bound_field("second", table.function, OTHER))
-    swap = once(
-        lambda: rename(table, ("value", "third"), ("second", "value"), ("third", "second"))
-    )
+    swap = once(lambda: rename(table, ("value", "third"), ("second", "value"), ("third", "second")))
     table.fill(HeldAttempt(on_fence=swap))
     rows = table.open().to_table(columns=["value", "second"])
     assert set(rows["value"].to_pylist()) == {None}

@@ -79,7 +79,7 @@ async def explain_backfill(
     def work(dataset: "LanceDataset") -> dict[str, Any]:
         # Here, because planning is asked for rarely and a server of metadata never needs it.
         if column.function is not None:
-            from penstock.datasets.changes import explain
+            from penstock.datasets.explaining import explain
 
             return dict(explain(dataset, found, uri, catalog.lake.options, error_rows))
         from penstock.datasets.snapshot import take_snapshot

@@ -11,8 +11,9 @@ from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.datasets import computed, marks
-from penstock.datasets.changes import Freshness, bind, follow
+from penstock.datasets.changes import Freshness
 from penstock.datasets.failures import translated
+from penstock.datasets.following import bind, follow
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest, open_version
 from penstock.datasets.selection import Scope, find_unfilled
 from penstock.datasets.snapshot import describe_fragments, take_snapshot
@@ -112,7 +113,7 @@ class FunctionPlanner:
         self._catalog = catalog
         self._location = location
         self._attempt = attempt
-        self._bound = bind(structs.asdict(spec), spec.function_identity)
+        self._bound = bind(structs.asdict(spec), spec.function_identity or "")
         self._freshness = Freshness(self._bound, spec.known_watermarks, location)
         # What comes after the first plan is left to the next backfill.
         self._first: int | None = None
@@ -156,31 +157,40 @@ class FunctionPlanner:
         self._bound = follow(dataset, self._bound)
         # Only what changed since the plan is looked at again.
         rows = find_unfilled(dataset, self._freshness.snapshot(dataset).fragments)
-        if (known := self._find_known(version, len(rows))) is not None:
+        if (known := self._find_known(dataset, len(rows))) is not None:
             return known
+        if not dataset.has_stable_row_ids:
+            # Rows cannot be found there again, so nothing would read the list.
+            return self._watermark(dataset, None, len(rows))
         place, folder = location.place(), marks.folder_of(spec.binding, spec.branch)
         name = f"{version}-{self._attempt.job}-{self._attempt.number}.rows"
         self._attempt.fence()
         stored = marks.write_unfilled(place, folder, name, rows)
         marks.keep_version(newest, marks.tag_of(spec.binding, spec.branch), spec.branch, version)
-        marks.sweep_unfilled(place, folder, {stored, *(w.unfilled for w in spec.known_watermarks)})
+        kept = {stored, *(watermark.unfilled for watermark in spec.known_watermarks)}
+        marks.sweep_unfilled(place, folder, kept, version)
         crash_point("watermark written")
+        return self._watermark(dataset, stored, len(rows))
+
+    def _watermark(self, dataset: "LanceDataset", stored: str | None, rows: int) -> Watermark:
         return Watermark(
-            version,
+            dataset.version,
             self._bound.function,
             stored,
-            len(rows),
-            spec.branch,
+            rows,
+            self._spec.branch,
             marks.transaction_of(dataset),
             self._bound.inputs,
             self._bound.columns,
         )
 
-    def _find_known(self, version: int, unfilled_rows: int) -> Watermark | None:
+    def _find_known(self, dataset: "LanceDataset", unfilled_rows: int) -> Watermark | None:
         """The last watermark, if nothing has happened since."""
         last = next(iter(self._spec.known_watermarks), None)
         if last is None or (last.inputs, last.columns) != (self._bound.inputs, self._bound.columns):
             return None
         there = (last.version, last.branch, last.function, last.unfilled_rows)
-        here = (version, self._spec.branch, self._bound.function, unfilled_rows)
-        return last if there == here else None
+        here = (dataset.version, self._spec.branch, self._bound.function, unfilled_rows)
+        if there != here or last.transaction not in ("", marks.transaction_of(dataset)):
+            return None
+        return last

@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 from msgspec import Struct, convert, json, structs
 
-from penstock.model.functions import identify
-
 Mode = Literal["full", "incremental"]
 
 # The second is for files of which some rows are not fresh; they say which.
@@ -148,11 +146,11 @@ class Fill(Struct, frozen=True):
         return _to_json(self)
 
 
-def to_options(spec: Mapping[str, Any], job: str = "") -> BackfillOptions:
+def to_options(
+    spec: Mapping[str, Any], job: str = "", function: str | None = None
+) -> BackfillOptions:
     """The options of a job's spec, whose other keys say which table and column it is."""
-    function = spec.get("function")
-    known = None if function is None else identify(function["name"], function["version"])
-    return convert({**spec, "function": known, "job": job}, BackfillOptions)
+    return convert({**spec, "function": function, "job": job}, BackfillOptions)
 
 
 def plan_backfill(snapshot: Snapshot, options: BackfillOptions) -> UpToDate | Fill:
