@@ -1,5 +1,7 @@
 """What was committed stays counted, whichever attempt or job did it, and whatever others do."""
 
+import os
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from penstock.datasets import marks
+from penstock.datasets import checkpoints, marks
 from penstock.errors import FunctionFailed, LeaseLost
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import FunctionTable, die_at, join, make_table
@@ -149,3 +151,16 @@ def test_without_stable_row_ids_there_is_nothing_to_keep(tmp_path: Path) -> None
     assert (found.unfilled, found.unfilled_rows) == (None, 30)
     assert (table.lists(), table.open().tags.list()) == (set(), {})
     assert table.fill().function_calls == 30
+
+
+def test_files_that_a_job_abandoned_on_a_branch_are_swept(table: FunctionTable) -> None:
+    table.branch("dev")
+    lost = HeldAttempt(on_fence=lose)
+    with pytest.raises(LeaseLost):
+        table.fill(lost, branch="dev")
+    assert table.loose_files("dev")
+    long_ago = time.time() - checkpoints.ABANDONED_SECONDS - 60
+    for path in table.path.glob("_jobs/**/*"):
+        os.utime(path, (long_ago, long_ago))
+    table.fill()
+    assert table.loose_files("dev") == set()
