@@ -22,7 +22,7 @@ from penstock.datasets.replacement import (
     ROWS_PROPERTY,
     commit_files,
 )
-from penstock.datasets.selection import live_rows
+from penstock.datasets.scans import live_rows
 from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
 from penstock.model.functions import Function
 from penstock.pipeline.attempt import Attempt
@@ -219,8 +219,10 @@ def _still_dead(latest: "LanceDataset", made: FragmentWork) -> bool:
     """Whether every row without a value, because it was deleted, is deleted now."""
     if made.dead is None:
         return True
-    live = live_rows(latest, made.id, made.physical_rows)
-    return not (live & unpack(made.dead, made.physical_rows)).any()
+    fragment = latest.get_fragment(made.id)
+    if fragment is None:
+        return False
+    return not (live_rows(latest, fragment) & unpack(made.dead, made.physical_rows)).any()
 
 
 def _holds(now: FragmentState | None, note: Checkpoint) -> bool:
