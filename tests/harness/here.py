@@ -19,7 +19,9 @@ import lance
 import msgspec
 import pyarrow as pa
 
-from penstock.datasets import changes
+from penstock.datasets import explaining
+from penstock.datasets.computed import BINDING as BINDING_KEY
+from penstock.datasets.computed import FUNCTION, VIRTUAL
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest
 from penstock.model.functions import Function
 from penstock.pipeline.backfill import BackfillResult, run_backfill, sweep_backfill
@@ -127,7 +129,7 @@ class FunctionTable:
 
     def explain(self, branch: str = "", **options: Any) -> dict[str, Any]:
         dataset = self.open(branch)
-        return changes.explain(dataset, self.spec(branch, **options), str(self.path), {})
+        return explaining.explain(dataset, self.spec(branch, **options), str(self.path), {})
 
     def branch(self, name: str) -> None:
         """A branch of main, with what is known of the column there."""
@@ -221,10 +223,16 @@ def make_table(
         max_rows_per_file=-(-rows // fragments),
         enable_stable_row_ids=stable,
     )
-    dataset.add_columns(pa.field("value", pa.string()))
     log = folder / f"{path.name}.calls"
     function = store(path, log, compute, "1", **more)
+    dataset.add_columns(bound_field("value", function))
     return FunctionTable(path, FolderCatalog(path), engine, function, log)
+
+
+def bound_field(name: str, function: Function, binding: str = BINDING) -> "pa.Field[Any]":
+    """A column that a function fills, as a server declares it."""
+    bound = {VIRTUAL: "true", BINDING_KEY: binding, FUNCTION: msgspec.json.encode(function)}
+    return pa.field(name, pa.string(), True, bound)
 
 
 def die_at(table: FunctionTable, point: str, job: str, **options: Any) -> int:

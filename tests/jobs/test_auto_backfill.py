@@ -31,6 +31,14 @@ def after(*jobs: Ended, **fields: Any) -> int | None:
     return plan_due(replace(STALE, jobs=jobs, **fields), RULES)
 
 
+def test_what_fails_waits_even_without_a_cooldown() -> None:
+    rules = Rules(cooldown_seconds=0)
+    failed = Ended("FAILED", 30_000, 31_000)
+    assert plan_due(replace(STALE, jobs=(failed,)), rules) == 33_000
+    assert plan_due(replace(STALE, jobs=(failed,) * 3), rules) == 39_000
+    assert plan_due(replace(STALE, jobs=(Ended("SUCCEEDED", 1, 31_000),)), rules) == 31_000
+
+
 def test_a_column_is_due_a_cooldown_after_the_first_change() -> None:
     assert plan_due(STALE, RULES) == 15_000
 

@@ -56,7 +56,7 @@ def test_every_row_gets_its_value_in_one_version(table: FunctionTable) -> None:
     assert (attempt.told["rows_left"], attempt.told["rows_failed"]) == (0, 0)
     transaction: Any = table.open().read_transaction(done.version)
     assert transaction.transaction_properties["penstock.column"] == BINDING
-    assert transaction.transaction_properties["penstock.function"] == "1"
+    assert transaction.transaction_properties["penstock.function"] == "f@1"
     assert table.loose_files() == set()
 
 
@@ -64,7 +64,7 @@ def test_the_watermark_names_what_is_not_filled_and_keeps_its_version(table: Fun
     done = table.fill(where="id < 30")
     mark = done.watermark
     assert mark is not None
-    assert (mark.version, mark.function, mark.unfilled_rows) == (done.version, "1", 10)
+    assert (mark.version, mark.function, mark.unfilled_rows) == (done.version, "f@1", 10)
     assert table.lists() == {mark.unfilled}
     tags = table.open().tags.list()
     assert [tag["version"] for tag in tags.values()] == [mark.version]

@@ -8,7 +8,6 @@ from typing import Any
 import boto3
 import lance
 import msgspec
-import pyarrow as pa
 import pytest
 from moto.server import ThreadedMotoServer
 
@@ -18,7 +17,7 @@ from penstock.pipeline.plan.backfill import Watermark
 from penstock.pipeline.spark.engine import Engine
 from tests.harness import servers
 from tests.harness.attempts import Computed, HeldAttempt, documents
-from tests.harness.here import HERE, some_rows
+from tests.harness.here import BINDING, HERE, bound_field, some_rows
 from tests.harness.jobs import add_computed
 from tests.harness.kernel import declare, seal
 from tests.harness.pylance import connect
@@ -114,7 +113,7 @@ def test_a_function_fills_rows_on_s3_and_on_a_branch_there(options: dict[str, st
         enable_stable_row_ids=True,
         storage_options=options,
     )
-    dataset.add_columns(pa.field("value", pa.string()))
+    dataset.add_columns(bound_field("value", function))
     catalog, known = OnS3(options), list[Watermark]()
 
     def fill(**more: Any) -> int:
@@ -124,7 +123,7 @@ def test_a_function_fills_rows_on_s3_and_on_a_branch_there(options: dict[str, st
             "columns": ["value"],
             "inputs": ["text", "number"],
             "function": msgspec.to_builtins(function),
-            "binding": "b" * 32,
+            "binding": BINDING,
             "watermarks": msgspec.to_builtins(known),
             **more,
         }

@@ -27,8 +27,9 @@ log = logging.getLogger(__name__)
 
 # The net under the bell; and how long a bell is not answered, so that a burst is one look.
 LOOK_SECONDS, BURST_SECONDS = 5.0, 0.2
-# How long a column whose backfill failed waits at most: after a change of the table, and without.
-MAX_CHANGED_MILLIS, MAX_UNCHANGED_MILLIS = 60_000, 3_600_000
+# How long a column whose backfill failed waits: at least, at most after a change of the table, and
+# at most without.
+MIN_FAILED_MILLIS, MAX_CHANGED_MILLIS, MAX_UNCHANGED_MILLIS = 1_000, 60_000, 3_600_000
 JOBS_BACK = 10
 PROPERTY = "auto_backfill"
 # What may go well at the next look.
@@ -132,7 +133,9 @@ def plan_due(column: Stale, rules: Rules) -> int | None:
     while failures < len(column.jobs) and column.jobs[failures].state == FAILED:
         failures += 1
     most = MAX_CHANGED_MILLIS if is_changed else MAX_UNCHANGED_MILLIS
-    pause = min(cooldown << failures, max(cooldown, most))
+    # Without a cooldown, too, what fails waits.
+    first = max(cooldown, MIN_FAILED_MILLIS) if failures else cooldown
+    pause = min(first << failures, max(cooldown, most))
     return max(due, last.finished_at + pause)
 
 

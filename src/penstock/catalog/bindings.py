@@ -4,6 +4,7 @@ The dataset's field metadata is what binds a column, because it travels with bra
 files. The mirror lets a description tell of bound columns without opening anything.
 """
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,11 @@ import msgspec
 from penstock.catalog import data, functions, versions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
-from penstock.datasets import bindings
+from penstock.datasets import bindings, leftovers
 from penstock.datasets.bindings import Changed, New
 from penstock.datasets.columns import Alteration
 from penstock.datasets.computed import Computed, list_computed
+from penstock.errors import PenstockError
 from penstock.model.envelopes import Code
 from penstock.model.functions import Function
 from penstock.model.origins import NOBODY, Origin
@@ -23,6 +25,9 @@ from penstock.model.tables import Table
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
+
+log = logging.getLogger(__name__)
 
 
 async def check_new(
@@ -93,7 +98,8 @@ async def redeclare(
     version, changed = await data.change(
         catalog, table, branch, lambda dataset: bindings.redeclare(dataset, changes), origin
     )
-    await catalog.database.write(_record_all, table, branch, changed, codes)
+    gone = await catalog.database.write(_replace, table, branch, changed, codes)
+    await sweep(catalog, table, gone)
     return version
 
 
@@ -115,7 +121,7 @@ async def alter(
 
 async def forget(catalog: Catalog, table: Table, branch: str, names: Sequence[str]) -> None:
     """Follow columns that were dropped."""
-    await catalog.database.write(_forget, table, branch, names)
+    await sweep(catalog, table, await catalog.database.write(_drop, table, branch, names))
 
 
 async def mirror(catalog: Catalog, table: Table, branch: str) -> None:
@@ -123,7 +129,8 @@ async def mirror(catalog: Catalog, table: Table, branch: str) -> None:
     columns = await data.read(
         catalog, table, branch, None, lambda dataset: list_computed(dataset.schema)
     )
-    await catalog.database.write(_mirror, table, branch, columns)
+    gone = await catalog.database.write(_mirror, table, branch, columns)
+    await sweep(catalog, table, gone)
 
 
 async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dict[str, Any]]:
@@ -199,7 +206,44 @@ async def _record_all(
     await record_in(tx, table, branch, columns)
 
 
-async def _mirror(tx: Transaction, table: Table, branch: str, columns: Sequence[Computed]) -> None:
+async def sweep(catalog: Catalog, table: Table, gone: Collection[str]) -> None:
+    """Remove what backfills kept for columns that are on no branch any more."""
+    place = catalog.lake.place(table.location)
+    for binding in gone:
+        try:
+            await catalog.lake.run(leftovers.forget_column, place, binding)
+        except PenstockError as error:
+            # The columns are gone all the same, and what they left does no harm.
+            log.warning("what backfills kept in %s is not removed: %s", table, error.message)
+
+
+async def list_bindings(tx: Transaction, table: Table) -> set[str]:
+    """What binds the columns that functions fill, on all branches."""
+    rows = await tx.fetch(
+        "SELECT DISTINCT binding FROM columns WHERE table_id = $1 AND function IS NOT NULL",
+        table.id,
+    )
+    return {row[0] for row in rows}
+
+
+async def _replace(
+    tx: Transaction, table: Table, branch: str, columns: Sequence[Computed], codes: Sequence[Code]
+) -> set[str]:
+    before = await list_bindings(tx, table)
+    await _record_all(tx, table, branch, columns, codes)
+    return before - await list_bindings(tx, table)
+
+
+async def _drop(tx: Transaction, table: Table, branch: str, names: Sequence[str]) -> set[str]:
+    before = await list_bindings(tx, table)
+    await _forget(tx, table, branch, names)
+    return before - await list_bindings(tx, table)
+
+
+async def _mirror(
+    tx: Transaction, table: Table, branch: str, columns: Sequence[Computed]
+) -> set[str]:
+    before = await list_bindings(tx, table)
     rows = await tx.fetch(
         "SELECT name FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch
     )
@@ -214,6 +258,7 @@ async def _mirror(tx: Transaction, table: Table, branch: str, columns: Sequence[
         table.id,
         branch,
     )
+    return before - await list_bindings(tx, table)
 
 
 async def _rename(

@@ -79,7 +79,7 @@ async def explain_backfill(
     def work(dataset: "LanceDataset") -> dict[str, Any]:
         # Here, because planning is asked for rarely and a server of metadata never needs it.
         if column.function is not None:
-            from penstock.datasets.changes import explain
+            from penstock.datasets.explaining import explain
 
             return dict(explain(dataset, found, uri, catalog.lake.options, error_rows))
         from penstock.datasets.snapshot import take_snapshot
@@ -116,6 +116,17 @@ async def complete_spec(tx: Transaction, spec: dict[str, Any]) -> dict[str, Any]
     return spec | now | ({} if function is None else _follow(spec, function))
 
 
+async def is_bound(tx: Transaction, spec: Mapping[str, Any]) -> bool:
+    """Whether the column of a job's spec is still bound as it was when the job was queued."""
+    row = await tx.fetch_one(
+        "SELECT 1 FROM columns WHERE table_id = $1 AND branch = $2 AND binding = $3 LIMIT 1",
+        spec["table_id"],
+        spec["branch"],
+        spec["binding"],
+    )
+    return row is not None
+
+
 async def record_watermark(
     tx: Transaction, spec: Mapping[str, Any], result: Mapping[str, Any]
 ) -> None:
@@ -123,12 +134,6 @@ async def record_watermark(
     if spec.get("function") is not None:
         await functions.record_rate(tx, spec["function"], result)
     watermark = result.get("watermark")
-    if "watermark" not in result and "version" in result:
-        # What took only a part of the rows covers no version.
-        partial = spec.get("errors_only") or any(
-            spec.get(key) is not None for key in ("where", "num_frags")
-        )
-        watermark = None if partial else {"version": result["version"]}
     if not isinstance(watermark, dict) or not isinstance(watermark.get("version"), int):
         return
     key = spec["table_id"], spec["branch"], spec["binding"]

@@ -154,9 +154,12 @@ def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:
 
 async def _begin(tx: Transaction, job: Job) -> Job | None:
     """Complete what is leased with what is true now; None when there is nothing to work on."""
-    spec = await columns.complete_spec(tx, job.spec)
+    spec, error = await columns.complete_spec(tx, job.spec), ""
     if spec is None:
         error = f"the table of {job.target} was dropped"
+    elif job.kind == BACKFILL and not await columns.is_bound(tx, spec):
+        error = f"{job.target} was dropped or declared anew since the backfill was requested"
+    if spec is None or error:
         await _end(tx, job, FAILED, Report(FAILED, {}, error))
         return None
     await job_notes.record_event(tx, job.id, RUNNING, job.attempt, job.runner)

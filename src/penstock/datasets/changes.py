@@ -5,20 +5,22 @@ look at their rows. The others are compared, row by row, with the versions that 
 left behind (`datasets.marks`). What follows is decided by `plan.rows`. All of it blocks.
 """
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from msgspec import convert
+from typing import TYPE_CHECKING
 
 from penstock.datasets import marks
 from penstock.datasets.failures import translated
+from penstock.datasets.following import follow
 from penstock.datasets.marks import Bound, Mark
-from penstock.datasets.origins import Origins
+from penstock.datasets.origins import VERSIONS_BACK, Origins
 from penstock.datasets.reading import RowReader
 from penstock.datasets.remote import Location
-from penstock.datasets.selection import Scope, scan_rows, select
-from penstock.datasets.snapshot import describe_fields, describe_fragments, take_snapshot
+from penstock.datasets.replacement import find_fills
+from penstock.datasets.selection import Scope, find_unfilled, scan_rows, select
+from penstock.datasets.snapshot import describe_fields, describe_fragments
+from penstock.errors import InvalidRequest, InvalidTableState, NotFound
 from penstock.pipeline.plan.backfill import (
     PARTIAL_PREFIX,
     PREFIX,
@@ -26,8 +28,6 @@ from penstock.pipeline.plan.backfill import (
     FragmentState,
     Watermark,
     fragment_key,
-    plan_backfill,
-    to_options,
 )
 from penstock.pipeline.plan.rows import (
     FRESH,
@@ -40,7 +40,6 @@ from penstock.pipeline.plan.rows import (
     Seen,
     join,
     judge,
-    plan_rows,
     settle,
 )
 
@@ -52,6 +51,8 @@ if TYPE_CHECKING:
 
 # How many rows are looked at together; fewer of them are read at once when they are wide.
 LOOK_ROWS = 262_144
+# How many versions, and how far back, are looked for that no watermark speaks of.
+MAX_LOOKS_BACK = 3
 
 
 class Freshness:
@@ -68,17 +69,27 @@ class Freshness:
 
     def snapshot(self, dataset: "LanceDataset", scope: Scope | None = None) -> RowSnapshot:
         """Every fragment of a version, with what is to be known of its rows."""
-        scope = scope or Scope()
-        states = describe_fragments(dataset, self._bound.columns, self._bound.inputs)
-        self._states = states
-        unsure = [state for state in states if not self._decide_by_file(dataset, state)]
-        unsure = [state for state in unsure if not self._is_settled(dataset, state)]
-        self._compare(dataset, self._drop_compacted(dataset, unsure))
-        found = [FragmentRows(state, self._known[state]) for state in states]
-        rows = select(dataset, self._location.branch, found, scope)
-        self._known = {state: self._known[state] for state in states}
+        self._learn(dataset)
+        rows = select(dataset, self._location.branch, self._found(), scope or Scope())
+        self._known = {state: self._known[state] for state in self._states}
         mark = self._watermarks[0] if self._watermarks else None
         return RowSnapshot(dataset.version, tuple(rows), mark, tuple(self._notes))
+
+    def _learn(self, dataset: "LanceDataset", *, is_back: bool = False) -> None:
+        """Find out what there is to know of each fragment of a version."""
+        bound = self._bound = follow(dataset, self._bound)
+        states = self._states = describe_fragments(dataset, bound.columns, bound.inputs)
+        unsure = [state for state in states if not self._decide_by_file(dataset, state)]
+        unsure = [state for state in unsure if not self._is_settled(dataset, state)]
+        unsure = self._drop_compacted(dataset, unsure)
+        if unsure and not is_back:
+            self._look_back(dataset)
+            self._bound, self._states = bound, states
+            unsure = [state for state in unsure if not self._is_settled(dataset, state)]
+        self._compare(dataset, unsure)
+
+    def _found(self) -> list[FragmentRows]:
+        return [FragmentRows(state, self._known[state]) for state in self._states]
 
     # By the names of files ---------------------------------------------------------------------
 
@@ -101,7 +112,8 @@ class Freshness:
         if not state.is_whole:
             return None
         kind, _, rest = state.target_files[0].partition("-")
-        key = fragment_key(state, BackfillOptions(function=function))
+        made_by = BackfillOptions(function=function, binding=self._bound.binding)
+        key = fragment_key(state, made_by)
         return kind if kind in (PREFIX, PARTIAL_PREFIX) and rest.startswith(f"{key}-") else None
 
     def _read_partial(self, dataset: "LanceDataset", state: FragmentState, others: int) -> "Codes":
@@ -170,6 +182,28 @@ class Freshness:
                 elif watermark is self._watermarks[0]:
                     self._notes.append(found)
         return self._marks
+
+    def _look_back(self, dataset: "LanceDataset") -> None:
+        """Compare also with what was committed without a watermark: by a job that then failed, was
+        killed, or is still on its way."""
+        known, branch = self._open_marks(dataset), self._location.branch
+        if not dataset.has_stable_row_ids or not self._bound.binding:
+            return
+        ours = [mark.watermark for mark in known if self._is_same_function(mark)]
+        after = max((each.version for each in ours if each.branch == branch), default=0)
+        back = min(VERSIONS_BACK, dataset.version - after)
+        fills = find_fills(dataset, self._bound.binding, self._bound.function, back)
+        # What stands right before another one is in that one.
+        last = [v for v in fills if v != dataset.version and v + 1 not in fills]
+        for version in reversed(last[:MAX_LOOKS_BACK]):
+            with (
+                contextlib.suppress(InvalidRequest, InvalidTableState, NotFound),
+                translated(),
+            ):
+                then = dataset.checkout_version((branch or None, version))
+                self._learn(then, is_back=True)
+                rows = find_unfilled(then, self._found())
+                known.insert(0, marks.make_mark(then, branch, self._bound, self._states, rows))
 
     def _is_same_function(self, mark: Mark) -> bool:
         return mark.watermark.function == self._bound.function
@@ -244,38 +278,6 @@ def _open_rows(mark: Mark, states: Collection[FragmentState]) -> RowReader:
     """The rows of a mark that may have moved: those of fragments that are not as they were."""
     same = {state.id for state in states if mark.states.get(state.id) == state}
     return RowReader(mark.dataset, mark.states.keys() - same)
-
-
-def bind(spec: Mapping[str, Any], function: str) -> Bound:
-    """What a job's spec says about the columns of its function."""
-    columns = spec.get("columns") or (spec["column"],)
-    return Bound(tuple(columns), tuple(spec["inputs"]), function)
-
-
-def explain(
-    dataset: "LanceDataset",
-    spec: Mapping[str, Any],
-    uri: str,
-    options: Mapping[str, str],
-    error_rows: Collection[int] | None = None,
-) -> dict[str, Any]:
-    """The plan that a backfill with this spec would carry out, as data."""
-    wanted = to_options(spec)
-    where, known = spec.get("where"), spec.get("watermark")
-    if wanted.function is None:
-        last = None if known is None else convert(known, Watermark)
-        taken = take_snapshot(dataset, spec["column"], spec["inputs"], where, last)
-        return plan_backfill(taken, wanted).to_json()
-    watermarks = convert(spec.get("watermarks") or (), tuple[Watermark, ...])
-    location = Location(uri, spec.get("branch") or "", options)
-    freshness = Freshness(bind(spec, wanted.function), watermarks, location)
-    if spec.get("read_version") is not None:
-        # That version only tells which rows are meant; what they need is read from the newest.
-        with translated():
-            dataset = dataset.checkout_version((location.branch or None, None))
-    chosen = error_rows if spec.get("errors_only") else None
-    scope = Scope(where, spec.get("read_version"), chosen, wanted.force)
-    return plan_rows(freshness.snapshot(dataset, scope), wanted).to_json()
 
 
 def _has_files_of(mark: Mark, state: FragmentState) -> bool:

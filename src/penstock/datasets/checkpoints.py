@@ -8,6 +8,7 @@ import contextlib
 import sys
 import time
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -119,13 +120,19 @@ def sweep(location: Location, job: str, attempt: int) -> int:
     """
     place = location.place()
     dataset = open_newest(location)
-    removed = _sweep_job(place, location, job, attempt, dataset)
-    for other in _abandoned(place):
-        removed += _sweep_job(place, location, other, sys.maxsize, dataset)
+    removed = _sweep_files(place, location, job, attempt, dataset)
+    _sweep_notes(place, job)
+    if abandoned := _abandoned(place):
+        # Nothing says which branch they were on.
+        everywhere = [replace(location, branch=name) for name in ("", *dataset.branches.list())]
+        for other in abandoned:
+            for each in everywhere:
+                removed += _sweep_files(place, each, other, sys.maxsize, dataset)
+            _sweep_notes(place, other)
     return removed
 
 
-def _sweep_job(
+def _sweep_files(
     place: Place, location: Location, job: str, attempt: int, dataset: "LanceDataset"
 ) -> int:
     written = {
@@ -138,10 +145,13 @@ def _sweep_job(
         loose -= _referred_since(dataset, min(written[name] for name in loose) - CLOCK_SECONDS)
     for name in loose:
         files.remove(place, f"{location.data_folder}/{name}")
+    return len(loose)
+
+
+def _sweep_notes(place: Place, job: str) -> None:
     folder = f"{FOLDER}/{job}"
     files.remove_all(Place(place.store, f"{place.key}/{folder}", f"{place.location}/{folder}"))
     files.remove_if_empty(place, FOLDER)
-    return len(loose)
 
 
 def _referred_since(dataset: "LanceDataset", since: float) -> set[str]:

@@ -78,6 +78,25 @@ def get_computed(dataset: "LanceDataset", path: str) -> Computed:
     return bound[parts[0]]
 
 
+def follow(schema: "pa.Schema", binding: str, names: Sequence[str]) -> tuple[str, ...]:
+    """What the columns of a binding are called in a version; raises when they are not there.
+
+    Without a binding, names are all that is known of them.
+    """
+    if not binding:
+        return tuple(names)
+    bound = [column for column in list_computed(schema) if column.binding == binding]
+    # One that another client bound may share its expression with others.
+    found = next((column for column in bound if column.name in names), next(iter(bound), None))
+    if found is None or len(found.columns) != len(names):
+        raise ColumnNotFound(
+            f"column {', '.join(names)} was dropped or declared anew since its backfill was "
+            "requested",
+            detail="request a backfill of the column as it is now",
+        )
+    return found.columns
+
+
 def list_group(column: Computed) -> list[Computed]:
     """All columns that are filled together with this one, itself among them."""
     if column.function is None:

@@ -49,6 +49,7 @@ class Bound:
     columns: tuple[str, ...]
     inputs: tuple[str, ...]
     function: str
+    binding: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +91,18 @@ def open_mark(
     if len(unfilled) != watermark.unfilled_rows:
         return f"the list of rows that version {watermark.version} left is not whole"
     return Mark(watermark, opened, {state.id: state for state in states}, unfilled, then)
+
+
+def make_mark(
+    dataset: "LanceDataset",
+    branch: str,
+    bound: Bound,
+    states: Collection[FragmentState],
+    unfilled: RowSet,
+) -> Mark:
+    """A version that no watermark speaks of, with what is known of it."""
+    watermark = Watermark(dataset.version, bound.function, None, len(unfilled), branch)
+    return Mark(watermark, dataset, {state.id: state for state in states}, unfilled, bound)
 
 
 def transaction_of(dataset: "LanceDataset") -> str:
@@ -181,10 +194,12 @@ def keep_version(dataset: "LanceDataset", tag: str, branch: str, version: int) -
     """Move the tag to a version."""
     with translated():
         reference = (branch or None, version)
-        if tag in dataset.tags.list():
-            dataset.tags.update(tag, reference)
-        else:
+        known = dataset.tags.list().get(tag)
+        if known is None:
             dataset.tags.create(tag, reference)
+        # Whoever was here later is right.
+        elif known["version"] < version:
+            dataset.tags.update(tag, reference)
 
 
 def write_unfilled(place: Place, folder: str, name: str, rows: RowSet) -> str | None:
@@ -195,10 +210,15 @@ def write_unfilled(place: Place, folder: str, name: str, rows: RowSet) -> str | 
     return f"{folder}/{name}"
 
 
-def sweep_unfilled(place: Place, folder: str, kept: Collection[str | None]) -> None:
-    """Remove the lists that no watermark names any more."""
+def sweep_unfilled(place: Place, folder: str, kept: Collection[str | None], before: int) -> None:
+    """Remove the lists of versions before this one that no watermark names any more.
+
+    A later attempt may have come so far that its own list is there.
+    """
     for entry in files.list_folder(place, f"{FOLDER}/{folder}"):
-        if f"{folder}/{entry.name}" not in kept:
+        version = entry.name.partition("-")[0]
+        is_old = not version.isdecimal() or int(version) < before
+        if is_old and f"{folder}/{entry.name}" not in kept:
             files.remove(place, f"{FOLDER}/{folder}/{entry.name}")
 
 

@@ -1,7 +1,7 @@
 """The commit that puts finished files of columns into a table. All of it blocks."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -11,7 +11,10 @@ from penstock.errors import InvalidTableState, OutcomeUnknown, PenstockError
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-JOB_PROPERTY, ATTEMPT_PROPERTY, ROWS_PROPERTY = "penstock.job", "penstock.attempt", "penstock.rows"
+JOB_PROPERTY, ATTEMPT_PROPERTY = "penstock.job", "penstock.attempt"
+ROWS_PROPERTY, FRAGMENTS_PROPERTY = "penstock.rows", "penstock.fragments"
+# Of functions: what binds the columns, and what the function is known by.
+COLUMN_PROPERTY, FUNCTION_PROPERTY = "penstock.column", "penstock.function"
 
 
 class Computation(Struct, frozen=True):
@@ -34,6 +37,14 @@ class ColumnFile(Struct, frozen=True):
     minor: int
     size_bytes: int
     rows: int
+
+
+class OwnCommit(NamedTuple):
+    """A version that a job committed, and how much it filled with it."""
+
+    version: int
+    rows: int
+    fragments: int
 
 
 def commit_files(
@@ -75,16 +86,34 @@ def commit_files(
         raise
 
 
-def find_commits(dataset: "LanceDataset", job: str, back: int) -> list[tuple[int, int]]:
-    """The versions among the last few that a job committed, and how many rows each filled."""
-    found = []
+def find_commits(dataset: "LanceDataset", job: str, back: int) -> list[OwnCommit]:
+    """The versions among the last few that a job committed, the newest first."""
+    return [
+        OwnCommit(
+            version,
+            int(properties.get(ROWS_PROPERTY, 0)),
+            int(properties.get(FRAGMENTS_PROPERTY, 0)),
+        )
+        for version, properties in _read_properties(dataset, back)
+        if properties.get(JOB_PROPERTY) == job
+    ]
+
+
+def find_fills(dataset: "LanceDataset", binding: str, function: str, back: int) -> list[int]:
+    """Those in which any job filled columns by a function, the newest first."""
+    wanted = {COLUMN_PROPERTY: binding, FUNCTION_PROPERTY: function}
+    return [
+        version
+        for version, properties in _read_properties(dataset, back)
+        if wanted.items() <= properties.items()
+    ]
+
+
+def _read_properties(dataset: "LanceDataset", back: int) -> Iterator[tuple[int, dict[str, str]]]:
     for version in range(dataset.version, max(0, dataset.version - back), -1):
         try:
             transaction = dataset.read_transaction(version)
         except (OSError, ValueError):
             # Versions that are gone come before everything that still counts.
             break
-        properties = (transaction.transaction_properties if transaction else None) or {}
-        if properties.get(JOB_PROPERTY) == job:
-            found.append((version, int(properties.get(ROWS_PROPERTY, 0))))
-    return found
+        yield version, dict((transaction.transaction_properties if transaction else None) or {})

@@ -40,14 +40,6 @@ class RowSet:
         found: Mask = (run >= 0) & (ids < self.ends[np.maximum(run, 0)])
         return found
 
-    def to_ids(self) -> "Ids":
-        import numpy as np
-
-        lengths = self.ends - self.starts
-        before = np.repeat(np.cumsum(lengths) - lengths, lengths)
-        found: Ids = np.arange(lengths.sum()) - before + np.repeat(self.starts, lengths)
-        return found
-
     def encode(self) -> bytes:
         import numpy as np
 

@@ -11,6 +11,7 @@ from penstock.datasets.equal import as_ids
 from penstock.datasets.failures import translated
 from penstock.datasets.reading import RowReader
 from penstock.datasets.rowsets import RowSet, make_row_set
+from penstock.datasets.scans import offsets_of
 from penstock.pipeline.plan.rows import FRESH, FragmentRows, stale_rows
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.pipeline.plan.masks import Mask
     from penstock.pipeline.plan.rows import Codes
 
-OFFSET_BITS = 0xFFFF_FFFF
 SCAN_ROWS = 65_536
 
 
@@ -118,8 +118,7 @@ def scan_rows(
         for batch in scanner.to_batches():
             addresses = np.asarray(batch.column("_rowaddr"))
             fragment = (addresses >> np.uint64(32)).astype(np.int64)
-            offset = (addresses & np.uint64(OFFSET_BITS)).astype(np.int64)
-            yield as_ids(batch.column("_rowid")), fragment, offset
+            yield as_ids(batch.column("_rowid")), fragment, offsets_of(batch)
 
 
 def find_unfilled(dataset: "LanceDataset", fragments: Iterable[FragmentRows]) -> RowSet:
@@ -135,13 +134,3 @@ def find_unfilled(dataset: "LanceDataset", fragments: Iterable[FragmentRows]) ->
                 yield ids[mine][stale[id][offsets[mine]]]
 
     return make_row_set(parts())
-
-
-def live_rows(dataset: "LanceDataset", fragment: int, physical_rows: int) -> "Mask":
-    """The rows of a fragment that are not deleted."""
-    import numpy as np
-
-    found = np.zeros(physical_rows, bool)
-    for _, _, offsets in scan_rows(dataset, [fragment]):
-        found[offsets] = True
-    return found

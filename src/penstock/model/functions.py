@@ -42,7 +42,7 @@ class Needs(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True, kw_only=True):
-    """A function bound to columns. The version alone tells whether it is another one."""
+    """A function bound to columns; its name and version tell whether it is another one."""
 
     name: str
     version: str
@@ -59,6 +59,15 @@ class Function(Struct, frozen=True, kw_only=True):
     needs: Needs = Needs()
     # The Python that made the pickle, as "3.11", when the client says so.
     python: str | None = None
+
+    @property
+    def identity(self) -> str:
+        return identify(self.name, self.version)
+
+
+def identify(name: str, version: str) -> str:
+    """What a function is known by: other code under the same is the same function."""
+    return f"{name}@{version}"
 
 
 class Declaration(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from msgspec import Struct, convert, structs
 from penstock.crash import crash_point
 from penstock.datasets import checkpoints
 from penstock.datasets.remote import RemoteCatalog
-from penstock.datasets.replacement import Computation, find_commits
+from penstock.datasets.replacement import Computation, OwnCommit, find_commits
 from penstock.errors import ConcurrentCommit, FunctionFailed, InvalidRequest, Unavailable
 from penstock.pipeline.attempt import Attempt, JobCanceled
 from penstock.pipeline.heard import Heard
@@ -80,7 +80,8 @@ def run_backfill(
     The engine is asked for only when something has to be computed.
     """
     wanted = convert(spec, BackfillSpec)
-    return _Backfill(wanted, to_options(spec, attempt.job), catalog, get_engine, attempt).run()
+    options = to_options(spec, attempt.job, wanted.function_identity)
+    return _Backfill(wanted, options, catalog, get_engine, attempt).run()
 
 
 def sweep_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
@@ -115,9 +116,13 @@ class _Backfill:
         self._files = Replacements(spec, options, catalog, attempt, self._planner.describe)
         self._heard = Heard(self._location, spec.function, attempt)
         self._rows_left = 0
+        # What attempts before this one committed, and up to which version that is known.
+        self._earlier: list[OwnCommit] = []
+        self._looked_until = 0
 
     def run(self) -> BackfillResult:
         plan: UpToDate | Fill | None = None
+        self._find_earlier()
         for _ in range(MAX_ROUNDS):
             self._attempt.check()
             dataset = self._planner.open()
@@ -126,6 +131,7 @@ class _Backfill:
             plan = plan or found
             if isinstance(found, UpToDate):
                 return self._result(plan, dataset)
+            self._files.begin(found)
             self._tell_plan(found)
             self._heard.failures.expect(found.rows + self._files.rows_committed)
             self._read_notes(found)
@@ -144,7 +150,18 @@ class _Backfill:
         if limit is None:
             return self._options
         # Zero takes nothing: all that were asked for are done.
-        return structs.replace(self._options, num_frags=max(0, limit - len(self._files.committed)))
+        done = sum(commit.fragments for commit in self._earlier) + self._files.fragments_committed
+        return structs.replace(self._options, num_frags=max(0, limit - done))
+
+    def _find_earlier(self) -> None:
+        if self._attempt.number == 1:
+            return
+        latest = self._catalog.open_latest(self._spec.table, self._spec.branch)
+        back = min(COMMITS_BACK, latest.version - self._looked_until)
+        mine = set(self._files.versions)
+        found = find_commits(latest, self._attempt.job, back)
+        self._earlier += [commit for commit in found if commit.version not in mine]
+        self._looked_until = latest.version
 
     # Computing -------------------------------------------------------------------------------
 
@@ -186,7 +203,7 @@ class _Backfill:
         crash_point("files written")
 
     def _order(self, work: tuple[tuple[FragmentWork, ...], ...], version: int) -> FillOrder:
-        spec = self._spec
+        spec, columns = self._spec, self._planner.columns
         flush_seconds = spec.batch_checkpoint_flush_interval_seconds
         return FillOrder(
             self._attempt.job,
@@ -195,12 +212,10 @@ class _Backfill:
             self._location.branch,
             self._location.options,
             version,
-            Computation(spec.column, spec.expression or "", spec.where, not spec.inputs),
+            Computation(columns[0], spec.expression or "", spec.where, not spec.inputs),
             work,
             function=spec.function,
-            columns=spec.columns if spec.function is not None else (),
-            inputs=spec.inputs,
-            binding=spec.binding,
+            columns=columns if spec.function is not None else (),
             threads=spec.intra_applier_concurrency or 1,
             batch_rows=spec.checkpoint_size,
             min_rows=spec.min_checkpoint_size,
@@ -227,6 +242,7 @@ class _Backfill:
         for note in self._heard.notes:
             if (work := wanted.get(note.work.id)) is not None and note.serves(work):
                 self._files.add(note)
+                self._heard.failures.use_file(note.work.id, note.failed)
         if self._heard.listen_inside() or moved:
             self._tell_progress()
         self._heard.failures.check()
@@ -259,11 +275,9 @@ class _Backfill:
     def _result(self, plan: UpToDate | Fill, dataset: "LanceDataset | None") -> BackfillResult:
         """What was done, with what earlier attempts committed and could not report."""
         versions, rows = set(self._files.versions), self._files.rows_committed
-        if self._attempt.number > 1:
-            latest = self._catalog.open_latest(self._spec.table, self._spec.branch)
-            earlier = find_commits(latest, self._attempt.job, COMMITS_BACK)
-            rows += sum(count for version, count in earlier if version not in versions)
-            versions.update(version for version, _ in earlier)
+        self._find_earlier()
+        rows += sum(commit.rows for commit in self._earlier if commit.version not in versions)
+        versions.update(commit.version for commit in self._earlier)
         if isinstance(plan, UpToDate):
             self._attempt.log(plan.reason)
             self._attempt.progress(rows_total=rows, fragments_total=0)

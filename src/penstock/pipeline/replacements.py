@@ -5,7 +5,7 @@ computed; else its fragment has to be computed again.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -15,16 +15,20 @@ from penstock.datasets.checkpoints import Checkpoint
 from penstock.datasets.remote import RemoteCatalog
 from penstock.datasets.replacement import (
     ATTEMPT_PROPERTY,
+    COLUMN_PROPERTY,
+    FRAGMENTS_PROPERTY,
+    FUNCTION_PROPERTY,
     JOB_PROPERTY,
     ROWS_PROPERTY,
     commit_files,
 )
-from penstock.datasets.selection import live_rows
+from penstock.datasets.scans import live_rows
 from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
 from penstock.model.functions import Function
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
+    Fill,
     FragmentState,
     FragmentWork,
     Watermark,
@@ -35,7 +39,6 @@ from penstock.pipeline.plan.masks import unpack
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-COLUMN_PROPERTY, FUNCTION_PROPERTY = "penstock.column", "penstock.function"
 MAX_TRIES = 20
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0
 
@@ -65,8 +68,13 @@ class BackfillSpec(Struct, frozen=True, kw_only=True):
     batch_checkpoint_flush_interval_seconds: float | None = None
 
     @property
-    def function_version(self) -> str:
-        return "" if self.function is None else self.function.version
+    def function_identity(self) -> str | None:
+        return None if self.function is None else self.function.identity
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What the columns were called when the job was leased."""
+        return self.columns or (self.column,)
 
     @property
     def known_watermarks(self) -> tuple[Watermark, ...]:
@@ -92,18 +100,30 @@ class Replacements:
         self.ready: dict[int, Checkpoint] = {}
         self.committed: dict[int, Checkpoint] = {}
         self.versions: list[int] = []
+        # Of fragments that others changed after they were committed, and that a plan has again.
+        self._replaced: list[Checkpoint] = []
+
+    @property
+    def fragments_committed(self) -> int:
+        return len(self.committed) + len(self._replaced)
 
     @property
     def rows_ready(self) -> int:
-        return _rows(self.ready)
+        return _rows(self.ready.values())
 
     @property
     def rows_committed(self) -> int:
-        return _rows(self.committed)
+        return _rows(self.committed.values()) + _rows(self._replaced)
 
     @property
     def rows_failed(self) -> int:
         return sum(note.failed for note in (*self.ready.values(), *self.committed.values()))
+
+    def begin(self, plan: Fill) -> None:
+        """Make room for what a plan wants to be computed, once more if need be."""
+        for work in plan.work:
+            if (old := self.committed.pop(work.id, None)) is not None:
+                self._replaced.append(old)
 
     def add(self, note: Checkpoint) -> None:
         """Take a finished file."""
@@ -159,7 +179,8 @@ class Replacements:
         if fit:
             files = {id: notes[id].file for id in sorted(fit)}
             rows = sum(notes[id].computed for id in fit)
-            self.versions.append(commit_files(latest, files, self._properties(rows)))
+            properties = self._properties(rows, len(files))
+            self.versions.append(commit_files(latest, files, properties))
             crash_point("backfill committed")
             self._attempt.log(f"version {self.versions[-1]}: {len(files)} fragments, {rows} rows")
         elif done:
@@ -181,15 +202,16 @@ class Replacements:
             and (made.deletions in ("", now.deletions) or _still_dead(latest, made))
         )
 
-    def _properties(self, rows: int) -> dict[str, str]:
+    def _properties(self, rows: int, fragments: int) -> dict[str, str]:
         found = {
             JOB_PROPERTY: self._attempt.job,
             ATTEMPT_PROPERTY: str(self._attempt.number),
             ROWS_PROPERTY: str(rows),
+            FRAGMENTS_PROPERTY: str(fragments),
         }
-        if self._spec.function is not None:
+        if (function := self._spec.function_identity) is not None:
             found[COLUMN_PROPERTY] = self._spec.binding
-            found[FUNCTION_PROPERTY] = self._spec.function_version
+            found[FUNCTION_PROPERTY] = function
         return found
 
 
@@ -197,8 +219,10 @@ def _still_dead(latest: "LanceDataset", made: FragmentWork) -> bool:
     """Whether every row without a value, because it was deleted, is deleted now."""
     if made.dead is None:
         return True
-    live = live_rows(latest, made.id, made.physical_rows)
-    return not (live & unpack(made.dead, made.physical_rows)).any()
+    fragment = latest.get_fragment(made.id)
+    if fragment is None:
+        return False
+    return not (live_rows(latest, fragment) & unpack(made.dead, made.physical_rows)).any()
 
 
 def _holds(now: FragmentState | None, note: Checkpoint) -> bool:
@@ -206,5 +230,5 @@ def _holds(now: FragmentState | None, note: Checkpoint) -> bool:
     return now is not None and now.target_files == (note.file.path,)
 
 
-def _rows(notes: Mapping[int, Checkpoint]) -> int:
-    return sum(note.computed for note in notes.values())
+def _rows(notes: Iterable[Checkpoint]) -> int:
+    return sum(note.computed for note in notes)

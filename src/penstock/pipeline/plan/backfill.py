@@ -74,8 +74,9 @@ class BackfillOptions(Struct, frozen=True, kw_only=True):
     """The part of a backfill's spec that decides its plan."""
 
     expression: str | None = None
-    # The version of the function, when it is one.
+    # What the function is known by, when it is one, and what binds its columns to it.
     function: str | None = None
+    binding: str = ""
     where: str | None = None
     num_frags: int | None = None
     task_size: int | None = None
@@ -145,9 +146,10 @@ class Fill(Struct, frozen=True):
         return _to_json(self)
 
 
-def to_options(spec: Mapping[str, Any], job: str = "") -> BackfillOptions:
+def to_options(
+    spec: Mapping[str, Any], job: str = "", function: str | None = None
+) -> BackfillOptions:
     """The options of a job's spec, whose other keys say which table and column it is."""
-    function = (spec.get("function") or {}).get("version")
     return convert({**spec, "function": function, "job": job}, BackfillOptions)
 
 
@@ -205,8 +207,9 @@ def fragment_key(fragment: FragmentState, options: BackfillOptions) -> str:
     """What the column's file of this fragment is made from, as 32 characters."""
     made_from: list[Any] = [options.expression, fragment.physical_rows, fragment.input_files]
     if options.function is not None:
-        # Which rows are filled is told beside the key.
-        made_from[0] = options.function
+        # Which rows are filled is told beside the key. A column that was dropped may have had the
+        # same name and, of another function, the same version.
+        made_from[0] = [options.function, options.binding]
     elif options.where is not None:
         made_from += [options.where, fragment.other_files]
     return hashlib.sha256(json.encode(made_from)).hexdigest()[:32]
