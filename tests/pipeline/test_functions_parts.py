@@ -150,7 +150,31 @@ def test_memory_does_not_grow_with_the_fragment(tmp_path: Path, need: Any) -> No
         fragments=1,
         storage="2.2",
     )
-    path = tmp_path / "order"
+    assert measure(tmp_path, table, need) < 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("need", [None, lambda offsets: offsets % 2 == 0])
+def test_memory_does_not_grow_with_what_is_returned(tmp_path: Path, need: Any) -> None:
+    """A gigabyte of values from next to nothing."""
+    data = pa.table({"id": pa.array(range(20_000), pa.int64())})
+    outputs = {"value": pa.large_binary()}
+    table = bench(tmp_path, data, lambda n: bytes(50_000), ["id"], outputs, fragments=1)
+    assert measure(tmp_path, table, need) < 600
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_rows_that_were_deleted(tmp_path: Path) -> None:
+    data = pa.table({"id": pa.array(range(2_000_000), pa.int64())})
+    outputs = {"value": pa.list_(pa.float32(), 128)}
+    table = bench(tmp_path, data, lambda n: [0.5] * 128, ["id"], outputs, fragments=1)
+    table.open().delete("id % 1000 != 0")
+    assert measure(tmp_path, table) < 600
+
+
+def measure(folder: Path, table: Bench, need: Any = None) -> int:
+    """The megabytes that a task takes at its peak."""
+    path = folder / "order"
     path.write_bytes(pickle.dumps(table.order(table.work(need))))
     script = MEASURED.format(task=TASK)
     done = subprocess.run(
@@ -160,4 +184,4 @@ def test_memory_does_not_grow_with_the_fragment(tmp_path: Path, need: Any) -> No
         text=True,
         check=True,
     )
-    assert int(done.stdout) < 1000
+    return int(done.stdout)

@@ -116,7 +116,7 @@ class FragmentRun:
         batches = cut(rows, task.size)
         for batch, done in in_order(self._run, batches, task.knobs.threads):
             offsets = offsets_of(batch)
-            task.size.learn(batch.num_rows, done.seconds)
+            task.size.learn(batch.num_rows, done.seconds, done.values.nbytes)
             self.calls += done.calls
             self.computed += batch.num_rows
             with self._noting:
