@@ -86,6 +86,39 @@ def test_a_row_that_kills_its_process_is_found(kind: str, tmp_path: Path) -> Non
         assert len(log.read_text().split()) <= 3
 
 
+@pytest.mark.parametrize("row", [3, 10])
+def test_what_a_dead_process_started_ends_with_it(tmp_path: Path, row: int) -> None:
+    log = tmp_path / "log"
+
+    def forks(n: int) -> int:
+        if n == row:
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)
+                os._exit(0)
+            with open(log, "a") as file:
+                file.write(f"{child}\n")
+            if n == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return n
+
+    started = time.monotonic()
+    with isolated(forks) as (policy, _):
+        done = compute(policy)
+    assert done.values.column(0).to_pylist() == values_but(*({3} & {row}))
+    assert time.monotonic() - started < 20
+    for child in log.read_text().split():
+        wait_for_end(Path(f"/proc/{child}/stat"))
+
+
+def wait_for_end(stat: Path) -> None:
+    latest = time.monotonic() + 5
+    # One that nobody waits for stays as a zombie.
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < latest
+        time.sleep(0.02)
+
+
 def test_a_row_may_take_so_long(tmp_path: Path) -> None:
     def sleepy(n: int) -> int:
         if n == 5:

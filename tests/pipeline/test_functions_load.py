@@ -119,6 +119,17 @@ def test_rows_are_cut_by_number_and_by_bytes() -> None:
     assert max(part.num_rows for part in cut(iter([large]), BatchSize(1000))) <= 4
 
 
+def test_batches_are_bounded_by_what_is_returned() -> None:
+    size = BatchSize(1024)
+    size.learn(1024, 0.001, 1024 * MAX_BYTES // 64)
+    assert size.rows == 64
+    # Narrow values between wide ones say nothing about the next.
+    size.learn(64, 0.001, 64)
+    assert size.rows == 64
+    size.learn(64, 0.001, 64 * 2 * MAX_BYTES)
+    assert size.rows == 1
+
+
 def test_threads_keep_the_order() -> None:
     batches = [pa.record_batch({"n": [n]}) for n in range(50)]
     found = in_order(lambda batch: batch.column(0)[0].as_py(), iter(batches), 4)

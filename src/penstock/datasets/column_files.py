@@ -12,7 +12,7 @@ from penstock.datasets.columns import get_field, show_path
 from penstock.datasets.failures import translated
 from penstock.datasets.remote import Location
 from penstock.datasets.replacement import ColumnFile, Computation
-from penstock.datasets.scans import BATCH_ROWS, offsets_of, scan_expressions, scan_rows
+from penstock.datasets.scans import BATCH_BYTES, BATCH_ROWS, offsets_of, scan_expressions, scan_rows
 from penstock.datasets.snapshot import BLOB_KEY, EXTENSION_KEY, is_blob, leaf_ids
 from penstock.errors import InvalidTableState
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """Values of some rows by ascending offset; without offsets, of all rows that come next."""
+    """Values of some rows, at least one, by ascending offset."""
 
     offsets: Any
     values: "pa.RecordBatch"
@@ -184,18 +184,10 @@ def _with_gaps(
 ) -> "Iterator[pa.RecordBatch]":
     """The values in their places, and nulls between them."""
     at = 0
-    for offsets, values in pieces:
-        count = values.num_rows
-        if not count:
-            continue
-        if offsets is not None:
-            start, end = int(offsets[0]), int(offsets[-1]) + 1
-            yield from _nulls(start - at, kinds)
-            values = _scatter(values, offsets - start, end - start)
-            at = end
-        else:
-            at += count
-        yield values
+    for piece in pieces:
+        yield from _nulls(int(piece.offsets[0]) - at, kinds)
+        yield from _scatter(piece, kinds)
+        at = int(piece.offsets[-1]) + 1
     yield from _nulls(fragment.physical_rows - at, kinds)
 
 
@@ -207,22 +199,23 @@ def _over_old(
     import pyarrow as pa
 
     before, coming = Pieces(old), Pieces(pieces)
+    step = _step_rows(kinds)
     at = 0
     while (known := before.end) is not None:
-        end = min(known, coming.end or known)
+        end = min(known, coming.end or known, before.start + step)
         taken = [*before.below(end), *coming.below(end)]
         start = min(int(piece.offsets[0]) for piece in taken)
         yield from _nulls(start - at, kinds)
         at = end
-        if len(taken) == 1:
-            yield _scatter(taken[0].values, taken[0].offsets - start, end - start)
-            continue
         where_from = np.full(end - start, -1, np.int64)
         count = 0
         # New values come last, and so they win.
         for piece in taken:
             where_from[piece.offsets - start] = count + np.arange(len(piece.offsets))
             count += len(piece.offsets)
+        if len(taken) == 1 and count == end - start:
+            yield taken[0].values
+            continue
         both = pa.concat_batches([piece.values for piece in taken])
         yield both.take(pa.array(where_from, mask=where_from < 0))
     if coming.end is not None:
@@ -236,6 +229,12 @@ class Pieces:
     def __init__(self, pieces: Iterator[Piece]) -> None:
         self._pieces = pieces
         self._rest: Piece | None = None
+
+    @property
+    def start(self) -> int:
+        """Where the next piece, which there is, begins."""
+        assert self._rest is not None
+        return int(self._rest.offsets[0])
 
     @property
     def end(self) -> int | None:
@@ -264,22 +263,51 @@ class Pieces:
 def _nulls(count: int, kinds: "pa.Schema") -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
 
+    step = _step_rows(kinds)
     while count > 0:
-        size = min(count, BATCH_ROWS)
+        size = min(count, step)
         yield pa.record_batch([pa.nulls(size, field.type) for field in kinds], schema=kinds)
         count -= size
 
 
-def _scatter(values: "pa.RecordBatch", offsets: Any, length: int) -> "pa.RecordBatch":
-    """The values at their offsets, and null in between."""
+def _scatter(piece: Piece, kinds: "pa.Schema") -> "Iterator[pa.RecordBatch]":
+    """The values at their offsets, and null in between, of which there may be far more."""
     import numpy as np
     import pyarrow as pa
 
-    if values.num_rows == length:
-        return values
-    where_from = np.full(length, -1, np.int64)
-    where_from[offsets] = np.arange(values.num_rows)
-    return values.take(pa.array(where_from, mask=where_from < 0))
+    offsets, values = piece
+    first, end = int(offsets[0]), int(offsets[-1]) + 1
+    if values.num_rows == end - first:
+        yield values
+        return
+    step = _step_rows(kinds)
+    for at in range(first, end, step):
+        length = min(step, end - at)
+        start, stop = np.searchsorted(offsets, [at, at + length]).tolist()
+        if start == stop:
+            yield from _nulls(length, kinds)
+            continue
+        where_from = np.full(length, -1, np.int64)
+        where_from[offsets[start:stop] - at] = np.arange(start, stop)
+        yield values.take(pa.array(where_from, mask=where_from < 0))
+
+
+def _step_rows(kinds: "pa.Schema") -> int:
+    """How many rows may be made at once; vectors take their space even where they are null."""
+    width = sum(_width(field.type) for field in kinds)
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, width)))
+
+
+def _width(kind: "pa.DataType") -> int:
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _width(kind.value_type)
+    if pa.types.is_struct(kind):
+        return sum(_width(field.type) for field in kind)
+    if pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind):
+        return -(-int(kind.bit_width) // 8)
+    return 8
 
 
 def _cast(values: "pa.Array", kind: "pa.DataType") -> "pa.Array":

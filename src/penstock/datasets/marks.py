@@ -9,18 +9,18 @@ import contextlib
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.datasets import files
+from penstock.datasets.blobs import Side, fields_equal
 from penstock.datasets.columns import get_field
-from penstock.datasets.equal import rows_equal
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.reading import RowReader
 from penstock.datasets.refs import OUR_TAGS
 from penstock.datasets.remote import Location
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
-from penstock.datasets.snapshot import describe_fragments, is_blob
+from penstock.datasets.snapshot import describe_fragments
 from penstock.errors import (
     ColumnNotFound,
     InvalidRequest,
@@ -131,10 +131,9 @@ def rows_unchanged(
         part = ids[start : start + step]
         left, right = now.read(part, new), then.read(part, old)
         for n, path in enumerate(new):
-            found = rows_equal(left[n], right[n])
-            if is_blob(get_field(now.dataset, path).lance):
-                found = _blobs_equal(now, path, then, old[n], part, (left[n], right[n]))
-            same[start : start + step] &= found
+            field = get_field(now.dataset, path).lance
+            sides = Side(now, path, left[n]), Side(then, old[n], right[n])
+            same[start : start + step] &= fields_equal(*sides, field, part)
     return same
 
 
@@ -220,30 +219,6 @@ def sweep_unfilled(place: Place, folder: str, kept: Collection[str | None], befo
         is_old = not version.isdecimal() or int(version) < before
         if is_old and f"{folder}/{entry.name}" not in kept:
             files.remove(place, f"{FOLDER}/{folder}/{entry.name}")
-
-
-def _blobs_equal(
-    now: RowReader, new: str, then: RowReader, old: str, ids: "Ids", places: tuple[Any, Any]
-) -> "Mask":
-    """Whether blobs have the same bytes; what was read is where they lie, and how many they are."""
-    import numpy as np
-
-    left, right = places
-    sizes = [np.asarray(_size(each)) for each in places]
-    nulls = np.asarray(left.is_null())
-    same: Mask = (nulls == np.asarray(right.is_null())) & (nulls | (sizes[0] == sizes[1]))
-    for row in np.flatnonzero(same & ~nulls & (sizes[0] > 0)):
-        id = [int(ids[row])]
-        with translated():
-            a, b = now.dataset.take_blobs(new, ids=id)[0], then.dataset.take_blobs(old, ids=id)[0]
-            same[row] = a is not None and b is not None and a.read() == b.read()
-    return same
-
-
-def _size(places: Any) -> Any:
-    import pyarrow.compute as pc
-
-    return pc.fill_null(pc.struct_field(places, "size"), 0)
 
 
 def _brief(branch: str) -> str:

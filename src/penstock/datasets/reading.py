@@ -5,11 +5,12 @@ here which place in its fragment each row has, in runs of neighbours.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.datasets.columns import parse_path
 from penstock.datasets.equal import as_ids, combine
 from penstock.datasets.failures import translated
+from penstock.datasets.scans import quote_parts
 from penstock.errors import InvalidTableState
 
 if TYPE_CHECKING:
@@ -77,7 +78,29 @@ class RowReader:
             order.append(rows)
         return _assemble(parts, np.concatenate(order))
 
-    def _scan(self, fragment: int, first: int, last: int, paths: Sequence[str]) -> "list[pa.Array]":
+    def read_bytes(self, ids: "Ids", path: str) -> "pa.Array":
+        """A field of rows that are there, with the bytes of its blobs; no other rows are read."""
+        import numpy as np
+
+        fragments, places = self._runs.locate(ids)
+        order = np.lexsort((places, fragments))
+        fragments, places = fragments[order], places[order]
+        is_next = (np.diff(places) == 1) & (np.diff(fragments) == 0)
+        parts = []
+        for run in np.split(np.arange(len(ids)), np.flatnonzero(~is_next) + 1):
+            first, last = int(places[run[0]]), int(places[run[-1]])
+            parts.append(self._scan(int(fragments[run[0]]), first, last, [path], "all_binary"))
+        (found,) = _assemble(parts, order)
+        return found
+
+    def _scan(
+        self,
+        fragment: int,
+        first: int,
+        last: int,
+        paths: Sequence[str],
+        blobs: Literal["all_binary"] | None = None,
+    ) -> "list[pa.Array]":
         with translated():
             found = self.dataset.scanner(
                 columns=self._columns(paths),
@@ -85,6 +108,7 @@ class RowReader:
                 offset=first,
                 limit=last - first + 1,
                 scan_in_order=True,
+                blob_handling=blobs,
             ).to_table()
         if found.num_rows != last - first + 1:
             raise InvalidTableState(f"version {self.dataset.version} lost some of its rows")
@@ -183,4 +207,4 @@ def _expression(dataset: "LanceDataset", path: str) -> str:
             break
         taken.append(part)
         kind = kind.field(index).type
-    return ".".join(f"`{part}`" for part in taken)
+    return quote_parts(tuple(taken))

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.datasets.columns import parse_path
 from penstock.datasets.failures import translated
+from penstock.datasets.scans import quote_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ def take_sample(
     import pyarrow as pa
 
     # Named by number: the same field may be wanted twice.
-    columns = {str(number): _quote(path) for number, path in enumerate(paths)}
+    columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
     with translated():
         found = dataset.scanner(
             columns=columns,
@@ -97,7 +97,3 @@ def _show_list(values: Sequence[Any]) -> Any:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
-
-
-def _quote(path: str) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parse_path(path))

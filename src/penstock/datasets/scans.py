@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.datasets.columns import get_field, parse_path
+from penstock.datasets.columns import Path, get_field, parse_path
 from penstock.datasets.failures import translated
-from penstock.datasets.snapshot import is_blob
+from penstock.datasets.snapshot import has_blobs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,11 @@ MOST_OF_IT = 0.5
 
 def quote_path(path: str) -> str:
     """A field path as SQL reads it, whatever the names are."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parse_path(path))
+    return quote_parts(parse_path(path))
+
+
+def quote_parts(parts: Path) -> str:
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def scan_rows(
@@ -47,8 +51,8 @@ def scan_rows(
     The columns have the names of their numbers, so that a path may be given twice.
     """
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
-    has_blobs = any(is_blob(get_field(dataset, path).lance) for path in paths)
-    size = _batch_rows(dataset, fragment, columns, has_blobs=has_blobs)
+    is_apart = any(has_blobs(get_field(dataset, path).lance) for path in paths)
+    size = _batch_rows(dataset, fragment, columns, is_apart=is_apart)
     ranges = _ranges(dataset, fragment, wanted)
     if size < FEW_ROWS:
         ranges = _steps(ranges, fragment.physical_rows - fragment.num_deletions, size)
@@ -130,12 +134,12 @@ def _batch_rows(
     fragment: "LanceFragment",
     columns: Mapping[str, str],
     *,
-    has_blobs: bool,
+    is_apart: bool,
 ) -> int:
     """How many rows a batch may have, so that it is not too large in bytes."""
     rows = max(1, fragment.physical_rows)
     # Blobs may lie in files that are not named here.
-    sizes = [None if has_blobs else file.file_size_bytes for file in fragment.data_files()]
+    sizes = [None if is_apart else file.file_size_bytes for file in fragment.data_files()]
     if all(sizes) and sum(size or 0 for size in sizes) / rows * BATCH_ROWS <= SAFE_BYTES:
         return BATCH_ROWS
     live = rows - fragment.num_deletions

@@ -89,6 +89,11 @@ def is_blob(field: Any) -> bool:
     return BLOB_KEY in found or found.get(EXTENSION_KEY, "").startswith("lance.blob")
 
 
+def has_blobs(field: Any) -> bool:
+    """Whether a field is a blob, or has one somewhere inside."""
+    return is_blob(field) or any(has_blobs(child) for child in field.children())
+
+
 def _describe(
     fragment: "LanceFragment",
     targets: set[int],

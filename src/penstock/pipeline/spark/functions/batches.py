@@ -20,15 +20,22 @@ MIN_ROWS, MAX_ROWS = 1, 65_536
 
 
 class BatchSize:
-    """The number of rows that takes about a second, found by measuring."""
+    """The number of rows that takes about a second and is not too large, found by measuring."""
 
     def __init__(self, rows: int, least: int = MIN_ROWS, most: int = MAX_ROWS) -> None:
         self._least = max(1, least)
         self._most = max(self._least, most)
+        self._widest = 1.0
         self.rows = min(max(rows, self._least), self._most)
 
-    def learn(self, rows: int, seconds: float) -> None:
-        """Take in how long a batch took."""
+    def learn(self, rows: int, seconds: float, size: int = 0) -> None:
+        """Take in how long a batch took, and how many bytes its values have."""
+        self._learn_time(rows, seconds)
+        # Where a wide value was, others may be.
+        self._widest = max(self._widest, size / max(1, rows))
+        self.rows = max(1, min(self.rows, int(MAX_BYTES / self._widest)))
+
+    def _learn_time(self, rows: int, seconds: float) -> None:
         if rows < self.rows and seconds < AIM_SECONDS:
             # The end of a fragment, or rows that are large: it says nothing about larger batches.
             return

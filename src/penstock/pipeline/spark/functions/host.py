@@ -22,15 +22,20 @@ from penstock.model.functions import Function
 from penstock.pipeline.spark.functions import messages
 from penstock.pipeline.spark.functions.calls import DirectCaller
 from penstock.pipeline.spark.functions.load import Loaded, load
-from penstock.pipeline.spark.functions.memory import be_first_to_die, limit_memory
+from penstock.pipeline.spark.functions.memory import be_first_to_die, end_with_parent, limit_memory
 from penstock.pipeline.spark.functions.output import Output, captured
 
 Frames = queue.SimpleQueue[tuple[bytes, bytes]]
 
 
-def main(requests: int, replies: int, progress: int) -> None:
+def main(requests: int, replies: int, progress: int, ends_with_parent: int) -> None:
     """Serve calls until the worker is gone."""
     be_first_to_die()
+    if ends_with_parent:
+        end_with_parent()
+    for passed in (requests, replies, progress):
+        # Programs that the function starts are not to hold them.
+        os.set_inheritable(passed, False)
     frames: Frames = queue.SimpleQueue()
     threading.Thread(target=_read, args=(os.fdopen(requests, "rb"), frames), daemon=True).start()
     answers = os.fdopen(replies, "wb")
@@ -44,6 +49,8 @@ def _read(pipe: BinaryIO, frames: Frames) -> None:
     """Take requests in; the end of the pipe is the end of the process, whatever runs."""
     while (frame := messages.receive(pipe)) is not None:
         frames.put(frame)
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 
@@ -140,4 +147,4 @@ def _too_large(function: Function) -> str:
 
 
 if __name__ == "__main__":
-    main(*(int(number) for number in sys.argv[1:4]))
+    main(*(int(number) for number in sys.argv[1:5]))

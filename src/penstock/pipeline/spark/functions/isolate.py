@@ -1,8 +1,8 @@
 """Calls in a process of their own: a row that kills it, or never ends, is a row that failed."""
 
+import contextlib
 import mmap
 import os
-import select
 import signal
 import struct
 import subprocess
@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from msgspec import json
 
@@ -22,12 +22,17 @@ from penstock.pipeline.spark.functions.errors import Stopped, make_nulls
 from penstock.pipeline.spark.functions.load import unusable
 from penstock.pipeline.spark.functions.outcomes import Failure, Outcome
 from penstock.pipeline.spark.functions.output import Output
+from penstock.pipeline.spark.functions.pipes import (
+    ReadingEnd,
+    WritingEnd,
+    is_readable,
+    make_pipe,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 HOST = "penstock.pipeline.spark.functions.host"
-LOOK_SECONDS = 0.1
 # So much longer than its timeout a row may take until its process is killed: the process itself
 # interrupts what Python can interrupt.
 GRACE_SECONDS = 2.0
@@ -131,8 +136,8 @@ class _Child:
         is_stopped: Callable[[], bool],
     ) -> None:
         self._output = output
-        requests, self._requests = _pipe()
-        self._replies, replies = _pipe()
+        requests, self._requests = make_pipe()
+        self._replies, replies = make_pipe()
         with requests, replies, tempfile.TemporaryFile() as shared:
             shared.truncate(struct.calcsize("<q"))
             self._progress = mmap.mmap(shared.fileno(), struct.calcsize("<q"))
@@ -174,21 +179,20 @@ class _Child:
         return Outcome(values, reply.failures, reply.whole)
 
     def end(self) -> None:
-        """End the process, which may hang."""
+        """End the process, which may hang, and what it started."""
         for pipe in (self._requests, self._replies):
-            # What could not be sent any more is of no use.
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                continue
-        if self._process.poll() is None:
-            self._process.kill()
+            pipe.close()
+        self._kill()
         self._process.wait(END_SECONDS)
         self._progress.close()
 
     def _send(self, head: bytes, body: "bytes | pa.Buffer") -> None:
+        def look() -> None:
+            if self._has_ended():
+                raise self._death()
+
         try:
-            messages.send(self._requests, head, body)
+            messages.send(WritingEnd(self._requests, look), head, body)
         except BrokenPipeError as error:
             raise self._death() from error
 
@@ -197,27 +201,49 @@ class _Child:
     ) -> tuple[bytes, bytes]:
         """The next reply; `seconds` is how long there may be no progress."""
         row, since = self._row(), time.monotonic()
-        while not select.select([self._replies], [], [], LOOK_SECONDS)[0]:
+
+        def look() -> None:
+            nonlocal row, since
             if is_stopped():
                 raise Stopped
             now = time.monotonic()
             if is_scalar and self._row() != row:
                 row, since = self._row(), now
             if seconds is not None and now - since > seconds:
-                self._process.kill()
+                self._kill()
                 text = f"took longer than {seconds - GRACE_SECONDS:g} s and was killed"
                 raise Died(text, row if is_scalar else None, is_timeout=True)
-        frame = messages.receive(self._replies)
+            # Its last words may still be in the pipe.
+            if self._has_ended() and not is_readable(self._replies):
+                raise self._death(is_scalar=is_scalar)
+
+        frame = messages.receive(ReadingEnd(self._replies, look))
         if frame is None:
             raise self._death(is_scalar=is_scalar)
         return frame
 
+    def _has_ended(self) -> bool:
+        """Whether the process is gone; its number stays taken, and so its group's."""
+        if self._process.returncode is not None:
+            return True
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._process.pid, options) is not None
+
+    def _kill(self) -> None:
+        """Kill the process and all that it started; it may be gone, and they not."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
     def _death(self, *, is_scalar: bool = False) -> Died:
         row = self._row() if is_scalar else None
-        try:
-            status = self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            return Died("the function's process closed its pipe", row)
+        latest = time.monotonic() + END_SECONDS
+        while not self._has_ended():
+            if time.monotonic() > latest:
+                return Died("the function's process closed its pipe", row)
+            time.sleep(0.01)
+        self._kill()
+        status = self._process.wait()
         if status >= 0:
             return Died(f"the function's process exited with status {status}", row)
         name = signal.Signals(-status).name
@@ -238,16 +264,15 @@ class _Child:
 
 
 def _start(*passed: int) -> "subprocess.Popen[bytes]":
+    # Linux takes the end of the thread that starts a process for the end of its parent.
+    is_main = threading.current_thread() is threading.main_thread()
     return subprocess.Popen(
-        [sys.executable, "-m", HOST, *map(str, passed)],
+        [sys.executable, "-m", HOST, *map(str, passed), str(int(is_main))],
         pass_fds=passed,
         stdin=subprocess.DEVNULL,
         # What libraries print past Python's own streams.
         stdout=2,
+        # Killed as a group, with what the function starts.
+        start_new_session=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )
-
-
-def _pipe() -> tuple[BinaryIO, BinaryIO]:
-    reading, writing = os.pipe()
-    return os.fdopen(reading, "rb"), os.fdopen(writing, "wb")

@@ -1,8 +1,12 @@
-"""Bounds on the memory of the process that a function runs in."""
+"""What the process that a function runs in asks of its system: bounds, and when it is to end."""
 
 import contextlib
+import ctypes
 import resource
+import signal
 from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
 
 
 def limit_memory(size: int) -> None:
@@ -21,6 +25,13 @@ def be_first_to_die() -> None:
     # Not on every system, and not allowed everywhere.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def end_with_parent() -> None:
+    """Be killed when the worker ends, whatever runs here then."""
+    # Only Linux has it.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _data_bytes() -> int:

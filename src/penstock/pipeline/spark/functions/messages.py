@@ -1,7 +1,7 @@
 """What passes between a worker and the process that runs its function: JSON and Arrow in frames."""
 
 import struct
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -44,14 +44,24 @@ class Reply(Struct, frozen=True):
     printed: tuple[str, ...]
 
 
-def send(pipe: BinaryIO, head: bytes, body: "bytes | pa.Buffer" = b"") -> None:
+class Source(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Sink(Protocol):
+    def write(self, content: Any, /) -> object: ...
+
+    def flush(self) -> None: ...
+
+
+def send(pipe: Sink, head: bytes, body: "bytes | pa.Buffer" = b"") -> None:
     pipe.write(_SIZES.pack(len(head), len(body)))
     pipe.write(head)
     pipe.write(body)
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> tuple[bytes, bytes] | None:
+def receive(pipe: Source) -> tuple[bytes, bytes] | None:
     """The next frame; None when the other side is gone."""
     sizes = pipe.read(_SIZES.size)
     if len(sizes) < _SIZES.size:
