@@ -152,6 +152,23 @@ def test_a_new_column_and_later_rows_are_filled_without_a_request(server: Server
     assert 'penstock_columns_stale{auto_backfill="true"}' in values
 
 
+def test_what_fills_another_column_is_no_change(server: Server) -> None:
+    table = make_table(server)
+    declare(server, table)
+    fill(server, table, wait_for_job(server, table))
+    declare(server, table, auto=False, name="other")
+    fill(server, table, wait_for_job(server, table, 2))
+    asked = server.post(f"/v1/table/{table}/backfill_column", {"column": "other"})
+    later = version(server, table) + 1
+    result = {"version": later, "watermark": {"version": later}, "committed_versions": [later]}
+    finish(server, asked.json()["job_id"], result=result)
+    send(server, f"/v1/table/{table}/insert", TEXTS).raise_for_status()
+    time.sleep(QUIET_SECONDS)
+    assert len(list_jobs(server, table)) == 3
+    send(server, f"/v1/table/{table}/insert", TEXTS).raise_for_status()
+    wait_for_job(server, table, 4)
+
+
 def test_a_column_that_sql_computes_fills_itself_too(server: Server) -> None:
     table = make_table(server)
     new = {"name": "up", "computed": "upper(text)", "auto_backfill": True}

@@ -297,6 +297,22 @@ def test_a_row_that_fails_fails_the_job_and_changes_nothing(tmp_path: Path) -> N
     assert (table.open().version, table.loose_files()) == (before, set())
 
 
+def test_groups_that_were_whole_before_a_row_failed_stay(tmp_path: Path) -> None:
+    def fail_late(text: str, number: int) -> str:
+        if (text, number) == ("t4", 6):
+            raise ValueError("too late")
+        return f"{text}:{number}"
+
+    table = make_table(tmp_path, fail_late)
+    attempt = HeldAttempt()
+    with pytest.raises(FunctionFailed, match="too late"):
+        table.fill(attempt, commit_granularity=1, concurrency=1)
+    table.sweep(attempt)
+    filled = {id for id, value in table.values().items() if value is not None}
+    assert filled == set(range(30))
+    assert "rows_left" not in attempt.told
+
+
 @pytest.mark.parametrize("limit", [{"max_failed_rows": 2}, {"max_failed_fraction": 0.1}])
 def test_too_many_failed_rows_fail_the_job(tmp_path: Path, limit: dict[str, Any]) -> None:
     table = make_table(tmp_path, fail_some, on_error={"action": "skip", **limit})

@@ -229,6 +229,34 @@ def test_what_a_function_returns_is_checked() -> None:
     assert "SystemExit" in text_of(lambda n: exit(3))
 
 
+@pytest.mark.parametrize("value", [2.5, "5", True, [1]])
+def test_what_is_not_the_columns_sort_of_value_is_not_bent_to_it(value: Any) -> None:
+    with pytest.raises(RowFailed, match="column value, which is int64"):
+        compute(make_policy(lambda n: value))
+
+
+@pytest.mark.parametrize("value", [2.0, None])
+def test_what_loses_nothing_is_taken(value: Any) -> None:
+    done = compute(make_policy(lambda n: value), 2)
+    assert done.values.column(0).to_pylist() == [value, value]
+
+
+def test_another_number_of_values_than_rows_is_the_functions_fault() -> None:
+    policy = make_policy(lambda ids: ids[:1], "arrow", action="skip")
+    with pytest.raises(RowFailed, match="returned 1 values for column value, and was given 20"):
+        compute(policy)
+
+
+def test_any_text_of_an_exception_can_be_told() -> None:
+    def call(n: int) -> int:
+        raise ValueError("bad \ud800 text")
+
+    done = compute(make_policy(call, action="skip"), 1)
+    failure, _ = done.failures[0]
+    assert failure.message == "bad \\ud800 text"
+    failure.traceback.encode()
+
+
 def test_a_null_where_none_may_be_is_an_error() -> None:
     function = declare(b"", ["id"], nullable=False, on_error={"action": "skip"})
     caller = DirectCaller(Loaded(lambda n: n or None, "scalar"), function, KINDS)

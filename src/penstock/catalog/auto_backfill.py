@@ -173,7 +173,7 @@ async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
     clock = await tx.fetch_one("SELECT now_millis()")
     assert clock is not None
     rows = await tx.fetch(
-        f"SELECT {tables.COLUMNS}, c.branch, c.name, c.binding, c.watermarks, "
+        f"SELECT {tables.COLUMNS}, c.branch, c.name, c.binding, c.inputs, c.watermarks, "
         "(SELECT max(v.version) FROM table_versions v "
         "WHERE v.table_id = c.table_id AND v.branch = c.branch) "
         "FROM columns c JOIN tables t ON t.id = c.table_id JOIN objects o ON o.id = c.table_id "
@@ -181,16 +181,44 @@ async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
     )
     found: dict[tuple[str, str, str], Stale] = {}
     for row in rows:
-        table = tables.to_table(row[:-5])
-        branch, name, binding, watermarks, head = row[-5:]
+        table = tables.to_table(row[:-6])
+        branch, name, binding, inputs, watermarks, head = row[-6:]
         covered = find_covered(watermarks, branch) or 0
         if head is None or head - covered < changes or (table.id, branch, binding) in found:
+            continue
+        read = {path.split(".")[0].strip("`") for path in msgspec.json.decode(inputs)}
+        without = await _find_filled(tx, table.id, branch, covered, read)
+        if head - covered - len(without) < changes:
             continue
         first, last = await _find_changes(tx, table.id, branch, covered)
         ended = await _find_jobs(tx, table.id, branch, name, binding)
         stale = Stale(table, branch, name, binding, covered, head, first, last, tuple(ended))
         found[stale.key] = stale
     return list(found.values()), clock[0]
+
+
+async def _find_filled(
+    tx: Transaction, table_id: str, branch: str, covered: int, inputs: set[str]
+) -> set[int]:
+    """Later versions by backfills of columns that are no inputs: they change nothing here.
+
+    Else two columns with a row that always fails would fill each other's versions for ever.
+    """
+    prefix = f"{table_id}/{branch}/"
+    rows = await tx.fetch(
+        "SELECT spec, result FROM jobs WHERE slot >= $1 AND slot < $2 AND kind = $3 AND state = $4",
+        prefix,
+        # What sorts right after everything that begins with the prefix.
+        f"{prefix[:-1]}0",
+        BACKFILL,
+        SUCCEEDED,
+    )
+    found: set[int] = set()
+    for row in rows:
+        spec, result = msgspec.json.decode(row[0]), msgspec.json.decode(row[1])
+        if not inputs & set(spec.get("columns") or [spec["column"]]):
+            found |= {v for v in result.get("committed_versions") or () if v > covered}
+    return found
 
 
 async def _find_changes(

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from penstock.datasets.columns import get_field, parse_path
 from penstock.datasets.details import to_json_type
-from penstock.datasets.expressions import check_expression
+from penstock.datasets.expressions import TOKEN, check_expression
 from penstock.datasets.schemas import to_arrow_type
 from penstock.errors import ColumnNotFound, InvalidRequest
 from penstock.model.functions import Function
@@ -108,6 +108,8 @@ def list_group(column: Computed) -> list[Computed]:
 def check_where(dataset: "LanceDataset", where: str) -> None:
     """Refuse a condition that Lance could not evaluate."""
     check_expression("where", where)
+    if ";" in TOKEN.findall(where):
+        raise InvalidRequest("where is more than one expression", detail="remove what follows ';'")
     dataset.scanner(columns=[], filter=where, with_row_address=True).explain_plan()
 
 

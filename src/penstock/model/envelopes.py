@@ -41,7 +41,7 @@ class Code(Struct, frozen=True, kw_only=True):
         return hashlib.sha256(self.content).hexdigest()
 
 
-class _OnError(Struct):
+class _OnError(Struct, forbid_unknown_fields=True):
     action: str = "fail"
     max_attempts: Annotated[int, Meta(ge=1, le=1000)] = 3
     backoff_seconds: Annotated[float, Meta(ge=0, le=86400)] = 1.0
@@ -51,7 +51,7 @@ class _OnError(Struct):
     max_failed_fraction: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
-class _Needs(Struct):
+class _Needs(Struct, forbid_unknown_fields=True):
     num_cpus: Annotated[float, Meta(gt=0, le=10_000)] | None = None
     num_gpus: Annotated[float, Meta(ge=0, le=10_000)] | None = None
     memory: Annotated[int, Meta(gt=0, le=2**50)] | None = None

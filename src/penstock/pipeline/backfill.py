@@ -135,7 +135,12 @@ class _Backfill:
             self._tell_plan(found)
             self._heard.failures.expect(found.rows + self._files.rows_committed)
             self._read_notes(found)
-            self._compute(found, dataset.version)
+            try:
+                self._compute(found, dataset.version)
+            except FunctionFailed:
+                # Groups that were whole before the row failed stay.
+                self._files.commit_groups()
+                raise
             complete = self._files.commit_all()
             self._tell_progress()
             if complete:
@@ -269,8 +274,6 @@ class _Backfill:
             function_calls=self._heard.function_calls,
             rows_failed=max(self._heard.failures.rows, self._files.rows_failed),
         )
-        if self._spec.function is not None:
-            self._attempt.progress(rows_left=self._rows_left)
 
     def _result(self, plan: UpToDate | Fill, dataset: "LanceDataset | None") -> BackfillResult:
         """What was done, with what earlier attempts committed and could not report."""
@@ -285,6 +288,8 @@ class _Backfill:
         failed = self._files.rows_failed
         if self._spec.function is not None and watermark is not None:
             self._rows_left = max(0, watermark.unfilled_rows - failed)
+        if self._spec.function is not None:
+            self._attempt.progress(rows_left=self._rows_left)
         self._tell_progress()
         self._attempt.progress(mode=plan.mode, reason=plan.reason, rows_done=rows)
         found = max(versions) if versions else None

@@ -13,9 +13,10 @@ T = TypeVar("T")
 # A batch is to take about so long.
 AIM_SECONDS = 1.0
 # From batches that took almost no time nothing can be foretold.
-MAX_GROWTH = 16.0
+MAX_GROWTH = 64.0
 MAX_BYTES = 32 * 2**20
-DEFAULT_ROWS = {"scalar": 1024, "arrow": 8192, "batch": 8192}
+# Few, because nothing is known yet of a function; a fast one gets many after two batches.
+DEFAULT_ROWS = {"scalar": 16, "arrow": 64, "batch": 64}
 MIN_ROWS, MAX_ROWS = 1, 65_536
 
 

@@ -6,7 +6,13 @@ from penstock.model.functions import Function
 from penstock.pipeline.spark.functions.load import Loaded
 from penstock.pipeline.spark.functions.outcomes import Failure, Outcome, to_failure
 from penstock.pipeline.spark.functions.output import Output, captured
-from penstock.pipeline.spark.functions.results import BadResult, split_result, to_array, to_arrays
+from penstock.pipeline.spark.functions.results import (
+    BadResult,
+    WrongLength,
+    split_result,
+    to_array,
+    to_arrays,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +112,9 @@ class DirectCaller:
                 )
             ]
         except BadResult as error:
-            return Outcome(None, whole=Failure(exception="TypeError", message=str(error)))
+            is_final = isinstance(error, WrongLength)
+            failure = Failure(exception="TypeError", message=str(error), is_final=is_final)
+            return Outcome(None, whole=failure)
         # Whatever the function raises is the batch's failure: an exit, a panic of a library.
         except BaseException as error:
             return Outcome(None, whole=to_failure(error, self._function.on_error.rate_limit))

@@ -126,6 +126,8 @@ class Policy:
                 continue
             outcome = self._run(batch.slice(start, end - start), done)
             whole = outcome.whole
+            if whole is not None and whole.is_final:
+                raise RowFailed(start, whole)
             if whole is not None and not whole.is_rate_limit and end - start > 1:
                 middle = (start + end) // 2
                 ranges += [(middle, end), (start, middle)]

@@ -198,8 +198,10 @@ class FragmentRun:
         """Note the row that ends the job, so that the driver need not wait for other tasks."""
         function, offsets = self._task.function, offsets_of(batch)
         offset = int(offsets[error.row])
+        # That others failed too is no news of this row.
+        told = error.note if error.failure.is_rate_limit else ""
         with self._noting:
-            self._note_error(batch, offsets, error.row, error.failure, error.tries, error.note)
+            self._note_error(batch, offsets, error.row, error.failure, error.tries, told)
             for row, (failure, tries) in error.others.items():
                 self._note_error(batch, offsets, row, failure, tries)
             self._tell_errors()

@@ -24,7 +24,7 @@ def show_frames(error: BaseException) -> str:
         shown.append(f"  ({len(frames) - MAX_FRAMES} frames before)\n")
     shown += traceback.format_list(frames[-MAX_FRAMES:])
     shown += traceback.format_exception_only(error)
-    return "".join(shown).rstrip("\n")
+    return "".join(shown).rstrip("\n").encode(errors="backslashreplace").decode()
 
 
 def _hidden_folders() -> tuple[str, ...]:

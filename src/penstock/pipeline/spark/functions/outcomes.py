@@ -25,6 +25,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     # The exception's name and those of its bases, each with and without its module.
     names: tuple[str, ...] = ()
     is_rate_limit: bool = False
+    # The function itself is wrong: no other batch would do, and no row is to blame.
+    is_final: bool = False
     retry_after_seconds: float | None = None
 
     @property
@@ -80,7 +82,8 @@ def to_failure(error: BaseException, rate_limits: tuple[str, ...] = ()) -> Failu
 
 def _safe_text(error: BaseException) -> str:
     try:
-        return str(error)
+        # Half of a surrogate pair is a character that no file takes.
+        return str(error).encode(errors="backslashreplace").decode()
     # The user's own class may do anything here.
     except Exception:
         return "(an error whose text cannot be shown)"

@@ -13,6 +13,10 @@ class BadResult(Exception):
     """What a function returned is not what its columns hold."""
 
 
+class WrongLength(BadResult):
+    """A function of whole batches returned more or fewer values than it was given rows."""
+
+
 def to_arrays(values: list[Any], fields: Sequence[str], kinds: "pa.Schema") -> "list[pa.Array]":
     """The results of single rows, as one array for each column."""
     if len(kinds) == 1:
@@ -81,7 +85,7 @@ def to_array(result: Any, field: "pa.Field", rows: int) -> "pa.Array":
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if len(array) != rows:
-        raise BadResult(
+        raise WrongLength(
             f"returned {len(array)} values for column {field.name}, and was given {rows} rows"
         )
     return _cast(array, field)
@@ -110,16 +114,56 @@ def _from_list(values: list[Any], field: "pa.Field") -> "pa.Array":
             return _from_matrix(stacked, field)
         values = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
     try:
-        return pa.array(values, kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        _refuse_texts(values, field)
+        # By itself pyarrow would cut the fractions of numbers.
+        return _cast_alike(pa.array(values), field) if _is_whole(kind) else pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, BadResult) as error:
         # Numbers of numpy and of other types that pyarrow takes only for their own type.
         try:
-            return _cast(pa.array(values), field)
+            return _cast_alike(pa.array(values), field)
         except (pa.ArrowException, TypeError, ValueError, OverflowError, BadResult):
             shown = f"{_show(values[0])} " if len(values) == 1 else ""
             raise BadResult(
                 f"returned {shown}for column {field.name}, which is {kind}: {_first(error)}"
             ) from error
+
+
+def _is_whole(kind: "pa.DataType") -> bool:
+    """Whether values are whole numbers, or lists of such."""
+    import pyarrow.types as t
+
+    while t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        kind = kind.value_type
+    return bool(t.is_integer(kind))
+
+
+def _refuse_texts(values: list[Any], field: "pa.Field") -> None:
+    """A text is no list of its characters."""
+    import pyarrow.types as t
+
+    kind = field.type
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        for value in values:
+            if isinstance(value, str | bytes):
+                raise BadResult(f"a {type(value).__name__} is not a list")
+
+
+def _cast_alike(array: "pa.Array", field: "pa.Field") -> "pa.Array":
+    """Cast between types of one sort: a text is no number, and a number no truth."""
+    import pyarrow.types as t
+
+    def sort(kind: "pa.DataType") -> str:
+        if t.is_boolean(kind):
+            return "boolean"
+        if t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind):
+            return "number"
+        is_text = t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind)
+        return "text" if is_text else "other"
+
+    found, wanted = sort(array.type), sort(field.type)
+    if not t.is_null(array.type) and found != wanted and "other" not in (found, wanted):
+        raise BadResult(f"{array.type} is not {field.type}")
+    return _cast(array, field)
 
 
 def _stack(values: list[Any]) -> Any:
