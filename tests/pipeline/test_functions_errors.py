@@ -1,5 +1,6 @@
 """Rows that fail: what the job says, what is kept, and what is tried again."""
 
+import asyncio
 import base64
 import threading
 import time
@@ -82,6 +83,51 @@ def test_too_many_skipped_rows_end_the_job() -> None:
     with pytest.raises(RowFailed) as found:
         compute(policy)
     assert found.value.note == "more than 2 rows failed"
+    assert (found.value.row, list(found.value.others)) == (1, [2, 3])
+
+
+@pytest.mark.parametrize("kind", ["scalar", "arrow"])
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit]
+)
+def test_whatever_is_raised_is_the_row_s_failure(kind: str, error: type[BaseException]) -> None:
+    def call(n: int) -> int:
+        if n == 7:
+            raise error
+        return n
+
+    done = compute(make_policy(in_arrays(call) if kind == "arrow" else call, kind, action="skip"))
+    assert {row: f.exception for row, (f, _) in done.failures.items()} == {7: error.__name__}
+
+
+def test_a_row_that_fails_when_it_is_tried_again_is_named() -> None:
+    class RateLimitError(Exception):
+        retry_after = 700
+
+    seen: Counter[int] = Counter()
+
+    def call(n: int) -> int:
+        seen[n] += 1
+        if n == 7:
+            raise ValueError("first") if seen[n] == 1 else RateLimitError("slow")
+        return n
+
+    with pytest.raises(RowFailed) as found:
+        compute(make_policy(call, action="retry", max_attempts=3, backoff_seconds=0))
+    assert (found.value.row, found.value.tries) == (7, 2)
+
+
+def test_refused_calls_do_not_count_as_time_in_the_function() -> None:
+    left = [3]
+
+    def call(ids: pa.Array) -> pa.Array:
+        if left[0]:
+            left[0] -= 1
+            time.sleep(0.1)
+            raise RateLimitError
+        return ids
+
+    assert compute(make_policy(call, "arrow")).seconds < 0.1
 
 
 @pytest.mark.parametrize("kind", ["scalar", "arrow"])

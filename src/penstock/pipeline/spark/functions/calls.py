@@ -50,8 +50,8 @@ class DirectCaller:
                 values.extend(calls)
                 if len(values) < rows:
                     raise RuntimeError("the function raised StopIteration")
-            # Whatever the function raises is the row's failure, and so is an exit.
-            except (Exception, SystemExit) as error:
+            # Whatever the function raises is the row's failure: an exit, a panic of a library.
+            except BaseException as error:
                 failure = to_failure(error, self._function.on_error.rate_limit)
                 failures[len(values)] = failure
                 values.append(None)
@@ -107,8 +107,8 @@ class DirectCaller:
             ]
         except BadResult as error:
             return Outcome(None, whole=Failure(exception="TypeError", message=str(error)))
-        # Whatever the function raises is the batch's failure, and so is an exit.
-        except (Exception, SystemExit) as error:
+        # Whatever the function raises is the batch's failure: an exit, a panic of a library.
+        except BaseException as error:
             return Outcome(None, whole=to_failure(error, self._function.on_error.rate_limit))
         return Outcome(pa.record_batch(arrays, schema=self._kinds))
 

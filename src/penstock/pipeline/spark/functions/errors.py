@@ -27,9 +27,18 @@ class Stopped(Exception):
 class RowFailed(Exception):
     """A row of a batch failed, and with it the job."""
 
-    def __init__(self, row: int, failure: Failure, note: str = "", tries: int = 1) -> None:
+    def __init__(
+        self,
+        row: int,
+        failure: Failure,
+        note: str = "",
+        tries: int = 1,
+        others: dict[int, tuple[Failure, int]] | None = None,
+    ) -> None:
         super().__init__(failure.text)
         self.row = row
+        # Rows that failed as well.
+        self.others = others or {}
         self.failure = failure
         self.note = note
         self.tries = tries
@@ -44,7 +53,7 @@ class Computed:
     failures: dict[int, tuple[Failure, int]] = field(default_factory=dict)
     # Rows that the function was given.
     calls: int = 0
-    # Time in the function: waits are left out.
+    # Time in the function: waits are left out, and calls that were refused.
     seconds: float = 0.0
 
 
@@ -84,7 +93,12 @@ class Policy:
             if not again:
                 break
             self._pause(self._on_error.backoff_seconds * 2 ** (attempt - 1))
-            values, still = self._try(batch.take(again), done)
+            try:
+                values, still = self._try(batch.take(again), done)
+            except RowFailed as error:
+                error.row = again[error.row]
+                error.tries = tries[error.row] + 1
+                raise
             done.values = _put(done.values, again, values)
             for index, row in enumerate(again):
                 tries[row] += 1
@@ -156,7 +170,8 @@ class Policy:
     def _run(self, batch: "pa.RecordBatch", done: Computed) -> Outcome:
         started = time.perf_counter()
         outcome = self._caller.run(batch, go_on=self._on_error.action != "fail")
-        done.seconds += time.perf_counter() - started
+        if outcome.whole is None or not outcome.whole.is_rate_limit:
+            done.seconds += time.perf_counter() - started
         done.calls += batch.num_rows if outcome.whole is not None else outcome.rows
         return outcome
 
@@ -179,7 +194,8 @@ class Policy:
         most = self._on_error.max_failed_rows
         if most is not None and total > most:
             note = f"more than {most} rows failed"
-            raise RowFailed(first, failed[first], note, tries[first])
+            others = {row: (failed[row], tries[row]) for row in sorted(failed) if row != first}
+            raise RowFailed(first, failed[first], note, tries[first], others)
 
     def _wait(self, row: int, failure: Failure, waits: int) -> None:
         """Wait as long as a service that refused a row wants."""

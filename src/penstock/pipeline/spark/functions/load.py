@@ -107,7 +107,7 @@ def _unpickle(payload: bytes, function: Function) -> Any:
             "name its package in the manifest's pip, or its folder in py_modules",
         ) from error
     # Unpickling runs code of the user's; whatever that raises is told.
-    except Exception as error:
+    except BaseException as error:
         if isinstance(error, PenstockError):
             raise
         text = str(error)
@@ -124,7 +124,7 @@ def _instantiate(made: type, function: Function) -> Any:
     try:
         return made()
     # The user's constructor may raise anything.
-    except Exception as error:
+    except BaseException as error:
         raise unusable(
             function,
             f"{made.__name__}() raised {type(error).__name__}: {error}",
