@@ -10,9 +10,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.datasets.parts import write_part
+from penstock.datasets.remote import Location
 from tests.harness.kernel import Bench, bench
 
 ROOT = Path(__file__).parents[2]
@@ -118,6 +121,36 @@ def test_fast_functions_leave_no_parts(tmp_path: Path) -> None:
     table = bench(tmp_path, DATA, lambda n: n, ["id"], {"value": pa.int64()})
     assert table.run() is None
     assert table.parts() == []
+
+
+def test_parts_with_holes_and_parts_that_overlap_are_used(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    table = bench(tmp_path, DATA, logged(log), ["id"], {"value": pa.int64()}, fragments=1)
+    left = [[*range(40), *range(200, 240)], [*range(20, 120)], [*range(90, 250, 2)]]
+    for rows in left:
+        values = pa.record_batch({"value": pa.array([n * 3 for n in rows], pa.int64())})
+        offsets, failed = np.array(rows), np.zeros(len(rows), bool)
+        place = Location(str(table.root), "", {}).place()
+        write_part(place, table.job, 0, "0" * 32, 1, offsets, failed, [values])
+    table.open().delete("id in (5, 30, 260)")
+    assert table.run(batch_rows=16, max_rows=16) is None
+    kept = {n for rows in left for n in rows}
+    assert calls(log) == {n: 1 for n in range(300) if n not in kept and n != 260}
+    assert table.values() == [n * 3 for n in range(300) if n not in (5, 30, 260)]
+
+
+def test_a_limit_that_ends_the_task_leaves_all_errors_in_the_ledger(tmp_path: Path) -> None:
+    def call(n: int) -> int:
+        if n % 10 == 0:
+            raise ValueError(f"no {n}")
+        return n
+
+    limits = {"action": "skip", "max_failed_rows": 12}
+    table = bench(tmp_path, DATA, call, ["id"], {"value": pa.int64()}, fragments=1, on_error=limits)
+    failed = table.run(batch_rows=25, max_rows=25)
+    assert failed is not None
+    assert "more than 12 rows failed" in failed.error
+    assert sorted(error.offset for error in table.errors()) == list(range(0, 130, 10))
 
 
 MEASURED = """

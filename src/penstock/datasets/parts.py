@@ -20,7 +20,7 @@ OFFSET, FAILED = "_offset", "_failed"
 
 
 class Part(NamedTuple):
-    """A file with values; all rows of the range that were to be computed are in it."""
+    """A file with values of some rows from the first to the last; others may lie between them."""
 
     name: str
     start: int
@@ -57,18 +57,14 @@ def write_part(
 
 
 def find_parts(place: Place, job: str, fragment: int, key: str) -> list[Part]:
-    """The parts of a fragment by their place, none of which overlap."""
+    """The parts of a fragment by their place; they may overlap."""
     found = []
     prefix = f"{fragment}-{key}-"
     for name in list_names(place, f"{FOLDER}/{job}/parts"):
         if name.startswith(prefix) and name.endswith(".arrow"):
             _, start, end, _ = name[len(prefix) :].split("-")
             found.append(Part(name, int(start), int(end)))
-    chosen: list[Part] = []
-    for part in sorted(found, key=lambda part: (part.start, -part.end)):
-        if not chosen or part.start >= chosen[-1].end:
-            chosen.append(part)
-    return chosen
+    return sorted(found, key=lambda part: (part.start, -part.end, part.name))
 
 
 def read_part(place: Place, job: str, part: Part) -> "pa.Table":

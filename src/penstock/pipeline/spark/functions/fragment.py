@@ -15,7 +15,7 @@ from penstock.model.functions import RowError
 from penstock.pipeline.plan.backfill import FragmentWork
 from penstock.pipeline.plan.masks import unpack
 from penstock.pipeline.spark.functions.batches import cut, in_order
-from penstock.pipeline.spark.functions.errors import Computed, RowFailed
+from penstock.pipeline.spark.functions.errors import Computed, RowFailed, Stopped
 from penstock.pipeline.spark.functions.outcomes import Failure
 from penstock.pipeline.spark.functions.task import FunctionTask
 
@@ -69,35 +69,43 @@ class FragmentRun:
         work = self._work
         need = unpack(work.need, work.physical_rows) if work.need is not None else None
         found = find_parts(self._task.place, self._task.job, work.id, work.key)
-        if not found:
-            yield from self._compute(need)
-        else:
-            yield from self._resume(found, need)
-        self._tell_errors()
+        try:
+            yield from self._resume(found, need) if found else self._compute(need)
+        except Stopped:
+            # Nobody listens any more.
+            self._errors = []
+            raise
+        finally:
+            self._tell_errors()
 
     def _resume(self, found: list[Part], need: Any) -> Iterator[Piece]:
-        """What earlier tries left, and the rest."""
-        live = live_rows(self._dataset, self._fragment)
-        wanted = live if need is None else live & need
-        missing = wanted.copy()
-        parts = [part for part in found if self._is_complete(part, wanted)]
-        for part in parts:
-            missing[part.start : part.end] = False
-        coming = Pieces(self._compute(missing))
-        for part in parts:
-            yield from coming.below(part.start)
-            yield from self._take_part(part, wanted)
-        yield from coming.below(self._work.physical_rows)
-
-    def _is_complete(self, part: Part, wanted: Any) -> bool:
-        """Whether all rows of a part's range that are wanted now are in it."""
+        """What earlier tries left, whatever they had themselves, and the rest."""
         import numpy as np
 
+        live = live_rows(self._dataset, self._fragment)
+        wanted = live if need is None else live & need
+        # The part that each row is taken from.
+        owners = np.full(len(wanted), -1, np.int32)
+        for number, part in enumerate(found):
+            held = self._offsets_in(part)
+            owners[held[wanted[held] & (owners[held] < 0)]] = number
+        sources = {-1: Pieces(self._compute(wanted & (owners < 0)))}
+        rows = np.flatnonzero(wanted)
+        runs = np.split(rows, np.flatnonzero(np.diff(owners[rows])) + 1)
+        for run in runs if len(rows) else ():
+            owner = int(owners[run[0]])
+            if owner not in sources:
+                sources[owner] = Pieces(self._take_part(found[owner], owners == owner))
+            yield from sources[owner].below(int(run[-1]) + 1)
+            if sources[owner].end is None:
+                # Its values are not needed in memory any more.
+                del sources[owner]
+
+    def _offsets_in(self, part: Part) -> Any:
+        """The rows that a part has; none when the columns have other types now."""
         rows = read_part(self._task.place, self._task.job, part)
-        held = np.zeros(part.end - part.start, bool)
-        held[rows[OFFSET].to_numpy() - part.start] = True
         columns = rows.schema.remove(0).remove(0)
-        return bool(columns == self._task.kinds and held[wanted[part.start : part.end]].all())
+        return rows[OFFSET].to_numpy() if columns == self._task.kinds else []
 
     def _take_part(self, part: Part, wanted: Any) -> Iterator[Piece]:
         import pyarrow as pa
@@ -192,6 +200,8 @@ class FragmentRun:
         offset = int(offsets[error.row])
         with self._noting:
             self._note_error(batch, offsets, error.row, error.failure, error.tries, error.note)
+            for row, (failure, tries) in error.others.items():
+                self._note_error(batch, offsets, row, failure, tries)
             self._tell_errors()
         where = f"row id {self._row_id(offset)} (fragment {self._work.id}, offset {offset})"
         note = f" ({error.note})" if error.note else ""
