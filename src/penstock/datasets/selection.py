@@ -11,6 +11,7 @@ from penstock.datasets.equal import as_ids
 from penstock.datasets.failures import translated
 from penstock.datasets.reading import RowReader
 from penstock.datasets.rowsets import RowSet, make_row_set
+from penstock.datasets.scans import OFFSET_BITS
 from penstock.pipeline.plan.rows import FRESH, FragmentRows, stale_rows
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.pipeline.plan.masks import Mask
     from penstock.pipeline.plan.rows import Codes
 
-OFFSET_BITS = 0xFFFF_FFFF
 SCAN_ROWS = 65_536
 
 

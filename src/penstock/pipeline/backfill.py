@@ -199,8 +199,6 @@ class _Backfill:
             work,
             function=spec.function,
             columns=spec.columns if spec.function is not None else (),
-            inputs=spec.inputs,
-            binding=spec.binding,
             threads=spec.intra_applier_concurrency or 1,
             batch_rows=spec.checkpoint_size,
             min_rows=spec.min_checkpoint_size,
