@@ -125,7 +125,6 @@ class Bench:
             (work,),
             self.function,
             self.columns,
-            self.function.inputs if self.function else (),
             **more,
         )
 

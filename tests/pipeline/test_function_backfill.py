@@ -290,7 +290,7 @@ def test_a_row_that_fails_fails_the_job_and_changes_nothing(tmp_path: Path) -> N
     before = table.open().version
     attempt = HeldAttempt()
     with pytest.raises(FunctionFailed, match=r"function f \(version 1\) failed at row id 3 ") as e:
-        table.fill(attempt)
+        table.fill(attempt, concurrency=1)
     assert e.value.message.endswith("(fragment 0, offset 3): ValueError: no 3")
     assert "fail_some" in e.value.detail
     table.sweep(attempt)

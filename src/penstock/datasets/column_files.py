@@ -13,7 +13,7 @@ from penstock.datasets.failures import translated
 from penstock.datasets.remote import Location
 from penstock.datasets.replacement import ColumnFile, Computation
 from penstock.datasets.scans import BATCH_BYTES, BATCH_ROWS, offsets_of, scan_expressions, scan_rows
-from penstock.datasets.snapshot import BLOB_KEY, EXTENSION_KEY, is_blob, leaf_ids
+from penstock.datasets.snapshot import BLOB_KEY, EXTENSION_KEY, all_ids, is_blob, leaf_ids
 from penstock.errors import InvalidTableState
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _get_target(dataset: "LanceDataset", column: str) -> Target:
     if is_blob(field):
         stored = stored.with_metadata({BLOB_KEY: "true"})
     # Since 2.1 files have columns for innermost fields only.
-    ids = leaf_ids(field) if version >= (2, 1) else _all_ids(field)
+    ids = leaf_ids(field) if version >= (2, 1) else all_ids(field)
     return Target(column, arrow.type, stored, tuple(ids))
 
 
@@ -312,7 +312,3 @@ def _width(kind: "pa.DataType") -> int:
 
 def _cast(values: "pa.Array", kind: "pa.DataType") -> "pa.Array":
     return values if values.type == kind else values.cast(kind)
-
-
-def _all_ids(field: Any) -> list[int]:
-    return [field.id(), *(id for child in field.children() for id in _all_ids(child))]

@@ -58,9 +58,6 @@ def _values_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
         return _lists_equal(_to_list(left, plain), _to_list(right, plain))
     if t.is_list(kind) or t.is_large_list(kind):
         return _lists_equal(left, right)
-    if t.is_list_view(kind) or t.is_large_list_view(kind):
-        plain = pa.large_list(kind.value_field)
-        return _lists_equal(left.cast(plain), right.cast(plain))
     found: Any = pc.equal(left, right)
     return np.asarray(found)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.plan.masks import Mask
 
 FOLDER = "_backfill"
+# In the metadata of a file: the offsets of rows that are not fresh.
 UNFILLED_KEY = b"penstock.unfilled"
 # How much of a column is in memory at once, and how many rows at most.
 STEP_BYTES, MAX_STEP = 32_000_000, 131_072

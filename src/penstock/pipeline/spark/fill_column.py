@@ -23,6 +23,7 @@ from penstock.datasets.column_files import (
     write_column_file,
 )
 from penstock.datasets.lake import Place
+from penstock.datasets.marks import UNFILLED_KEY
 from penstock.datasets.remote import Location, open_version
 from penstock.datasets.replacement import ColumnFile, Computation
 from penstock.errors import FunctionFailed, PenstockError, Unavailable
@@ -34,7 +35,7 @@ from penstock.pipeline.plan.backfill import (
     file_name,
 )
 from penstock.pipeline.plan.masks import pack, unpack
-from penstock.pipeline.spark.engine import Kernel
+from penstock.pipeline.spark.engine import Kernel, is_second_try
 from penstock.pipeline.spark.functions.errors import Stopped, may_skip
 from penstock.pipeline.spark.functions.fragment import FragmentRun
 from penstock.pipeline.spark.functions.task import FunctionTask, Knobs
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from lance import LanceDataset, LanceFragment
 
 SCHEMA = "fragment bigint, error string, detail string, is_function boolean"
-# In the metadata of a file: the offsets of rows that are not fresh.
-UNFILLED = "penstock.unfilled"
 
 
 class FillOrder(Struct, frozen=True):
@@ -62,8 +61,6 @@ class FillOrder(Struct, frozen=True):
     # None: the column is computed by its SQL expression.
     function: Function | None = None
     columns: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
-    binding: str = ""
     threads: int = 1
     batch_rows: int | None = None
     min_rows: int | None = None
@@ -92,7 +89,7 @@ def _fill(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.R
     order = json.decode(encoded, type=FillOrder)
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            failed = fill_fragments(order, order.tasks[number], is_second=_is_second_try())
+            failed = fill_fragments(order, order.tasks[number], is_second=is_second_try())
             if failed is not None:
                 row = structs.asdict(failed)
                 yield pa.record_batch([[value] for value in row.values()], list(row))
@@ -205,7 +202,9 @@ class _Filler:
         def metadata() -> dict[str, str]:
             if not is_partial:
                 return {}
-            return {UNFILLED: _show_rows(_with_rows(left, run.failed, work.physical_rows))}
+            return {
+                UNFILLED_KEY.decode(): _show_rows(_with_rows(left, run.failed, work.physical_rows))
+            }
 
         file = write_column_file(
             dataset,
@@ -268,11 +267,3 @@ def _with_rows(mask: Any, rows: list[int], count: int) -> Any:
 
 def _show_rows(mask: Any) -> str:
     return base64.b64encode(pack(mask)).decode()
-
-
-def _is_second_try() -> bool:
-    """Whether Spark runs this task again: the process that ran it before may have died."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context is not None and context.attemptNumber() > 0

@@ -15,7 +15,7 @@ from penstock.datasets.remote import Location, open_version
 from penstock.datasets.samples import SampledRow, show_inputs, show_value, take_sample
 from penstock.errors import FunctionFailed, Unavailable
 from penstock.model.functions import Function, OnError, RowError
-from penstock.pipeline.spark.engine import Kernel
+from penstock.pipeline.spark.engine import Kernel, is_second_try
 from penstock.pipeline.spark.functions.task import FunctionTask, Knobs
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _call(order: PreviewOrder) -> Previewed:
     targets = get_targets(dataset, order.columns)
     kinds = pa.schema([pa.field(target.name, target.kind) for target in targets])
     # A try after the first may follow a function that ended its process.
-    isolated = _is_second_try()
+    isolated = is_second_try()
     task = FunctionTask(
         location.place(), order.job, order.attempt, function, kinds, Knobs(), isolated=isolated
     )
@@ -125,13 +125,6 @@ def _call(order: PreviewOrder) -> Previewed:
     ]
     values = [_show(row, value) for row, value in zip(sample, rows, strict=True)]
     return Previewed(tuple(values), tuple(errors), done.seconds, tuple(printed))
-
-
-def _is_second_try() -> bool:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context is not None and context.attemptNumber() > 0
 
 
 def _tolerant(on_error: OnError) -> OnError:

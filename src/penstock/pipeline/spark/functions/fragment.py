@@ -9,6 +9,7 @@ from penstock.crash import crash_point
 from penstock.datasets.column_files import Piece, Pieces
 from penstock.datasets.notes import write_errors
 from penstock.datasets.parts import FAILED, OFFSET, Part, find_parts, read_part, write_part
+from penstock.datasets.samples import show_inputs
 from penstock.datasets.scans import live_rows, offsets_of, read_row_ids, scan_rows
 from penstock.errors import FunctionFailed
 from penstock.model.functions import RowError
@@ -33,7 +34,7 @@ MAX_OVERHEAD = 0.04
 MAX_ERRORS_A_FILE = 500
 # A function that fails everywhere does so for the same reason.
 FULL_ERRORS = 1000
-MAX_PREVIEW, MAX_VALUE = 500, 100
+MAX_PREVIEW = 500
 
 
 class FragmentRun:
@@ -224,13 +225,15 @@ class FragmentRun:
     ) -> None:
         offset = int(offsets[row])
         self.failed.append(offset)
+        names = self._task.function.inputs
+        values = [batch.column(number)[row].as_py() for number in range(len(names))]
         is_full = self._errors_told + len(self._errors) < FULL_ERRORS
         self._errors.append(
             RowError(
                 row_id=self._row_id(offset),
                 fragment=self._work.id,
                 offset=offset,
-                inputs=_preview(batch, row, self._task.function.inputs),
+                inputs=show_inputs(names, values)[:MAX_PREVIEW],
                 exception=failure.exception,
                 message=f"{failure.message} ({note})" if note else failure.message,
                 traceback=failure.traceback if is_full else "",
@@ -252,15 +255,3 @@ class FragmentRun:
         if self._row_ids is None:
             self._row_ids = read_row_ids(self._dataset, self._fragment)
         return int(self._row_ids[offset])
-
-
-def _preview(batch: "pa.RecordBatch", row: int, inputs: tuple[str, ...]) -> str:
-    """The values that a row's call was given, shortened."""
-    shown = []
-    for number, path in enumerate(inputs):
-        value = batch.column(number)[row].as_py()
-        if isinstance(value, str | bytes | list):
-            value = value[: MAX_VALUE + 1]
-        text = repr(value)
-        shown.append(f"{path}={text if len(text) <= MAX_VALUE else text[:MAX_VALUE] + '…'}")
-    return ", ".join(shown)[:MAX_PREVIEW]

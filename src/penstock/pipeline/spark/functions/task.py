@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.datasets import files
 from penstock.datasets.checkpoints import is_stopped
+from penstock.datasets.functions import path_of
 from penstock.datasets.lake import Place
 from penstock.datasets.notes import Beat, write_beat, write_output
 from penstock.model.functions import Function
@@ -22,7 +23,6 @@ from penstock.pipeline.spark.functions.output import Output
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FOLDER = "_udfs"
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.25
 
@@ -106,10 +106,10 @@ class FunctionTask:
 def read_function(place: Place, function: Function) -> bytes:
     """The stored bytes of a function."""
     try:
-        return files.read(place, f"{FOLDER}/{function.sha256}")
+        return files.read(place, path_of(function.sha256))
     except FileNotFoundError as error:
         raise unusable(
             function,
-            f"{FOLDER}/{function.sha256} is not in the table's folder",
+            f"{path_of(function.sha256)} is not in the table's folder",
             "alter the column with the function again",
         ) from error
