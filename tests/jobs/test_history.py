@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 async def enqueue(catalog: Catalog, slot: str) -> str:
     """A job whose table is the root's own entry, which is always there."""
-    spec = {"table_id": "x", "branch": "", "binding": "b", "column": slot}
+    spec = {"table_id": "x", "branch": "", "binding": "", "column": slot}
     new = NewJob("backfill", "t", f"t.{slot}", slot, spec, "local")
     return await catalog.database.write(jobs.enqueue_in, new, 3)
 

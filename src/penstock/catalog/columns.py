@@ -118,6 +118,8 @@ async def complete_spec(tx: Transaction, spec: dict[str, Any]) -> dict[str, Any]
 
 async def is_bound(tx: Transaction, spec: Mapping[str, Any]) -> bool:
     """Whether the column of a job's spec is still bound as it was when the job was queued."""
+    if not spec["binding"]:
+        return True
     row = await tx.fetch_one(
         "SELECT 1 FROM columns WHERE table_id = $1 AND branch = $2 AND binding = $3 LIMIT 1",
         spec["table_id"],
