@@ -10,7 +10,7 @@ import pytest
 from tests.harness.clusters import connect_server, standalone
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-TESTS = ("test_backfill.py", "test_interference.py")
+TESTS = ("test_backfill.py", "test_interference.py", "test_functions_spark.py")
 
 
 def run_tests(**environ: str) -> None:
