@@ -1,4 +1,4 @@
-"""The same jobs with the catalog in PostgreSQL: run, killed, paused, and the server with them."""
+"""The same jobs with the catalog in PostgreSQL, while runner or server are killed."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,6 @@ import pytest
 
 from tests.harness import servers
 from tests.harness.databases import new_postgres_database
-from tests.harness.jobs import describe
 from tests.harness.runners import RunnerProcess, Team, restart
 from tests.harness.servers import Server
 from tests.runner.conftest import LEASES, SPARK
@@ -49,23 +48,6 @@ def test_a_restarted_server_does_not_disturb_a_job(
     table, job = begun(server)
     restart(server, environ=environ)
     assert ends_right(table, job)["attempt"] == "1"
-
-
-def test_a_paused_runner_writes_nothing_after_its_lease_went(
-    server: Server, team: Team, pair: list[RunnerProcess]
-) -> None:
-    table, job = begun(server, rows=5_000, fragments=20)
-    paused = team.holder(job)
-    paused.pause()
-    try:
-        found = ends_right(table, job)
-        before = table.open().version
-    finally:
-        paused.resume()
-    paused.wait_for("lost its lease|finished by others")
-    after = describe(server, job)
-    assert (after["status"], after["attempt"]) == ("SUCCEEDED", found["attempt"])
-    assert table.open().version == before
 
 
 def test_a_killed_runner_is_followed_by_another(
