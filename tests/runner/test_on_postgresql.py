@@ -42,18 +42,11 @@ def pair(team: Team) -> list[RunnerProcess]:
     return team.at_least(2)
 
 
-def test_a_restarted_server_does_not_disturb_a_job(
-    server: Server, environ: Mapping[str, str], pair: list[RunnerProcess]
+def test_a_job_survives_its_server_and_its_runner(
+    server: Server, environ: Mapping[str, str], team: Team, pair: list[RunnerProcess]
 ) -> None:
     table, job = begun(server)
     restart(server, environ=environ)
-    assert ends_right(table, job)["attempt"] == "1"
-
-
-def test_a_killed_runner_is_followed_by_another(
-    server: Server, team: Team, pair: list[RunnerProcess]
-) -> None:
-    table, job = begun(server)
     team.holder(job).kill()
     found = ends_right(table, job)
     assert found["attempt"] == "2"
