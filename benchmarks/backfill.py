@@ -120,11 +120,15 @@ def measure_function(
     found = Series()
     # Once without the clock: processes are up, workers have loaded the function.
     plain.fill(pool, client.url, table, case)
-    fill(client, table, force=True)
+    filling.renew_column(client, table, case)
+    fill(client, table)
     progress = Progress(f"{case.name} of {effort.rows:,} rows", effort.rounds)
     for _ in range(effort.rounds):
+        # Both fill a column that has no values yet.
+        filling.renew_column(client, table, case)
         found.ceiling.append(timed(lambda: plain.fill(pool, client.url, table, case)))
-        found.job.append(timed(lambda: fill(client, table, force=True)))
+        filling.renew_column(client, table, case)
+        found.job.append(timed(lambda: fill(client, table, calls=effort.rows)))
         found.add_columns.append(plain.add_columns(client.url, table, case))
         progress.step(f"{found.job[-1]:.2f} s beside {found.ceiling[-1]:.2f} s")
     return found

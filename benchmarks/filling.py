@@ -107,6 +107,12 @@ def add_column(client: Client, table: list[str], case: Case) -> None:
     client.post(f"/v1/table/{'$'.join(table)}/add_columns", {"new_columns": new})
 
 
+def renew_column(client: Client, table: list[str], case: Case) -> None:
+    """The column again, without values."""
+    client.post(f"/v1/table/{'$'.join(table)}/drop_columns", {"columns": ["value"]})
+    add_column(client, table, case)
+
+
 def make_table(client: Client, rows: int, fragments: int) -> list[str]:
     """Numbers and texts of about a hundred bytes."""
     data = pa.table({"id": range(rows), "text": ["x" * (50 + n % 97) for n in range(rows)]})
