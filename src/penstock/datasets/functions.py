@@ -9,7 +9,6 @@ import uuid
 
 from penstock.datasets import files
 from penstock.datasets.lake import Place
-from penstock.errors import InvalidTableState
 
 FOLDER = "_udfs"
 
@@ -40,20 +39,3 @@ def store(place: Place, content: bytes) -> str:
 
 def exists(place: Place, sha256: str) -> bool:
     return files.exists(place, path_of(sha256))
-
-
-def read(place: Place, sha256: str) -> bytes:
-    """The code of a function, checked against its name."""
-    try:
-        content = files.read(place, path_of(sha256))
-    except FileNotFoundError:
-        raise InvalidTableState(
-            f"the code of function {sha256} is not at {place.location}/{path_of(sha256)}",
-            detail="alter the column with the function's udf to bring it back",
-        ) from None
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise InvalidTableState(
-            f"the file {place.location}/{path_of(sha256)} is damaged",
-            detail="remove it, and alter the column with the function's udf",
-        )
-    return content
