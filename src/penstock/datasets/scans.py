@@ -74,6 +74,7 @@ def scan_expressions(
     start: int | None = None,
     count: int | None = None,
     batch_rows: int = BATCH_ROWS,
+    with_row_id: bool = False,
 ) -> "Iterator[pa.RecordBatch]":
     """Expressions over the live rows, or a range of them, that `where` takes; with addresses."""
     with translated():
@@ -85,6 +86,7 @@ def scan_expressions(
             fragments=[fragment],
             # Lance does not scan for constants alone.
             with_row_address=True,
+            with_row_id=with_row_id,
             batch_size=batch_rows,
             batch_size_bytes=BATCH_BYTES,
             batch_readahead=READ_AHEAD,
