@@ -1,10 +1,12 @@
-"""What a definition is made from: the request, its query's parts, and the tables as they are now."""
+"""What a definition is made from: the request, its query, and the tables as they are now."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from penstock.datasets.failures import translated
+from penstock.datasets.inference import make_empty
 from penstock.model.envelopes import Code
 from penstock.model.identifiers import Identifier
 from penstock.model.udtfs import Udtf
@@ -94,6 +96,10 @@ class SourceTable(Struct, frozen=True, kw_only=True):
     # For what only Lance knows of its SQL; without it an empty table of that schema is asked.
     open: "Callable[[], LanceDataset] | None" = None
     has_stable_row_ids: bool = True
+
+    def open_dataset(self) -> "LanceDataset":
+        with translated():
+            return make_empty(self.schema) if self.open is None else self.open()
 
 
 class ViewRequest(Struct, frozen=True, kw_only=True):
