@@ -1,12 +1,13 @@
 """What an SQL expression says of the column that it computes: its type, and what it reads."""
 
 import re
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.columns import SYSTEM_COLUMNS, show_path
 from penstock.datasets.expressions import TOKEN, check_expression
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, PenstockError, Unavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +37,26 @@ def infer(dataset: "LanceDataset", name: str, expression: str) -> "tuple[pa.Data
     if inputs is None:
         raise InvalidRequest(f"{what} has inputs that cannot be told apart", detail="rename them")
     return kind, inputs
+
+
+def check_alike(dataset: "LanceDataset", expression: str, kind: "pa.DataType") -> bool:
+    """Whether Lance takes an expression over a table, and gives it this type."""
+    from penstock.datasets.failures import translated
+
+    try:
+        with translated():
+            return bool(infer(dataset, OUT, expression)[0] == kind)
+    except Unavailable:
+        raise
+    except PenstockError:
+        return False
+
+
+def make_empty(schema: "pa.Schema") -> "LanceDataset":
+    """A table of that schema, in memory, to ask Lance about."""
+    import lance
+
+    return lance.write_dataset(schema.empty_table(), f"memory://{uuid.uuid4().hex}")
 
 
 def _check_stable(what: str, expression: str) -> None:

@@ -49,4 +49,11 @@ def to_sql_type(given: "pa.DataType") -> str:
         return f"ARRAY<{to_sql_type(given.value_type)}>"
     if kinds.is_map(given):
         return f"MAP<{to_sql_type(given.key_type)}, {to_sql_type(given.item_type)}>"
+    if kinds.is_struct(given) and given.num_fields:
+        fields = (f"{_quote(field.name)}: {to_sql_type(field.type)}" for field in given)
+        return f"STRUCT<{', '.join(fields)}>"
     return "UNKNOWN"
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -25,8 +25,8 @@ MAX_WORDS = 20_000
 MAX_NESTING = 100
 PARSE_SECONDS = 2.0
 
-_OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
-_CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _TOO_DEEP = "the statement is nested too deeply to be judged"
 
 # Its warnings are errors here, and quote the text of strangers.
@@ -67,6 +67,12 @@ def locate(sql: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, offset - before.rfind("\n")
 
 
+def find_place(node: exp.Expr, sql: str) -> tuple[int, int] | tuple[()]:
+    """Where the first word of a node stands in the text, if sqlglot noted it."""
+    starts = [found.meta["start"] for found in node.walk() if "start" in found.meta]
+    return locate(sql, min(starts)) if starts else ()
+
+
 def find_doubled_quote(sql: str, dialect: str) -> tuple[int, int] | None:
     """Where two texts touch, as in 'it''s', in a dialect for which '' is not a quote to sqlglot."""
     tokens = Dialect.get_or_raise(dialect).tokenize(sql)
@@ -103,7 +109,7 @@ def _check_tokens(sql: str, tokens: list[Token], max_words: int) -> Problem | No
     depth = 0
     for token in tokens:
         token.comments.clear()
-        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
         if depth > MAX_NESTING:
             return Problem(_TOO_DEEP, *locate(sql, token.start))
     if len(tokens) > max_words:
@@ -142,6 +148,7 @@ def _explain_parse(error: ParseError) -> Problem:
     # sqlglot counts to the last character of a token; people look for the first.
     start = end if "\n" in token else max(end - len(token) + 1, 1)
     message = re.sub(r"<class '[\w.]*\.(\w+)'>", r"\1", message)
+    message = re.sub(r"<Token .*>", "the end", message, flags=re.DOTALL)
     return Problem(f"{message} (at {token[:40]!r})" if token else message, line, start)
 
 

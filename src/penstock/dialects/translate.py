@@ -15,7 +15,7 @@ from penstock.dialects.guard import guard
 from penstock.dialects.languages import LOWERS_ALL, find_dialect, ignores_case
 from penstock.dialects.lineage import trace
 from penstock.dialects.meaning import FAMILIES, VOUCHED, find_difference
-from penstock.dialects.parse import find_doubled_quote, locate, parse_query
+from penstock.dialects.parse import find_doubled_quote, find_place, parse_query
 from penstock.dialects.resolve import Resolved, resolve, restore
 from penstock.dialects.results import Problem, Refusal, Tables, Translation
 from penstock.model.identifiers import Identifier
@@ -93,7 +93,7 @@ def _find_obstacle(
                 " engines choose differently between them; rename the output"
             )
     if found := find_difference(resolved.tree, source, target):
-        return Refusal(found[0], *_place(found[1], sql))
+        return Refusal(found[0], *find_place(found[1], sql))
     return None
 
 
@@ -149,9 +149,3 @@ def _orders(tree: exp.Query) -> Counter[tuple[bool, bool]]:
         (bool(order.args.get("desc")), bool(order.args.get("nulls_first")))
         for order in tree.find_all(exp.Ordered)
     )
-
-
-def _place(node: exp.Expr, sql: str) -> tuple[int, int] | tuple[()]:
-    """Where the first word of a node stands in the text, if sqlglot noted it."""
-    starts = [found.meta["start"] for found in node.walk() if "start" in found.meta]
-    return locate(sql, min(starts)) if starts else ()

@@ -76,9 +76,14 @@ class _Foreign(Struct):
 
 def read_code(udf: str) -> Code:
     """Read the text of `udf`; raises when it is not base64, or its checksum is another's."""
-    content = _from_base64("udf", udf)
+    content = from_base64("udf", udf)
     if not content:
         raise InvalidRequest("udf is empty", detail="send the base64 of a function")
+    return read_content(content)
+
+
+def read_content(content: bytes) -> Code:
+    """Read what is in `udf` once it is decoded: an envelope or a pickle."""
     try:
         found = msgspec.json.decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -115,22 +120,22 @@ def _read_own(content: bytes, found: dict[str, Any]) -> Code:
             detail=f"use {FORMAT!r}",
         )
     sent = _convert(found, _Envelope)
-    check_sha256("sha256 in udf", sent.sha256, _from_base64("payload in udf", sent.payload))
+    check_sha256("sha256 in udf", sent.sha256, from_base64("payload in udf", sent.payload))
     return Code(
         content=content,
         form=FORMAT,
         kind=sent.kind,
         batch_size=sent.batch_size,
         timeout_seconds=sent.timeout_seconds,
-        on_error=_convert(msgspec.to_builtins(sent.on_error or _OnError()), OnError),
-        needs=_convert(msgspec.to_builtins(sent.needs or _Needs()), Needs),
+        on_error=_finish(sent.on_error or _OnError(), OnError),
+        needs=_finish(sent.needs or _Needs(), Needs),
         platform=_read_platform(sent),
     )
 
 
 def _read_foreign(content: bytes, found: dict[str, Any]) -> Code:
     sent = _convert(found, _Foreign)
-    pickled = _from_base64("udf_pickle in udf", sent.udf_pickle)
+    pickled = from_base64("udf_pickle in udf", sent.udf_pickle)
     if sent.udf_checksum is not None:
         check_sha256("udf_checksum in udf", sent.udf_checksum, pickled)
     return Code(content=content, form="udf_pickle")
@@ -143,7 +148,8 @@ def _read_platform(sent: _Envelope) -> dict[str, str]:
     return {k: v for k, v in told.items() if isinstance(v, str) and v.isprintable() and len(v) < 99}
 
 
-def _from_base64(what: str, text: str) -> bytes:
+def from_base64(what: str, text: str) -> bytes:
+    """The bytes of a text in base64; `what` it is, for the error."""
     # Encoders for mail break lines.
     try:
         return base64.b64decode("".join(text.split()), validate=True)
@@ -153,12 +159,28 @@ def _from_base64(what: str, text: str) -> bytes:
         ) from error
 
 
-def _convert(found: object, kind: type[Any]) -> Any:
+def read_on_error(what: str, found: object) -> OnError:
+    """What a failed row or partition means; None is the default, that the job fails."""
+    made: OnError = _finish(_convert(found or {}, _OnError, what), OnError, what)
+    return made
+
+
+def read_needs(what: str, found: object) -> Needs:
+    """What one task of a function needs."""
+    made: Needs = _finish(_convert(found, _Needs, what), Needs, what)
+    return made
+
+
+def _finish(sent: Struct, kind: type[Any], what: str = "udf") -> Any:
+    return _convert(msgspec.to_builtins(sent), kind, what)
+
+
+def _convert(found: object, kind: type[Any], what: str = "udf") -> Any:
     try:
         return msgspec.convert(found, kind)
     except msgspec.ValidationError as error:
         raise InvalidRequest(
-            f"udf is not right: {error}", detail="correct the field after '$.' in the envelope"
+            f"{what} is not right: {error}", detail="correct the field after '$.' in it"
         ) from error
 
 

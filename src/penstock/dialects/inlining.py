@@ -1,0 +1,33 @@
+"""A statement of Spark's dialect with other tables in place of those that it names."""
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from penstock.dialects.guard import Refused, guard
+from penstock.dialects.parse import parse_query
+from penstock.dialects.references import identify_table
+from penstock.dialects.results import Problem, Refusal
+from penstock.dialects.splice import rename_tables, trim
+from penstock.model.identifiers import Identifier
+
+
+def inline(
+    sql: str,
+    texts: Mapping[Identifier, str],
+    namespace: Identifier,
+    catalog: str | None,
+) -> str | Refusal:
+    """The statement with these texts (quoted names, or queries in brackets) in place of tables."""
+
+    def name(table: exp.Table) -> str:
+        return texts[identify_table(table, "spark", namespace, catalog)]
+
+    def work() -> str:
+        text = trim(sql, "spark")
+        tree = parse_query(text, "spark")
+        if isinstance(tree, Problem):
+            raise Refused(tree.message, tree.line, tree.column)
+        return rename_tables(text, tree, "spark", name)
+
+    return guard("naming the tables", work)

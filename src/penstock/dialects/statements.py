@@ -1,0 +1,47 @@
+"""A statement before its tables are known: does it parse, what does it name, may a view use it."""
+
+from penstock.dialects import lance_dialect
+from penstock.dialects.calls import check_calls
+from penstock.dialects.guard import Refused, guard
+from penstock.dialects.parse import parse_query
+from penstock.dialects.references import find_tables, identify_table
+from penstock.dialects.results import Problem, Refusal
+from penstock.model.identifiers import Identifier
+
+KNOWN = lance_dialect.LANCE
+
+Named = tuple[Identifier, Identifier]
+
+
+def read_statement(
+    sql: str, dialect: str, namespace: Identifier, catalog: str | None
+) -> tuple[Named, ...] | Refusal:
+    """Each table that is named: as written, and as the dialect's rules have it in full."""
+    return guard("reading the query", lambda: _read(sql, dialect, namespace, catalog))
+
+
+def check_text(sql: str, dialect: str) -> Refusal | None:
+    """Why a view can't use a text that is one query, if it can't."""
+
+    def work() -> None:
+        _read(sql, dialect, (), None)
+
+    found = guard("reading the query", work)
+    return found if isinstance(found, Refusal) else None
+
+
+def _read(sql: str, dialect: str, namespace: Identifier, catalog: str | None) -> tuple[Named, ...]:
+    tree = parse_query(sql, dialect)
+    problem = tree if isinstance(tree, Problem) else check_calls(sql, tree, dialect)
+    if isinstance(tree, Problem) or problem is not None:
+        assert problem is not None
+        raise Refused(problem.message, problem.line, problem.column)
+    return tuple(
+        dict.fromkeys(
+            (
+                tuple(part.name for part in table.parts),
+                identify_table(table, dialect, namespace, catalog),
+            )
+            for table in find_tables(tree, dialect)
+        )
+    )
