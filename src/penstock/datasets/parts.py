@@ -1,4 +1,4 @@
-"""Values of a fragment's rows that wait for the rest of the fragment's file.
+"""Values of rows that wait for the rest of their file: by their places in a fragment, or by a key.
 
 A worker leaves a part whenever its values have been in memory only for a while; a later try of the
 same work takes them from there. Every file has a name of its own, so that two tries of the same
@@ -40,7 +40,7 @@ def write_part(
     """Leave values by offset; the failed ones among them are null."""
     import pyarrow as pa
 
-    start, end = int(offsets[0]), int(offsets[-1]) + 1
+    start, end = int(offsets.min()), int(offsets.max()) + 1
     name = f"{fragment}-{key}-{attempt}-{start}-{end}-{uuid.uuid4().hex[:8]}.arrow"
     schema = pa.schema(
         [pa.field(OFFSET, pa.int64()), pa.field(FAILED, pa.bool_()), *values[0].schema]

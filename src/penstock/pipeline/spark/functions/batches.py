@@ -16,7 +16,14 @@ AIM_SECONDS = 1.0
 MAX_GROWTH = 64.0
 MAX_BYTES = 32 * 2**20
 # Few, because nothing is known yet of a function; a fast one gets many after two batches.
-DEFAULT_ROWS = {"scalar": 16, "arrow": 64, "batch": 64}
+DEFAULT_ROWS = {
+    "scalar": 16,
+    "arrow": 64,
+    "batch": 64,
+    "chunker": 16,
+    "batch_chunker": 64,
+    "udtf": 1,
+}
 MIN_ROWS, MAX_ROWS = 1, 65_536
 
 

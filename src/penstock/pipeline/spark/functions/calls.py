@@ -3,7 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.functions import Function
-from penstock.pipeline.spark.functions.load import Loaded
+from penstock.pipeline.spark.functions.children import (
+    by_row,
+    rows_to_lists,
+    tables_to_lists,
+    to_partitions,
+)
+from penstock.pipeline.spark.functions.load import ROW_BY_ROW, Loaded
 from penstock.pipeline.spark.functions.outcomes import Failure, Outcome, to_failure
 from penstock.pipeline.spark.functions.output import Output, captured
 from penstock.pipeline.spark.functions.results import (
@@ -29,14 +35,19 @@ class DirectCaller:
         self._kinds = kinds
         self._output = output
         self._fields = tuple(each.struct_field for each in function.outputs)
+        # What makes rows has looked at them already.
         self._required = [
-            number for number, each in enumerate(function.outputs) if not each.nullable
+            number
+            for number, each in enumerate(function.outputs)
+            if not each.nullable and function.form != "udtf_spec"
         ]
 
     def run(self, batch: "pa.RecordBatch", *, go_on: bool) -> Outcome:
         with captured(self._output):
-            if self._loaded.kind == "scalar":
+            if self._loaded.kind in ROW_BY_ROW:
                 found = self._run_rows(batch, go_on)
+            elif self._loaded.kind == "batch_chunker":
+                found = self._run_chunker(batch)
             else:
                 found = self._run_whole(batch)
         return self._check_nulls(found)
@@ -67,6 +78,8 @@ class DirectCaller:
 
     def _calls(self, batch: "pa.RecordBatch") -> "map[Any]":
         call = self._loaded.call
+        if self._loaded.kind == "udtf":
+            return map(call, to_partitions(batch.column(0)))
         if not self._function.inputs:
             # Not a generator, which would end with the first exception.
             return map(lambda _: call(), range(batch.num_rows))  # noqa: C417
@@ -81,30 +94,51 @@ class DirectCaller:
         import pyarrow as pa
 
         try:
-            arrays = to_arrays(values, self._fields, self._kinds)
+            arrays = self._to_arrays(values)
         except BadResult:
             # Rare: now each row is looked at by itself.
             for row, value in enumerate(values):
                 if row in failures:
                     continue
                 try:
-                    to_arrays([value], self._fields, self._kinds)
+                    self._to_arrays([value])
                 except BadResult as error:
                     failures[row] = Failure(exception="TypeError", message=str(error))
                     values[row] = None
-            arrays = to_arrays(values, self._fields, self._kinds)
+            arrays = self._to_arrays(values)
         return Outcome(pa.record_batch(arrays, schema=self._kinds), failures)
+
+    def _to_arrays(self, values: list[Any]) -> "list[pa.Array]":
+        if self._loaded.kind == "udtf":
+            return [tables_to_lists(values, self._kinds.field(0))]
+        if self._loaded.kind in ("chunker", "batch_chunker"):
+            return [rows_to_lists(values, self._kinds.field(0))]
+        return to_arrays(values, self._fields, self._kinds)
+
+    def _run_chunker(self, batch: "pa.RecordBatch") -> Outcome:
+        try:
+            values = by_row(self._loaded.call(self._named(batch)), batch.num_rows)
+        except BadResult as error:
+            return Outcome(None, whole=Failure(exception="TypeError", message=str(error)))
+        # Whatever the function raises is the batch's failure: an exit, a panic of a library.
+        except BaseException as error:
+            return Outcome(None, whole=to_failure(error, self._function.on_error.rate_limit))
+        return self._convert_rows(values, {})
+
+    def _named(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+        """The columns that the function reads, by their names."""
+        import pyarrow as pa
+
+        return pa.record_batch(self._inputs(batch), names=list(self._function.inputs))
 
     def _run_whole(self, batch: "pa.RecordBatch") -> Outcome:
         import pyarrow as pa
 
         try:
-            inputs = self._inputs(batch)
             if self._loaded.kind == "batch":
-                named = pa.record_batch(inputs, names=list(self._function.inputs))
-                result = self._loaded.call(named)
+                result = self._loaded.call(self._named(batch))
             else:
-                result = self._loaded.call(*inputs)
+                result = self._loaded.call(*self._inputs(batch))
             arrays = [
                 to_array(part, field, batch.num_rows)
                 for part, field in zip(

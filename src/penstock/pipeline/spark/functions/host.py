@@ -21,7 +21,7 @@ from penstock.errors import FunctionFailed
 from penstock.model.functions import Function
 from penstock.pipeline.spark.functions import messages
 from penstock.pipeline.spark.functions.calls import DirectCaller
-from penstock.pipeline.spark.functions.load import Loaded, load
+from penstock.pipeline.spark.functions.load import ROW_BY_ROW, Loaded, load
 from penstock.pipeline.spark.functions.memory import be_first_to_die, end_with_parent, limit_memory
 from penstock.pipeline.spark.functions.output import Output, captured
 
@@ -81,7 +81,7 @@ class _Host:
             ready = messages.Ready(error=_too_large(function), detail="raise its memory")
         else:
             self._kind = loaded.kind
-            if loaded.kind == "scalar":
+            if loaded.kind in ROW_BY_ROW:
                 loaded = Loaded(self._watched(loaded.call), loaded.kind)
             schema = pa.ipc.read_schema(pa.py_buffer(setup.schema))
             self._caller = DirectCaller(loaded, function, schema, self._output)
@@ -94,7 +94,7 @@ class _Host:
         batch = messages.decode_batch(body)
         self._row = 0
         self._tell_row()
-        if self._timeout and self._kind != "scalar":
+        if self._timeout and self._kind not in ROW_BY_ROW:
             with _timer(self._timeout * batch.num_rows):
                 outcome = self._caller.run(batch, go_on=request.go_on)
         else:

@@ -19,7 +19,7 @@ from penstock.errors import FunctionFailed
 from penstock.model.functions import Function
 from penstock.pipeline.spark.functions import messages
 from penstock.pipeline.spark.functions.errors import Stopped, make_nulls
-from penstock.pipeline.spark.functions.load import unusable
+from penstock.pipeline.spark.functions.load import ROW_BY_ROW, unusable
 from penstock.pipeline.spark.functions.outcomes import Failure, Outcome
 from penstock.pipeline.spark.functions.output import Output
 from penstock.pipeline.spark.functions.pipes import (
@@ -145,7 +145,7 @@ class _Child:
         setup = messages.Setup(function, kinds.serialize().to_pybytes())
         try:
             self._send(json.encode(setup), content)
-            head, _ = self._receive(None, is_stopped, is_scalar=False)
+            head, _ = self._receive(None, is_stopped, by_row=False)
         except Died as death:
             self.end()
             raise unusable(function, str(death), "see the log of its worker") from death
@@ -166,13 +166,13 @@ class _Child:
         timeout: float | None,
         is_stopped: Callable[[], bool],
     ) -> Outcome:
-        is_scalar = self.kind == "scalar"
+        by_row = self.kind in ROW_BY_ROW
         seconds = None
         if timeout:
-            seconds = (timeout if is_scalar else timeout * batch.num_rows) + GRACE_SECONDS
+            seconds = (timeout if by_row else timeout * batch.num_rows) + GRACE_SECONDS
         self._set_row(0)
         self._send(json.encode(messages.Request(go_on)), messages.encode_batch(batch))
-        head, body = self._receive(seconds, is_stopped, is_scalar=is_scalar)
+        head, body = self._receive(seconds, is_stopped, by_row=by_row)
         reply = json.decode(head, type=messages.Reply)
         self._print(reply.printed)
         values = messages.decode_batch(body) if body else None
@@ -197,7 +197,7 @@ class _Child:
             raise self._death() from error
 
     def _receive(
-        self, seconds: float | None, is_stopped: Callable[[], bool], *, is_scalar: bool
+        self, seconds: float | None, is_stopped: Callable[[], bool], *, by_row: bool
     ) -> tuple[bytes, bytes]:
         """The next reply; `seconds` is how long there may be no progress."""
         row, since = self._row(), time.monotonic()
@@ -207,19 +207,19 @@ class _Child:
             if is_stopped():
                 raise Stopped
             now = time.monotonic()
-            if is_scalar and self._row() != row:
+            if by_row and self._row() != row:
                 row, since = self._row(), now
             if seconds is not None and now - since > seconds:
                 self._kill()
                 text = f"took longer than {seconds - GRACE_SECONDS:g} s and was killed"
-                raise Died(text, row if is_scalar else None, is_timeout=True)
+                raise Died(text, row if by_row else None, is_timeout=True)
             # Its last words may still be in the pipe.
             if self._has_ended() and not is_readable(self._replies):
-                raise self._death(is_scalar=is_scalar)
+                raise self._death(by_row=by_row)
 
         frame = messages.receive(ReadingEnd(self._replies, look))
         if frame is None:
-            raise self._death(is_scalar=is_scalar)
+            raise self._death(by_row=by_row)
         return frame
 
     def _has_ended(self) -> bool:
@@ -235,8 +235,8 @@ class _Child:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _death(self, *, is_scalar: bool = False) -> Died:
-        row = self._row() if is_scalar else None
+    def _death(self, *, by_row: bool = False) -> Died:
+        row = self._row() if by_row else None
         latest = time.monotonic() + END_SECONDS
         while not self._has_ended():
             if time.monotonic() > latest:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import functools
 import hashlib
 import inspect
 import pickle
@@ -9,18 +10,27 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from penstock.errors import FunctionFailed, PenstockError
-from penstock.model.functions import Function, Kind
+from penstock.model.functions import Form, Function, Kind, RowsKind
+from penstock.pipeline.spark.functions.children import listed
 from penstock.pipeline.spark.functions.frames import show_frames
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 # What unpickling code of another Python version raises.
 OTHER_PYTHON = ("code() argument", "code expected", "marshal", "unknown opcode", "bytecode")
 MAX_LOADED = 4
+# Kinds that are called for each row by itself; the others are given whole batches.
+ROW_BY_ROW = ("scalar", "chunker", "udtf")
+# Where an envelope has the pickle, and its checksum.
+KEYS: dict[Form, tuple[tuple[str, ...], str]] = {
+    "penstock/1": (("payload",), "sha256"),
+    "udf_pickle": (("udf_pickle",), "udf_checksum"),
+    "udtf_spec": (("chunker_payload", "udtf_payload"), ""),
+}
 _loaded: dict[tuple[str, str], "Loaded"] = {}
 _loading = threading.Lock()
 
@@ -30,7 +40,7 @@ class Loaded:
     """A function that can be called, and how that is done."""
 
     call: Callable[..., Any]
-    kind: Kind
+    kind: Kind | RowsKind
 
 
 def load(content: bytes, function: Function) -> Loaded:
@@ -51,11 +61,12 @@ def _load(content: bytes, function: Function) -> Loaded:
     if function.python and function.python != PYTHON:
         raise _other_python(function, f"it was made with Python {function.python}")
     made = _unpickle(payload, function)
-    if function.form == "udf_pickle" and hasattr(made, "func"):
+    if _is_foreign(made, function):
         kind = function.kind or _declared_kind(made.func)
         made = made.func
     kind = kind or getattr(made, "penstock_kind", None) or "scalar"
-    if kind not in ("scalar", "arrow", "batch"):
+    makes_rows = function.form == "udtf_spec"
+    if kind not in get_args(RowsKind if makes_rows else Kind):
         raise unusable(function, f"its kind is {kind!r}", "use scalar, arrow or batch")
     if isinstance(made, type):
         made = _instantiate(made, function)
@@ -63,24 +74,32 @@ def _load(content: bytes, function: Function) -> Loaded:
         raise unusable(
             function, f"it is a {type(made).__name__}, which can't be called", "send a callable"
         )
-    return Loaded(made, kind)
+    return Loaded(listed(made) if makes_rows else made, kind)
 
 
-def _unpack(content: bytes, function: Function) -> tuple[bytes, Kind | None]:
+def _unpack(content: bytes, function: Function) -> tuple[bytes, Kind | RowsKind | None]:
     if function.form == "pickle":
         return content, function.kind
-    ours = function.form == "penstock/1"
+    names, checksum_name = KEYS[function.form]
     try:
         document = msgspec.json.decode(content, type=dict[str, Any])
-        payload = base64.b64decode(document["payload" if ours else "udf_pickle"])
-    except (msgspec.MsgspecError, KeyError, TypeError, binascii.Error) as error:
+        payload = base64.b64decode(next(document[name] for name in names if name in document))
+    except (msgspec.MsgspecError, StopIteration, TypeError, binascii.Error) as error:
         raise unusable(
-            function, f"its envelope cannot be read: {error}", "send the function again"
+            function,
+            f"its envelope cannot be read: {error or 'it has no ' + ' or '.join(names)}",
+            "send the function again",
         ) from error
-    checksum = document.get("sha256" if ours else "udf_checksum")
-    if checksum:
+    if checksum := document.get(checksum_name):
         _check(function, "the pickle in the envelope", payload, checksum)
-    return payload, function.kind or (document.get("kind") if ours else None)
+    told = document.get("kind") if function.form == "penstock/1" else None
+    return payload, function.kind or told
+
+
+def _is_foreign(made: Any, function: Function) -> bool:
+    """Whether it is an object of another client's, which has the function in it."""
+    packed = function.form in ("udf_pickle", "udtf_spec")
+    return packed and hasattr(made, "func") and not isinstance(made, functools.partial)
 
 
 def _check(function: Function, what: str, content: bytes, expected: str) -> None:

@@ -20,12 +20,12 @@ class WrongLength(BadResult):
 def to_arrays(values: list[Any], fields: Sequence[str], kinds: "pa.Schema") -> "list[pa.Array]":
     """The results of single rows, as one array for each column."""
     if len(kinds) == 1:
-        return [_from_list(values, kinds.field(0))]
+        return [from_list(values, kinds.field(0))]
     parts: list[list[Any]] = [[] for _ in fields]
     for value in values:
         for part, item in zip(parts, _split_row(value, fields, kinds), strict=True):
             part.append(item)
-    return [_from_list(part, field) for part, field in zip(parts, kinds, strict=True)]
+    return [from_list(part, field) for part, field in zip(parts, kinds, strict=True)]
 
 
 def split_result(result: Any, fields: Sequence[str], kinds: "pa.Schema") -> list[Any]:
@@ -74,7 +74,7 @@ def to_array(result: Any, field: "pa.Field", rows: int) -> "pa.Array":
     elif isinstance(result, np.ndarray) and result.ndim == 1 and result.dtype != object:
         array = pa.array(result)
     elif isinstance(result, list | tuple | np.ndarray):
-        array = _from_list(list(result), field)
+        array = from_list(list(result), field)
     elif type(result).__module__.split(".")[0] == "pandas":
         array = pa.Array.from_pandas(result)
     else:
@@ -104,7 +104,7 @@ def _cast(array: "pa.Array", field: "pa.Field") -> "pa.Array":
         ) from error
 
 
-def _from_list(values: list[Any], field: "pa.Field") -> "pa.Array":
+def from_list(values: list[Any], field: "pa.Field") -> "pa.Array":
     import numpy as np
     import pyarrow as pa
 
@@ -122,7 +122,7 @@ def _from_list(values: list[Any], field: "pa.Field") -> "pa.Array":
         try:
             return _cast_alike(pa.array(values), field)
         except (pa.ArrowException, TypeError, ValueError, OverflowError, BadResult):
-            shown = f"{_show(values[0])} " if len(values) == 1 else ""
+            shown = f"{show(values[0])} " if len(values) == 1 else ""
             raise BadResult(
                 f"returned {shown}for column {field.name}, which is {kind}: {_first(error)}"
             ) from error
@@ -183,7 +183,7 @@ def _from_matrix(matrix: Any, field: "pa.Field") -> "pa.Array":
 
     kind = field.type
     if not pa.types.is_fixed_size_list(kind):
-        return _from_list([row.tolist() for row in matrix], field)
+        return from_list([row.tolist() for row in matrix], field)
     if matrix.shape[1] != kind.list_size:
         raise BadResult(
             f"returned vectors of {matrix.shape[1]} for column {field.name}, which is {kind}"
@@ -203,7 +203,7 @@ def _split_row(value: Any, fields: Sequence[str], kinds: "pa.Schema") -> Sequenc
     elif isinstance(value, tuple | list) and len(value) == len(fields):
         return value
     raise BadResult(
-        f"returned {_show(value)}, and a dict with the fields {', '.join(fields)} is expected"
+        f"returned {show(value)}, and a dict with the fields {', '.join(fields)} is expected"
     )
 
 
@@ -215,7 +215,7 @@ def _only(parts: dict[str, Any], kinds: "pa.Schema") -> Any:
     raise BadResult(f"returned the fields {', '.join(parts)}, and none of them is {kinds.names[0]}")
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
     return repr(value)[:MAX_SHOWN]
 
 
