@@ -304,7 +304,7 @@ def test_a_chunker_that_hangs_while_it_yields_is_interrupted(tmp_path: Path) -> 
         while text == "b":
             time.sleep(0.01)
 
-    rows = Rows(tmp_path, split, on_error={"action": "skip"}, timeout_seconds=0.5)
+    rows = Rows(tmp_path, split, on_error={"action": "skip"}, timeout_seconds=2.0)
     found = rows.run(texts("a", "b", "c"))
     assert {key for key, made in found.items() if made is None} == {1}
     assert rows.errors[0]["exception"] == "TimeoutError"
