@@ -77,7 +77,7 @@ def write_column_file(
     # Not a `with`: that would complete the file even when the computation fails.
     for batch in batches:
         with translated():
-            writer.write_batch(_store(batch, schema))
+            writer.write_batch(store_batch(batch, schema))
     with translated():
         for key, value in metadata().items():
             writer.add_schema_metadata(key, value)
@@ -137,7 +137,7 @@ def _blob_field(name: str) -> "pa.Field":
     return field
 
 
-def _store(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
+def store_batch(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
     """The values in the form in which the file holds them."""
     import pyarrow as pa
 

@@ -18,6 +18,8 @@ Mode = Literal["full", "incremental"]
 
 # The second is for files of which some rows are not fresh; they say which.
 PREFIX, PARTIAL_PREFIX = "bf", "bp"
+# Of files with new rows of a view.
+ROWS_PREFIX = "rf"
 JOB_CHARACTERS = 12
 # A Spark task costs about 60 ms of core time, so there are only as many as there are slots until
 # each would compute more rows than this.
@@ -221,6 +223,11 @@ def file_name(key: str, job: str, attempt: int, unique: str, *, partial: bool = 
     return f"{prefix}-{key}-{short_job(job)}-{attempt}-{unique}.lance"
 
 
+def rows_file_name(job: str, attempt: int, unique: str) -> str:
+    """The name of a file with new rows that an attempt of a refresh writes."""
+    return f"{ROWS_PREFIX}-rows-{short_job(job)}-{attempt}-{unique}.lance"
+
+
 def short_job(job: str) -> str:
     """The part of a job's id that stands in names of files."""
     return job.replace("-", "")[:JOB_CHARACTERS]
@@ -229,7 +236,7 @@ def short_job(job: str) -> str:
 def is_file_of(name: str, job: str, attempt: int = sys.maxsize) -> bool:
     """Whether this attempt of this job, or an earlier one, wrote the file."""
     parts = name.split("-")
-    if len(parts) != 5 or parts[0] not in (PREFIX, PARTIAL_PREFIX):
+    if len(parts) != 5 or parts[0] not in (PREFIX, PARTIAL_PREFIX, ROWS_PREFIX):
         return False
     if parts[2] != short_job(job):
         return False
