@@ -335,7 +335,7 @@ def test_what_was_made_before_an_end_is_not_made_again(tmp_path: Path) -> None:
 
 def test_failed_rows_in_parts_stay_failed_in_the_same_job(tmp_path: Path) -> None:
     rows = Rows(tmp_path, fail_on("b"), on_error={"action": "skip"})
-    knobs = {"batch_rows": 1, "max_rows": 1, "flush_seconds": 0}
+    knobs: Any = {"batch_rows": 1, "max_rows": 1, "flush_seconds": 0}
     rows.run(texts("b", "c"), **knobs)
     assert rows.run(texts("b", "c"), **knobs)[0] is None
     assert rows.calls == 0
