@@ -48,6 +48,10 @@ class At(Struct, frozen=True):
     options: Mapping[str, str]
     version: int
 
+    @classmethod
+    def of(cls, location: Location, version: int) -> "At":
+        return cls(location.uri, location.branch, location.options, version)
+
     @property
     def location(self) -> Location:
         return Location(self.uri, self.branch, self.options)
@@ -210,7 +214,7 @@ class _Maker:
                 values[name].take(pa.array(places)) if name in values else batch.column(name)
                 for name in schema.names
             ]
-            self._add(pa.record_batch(_cast(made, schema), schema=schema))
+            self._add(pa.record_batch(cast_columns(made, schema), schema=schema))
 
     def finish(self, seconds: float) -> None:
         """Close the files, and say that they are there."""
@@ -304,7 +308,7 @@ class _Maker:
             made[name] = keyed.batch.column(name).take(inherited)
         columns = [made[n] if n in made else rows.column(n) for n in schema.names]
         self._inserted += int((~self._had.contains(sources)).sum())
-        self._add(pa.record_batch(_cast(columns, schema), schema=schema))
+        self._add(pa.record_batch(cast_columns(columns, schema), schema=schema))
 
     def _add(self, batch: "pa.RecordBatch") -> None:
         self._rows += batch.num_rows
@@ -366,7 +370,7 @@ class _Cap:
         return self._limit.rows - before - self._made
 
 
-def _cast(columns: "list[Any]", schema: "pa.Schema") -> "list[Any]":
+def cast_columns(columns: "list[Any]", schema: "pa.Schema") -> "list[Any]":
     return [
         column if column.type == field.type else column.cast(field.type)
         for column, field in zip(columns, schema, strict=True)

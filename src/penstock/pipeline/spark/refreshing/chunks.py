@@ -6,11 +6,9 @@ from penstock.datasets.children import Children
 from penstock.datasets.differences import scan_all
 from penstock.datasets.rowsets import is_among
 from penstock.datasets.selection import scan_rows
-from penstock.errors import Unavailable
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 from penstock.pipeline.refreshing.context import Change, Plan, SourceAt, Work
 from penstock.pipeline.refreshing.strategies.chunks import ChunkWork
-from penstock.pipeline.spark.engine import Tasks
 from penstock.pipeline.spark.refreshing.chunk_kernel import (
     At,
     ChunkOrder,
@@ -18,9 +16,13 @@ from penstock.pipeline.spark.refreshing.chunk_kernel import (
     Limit,
     chunk_kernel,
 )
-from penstock.pipeline.spark.refreshing.making import Made, encode_ids, read_made, to_set
-from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
-from penstock.pipeline.spark.refreshing.running import run_tasks
+from penstock.pipeline.spark.refreshing.making import (
+    Made,
+    encode_ids,
+    make_missing,
+    rate_of,
+    to_set,
+)
 from penstock.pipeline.spark.refreshing.units import count_tasks, divide_all, divide_some
 
 if TYPE_CHECKING:
@@ -31,7 +33,13 @@ def run(work: Work, plan: Plan) -> Change:
     """Make the children that a plan asks for."""
     todo: ChunkWork = plan.work
     order = _make_order(work, todo)
-    notes = _run_order(work, order) if order.tasks else []
+    notes = []
+    if order.tasks:
+        keys = [order.key(number) for number in range(len(order.tasks))]
+        sizes = [task.rows for task in order.tasks]
+        notes = make_missing(
+            work, order.function, keys, sizes, lambda missing: chunk_kernel(order, missing)
+        )
     return _to_change(work, todo, notes)
 
 
@@ -53,8 +61,8 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
     return ChunkOrder(
         job=work.attempt.job,
         attempt=work.attempt.number,
-        view=At(work.location.uri, work.location.branch, work.location.options, work.view.version),
-        source=At(source.location.uri, source.location.branch, source.location.options, source.now),
+        view=At.of(work.location, work.view.version),
+        source=At.of(source.location, source.now),
         function=definition.function,
         columns={column.name: column.expression for column in definition.rows.columns},
         where=definition.rows.filter,
@@ -133,28 +141,6 @@ def _sources_before(todo: ChunkWork) -> "Ids":
     return found if todo.cut is None else np.append(found, todo.cut)
 
 
-# On Spark -----------------------------------------------------------------------------------
-
-
-def _run_order(work: Work, order: ChunkOrder) -> list[Made]:
-    """Run what was not finished by an earlier attempt; the notes of all tasks."""
-    place, job = work.place, work.attempt.job
-    keys = [order.key(number) for number in range(len(order.tasks))]
-    known = read_made(place, work.location, job, keys) if work.attempt.number > 1 else {}
-    missing = [number for number, key in enumerate(keys) if key not in known]
-    if missing:
-        rows = sum(order.tasks[number].rows for number in missing)
-        work.attempt.log(f"making rows in {len(missing)} tasks")
-        kernel = chunk_kernel(order, missing)
-        run_tasks(
-            work, order.function, rows, lambda engine: Tasks(engine, kernel, len(missing), SCHEMA)
-        )
-        known = read_made(place, work.location, job, keys)
-    if lost := set(keys) - known.keys():
-        raise Unavailable(f"the files of {len(lost)} tasks are not there")
-    return [known[key] for key in keys]
-
-
 # After --------------------------------------------------------------------------------------
 
 
@@ -162,7 +148,6 @@ def _to_change(work: Work, todo: ChunkWork, notes: list[Made]) -> Change:
     import numpy as np
 
     mine = [note for note in notes if note.attempt == work.attempt.number]
-    calls, seconds = sum(note.calls for note in mine), sum(note.seconds for note in mine)
     removed, gone, cut = todo.removed, 0, None
     parts: list[Ids] = []
     updated = 0
@@ -180,10 +165,10 @@ def _to_change(work: Work, todo: ChunkWork, notes: list[Made]) -> Change:
         rows_inserted=sum(note.inserted for note in notes),
         rows_updated=updated,
         rows_deleted=work.view.count_rows() if removed is None else gone,
-        function_calls=calls,
+        function_calls=sum(note.calls for note in mine),
         failed=to_set(notes),
         cut=cut,
-        rate=round(calls / seconds, 3) if calls and seconds else None,
+        rate=rate_of(mine),
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +13,12 @@ from penstock.datasets.lake import Place
 from penstock.datasets.notes import FOLDER, list_names, write_note
 from penstock.datasets.remote import Location
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
+from penstock.errors import Unavailable
+from penstock.model.functions import Function
+from penstock.pipeline.refreshing.context import Work
+from penstock.pipeline.spark.engine import Kernel, Tasks
+from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
+from penstock.pipeline.spark.refreshing.running import run_tasks
 
 if TYPE_CHECKING:
     from penstock.datasets.rowsets import Ids
@@ -40,6 +46,36 @@ class Made(Struct, frozen=True, kw_only=True):
 
 def write_made(place: Place, job: str, made: Made) -> None:
     write_note(place, job, f"made-{uuid.uuid4().hex[:12]}.json", made)
+
+
+def make_missing(
+    work: Work,
+    function: Function,
+    keys: Sequence[str],
+    sizes: Sequence[int],
+    kernel: Callable[[Sequence[int]], Kernel],
+) -> list[Made]:
+    """Run the tasks that no earlier attempt has finished; the notes of all.
+
+    Tasks have keys, and so many rows to call; the kernel is made for some of them.
+    """
+    place, job = work.place, work.attempt.job
+    known = read_made(place, work.location, job, keys) if work.attempt.number > 1 else {}
+    missing = [number for number, key in enumerate(keys) if key not in known]
+    if missing:
+        work.attempt.log(f"making rows in {len(missing)} tasks")
+        rows, made = sum(sizes[number] for number in missing), kernel(missing)
+        run_tasks(work, function, rows, lambda engine: Tasks(engine, made, len(missing), SCHEMA))
+        known = read_made(place, work.location, job, keys)
+    if lost := set(keys) - known.keys():
+        raise Unavailable(f"the files of {len(lost)} tasks are not there")
+    return [known[key] for key in keys]
+
+
+def rate_of(notes: Sequence[Made]) -> float | None:
+    """Rows that a core gave to the function in a second."""
+    calls, seconds = sum(note.calls for note in notes), sum(note.seconds for note in notes)
+    return round(calls / seconds, 3) if calls and seconds else None
 
 
 def read_made(place: Place, location: Location, job: str, keys: Sequence[str]) -> dict[str, Made]:
