@@ -30,7 +30,7 @@ class Origins:
         self._order = order
         self._ids = ids
         self._is_whole = is_whole
-        self._old = _read_compactions(dataset)
+        self._old = read_compactions(dataset)
         self._known: dict[str, bool] = {}
 
     def were_whole(self, state: FragmentState) -> bool:
@@ -62,7 +62,7 @@ class Origins:
         )
 
 
-def _read_compactions(dataset: "LanceDataset") -> dict[str, list[Any]]:
+def read_compactions(dataset: "LanceDataset") -> dict[str, list[Any]]:
     """The fragments that each compacted file was made from."""
     from lance import LanceOperation
 

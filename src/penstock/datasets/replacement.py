@@ -1,7 +1,7 @@
 """The commit that puts finished files of columns into a table. All of it blocks."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -54,7 +54,7 @@ def commit_files(
 
     Raises ConcurrentCommit when somebody changed one of the fragments or the schema meanwhile.
     """
-    from lance import LanceDataset, LanceOperation, Transaction
+    from lance import LanceOperation
     from lance.fragment import DataFile
 
     groups = []
@@ -71,10 +71,17 @@ def commit_files(
             file.size_bytes,
         )
         groups.append(LanceOperation.DataReplacementGroup(id, new))
+    return commit_operation(dataset, LanceOperation.DataReplacement(groups), properties)
+
+
+def commit_operation(
+    dataset: "LanceDataset", operation: Any, properties: Mapping[str, str]
+) -> int:
+    """Commit on top of the version that is open; returns the new one."""
+    from lance import LanceDataset, Transaction
+
     transaction = Transaction(
-        dataset.version,
-        LanceOperation.DataReplacement(groups),
-        transaction_properties=dict(properties),
+        dataset.version, operation, transaction_properties=dict(properties)
     )
     try:
         with translated():

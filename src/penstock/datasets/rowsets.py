@@ -80,6 +80,27 @@ def decode_row_set(data: bytes) -> RowSet:
     return RowSet(ends - both[1], ends)
 
 
+def is_among(ids: "Ids", wanted: "Ids") -> "Mask":
+    """Whether each id is one of the wanted, which are sorted."""
+    import numpy as np
+
+    if not len(wanted):
+        return np.zeros(len(ids), bool)
+    at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
+    found: Mask = wanted[at] == ids
+    return found
+
+
+def split_runs(values: "Ids") -> list[slice]:
+    """Where neighbours are equal."""
+    import numpy as np
+
+    if not len(values):
+        return []
+    cuts = (np.flatnonzero(np.diff(values)) + 1).tolist()
+    return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(values)], strict=True)]
+
+
 def _join(starts: "Ids", ends: "Ids") -> RowSet:
     """Runs that may overlap or touch, as a set."""
     import numpy as np

@@ -107,9 +107,9 @@ def _describe(
         fragment.physical_rows,
         rows,
         rows if counts is None else counts[fragment.fragment_id],
-        _show(files, inputs),
+        show_files(files, inputs),
         tuple(sorted(str(file.path) for file in files if targets & set(file.fields))),
-        _show(files, {id for file in files for id in file.fields} - targets),
+        show_files(files, {id for file in files for id in file.fields} - targets),
     )
 
 
@@ -133,7 +133,7 @@ def describe_files(
         physical_rows,
         rows,
         rows,
-        (order, *_show(files, inputs), *laid_over),
+        (order, *show_files(files, inputs), *laid_over),
         tuple(sorted(str(file.path) for file in holding)),
         (),
         deletions,
@@ -141,7 +141,7 @@ def describe_files(
     )
 
 
-def _show(files: Iterable[Any], ids: Collection[int]) -> tuple[str, ...]:
+def show_files(files: Iterable[Any], ids: Collection[int]) -> tuple[str, ...]:
     """The files that hold some of the fields, each with the ids of those it holds.
 
     The ids matter: after two columns swapped names, the same file holds other inputs.

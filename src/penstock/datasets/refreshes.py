@@ -1,0 +1,100 @@
+"""The commits of refreshes, and what else was committed to a view. All of it blocks."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from penstock.datasets.removal import Removal
+from penstock.datasets.replacement import JOB_PROPERTY, commit_operation
+from penstock.model.views import Watermark
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+WATERMARK_PROPERTY = "penstock.watermark"
+INSERTED_PROPERTY = "penstock.rows_inserted"
+UPDATED_PROPERTY = "penstock.rows_updated"
+DELETED_PROPERTY = "penstock.rows_deleted"
+CALLS_PROPERTY = "penstock.function_calls"
+MODE_PROPERTY, REASON_PROPERTY = "penstock.mode", "penstock.reason"
+
+
+class Refreshed(NamedTuple):
+    """A version that a refresh committed."""
+
+    version: int
+    job: str
+    watermark: Watermark
+    properties: dict[str, str]
+
+
+class History(NamedTuple):
+    """What happened to a view since some version: its last refresh, and what others did since."""
+
+    refresh: Refreshed | None
+    # How its rows were changed by somebody else; "" when they were not.
+    foreign: str
+
+
+def read_history(view: "LanceDataset", since: int) -> History:
+    """Look at the commits after a version, which is the watermark's or 0."""
+    foreign = ""
+    for version in range(view.version, since, -1):
+        try:
+            transaction = view.read_transaction(version)
+        except (OSError, ValueError):
+            transaction = None
+        if transaction is None:
+            # Before the first refresh nothing is lost by not knowing.
+            return History(None, foreign or (f"version {version} of the view is gone" * (since > 0)))
+        properties = dict(transaction.transaction_properties or {})
+        if WATERMARK_PROPERTY in properties:
+            return History(_read(version, properties), foreign)
+        if _writes_rows(transaction.operation):
+            name = type(transaction.operation).__name__.lower()
+            foreign = f"version {version} of the view is somebody else's {name}"
+    return History(None, foreign)
+
+
+def commit_refresh(
+    view: "LanceDataset",
+    removal: Removal,
+    fragments: Sequence[str],
+    properties: Mapping[str, str],
+) -> int:
+    """Take rows away and add others, in one version; returns its number."""
+    from lance import LanceOperation
+    from lance.fragment import FragmentMetadata
+
+    operation = LanceOperation.Update(
+        removed_fragment_ids=removal.removed,
+        updated_fragments=removal.updated,
+        new_fragments=[FragmentMetadata.from_json(each) for each in fragments],
+        fields_modified=[],
+    )
+    return commit_operation(view, operation, properties)
+
+
+def encode_watermark(watermark: Watermark) -> str:
+    """As a commit carries it: the version of the view is the commit's own."""
+    return msgspec.json.encode(msgspec.structs.replace(watermark, view_version=0)).decode()
+
+
+def _read(version: int, properties: dict[str, str]) -> Refreshed:
+    found = msgspec.json.decode(properties[WATERMARK_PROPERTY], type=Watermark)
+    watermark = msgspec.structs.replace(found, view_version=version)
+    return Refreshed(version, properties.get(JOB_PROPERTY, ""), watermark, properties)
+
+
+def _writes_rows(operation: Any) -> bool:
+    from lance import LanceOperation
+
+    return isinstance(
+        operation,
+        LanceOperation.Append
+        | LanceOperation.Delete
+        | LanceOperation.Overwrite
+        | LanceOperation.Restore
+        | LanceOperation.Update,
+    )

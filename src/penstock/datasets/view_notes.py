@@ -1,0 +1,94 @@
+"""What is kept for a view: beside it, and as tags of its sources. All of it blocks.
+
+A tag keeps a version of a source from being cleaned up, because the next refresh compares with it.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from penstock.datasets import files, refs
+from penstock.datasets.failures import translated
+from penstock.datasets.lake import Place
+from penstock.datasets.notes import FOLDER as JOBS
+from penstock.datasets.notes import write_note
+from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
+from penstock.errors import InvalidTableState
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+FOLDER = "_refresh"
+PINS = "pinned.json"
+ID_CHARACTERS = 16
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """A version of a source, and the transaction that made it."""
+
+    version: int
+    transaction: str
+
+
+def find_pins(place: Place, job: str) -> dict[str, Pin] | None:
+    """The versions that an earlier attempt of the job chose."""
+    try:
+        content = files.read(place, f"{JOBS}/{job}/{PINS}")
+    except FileNotFoundError:
+        return None
+    return msgspec.json.decode(content, type=dict[str, Pin])
+
+
+def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> None:
+    write_note(place, job, PINS, dict(pins))
+
+
+def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:
+    """Have a version of a source stay, for a view."""
+    tag = f"{_tags_of(view)}{version}"
+    with translated():
+        if tag not in dataset.tags.list():
+            dataset.tags.create(tag, (None, version))
+
+
+def forget_versions(source: Place, view: str, kept: Collection[int] = ()) -> None:
+    """Let go of the versions of a source that a view needs no more: all but some."""
+    start = _tags_of(view)
+    names = {f"{start}{version}" for version in kept}
+    for name in refs.list_names(source, refs.TAGS):
+        if name.startswith(start) and name not in names:
+            refs.delete_tag(source, name)
+
+
+def write_failed(place: Place, name: str, rows: RowSet | None) -> str | None:
+    """Store which rows a function failed on; None when there are none."""
+    if rows is None or not len(rows):
+        return None
+    files.write_new(place, f"{FOLDER}/{name}", rows.encode())
+    return name
+
+
+def read_failed(place: Place, name: str | None, count: int) -> RowSet:
+    """The rows that the last refresh failed on."""
+    rows = make_row_set([])
+    if name is not None:
+        try:
+            rows = decode_row_set(files.read(place, f"{FOLDER}/{name}"))
+        except FileNotFoundError:
+            raise InvalidTableState(f"the list of failed rows {name} is gone") from None
+    if len(rows) != count:
+        raise InvalidTableState(f"the list of failed rows {name} is not whole")
+    return rows
+
+
+def sweep_failed(place: Place, kept: Collection[str | None]) -> None:
+    """Remove the lists that nothing names any more."""
+    for entry in files.list_folder(place, FOLDER):
+        if entry.name not in kept:
+            files.remove(place, f"{FOLDER}/{entry.name}")
+
+
+def _tags_of(view: str) -> str:
+    plain = "".join(filter(str.isalnum, view))[:ID_CHARACTERS]
+    return f"{refs.OUR_TAGS}view-{plain}-"

@@ -1,0 +1,1 @@
+"""How views of each shape follow their sources: what there is to do."""

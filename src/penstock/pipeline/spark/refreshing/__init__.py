@@ -1,0 +1,1 @@
+"""How views of each shape follow their sources: the work itself."""
