@@ -83,8 +83,8 @@ def compare(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str]) -> 
     went = _scan(then, old.keys() - same - kept)
     if kept:
         here, there = _scan(now, kept), _scan(then, kept)
-        came = _join(came, here.take(~is_among(here.ids, there.ids)))
-        went = _join(went, there.take(~is_among(there.ids, here.ids)))
+        came = join_rows(came, here.take(~is_among(here.ids, there.ids)))
+        went = join_rows(went, there.take(~is_among(there.ids, here.ids)))
     is_new, is_gone = ~is_among(came.ids, went.ids), ~is_among(went.ids, came.ids)
     both = came.take(~is_new)
     unequal = _compare(now, then, paths, both, went.take(~is_gone))
@@ -104,6 +104,13 @@ def scan_all(dataset: "LanceDataset", fragments: Collection[int] | None = None) 
     """All rows of a version, or those of some of its fragments."""
     ids = {fragment.fragment_id for fragment in dataset.get_fragments()}
     return _scan(dataset, ids if fragments is None else ids & set(fragments))
+
+
+def join_rows(*parts: Rows) -> Rows:
+    """Rows of several parts, which have none in common."""
+    import numpy as np
+
+    return _sort(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def _describe(dataset: "LanceDataset", paths: Sequence[str]) -> "dict[int, FragmentState]":
@@ -155,12 +162,6 @@ def _sort(ids: "Ids", fragments: "Ids", offsets: "Ids") -> Rows:
     if (np.diff(ids) > 0).all():
         return Rows(ids, fragments, offsets)
     return Rows(ids, fragments, offsets).take(np.argsort(ids, kind="stable"))
-
-
-def _join(left: Rows, right: Rows) -> Rows:
-    import numpy as np
-
-    return _sort(*(np.concatenate(pair) for pair in zip(left, right, strict=True)))
 
 
 def _compare(

@@ -47,7 +47,9 @@ def read_history(view: "LanceDataset", since: int) -> History:
             transaction = None
         if transaction is None:
             # Before the first refresh nothing is lost by not knowing.
-            return History(None, foreign or (f"version {version} of the view is gone" * (since > 0)))
+            return History(
+                None, foreign or (f"version {version} of the view is gone" * (since > 0))
+            )
         properties = dict(transaction.transaction_properties or {})
         if WATERMARK_PROPERTY in properties:
             return History(_read(version, properties), foreign)

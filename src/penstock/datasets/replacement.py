@@ -74,15 +74,11 @@ def commit_files(
     return commit_operation(dataset, LanceOperation.DataReplacement(groups), properties)
 
 
-def commit_operation(
-    dataset: "LanceDataset", operation: Any, properties: Mapping[str, str]
-) -> int:
+def commit_operation(dataset: "LanceDataset", operation: Any, properties: Mapping[str, str]) -> int:
     """Commit on top of the version that is open; returns the new one."""
     from lance import LanceDataset, Transaction
 
-    transaction = Transaction(
-        dataset.version, operation, transaction_properties=dict(properties)
-    )
+    transaction = Transaction(dataset.version, operation, transaction_properties=dict(properties))
     try:
         with translated():
             return LanceDataset.commit(dataset, transaction).version

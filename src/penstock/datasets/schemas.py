@@ -1,5 +1,6 @@
 """Arrow types from the protocol's JSON form: the way back from `details`. All of it is pure."""
 
+import base64
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -145,3 +146,10 @@ def _length(wanted: dict[str, Any]) -> int:
 
 def _bad(wanted: object, why: str) -> InvalidRequest:
     return InvalidRequest(f"data_type {str(wanted)[:200]} is not an Arrow type", detail=why)
+
+
+def decode_schema(text: str) -> "pa.Schema":
+    """A schema as clients send it: base64 of Arrow's IPC message."""
+    import pyarrow as pa
+
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

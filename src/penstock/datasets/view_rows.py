@@ -29,9 +29,7 @@ def find_view_rows(view: "LanceDataset", sources: "Ids | None") -> ViewRows:
     found: list[tuple[Ids, Ids]] = [(np.empty(0, np.int64),) * 2]
     if sources is None or len(sources):
         with translated():
-            scanner = view.scanner(
-                columns=[SOURCE_ROW_ID], with_row_id=True, batch_size=SCAN_ROWS
-            )
+            scanner = view.scanner(columns=[SOURCE_ROW_ID], with_row_id=True, batch_size=SCAN_ROWS)
             for batch in scanner.to_batches():
                 of, ids = as_ids(batch.column(SOURCE_ROW_ID)), as_ids(batch.column("_rowid"))
                 if sources is not None:

@@ -38,6 +38,8 @@ class Column(Struct, frozen=True, kw_only=True):
     expression: str
     # The source's column that it simply is.
     path: str | None = None
+    # Paths that the expression reads; empty when that is not known.
+    reads: tuple[str, ...] = ()
 
 
 class Rows(Struct, frozen=True, kw_only=True):

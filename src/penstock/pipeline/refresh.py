@@ -162,7 +162,7 @@ class _Refresh:
     ) -> RefreshResult:
         """What was done; `version` is the one that was committed."""
         if version is None:
-            version = self._catalog.open_latest(self._given.table, "").version
+            version = watermark.view_version
         else:
             self._attempt.log(
                 f"version {version}: {change.rows_inserted} rows inserted, "

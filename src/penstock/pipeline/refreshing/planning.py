@@ -10,7 +10,13 @@ from penstock.datasets.marks import transaction_of
 from penstock.datasets.refreshes import History, read_history
 from penstock.datasets.remote import Location
 from penstock.datasets.view_notes import Pin
-from penstock.errors import InvalidRequest, InvalidTableState, NotFound, Unsupported, VersionNotFound
+from penstock.errors import (
+    InvalidRequest,
+    InvalidTableState,
+    NotFound,
+    Unsupported,
+    VersionNotFound,
+)
 from penstock.model.views import Definition, RefreshSpec, Source, Watermark
 from penstock.pipeline.refreshing.context import Context, Plan, SourceAt
 from penstock.pipeline.refreshing.strategies import rows
@@ -104,9 +110,13 @@ def plan_refresh(context: Context) -> Plan:
     """What there is to do; nothing when no source changed."""
     watermark = context.watermark
     is_same = all(each.is_same for each in context.sources.values())
-    if watermark is not None and is_same and not watermark.failed_rows:
-        if watermark.output_limit == context.spec.output_limit:
-            return Plan(mode="none", reason="no source has changed since the last refresh")
+    if (
+        watermark is not None
+        and is_same
+        and not watermark.failed_rows
+        and watermark.output_limit == context.spec.output_limit
+    ):
+        return Plan(mode="none", reason="no source has changed since the last refresh")
     strategy = strategy_of(context.definition)
     if strategy not in PLANS:
         raise Unsupported(f"views of shape {strategy} cannot be refreshed yet")

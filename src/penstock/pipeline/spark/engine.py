@@ -4,6 +4,7 @@ Only the DataFrame API is used, so that a classic session and one of Spark Conne
 """
 
 import itertools
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import Unavailable
+from penstock.errors import InvalidRequest, Unavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +21,8 @@ Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 POOLS = 16
 _turn = itertools.count()
+# Errors of SQL whose state begins so come from values, and come back every time.
+_OF_VALUES = re.compile(r"SQLSTATE: 22\d{3}")
 # The interpreter of a classic session's workers is a field of its context, for all threads.
 _choosing = threading.Lock()
 
@@ -45,9 +48,19 @@ class Engine:
 
 
 class Tasks:
-    """Numbered tasks that run on Spark in the background."""
+    """Numbered tasks that run on Spark in the background.
 
-    def __init__(self, engine: Engine, kernel: Kernel, count: int, schema: str) -> None:
+    What the kernel yields may go through more of Spark before it is the tasks' result.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        kernel: Kernel,
+        count: int,
+        schema: str,
+        then: Callable[[Any], Any] | None = None,
+    ) -> None:
         self._engine = engine
         self._tag = f"penstock-{uuid.uuid4().hex}"
         self._rows: list[Any] = []
@@ -55,7 +68,8 @@ class Tasks:
         # One partition with one number for each task: nothing has to be sent to the JVM.
         numbers = engine.spark.range(0, count, 1, count)
         with _worker_python(engine):
-            self._frame = numbers.mapInArrow(kernel, schema, profile=engine.profile)
+            frame = numbers.mapInArrow(kernel, schema, profile=engine.profile)
+            self._frame = frame if then is None else then(frame)
         # A canceled call may hang on in the JVM; the process need not wait for it at its end.
         self._thread = threading.Thread(target=self._collect, name=self._tag, daemon=True)
         self._thread.start()
@@ -103,6 +117,15 @@ def is_second_try() -> bool:
     return context is not None and context.attemptNumber() > 0
 
 
+def task_number() -> int:
+    """In a worker: the number of the task that runs."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId()
+
+
 @contextmanager
 def _worker_python(engine: Engine) -> Iterator[None]:
     """Inside, what is made for the engine's workers runs with its Python."""
@@ -126,6 +149,11 @@ def _explain(error: Exception) -> Exception:
     """Spark's failure in one line; its traces fill pages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("at ", "File ", "Traceback"))]
+    if values := [line for line in telling if _OF_VALUES.search(line)]:
+        return InvalidRequest(
+            f"Spark cannot compute a value: {values[0][:500]}",
+            detail="change the query, for example with try_divide or try_cast",
+        )
     # The last line of a worker's own traceback says what went wrong there.
     python = [line for line in telling if "Error: " in line or "Exception: " in line]
     shown = (python or telling or [type(error).__name__])[-1 if python else 0]

@@ -4,11 +4,11 @@ What changed in the source is computed again and takes the place of what it was;
 touched.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.datasets.differences import Difference, Rows, compare, scan_all
-from penstock.datasets.rowsets import is_among, split_runs
+from penstock.datasets.differences import Difference, Rows, compare, join_rows, scan_all
+from penstock.datasets.rowsets import is_among
 from penstock.datasets.view_notes import read_failed
 from penstock.datasets.view_rows import ViewRows, find_view_rows
 from penstock.errors import ColumnNotFound
@@ -23,30 +23,26 @@ if TYPE_CHECKING:
     from penstock.pipeline.plan.masks import Mask
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NeededRows:
-    """Rows of one fragment of the source that are computed, by offset; None means all of them."""
-
-    fragment: int
-    rows: int
-    need: "Mask | None" = None
-    # Those that the view has.
-    was: "Mask | None" = None
-    # By function: those whose value in the view is still right.
-    keep: "tuple[Mask | None, ...]" = ()
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class RowsWork:
-    """What a refresh computes, and what goes."""
+class Some:
+    """Rows of the source that are computed, and what they take the place of."""
 
-    needed: tuple[NeededRows, ...]
-    # The view's rows that come from source rows that changed or went; None: the view is built anew.
-    gone: ViewRows | None
-    # Source rows that changed, and those that went: what is left of a limit is chosen by them.
+    rows: Rows
+    # Source rows that changed, went or are tried again; sorted.
     touched: "Ids"
-    # Rows that functions failed on before, as far as they are not computed now.
-    failed: "RowSet | None" = None
+    # The view's rows that come from them.
+    gone: ViewRows
+    # Which of `rows` the view has.
+    was: "Mask"
+    # By function: which of them have a value in the view that is still right.
+    kept: "tuple[Mask, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Everything:
+    """The view is built anew, from all rows of the source or from those that a limit lets in."""
+
+    rows: Rows | None = None
 
 
 def plan(context: Context) -> Plan:
@@ -66,24 +62,18 @@ def plan(context: Context) -> Plan:
 
 def plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
     """Build the view anew."""
-    import numpy as np
-
-    rows = context.definition.rows
-    is_exact = rows is None or (rows.filter is None and rows.limit is None)
-    needed = tuple(
-        NeededRows(fragment.fragment_id, fragment.physical_rows - fragment.num_deletions)
-        for fragment in source.dataset_now.get_fragments()
-    )
-    total = sum(each.rows for each in needed)
+    total = source.dataset_now.count_rows()
+    functions = len(context.definition.column_functions)
+    is_known = _takes_all(context.definition)
     return Plan(
         mode="full",
         reason=reason,
-        rows_to_insert=total if is_exact else None,
+        rows_to_insert=total if is_known else None,
         rows_to_update=0,
         rows_to_delete=context.view.count_rows(),
-        function_calls=total * len(context.definition.column_functions) if is_exact else None,
-        fragments=len(needed),
-        work=RowsWork(needed=needed, gone=None, touched=np.empty(0, np.int64)),
+        function_calls=total * functions if is_known or not functions else None,
+        fragments=len(source.dataset_now.get_fragments()),
+        work=Everything(),
     )
 
 
@@ -92,31 +82,75 @@ def _plan_some(
 ) -> Plan:
     import numpy as np
 
-    definition, changed = context.definition, difference.changed
-    again = _find_failed(source.dataset_now, failed, difference)
-    touched = np.sort(np.concatenate([changed.ids, difference.deleted.ids, again.ids]))
-    gone = find_view_rows(context.view, touched)
-    computed = Rows(*map(np.concatenate, zip(difference.inserted, changed, again, strict=True)))
-    was = is_among(computed.ids, gone.sources)
-    keeps = [_find_kept(definition, function, difference) for function in definition.column_functions]
-    kept = [
-        was & np.concatenate([np.zeros(len(difference.inserted.ids), bool), each,
-                              np.zeros(len(again.ids), bool)])
-        for each in keeps
-    ]
-    needed = _by_fragment(source.dataset_now, computed, was, kept)
-    has_filter = definition.rows is not None and definition.rows.filter is not None
-    is_limited = definition.rows is not None and definition.rows.limit is not None
+    definition = context.definition
+    again = _find_again(source.dataset_now, failed, difference)
+    touched = [difference.changed.ids, difference.deleted.ids, again.ids]
+    gone = find_view_rows(context.view, np.sort(np.concatenate(touched)))
+    rows = join_rows(difference.inserted, difference.changed, again)
+    was = is_among(rows.ids, gone.sources)
+    kept = tuple(
+        was & is_among(rows.ids, _unchanged(definition, function, difference))
+        for function in definition.column_functions
+    )
     updated = int(was.sum())
+    calls = sum(len(rows.ids) - int(each.sum()) for each in kept)
+    is_known = _takes_all(definition)
     return Plan(
         mode="incremental",
         reason=_why(difference, len(again.ids)),
-        rows_to_insert=None if has_filter or is_limited else len(computed.ids) - updated,
-        rows_to_update=None if has_filter or is_limited else updated,
-        rows_to_delete=None if has_filter or is_limited else len(gone.ids) - updated,
-        function_calls=sum(len(computed.ids) - int(each.sum()) for each in kept)
-        if not (has_filter or is_limited)
-        else None if definition.column_functions else 0,
-        fragments=len(needed),
-        work=RowsWork(needed=needed, gone=gone, touched=touched),
+        rows_to_insert=len(rows.ids) - updated if is_known else None,
+        rows_to_update=updated if is_known else None,
+        rows_to_delete=len(gone.ids) - updated if is_known else None,
+        function_calls=calls if is_known or not calls else None,
+        fragments=len(np.unique(rows.fragments)),
+        work=Some(
+            rows=rows,
+            touched=np.sort(np.concatenate(touched)),
+            gone=gone,
+            was=was,
+            kept=kept,
+        ),
     )
+
+
+def _takes_all(definition: Definition) -> bool:
+    """Whether every row of the source is a row of the view."""
+    rows = definition.rows
+    return rows is not None and rows.filter is None and rows.limit is None
+
+
+def _find_again(dataset: "LanceDataset", failed: "RowSet", difference: Difference) -> Rows:
+    """Rows that a function failed on, which are there still and did not change."""
+    rows = scan_all(dataset, None if len(failed) else ())
+    return rows.take(failed.contains(rows.ids) & ~is_among(rows.ids, difference.changed.ids))
+
+
+def _unchanged(definition: Definition, function: Function, difference: Difference) -> "Ids":
+    """The changed rows that are the same to a function."""
+    columns = {column.name: column for column in definition.rows.columns} if definition.rows else {}
+    inputs = [columns[name] for name in function.inputs]
+    everything = definition.sources[0].reads
+    reads = {
+        path
+        for column in inputs
+        for path in ((column.path,) if column.path is not None else column.reads or everything)
+    }
+    known = reads & difference.differing.keys()
+    # A path inside of one that was compared, or around it, may differ when anything does.
+    paths = reads if known == reads else difference.differing.keys()
+    return difference.changed.ids[~difference.differs(paths)]
+
+
+def _why(difference: Difference, again: int) -> str:
+    parts = [
+        f"{len(rows.ids)} rows of the source {what}"
+        for what, rows in (
+            ("are new", difference.inserted),
+            ("changed", difference.changed),
+            ("are gone", difference.deleted),
+        )
+        if len(rows.ids)
+    ]
+    if again:
+        parts.append(f"{again} rows failed before")
+    return ", ".join(parts)

@@ -1,0 +1,65 @@
+"""Queries with a limit: which rows are in the view, namely those with the smallest row ids."""
+
+from collections.abc import Callable
+
+from penstock.datasets.differences import Rows, join_rows, scan_all
+from penstock.datasets.rowsets import is_among
+from penstock.datasets.selection import scan_rows
+from penstock.datasets.view_rows import ViewRows, find_view_rows
+from penstock.pipeline.refreshing.context import SourceAt, Work
+from penstock.pipeline.refreshing.strategies.rows import Everything, Some
+
+# Those of some rows that the filter takes.
+Match = Callable[[Rows], Rows]
+
+
+def limit_rows(
+    work: Work, source: SourceAt, what: Everything | Some, limit: int, match: Match
+) -> Everything | Some:
+    """What is computed and what goes, with a limit; only ids are read."""
+    import numpy as np
+
+    if isinstance(what, Everything):
+        return Everything(_first(match(scan_all(source.dataset_now)), limit))
+    old = find_view_rows(work.view, None)
+    stays = ~is_among(old.sources, what.touched)
+    news = match(what.rows)
+    pool = np.concatenate([old.sources[stays], news.ids])
+    if limit and len(old.sources) >= limit:
+        # What comes after the last row was let in by nobody, so it is not known who matches.
+        last = old.sources[-1]
+        if int((pool <= last).sum()) < limit:
+            there = scan_all(source.dataset_now)
+            unknown = (there.ids > last) & ~is_among(there.ids, what.rows.ids)
+            more = match(there.take(unknown))
+            news = join_rows(news, more)
+            pool = np.concatenate([pool, more.ids])
+        else:
+            pool = pool[pool <= last]
+    chosen = np.sort(pool)[:limit]
+    stays &= is_among(old.sources, chosen)
+    rows = news.take(is_among(news.ids, chosen))
+    at = np.minimum(np.searchsorted(what.rows.ids, rows.ids), max(0, len(what.rows.ids) - 1))
+    known = is_among(rows.ids, what.rows.ids)
+    return Some(
+        rows=rows,
+        touched=what.touched,
+        gone=ViewRows(old.sources[~stays], old.ids[~stays]),
+        was=is_among(rows.ids, old.sources),
+        kept=tuple(known & each[at] if len(each) else known for each in what.kept),
+    )
+
+
+def match_here(source: SourceAt, where: str, rows: Rows) -> Rows:
+    """Those of some rows that a filter of Lance's takes."""
+    import numpy as np
+
+    fragments = np.unique(rows.fragments).tolist()
+    parts = [ids for ids, _, _ in scan_rows(source.dataset_now, fragments, where)]
+    return rows.take(is_among(rows.ids, np.sort(np.concatenate([rows.ids[:0], *parts]))))
+
+
+def _first(rows: Rows, count: int) -> Rows:
+    import numpy as np
+
+    return rows.take(np.arange(min(count, len(rows.ids))))

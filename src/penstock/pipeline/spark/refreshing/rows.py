@@ -1,0 +1,280 @@
+"""Rows that a query over one source gives: computed on Spark, written into files of the view."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from penstock.datasets import files
+from penstock.datasets.needed import Needed
+from penstock.datasets.notes import FOLDER, list_names
+from penstock.datasets.rowsets import is_among, make_row_set, split_runs
+from penstock.datasets.schemas import decode_schema
+from penstock.errors import Unavailable
+from penstock.model.views import Rows
+from penstock.pipeline.heard import Heard
+from penstock.pipeline.plan.masks import pack
+from penstock.pipeline.refreshing.context import Change, Plan, SourceAt, Work
+from penstock.pipeline.refreshing.strategies.rows import Everything, Some
+from penstock.pipeline.spark.engine import Engine, Tasks
+from penstock.pipeline.spark.refreshing import rows_spark
+from penstock.pipeline.spark.refreshing.limits import limit_rows, match_here
+from penstock.pipeline.spark.refreshing.rows_kernel import (
+    NOTE,
+    SCHEMA,
+    RowsOrder,
+    Unit,
+    UnitDone,
+    rows_kernel,
+)
+from penstock.pipeline.spark.refreshing.waiting import wait_for
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.datasets.differences import Rows as Places
+    from penstock.datasets.rowsets import Ids
+    from penstock.pipeline.plan.masks import Mask
+
+# A unit has no more rows of the source than this, so that not much is lost when a job is killed.
+UNIT_ROWS = 1_048_576
+# Fewer are not worth a task of their own.
+MIN_UNIT_ROWS = 8_192
+
+
+def run(work: Work, plan: Plan) -> Change:
+    """Compute what the plan says, and find the view's rows that go."""
+    import numpy as np
+
+    (source,) = work.sources.values()
+    rows = work.definition.rows
+    assert rows is not None
+    what: Everything | Some = plan.work
+    computing = _Computing(work, source, rows)
+    if rows.limit is not None:
+        what = limit_rows(work, source, what, rows.limit, computing.match)
+    needed = find_needed(source.dataset_now, what)
+    done = computing.compute(needed) if needed else []
+    written, updated = sum(each.rows for each in done), sum(each.updated for each in done)
+    removes: Ids | Literal["all"] = "all"
+    gone = work.view.count_rows()
+    if isinstance(what, Some):
+        removes, gone = what.gone.ids, len(what.gone.ids)
+    failed = np.array([row for each in done for row in each.failed], np.int64)
+    return Change(
+        removes=removes,
+        fragments=tuple(fragment for each in done for fragment in each.fragments),
+        rows_inserted=written - updated,
+        rows_updated=updated,
+        rows_deleted=gone - updated,
+        function_calls=sum(each.calls for each in done if each.attempt == work.attempt.number),
+        failed=make_row_set([failed]),
+        rate=_rate(done),
+    )
+
+
+def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed]:
+    """The rows of the source that are computed, by fragment."""
+    sizes = {each.fragment_id: each.physical_rows for each in dataset.get_fragments()}
+    if isinstance(what, Some):
+        return _by_fragment(what.rows, sizes, what.was, what.kept)
+    if what.rows is not None:
+        return _by_fragment(what.rows, sizes, None, ())
+    return [
+        Needed(fragment=id, physical_rows=size, start=0, end=size, rows=rows)
+        for fragment in dataset.get_fragments()
+        for id, size in [(fragment.fragment_id, fragment.physical_rows)]
+        if (rows := size - fragment.num_deletions)
+    ]
+
+
+def _by_fragment(
+    rows: "Places", sizes: Mapping[int, int], was: "Mask | None", kept: "tuple[Mask, ...]"
+) -> list[Needed]:
+    import numpy as np
+
+    found = []
+    order = np.argsort(rows.fragments, kind="stable")
+    for run in split_runs(rows.fragments[order]):
+        mine = order[run]
+        id, offsets = int(rows.fragments[mine[0]]), rows.offsets[mine]
+        size = sizes[id]
+
+        def show(which: "Mask | None", mine: Any = mine, size: int = size) -> bytes | None:
+            if which is None or not which[mine].any():
+                return None
+            mask = np.zeros(size, bool)
+            mask[rows.offsets[mine[which[mine]]]] = True
+            return pack(mask)
+
+        need = None if len(mine) == size else show(np.ones(len(rows.ids), bool))
+        start, end = int(offsets.min()), int(offsets.max()) + 1
+        found.append(
+            Needed(
+                fragment=id,
+                physical_rows=size,
+                start=start,
+                end=end,
+                rows=len(mine),
+                need=need,
+                was=show(was),
+                kept=tuple(show(each) for each in kept),
+            )
+        )
+    return found
+
+
+def make_units(needed: Sequence[Needed], slots: int, size: int | None) -> list[Unit]:
+    """Divide rows into units: as many for each slot, or of a size that was asked for."""
+    total = sum(each.rows for each in needed)
+    most = max(1, total // MIN_UNIT_ROWS)
+    count = min(most, -(-total // UNIT_ROWS // slots) * slots)
+    limit = size or -(-total // count)
+    units: list[list[Needed]] = []
+    room = 0
+    for part in (part for each in needed for part in _cut(each, limit)):
+        if not units or part.rows > room:
+            units.append([])
+            # A little more is better than another unit.
+            room = limit + limit // 10
+        units[-1].append(part)
+        room -= part.rows
+    return [Unit(_key(unit), tuple(unit)) for unit in units]
+
+
+def make_tasks(units: Sequence[Unit], count: int) -> tuple[tuple[Unit, ...], ...]:
+    """Share units out evenly."""
+    tasks: list[list[Unit]] = [[] for _ in range(min(count, len(units)))]
+    for unit in sorted(units, key=lambda unit: -unit.rows):
+        min(tasks, key=lambda task: sum(each.rows for each in task)).append(unit)
+    return tuple(tuple(task) for task in tasks)
+
+
+def _cut(needed: Needed, limit: int) -> Iterator[Needed]:
+    """The rows of a fragment in parts of at most about so many."""
+    need = needed.mask(needed.need)
+    parts = -(-needed.rows // limit)
+    width = -(-(needed.end - needed.start) // parts)
+    for start in range(needed.start, needed.end, width):
+        end = min(start + width, needed.end)
+        rows = needed.rows * (end - start) // (needed.end - needed.start)
+        if need is not None:
+            rows = int(need[start:end].sum())
+        if rows or need is None:
+            yield msgspec.structs.replace(needed, start=start, end=end, rows=rows)
+
+
+def _key(unit: Sequence[Needed]) -> str:
+    return hashlib.sha256(msgspec.json.encode(unit)).hexdigest()[:16]
+
+
+class _Computing:
+    """Units on their way, and those that earlier attempts finished."""
+
+    def __init__(self, work: Work, source: SourceAt, rows: Rows) -> None:
+        self._work = work
+        self._source = source
+        self._rows = rows
+        self._place = work.place
+        functions = work.definition.column_functions
+        self._heard = Heard(work.location, functions[0] if functions else None, work.attempt)
+        self._seen: set[str] = set()
+        self._done: dict[str, UnitDone] = {}
+
+    def compute(self, needed: Sequence[Needed]) -> list[UnitDone]:
+        """Have Spark compute the rows, but for units that are finished."""
+        work, spec = self._work, self._work.spec
+        engine = work.get_engine()
+        slots = max(1, min(engine.slots, spec.concurrency or engine.slots))
+        units = make_units(needed, slots, spec.source_task_size)
+        total = sum(unit.rows for unit in units)
+        self._heard.failures.expect(total)
+        work.attempt.progress(rows_total=total)
+        if work.attempt.number > 1:
+            self._look(is_first=True)
+        missing = [unit for unit in units if unit.key not in self._done]
+        if missing:
+            work.attempt.log(f"computing {sum(unit.rows for unit in missing)} rows")
+            wait_for(work, self._start(engine, missing, slots), self._listen)
+        if lost := [unit for unit in units if unit.key not in self._done]:
+            raise Unavailable(f"the files of {len(lost)} units are not there")
+        return [self._done[unit.key] for unit in units]
+
+    def match(self, rows: "Places") -> "Places":
+        """Those of some rows that the filter takes."""
+        where = self._rows.filter
+        if where is None or not len(rows.ids):
+            return rows
+        if self._rows.engine == "lance":
+            return match_here(self._source, where, rows)
+        needed = find_needed(self._source.dataset_now, Everything(rows))
+        engine = self._work.get_engine()
+        units = make_units(needed, engine.slots, None)
+        order = self._order(tuple((unit,) for unit in units))
+        found = rows_spark.match(engine, order, self._source, self._work)
+        return rows.take(is_among(rows.ids, found))
+
+    def _start(self, engine: Engine, units: Sequence[Unit], slots: int) -> Tasks:
+        if self._rows.engine == "lance":
+            order = self._order(make_tasks(units, slots))
+            return Tasks(engine, rows_kernel(order), len(order.tasks), SCHEMA)
+        # Rows that come back from the JVM do not say which unit they are of.
+        order = self._order(tuple((unit,) for unit in units))
+        return rows_spark.start(engine, order, self._source.dataset_now, self._source.source)
+
+    def _order(self, tasks: tuple[tuple[Unit, ...], ...]) -> RowsOrder:
+        work = self._work
+        return RowsOrder(
+            job=work.attempt.job,
+            attempt=work.attempt.number,
+            source=self._source.location,
+            source_version=self._source.now,
+            view=work.location,
+            view_version=work.view.version,
+            rows=self._rows,
+            columns=tuple(decode_schema(work.definition.schema).names),
+            functions=work.definition.column_functions,
+            tasks=tasks,
+            max_rows=work.spec.max_rows_per_fragment,
+            threads=work.spec.intra_applier_concurrency or 1,
+        )
+
+    def _listen(self) -> bool:
+        """Take in what workers tell; whether there was anything."""
+        moved = self._look()
+        if self._work.definition.column_functions:
+            self._heard.listen()
+            moved |= self._heard.listen_inside()
+            self._heard.failures.check()
+            beats = self._heard.rows_inside(())
+            self._work.attempt.progress(rows_failed=self._heard.failures.rows, rows_done=beats)
+        elif moved:
+            self._work.attempt.progress(rows_done=sum(each.rows for each in self._done.values()))
+        return moved
+
+    def _look(self, *, is_first: bool = False) -> bool:
+        """Read the notes of finished units; those of earlier attempts count with their files."""
+        work, moved = self._work, False
+        folder = f"{FOLDER}/{work.attempt.job}"
+        for name in sorted(set(list_names(self._place, folder)) - self._seen):
+            if not (name.startswith(f"{NOTE}-") and name.endswith(".json")):
+                continue
+            self._seen.add(name)
+            note = msgspec.json.decode(files.read(self._place, f"{folder}/{name}"), type=UnitDone)
+            if is_first and not self._has_files(note):
+                continue
+            self._done[note.key] = note
+            moved = True
+        return moved
+
+    def _has_files(self, note: UnitDone) -> bool:
+        data = self._work.location.data_folder
+        paths = [f["path"] for text in note.fragments for f in msgspec.json.decode(text)["files"]]
+        return all(files.exists(self._place, f"{data}/{path}") for path in paths)
+
+
+def _rate(done: Sequence[UnitDone]) -> float | None:
+    """Rows that a core gave to functions in a second."""
+    calls, seconds = sum(each.calls for each in done), sum(each.seconds for each in done)
+    return round(calls / seconds, 3) if calls and seconds else None

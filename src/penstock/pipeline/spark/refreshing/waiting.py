@@ -1,0 +1,50 @@
+"""Tasks of a refresh on Spark, watched by the driver until they end."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+from penstock.datasets import checkpoints
+from penstock.errors import FunctionFailed, InvalidRequest
+from penstock.pipeline.attempt import JobCanceled
+from penstock.pipeline.refreshing.context import Work
+from penstock.pipeline.spark.engine import Tasks
+
+FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
+# A worker that hears of a cancel stops at its next batch; one that does not is ended by Spark,
+# which takes two seconds by itself.
+STOP_SECONDS, KILL_SECONDS = 3, 4
+
+
+def wait_for(work: Work, running: Tasks, listen: Callable[[], bool]) -> None:
+    """Wait for the end; raises what the tasks say that makes them fail every time.
+
+    `listen` is called on the way, tells whether there was anything new, and may raise.
+    """
+    try:
+        pause = FIRST_POLL_SECONDS
+        while not running.wait(pause):
+            work.attempt.check()
+            pause = FIRST_POLL_SECONDS if listen() else min(MAX_POLL_SECONDS, pause * 1.5)
+        failed = running.result()
+    except BaseException as error:
+        _stop(work, running, gently=isinstance(error, JobCanceled | FunctionFailed))
+        raise
+    listen()
+    work.attempt.check()
+    for row in failed:
+        kind = FunctionFailed if row.is_function else InvalidRequest
+        raise kind(row.error, detail=row.detail)
+
+
+def _stop(work: Work, running: Tasks, *, gently: bool) -> None:
+    """End the tasks, so that nothing is written any more when this returns."""
+    if gently:
+        checkpoints.request_stop(work.place, work.attempt.job, work.attempt.number)
+        if running.wait(STOP_SECONDS):
+            return
+    # A session that died has nothing left to cancel.
+    with contextlib.suppress(Exception):
+        if not running.wait(0):
+            running.cancel()
+            time.sleep(KILL_SECONDS)

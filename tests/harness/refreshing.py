@@ -1,0 +1,179 @@
+"""Views refreshed in the test's own process: the product's recipe, tables by their paths.
+
+What the catalog would remember of a view is remembered here.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import lance
+import msgspec
+import pyarrow as pa
+
+from penstock.datasets.remote import Location, RemoteCatalog, open_newest
+from penstock.model.functions import Function
+from penstock.model.views import (
+    SOURCE_ROW_ID,
+    Column,
+    Definition,
+    RefreshResult,
+    RefreshSpec,
+    Rows,
+    Source,
+    Watermark,
+)
+from penstock.pipeline.explaining import explain_refresh
+from penstock.pipeline.refresh import run_refresh, sweep_refresh
+from penstock.pipeline.spark.engine import Engine
+from tests.harness.attempts import HeldAttempt
+from tests.harness.here import HERE
+
+
+class FolderLake(RemoteCatalog):
+    """Tables in one folder, by the last part of their names."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def locate(self, table: Sequence[str], branch: str) -> Location:
+        return Location(str(self._folder / table[-1]), branch)
+
+    def open_latest(self, table: Sequence[str], branch: str) -> lance.LanceDataset:
+        return open_newest(self.locate(table, branch))
+
+
+def define(
+    columns: Mapping[str, str],
+    kinds: Mapping[str, pa.DataType],
+    reads: Sequence[str],
+    *,
+    where: str | None = None,
+    limit: int | None = None,
+    engine: Any = "lance",
+    functions: Sequence[Function] = (),
+    digest: str = "1",
+    source: str = "source",
+) -> Definition:
+    """A view over the rows of one source; a column that is named like its expression is plain."""
+    schema = pa.schema([pa.field(SOURCE_ROW_ID, pa.int64()), *kinds.items()])
+    return Definition(
+        kind="query",
+        shape="rows",
+        language=engine,
+        sources=(Source(id="s1", table=("n", source), name="source", reads=tuple(reads)),),
+        rows=Rows(
+            engine=engine,
+            filter=where,
+            columns=tuple(
+                Column(name=name, expression=text, path=text if text in reads else None)
+                for name, text in columns.items()
+            ),
+            limit=limit,
+        ),
+        column_functions=tuple(functions),
+        schema=encode_schema(schema),
+        digest=digest,
+    )
+
+
+def encode_schema(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+@dataclass
+class ViewHere:
+    """A view, and what the catalog knows of it."""
+
+    folder: Path
+    definition: Definition
+    engine: Engine = HERE
+    name: str = "view"
+    watermark: Watermark | None = None
+    attempts: list[HeldAttempt] = field(default_factory=list)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / self.name
+
+    @property
+    def catalog(self) -> FolderLake:
+        return FolderLake(self.folder)
+
+    def create(self) -> "ViewHere":
+        """An empty table, as a server makes it."""
+        text = base64.b64decode(self.definition.schema)
+        schema = pa.ipc.read_schema(pa.py_buffer(text))
+        lance.write_dataset(schema.empty_table(), str(self.path), enable_stable_row_ids=True)
+        return self
+
+    def open(self) -> lance.LanceDataset:
+        return lance.dataset(str(self.path))
+
+    def spec(self, **options: Any) -> dict[str, Any]:
+        wanted = RefreshSpec(
+            table=("n", self.name),
+            table_id=f"{self.name}0123456789",
+            definition=self.definition,
+            watermark=self.watermark,
+            **options,
+        )
+        found: dict[str, Any] = msgspec.to_builtins(wanted)
+        return found
+
+    def refresh(self, attempt: HeldAttempt | None = None, **options: Any) -> RefreshResult:
+        """Run a refresh to its end, and remember what the catalog would."""
+        attempt = attempt or HeldAttempt()
+        spec = self.spec(**options)
+        done = run_refresh(spec, self.catalog, lambda: self.engine, attempt)
+        sweep_refresh(spec, self.catalog, attempt.job, attempt.number)
+        self.watermark = done.watermark
+        return done
+
+    def explain(self, **options: Any) -> dict[str, Any]:
+        catalog = self.catalog
+
+        def open_table(table: Sequence[str]) -> tuple[Location, lance.LanceDataset]:
+            return catalog.locate(table, ""), catalog.open_latest(table, "")
+
+        return explain_refresh(self.spec(**options), open_table)
+
+    def rows(self) -> dict[int, tuple[Any, ...]]:
+        """The view's rows by the source rows that they come from."""
+        found = self.open().to_table().to_pylist()
+        rows = {row.pop(SOURCE_ROW_ID): tuple(row.values()) for row in found}
+        assert len(rows) == len(found), "a source row is in the view twice"
+        return rows
+
+    def loose_files(self) -> set[str]:
+        """Files with rows that no version refers to, and notes."""
+        newest = self.open()
+        kept = {
+            file.path
+            for version in newest.versions()
+            for fragment in newest.checkout_version(version["version"]).get_fragments()
+            for file in fragment.data_files()
+        }
+        left = {path.name for path in (self.path / "data").glob("rf-*")} - kept
+        return left | {path.name for path in self.path.glob("_jobs/**/*")}
+
+    def die_at(self, point: str, job: str, **options: Any) -> int:
+        """Run the first attempt of a job in a process that dies at a named place; its exit code."""
+        code = (
+            "import json, sys; from pathlib import Path\nfrom tests.harness import refreshing as r\n"
+            "folder, job, spec = sys.argv[1:]\n"
+            "r.run_refresh(json.loads(spec), r.FolderLake(Path(folder)), lambda: r.HERE,"
+            " r.HeldAttempt(job=job))"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", code, str(self.folder), job, json.dumps(self.spec(**options))],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PENSTOCK_CRASH_AT": point},
+            check=False,
+        ).returncode
