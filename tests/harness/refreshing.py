@@ -166,7 +166,8 @@ class ViewHere:
     def die_at(self, point: str, job: str, **options: Any) -> int:
         """Run the first attempt of a job in a process that dies at a named place; its exit code."""
         code = (
-            "import json, sys; from pathlib import Path\nfrom tests.harness import refreshing as r\n"
+            "import json, sys; from pathlib import Path\n"
+            "from tests.harness import refreshing as r\n"
             "folder, job, spec = sys.argv[1:]\n"
             "r.run_refresh(json.loads(spec), r.FolderLake(Path(folder)), lambda: r.HERE,"
             " r.HeldAttempt(job=job))"

@@ -121,12 +121,11 @@ def _to_outputs(
             continue
         names = [name for name in batch.schema.names if name in known]
         schema = pa.schema([view.schema.field(name) for name in names])
-        cast = dict(zip(names, cast_out(batch, schema).columns, strict=True))
-        others = {ID: ROW_ID, PLACE: ADDRESS}
-        yield pa.record_batch(
-            [cast.get(name, batch.column(name)) for name in batch.schema.names],
-            [others.get(name, name) for name in batch.schema.names],
-        )
+        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        found |= zip(names, cast_out(batch, schema).columns, strict=True)
+        # As Lance gives them.
+        places = [found.pop(name).cast(pa.uint64()) for name in (ID, PLACE)]
+        yield pa.record_batch([*found.values(), *places], [*found, ROW_ID, ADDRESS])
 
 
 def _write_ids(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":

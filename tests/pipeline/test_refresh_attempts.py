@@ -1,0 +1,143 @@
+"""Refreshes that are killed, canceled or raced: one commit, and nothing twice."""
+
+import uuid
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from penstock.errors import ConcurrentCommit, LeaseLost
+from penstock.pipeline.attempt import JobCanceled
+from penstock.pipeline.refresh import sweep_refresh
+from tests.harness.attempts import HeldAttempt
+from tests.harness.refreshing import ViewHere, define
+from tests.harness.sources import SourceHistory
+
+KINDS = {"id": pa.int64(), "a": pa.int64()}
+KILLED = -9
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> SourceHistory:
+    return SourceHistory(tmp_path / "source", 5)
+
+
+@pytest.fixture
+def view(history: SourceHistory, tmp_path: Path) -> ViewHere:
+    view = ViewHere(tmp_path, define({"id": "id", "a": "a"}, KINDS, ("id", "a"))).create()
+    view.refresh()
+    history.open().update({"a": "50"}, where="id < 5")
+    history.do_append()
+    return view
+
+
+def rows_at(source: lance.LanceDataset) -> dict[int, tuple[int, int]]:
+    rows = source.to_table(["id", "a"], with_row_id=True).to_pylist()
+    return {row["_rowid"]: (row["id"], row["a"]) for row in rows}
+
+
+@pytest.mark.parametrize("point", ["versions pinned", "files written"])
+def test_after_a_kill_the_next_attempt_refreshes_to_the_same_versions(
+    history: SourceHistory, view: ViewHere, point: str
+) -> None:
+    job, pinned = str(uuid.uuid4()), history.open().version
+    assert view.die_at(point, job) == KILLED
+    history.do_append()
+    written = set((view.path / "data").glob("rf-*"))
+    done = view.refresh(HeldAttempt(job=job, number=2))
+    assert (done.mode, done.source_versions) == ("incremental", {"n$source": pinned})
+    assert view.rows() == rows_at(history.open(pinned))
+    if point == "files written":
+        # The finished files are used, and none is made again.
+        assert set((view.path / "data").glob("rf-*")) == written
+    assert not view.loose_files()
+
+
+def test_what_was_committed_before_a_kill_is_reported_and_not_done_again(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    job, pinned = str(uuid.uuid4()), history.open().version
+    assert view.die_at("refresh committed", job) == KILLED
+    version = view.open().version
+    history.do_append()
+    done = view.refresh(HeldAttempt(job=job, number=2))
+    assert (done.version, view.open().version) == (version, version)
+    assert (done.mode, done.rows_updated) == ("incremental", 5)
+    assert done.source_versions == {"n$source": pinned}
+    view.refresh()
+    assert view.rows() == rows_at(history.open())
+
+
+def test_a_commit_that_was_never_reported_is_what_the_next_job_starts_from(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    assert view.die_at("refresh committed", str(uuid.uuid4())) == KILLED
+    history.do_append()
+    done = view.refresh()
+    assert (done.mode, done.rows_updated) == ("incremental", 0)
+    assert view.rows() == rows_at(history.open())
+
+
+def test_a_canceled_refresh_changes_nothing(history: SourceHistory, view: ViewHere) -> None:
+    before, version = view.rows(), view.open().version
+
+    def cancel() -> None:
+        raise JobCanceled
+
+    attempt = HeldAttempt(on_fence=cancel)
+    with pytest.raises(JobCanceled):
+        view.refresh(attempt)
+    assert (view.rows(), view.open().version) == (before, version)
+    assert sweep_refresh(view.spec(), view.catalog, attempt.job, attempt.number) == 1
+    assert not view.loose_files()
+
+
+def test_whoever_lost_the_job_commits_nothing(history: SourceHistory, view: ViewHere) -> None:
+    def lose() -> None:
+        raise LeaseLost
+
+    version = view.open().version
+    with pytest.raises(LeaseLost):
+        view.refresh(HeldAttempt(on_fence=lose))
+    assert view.open().version == version
+
+
+def test_a_compaction_of_the_view_meanwhile_is_no_matter(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    history.open().delete("id = 3")
+    view.refresh()
+    history.open().update({"a": "51"}, where="id < 5")
+    fences = iter(["first", "second"])
+
+    def compact() -> None:
+        if next(fences, None) == "second":
+            view.open().optimize.compact_files()
+
+    assert view.refresh(HeldAttempt(on_fence=compact)).rows_updated == 4
+    assert view.rows() == rows_at(history.open())
+    assert len(view.open().get_fragments()) == 2
+
+
+def test_a_refresh_does_not_go_over_rows_that_somebody_wrote_meanwhile(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    attempt = HeldAttempt(on_fence=lambda: view.open().insert(pa.table({"id": [7]})) and None)
+    with pytest.raises(ConcurrentCommit, match="somebody else's append"):
+        view.refresh(attempt)
+    again = HeldAttempt(job=attempt.job, number=2)
+    assert view.refresh(again).mode == "full"
+    assert view.rows() == rows_at(history.open())
+
+
+def test_of_two_refreshes_at_once_one_gives_way(history: SourceHistory, view: ViewHere) -> None:
+    fences = iter(["first", "second"])
+
+    def overtake() -> None:
+        if next(fences, None) == "second":
+            ViewHere(view.folder, view.definition, watermark=view.watermark).refresh()
+
+    with pytest.raises(ConcurrentCommit, match="another refresh"):
+        view.refresh(HeldAttempt(on_fence=overtake))
+    assert view.rows() == rows_at(history.open())

@@ -1,0 +1,105 @@
+"""Columns of a view that functions fill: called for rows whose inputs changed, for no others."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.errors import FunctionFailed
+from penstock.pipeline.refresh import sweep_refresh
+from tests.harness.attempts import HeldAttempt
+from tests.harness.here import store
+from tests.harness.refreshing import ViewHere, define
+from tests.harness.sources import SourceHistory
+
+KINDS = {"id": pa.int64(), "a": pa.int64(), "value": pa.string()}
+
+
+class Filled:
+    """A view with a column that a function fills, and the lines that its calls leave."""
+
+    def __init__(self, folder: Path, compute: Any = lambda a, x: f"{a}/{x}", **more: Any) -> None:
+        self.history = SourceHistory(folder / "source", 3)
+        (folder / "view").mkdir()
+        self.log = folder / "calls"
+        function = store(
+            folder / "view", self.log, compute, "1", inputs=("a", "x"), kind="scalar", **more
+        )
+        definition = define(
+            {"id": "id", "a": "a", "x": "s.x"},
+            KINDS,
+            ("id", "a", "s.x"),
+            where="a IS NOT NULL",
+            functions=[function],
+        )
+        self.view = ViewHere(folder, definition).create()
+
+    def take_calls(self) -> int:
+        found = len(self.log.read_text().splitlines()) if self.log.exists() else 0
+        self.log.unlink(missing_ok=True)
+        return found
+
+    def expected(self) -> dict[int, tuple[Any, ...]]:
+        rows = self.history.open().to_table(["id", "a", "s"], with_row_id=True).to_pylist()
+        return {
+            row["_rowid"]: (row["id"], row["a"], f"{row['a']}/{row['s']['x']}")
+            for row in rows
+            if row["a"] is not None
+        }
+
+    def check(self, calls: int, **options: Any) -> None:
+        done = self.view.refresh(**options)
+        assert self.view.rows() == self.expected()
+        assert (done.function_calls, self.take_calls()) == (calls, calls)
+
+
+def test_a_function_is_called_for_rows_whose_inputs_changed(tmp_path: Path) -> None:
+    filled = Filled(tmp_path)
+    filled.check(calls=len(filled.expected()))
+    filled.check(calls=0)
+    filled.history.open().update({"a": "77"}, where="id IN (1, 2, 3)")
+    filled.check(calls=3)
+    # Another column of the view: the values stay, and go with their rows.
+    filled.history.open().update({"id": "id + 1000"}, where="id % 2 = 0")
+    filled.check(calls=0)
+    filled.history.open().optimize.compact_files()
+    filled.history.open().update({"id": "id + 1000", "a": "78"}, where="id = 5")
+    filled.check(calls=1)
+    filled.history.open().delete("id = 7")
+    filled.check(calls=0)
+
+
+def test_rows_that_failed_are_tried_again_by_the_next_refresh(tmp_path: Path) -> None:
+    good = tmp_path / "good"
+
+    def compute(a: int, x: str) -> str:
+        if a == 2 and not good.exists():
+            raise ValueError("not yet")
+        return f"{a}/{x}"
+
+    filled = Filled(tmp_path, compute, on_error={"action": "skip"})
+    attempt = HeldAttempt()
+    done = filled.view.refresh(attempt)
+    bad = [id for id, row in filled.expected().items() if row[1] == 2]
+    assert done.rows_failed == len(bad) == len(attempt.failed) > 0
+    assert {row.row_id for row in attempt.failed} == set(bad)
+    assert {id for id, row in filled.view.rows().items() if row[2] is None} == set(bad)
+    filled.take_calls()
+    good.touch()
+    filled.check(calls=len(bad))
+    filled.check(calls=0)
+    assert not list((tmp_path / "view" / "_refresh").glob("*"))
+
+
+def test_a_function_that_fails_ends_the_refresh_and_leaves_nothing(tmp_path: Path) -> None:
+    def compute(a: int, x: str) -> str:
+        raise ValueError("never")
+
+    filled = Filled(tmp_path, compute)
+    attempt = HeldAttempt()
+    with pytest.raises(FunctionFailed, match="never"):
+        filled.view.refresh(attempt)
+    assert filled.view.open().version == 1
+    sweep_refresh(filled.view.spec(), filled.view.catalog, attempt.job, attempt.number)
+    assert not filled.view.loose_files()
