@@ -1,22 +1,17 @@
-"""Views that functions make, refreshed in the test's own process: the product's recipe, no Spark.
-
-The catalog is a folder of tables, and what it would remember of the view is remembered here.
-"""
+"""Views that chunkers and udtfs make, refreshed in the test's own process."""
 
 import base64
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import lance
-import msgspec
 import pyarrow as pa
 
-from penstock.datasets.remote import Location, RemoteCatalog, open_newest
-from penstock.model.functions import Function
+from penstock.model.functions import Function, RowError
 from penstock.model.views import (
     CHILD_INDEX,
     PARTITION,
@@ -24,16 +19,14 @@ from penstock.model.views import (
     Column,
     Definition,
     RefreshResult,
-    RefreshSpec,
     Rows,
     Source,
-    Watermark,
 )
-from penstock.pipeline.refresh import run_refresh, sweep_refresh
 from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE
 from tests.harness.kernel import declare, pickled, recorded
+from tests.harness.refreshing import ViewHere, encode_schema
 
 
 def pack(function: Any, kind: str) -> bytes:
@@ -43,63 +36,29 @@ def pack(function: Any, kind: str) -> bytes:
     return json.dumps({"name": "f", "version": "1", name: payload}).encode()
 
 
-class Folder(RemoteCatalog):
-    """Tables by their names in a folder."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def locate(self, table: Sequence[str], branch: str) -> Location:
-        return Location(str(self._path / table[-1]), branch)
-
-    def open_latest(self, table: Sequence[str], branch: str) -> lance.LanceDataset:
-        return open_newest(self.locate(table, branch))
-
-
 @dataclass
-class MadeView:
+class MadeView(ViewHere):
     """A view over the table `source`, and the lines that the calls of its function leave."""
-
-    folder: Path
-    definition: Definition
-    log: Path
-    engine: Engine = HERE
-    watermark: Watermark | None = None
-    last: RefreshResult | None = None
-    ledger: list[Any] = field(default_factory=list)
 
     @property
     def source(self) -> lance.LanceDataset:
         return lance.dataset(str(self.folder / "source"))
 
     @property
-    def table(self) -> lance.LanceDataset:
-        return lance.dataset(str(self.folder / "view"))
+    def log(self) -> Path:
+        return self.folder / "calls"
 
-    def spec(self, **options: Any) -> dict[str, Any]:
-        spec = RefreshSpec(
-            table=("n", "view"), table_id="view", definition=self.definition, **options
-        )
-        found: dict[str, Any] = msgspec.to_builtins(
-            msgspec.structs.replace(spec, watermark=self.watermark)
-        )
-        return found
+    @property
+    def ledger(self) -> list[RowError]:
+        return [row for attempt in self.attempts for row in attempt.failed]
 
     def refresh(self, attempt: HeldAttempt | None = None, **options: Any) -> RefreshResult:
-        """Run a refresh to its end, and remember what the catalog would."""
-        attempt = attempt or HeldAttempt()
-        spec, catalog = self.spec(**options), Folder(self.folder)
-        try:
-            done = run_refresh(spec, catalog, lambda: self.engine, attempt)
-        finally:
-            self.ledger += attempt.failed
-        sweep_refresh(spec, catalog, attempt.job, attempt.number)
-        self.watermark, self.last = done.watermark, done
-        return done
+        self.attempts.append(attempt or HeldAttempt())
+        return super().refresh(self.attempts[-1], **options)
 
-    def rows(self, *columns: str) -> list[tuple[Any, ...]]:
+    def show(self, *columns: str) -> list[tuple[Any, ...]]:
         """Columns of the view, sorted."""
-        found = self.table.to_table(columns=list(columns)).to_pylist()
+        found = self.open().to_table(columns=list(columns)).to_pylist()
         return sorted((tuple(row.values()) for row in found), key=repr)
 
     def take_calls(self) -> list[str]:
@@ -161,9 +120,6 @@ def make_view(
     probe = source.scanner(columns=given, limit=1).to_table().schema
     schema = pa.schema([*system.items(), *((n, probe.field(n).type) for n in inherited)])
     schema = pa.schema([*schema, *outputs.items()])
-    lance.write_dataset(
-        schema.empty_table(), str(root / "view"), enable_stable_row_ids=True, mode="create"
-    )
     definition = Definition(
         kind="udtf" if kind == "udtf" else "chunker",
         shape="rows",
@@ -181,7 +137,9 @@ def make_view(
         inherited=tuple(inherited),
         partition_by=partition_by,
         partition_by_indexed_column=indexed,
-        schema=base64.b64encode(schema.serialize().to_pybytes()).decode(),
+        schema=encode_schema(schema),
         digest="1",
     )
-    return MadeView(root, definition, log, engine)
+    view = MadeView(root, definition, engine)
+    view.create()
+    return view
