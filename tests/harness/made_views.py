@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ def make_view(
     *,
     inputs: Sequence[str],
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, Any] | None = None,
     where: str | None = None,
     inherited: Sequence[str] = (),
     partition_by: str | None = None,
@@ -87,11 +89,14 @@ def make_view(
     show: Callable[..., Any] | None = None,
     **more: Any,
 ) -> MadeView:
-    """A new source and a view over it that was never filled; columns are expressions by name."""
+    """A new source and a view over it that was never filled; columns are expressions by name.
+
+    Inherited columns have the types of `kinds`, or those of the source's columns of their names.
+    """
     root = folder / uuid.uuid4().hex[:8]
     root.mkdir()
     log = root / "calls"
-    source = lance.write_dataset(
+    lance.write_dataset(
         data,
         str(root / "source"),
         max_rows_per_file=max(1, -(-len(data) // fragments)),
@@ -117,9 +122,8 @@ def make_view(
     system = {SOURCE_ROW_ID: pa.int64(), CHILD_INDEX: pa.int32()}
     if kind == "udtf":
         system = {PARTITION: pa.string()} if partition_by or indexed else {}
-    probe = source.scanner(columns=given, limit=1).to_table().schema
-    schema = pa.schema([*system.items(), *((n, probe.field(n).type) for n in inherited)])
-    schema = pa.schema([*schema, *outputs.items()])
+    known = {field.name: field.type for field in data.schema} | dict(kinds or {})
+    schema = pa.schema([*system.items(), *((n, known[n]) for n in inherited), *outputs.items()])
     definition = Definition(
         kind="udtf" if kind == "udtf" else "chunker",
         shape="rows",
@@ -129,7 +133,11 @@ def make_view(
                 id="source",
                 table=("n", "source"),
                 name="source",
-                reads=tuple(data.schema.names),
+                reads=tuple(
+                    name
+                    for name in data.schema.names
+                    if re.search(rf"\b{name}\b", " ".join([*given.values(), where or ""]))
+                ),
             ),
         ),
         rows=Rows(engine=language, filter=where, columns=made),

@@ -206,9 +206,7 @@ def test_a_row_that_fails_ends_the_job_and_changes_nothing(tmp_path: Path) -> No
 
 def test_too_many_failed_rows_end_the_job(tmp_path: Path) -> None:
     view = chunked(tmp_path, "a", "bad", "bad", on_error={"action": "skip", "max_failed_rows": 1})
-    with pytest.raises(
-        FunctionFailed, match=r"on 2 rows, more than max_failed_rows = 1|more than 1 rows"
-    ):
+    with pytest.raises(FunctionFailed, match=r"more than (max_failed_rows = 1|1 rows failed)"):
         view.refresh()
 
 

@@ -8,7 +8,6 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from msgspec import structs
 
 from penstock.errors import FunctionFailed, InvalidRequest
 from penstock.model.functions import Needs
@@ -51,17 +50,7 @@ def totals(folder: Path, *pairs: tuple[str | None, int], **more: Any) -> MadeVie
         # What is not read is no reason for anything.
         "columns": {"kind": "kind", "number": "number"},
     } | more
-    view = make_view(folder, items(*pairs), total, "udtf", OUTPUTS, **given)
-    (source,) = view.definition.sources
-    reads = tuple(name for name in ("id", "kind", "number", "other") if name in str(given))
-    return _with_reads(view, reads or source.reads)
-
-
-def _with_reads(view: MadeView, reads: tuple[str, ...]) -> MadeView:
-    (source,) = view.definition.sources
-    sources = (structs.replace(source, reads=reads),)
-    view.definition = structs.replace(view.definition, sources=sources)
-    return view
+    return make_view(folder, items(*pairs), total, "udtf", OUTPUTS, **given)
 
 
 def expected(view: MadeView, where: str | None = None) -> list[tuple[Any, ...]]:

@@ -96,10 +96,11 @@ class ChunkOrder(Struct, frozen=True, kw_only=True):
     view: At
     source: At
     function: Function
-    # The query's columns by name, and its filter, in Lance's SQL.
+    # The query's columns by name, and its filter, in the SQL of whoever evaluates them.
     columns: dict[str, str]
     where: str | None
-    inherited: tuple[str, ...]
+    # Columns that come from the query, and how Lance is asked for them.
+    inherited: dict[str, str]
     # The columns of the view that are written.
     written: tuple[str, ...]
     tasks: tuple[ChunkTask, ...]
@@ -134,15 +135,21 @@ def _run(
             yield from outcome.rows()
 
 
-def make_chunks(order: ChunkOrder, number: int, *, is_second: bool = False) -> None:
-    """Write the files of one task, and its note."""
+def make_chunks(
+    order: ChunkOrder,
+    number: int,
+    rows: "Iterator[pa.RecordBatch] | None" = None,
+    *,
+    is_second: bool = False,
+) -> None:
+    """Write the files of one task, and its note; its rows are read here, unless they are given."""
     location = order.view.location
     if is_stopped(location.place(), order.job, order.attempt):
         raise Stopped
     started = time.perf_counter()
     maker = _Maker(order, number, is_second=is_second)
     if order.tasks[number].call or order.limit is not None:
-        maker.call()
+        maker.call(maker.read() if rows is None else rows)
     for unit in order.tasks[number].follow:
         maker.follow(unit)
     maker.finish(time.perf_counter() - started)
@@ -166,8 +173,8 @@ class _Maker:
         self._rows = self._inserted = self._calls = 0
         self._failed: list[Any] = []
 
-    def call(self) -> None:
-        """Make the children of source rows."""
+    def call(self, items: "Iterator[pa.RecordBatch]") -> None:
+        """Make the children of source rows, which come with the columns of the query."""
         import pyarrow as pa
 
         order, schema = self._order, self._files.schema
@@ -185,9 +192,8 @@ class _Maker:
             isolated=self._isolated,
         )
         rows = order.tasks[self._number].rows
-        items = self._read()
         if self._cap is not None:
-            items = self._cap.feed(self._read_in_order(), task.size)
+            items = self._cap.feed(items, task.size)
         run = RowsRun(task, items, ROW_ID, unit=self._number, rows=rows)
         try:
             for keyed in run:
@@ -235,13 +241,15 @@ class _Maker:
         )
         write_made(self._location.place(), order.job, made)
 
+    def read(self) -> "Iterator[pa.RecordBatch]":
+        """The rows of the task, with a limit by id."""
+        return self._read() if self._cap is None else self._read_in_order()
+
     def _read(self) -> "Iterator[pa.RecordBatch]":
-        """The rows of the task, fragment by fragment."""
         for unit in self._order.tasks[self._number].call:
             yield from self._scan(unit, self._order.where)
 
     def _read_in_order(self) -> "Iterator[pa.RecordBatch]":
-        """The rows that a limit may let in, by id."""
         import numpy as np
         import pyarrow as pa
 
@@ -279,8 +287,7 @@ class _Maker:
         import numpy as np
         import pyarrow as pa
 
-        order = self._order
-        columns = {str(n): order.columns[name] for n, name in enumerate(order.inherited)}
+        columns = {str(n): each for n, each in enumerate(self._order.inherited.values())}
         with translated():
             found = self._source._take_rows(
                 pa.array(ids, pa.uint64()), columns={**columns, ROW_ID: ROW_ID}

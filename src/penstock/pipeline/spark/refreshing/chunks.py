@@ -1,14 +1,19 @@
 """The refresh of a chunker's view: source rows to the function, their children to files."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.datasets.children import Children
 from penstock.datasets.differences import scan_all
 from penstock.datasets.rowsets import is_among
+from penstock.datasets.scans import quote_path
 from penstock.datasets.selection import scan_rows
-from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
+from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column
 from penstock.pipeline.refreshing.context import Change, Plan, SourceAt, Work
 from penstock.pipeline.refreshing.strategies.chunks import ChunkWork
+from penstock.pipeline.spark.engine import Engine, Tasks
+from penstock.pipeline.spark.refreshing import chunk_spark
 from penstock.pipeline.spark.refreshing.chunk_kernel import (
     At,
     ChunkOrder,
@@ -23,6 +28,7 @@ from penstock.pipeline.spark.refreshing.making import (
     rate_of,
     to_set,
 )
+from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
 from penstock.pipeline.spark.refreshing.units import count_tasks, divide_all, divide_some
 
 if TYPE_CHECKING:
@@ -37,10 +43,16 @@ def run(work: Work, plan: Plan) -> Change:
     if order.tasks:
         keys = [order.key(number) for number in range(len(order.tasks))]
         sizes = [task.rows for task in order.tasks]
-        notes = make_missing(
-            work, order.function, keys, sizes, lambda missing: chunk_kernel(order, missing)
-        )
+        notes = make_missing(work, order.function, keys, sizes, partial(_start, work, order))
     return _to_change(work, todo, notes)
+
+
+def _start(work: Work, order: ChunkOrder, numbers: Sequence[int], engine: Engine) -> Tasks:
+    (source,) = work.sources.values()
+    rows = work.definition.rows
+    if rows is not None and rows.engine == "spark":
+        return chunk_spark.start(engine, order, numbers, source)
+    return Tasks(engine, chunk_kernel(order, numbers), len(numbers), SCHEMA)
 
 
 # Before -------------------------------------------------------------------------------------
@@ -51,6 +63,7 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
     definition, spec = work.definition, work.spec
     assert definition.rows is not None
     assert definition.function is not None
+    columns = {column.name: column for column in definition.rows.columns}
     limit = None
     if spec.output_limit is None:
         tasks = _divide(work, source, todo)
@@ -66,7 +79,7 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
         function=definition.function,
         columns={column.name: column.expression for column in definition.rows.columns},
         where=definition.rows.filter,
-        inherited=definition.inherited,
+        inherited={name: _ask(columns[name]) for name in definition.inherited},
         written=(SOURCE_ROW_ID, CHILD_INDEX, *definition.inherited, *outputs),
         tasks=tasks,
         had=encode_ids(_sources_before(todo)),
@@ -74,6 +87,11 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
         threads=spec.intra_applier_concurrency or 1,
         max_rows=spec.max_rows_per_fragment,
     )
+
+
+def _ask(column: Column) -> str:
+    """How Lance is asked for a column; one that only Spark computes is not asked for."""
+    return column.expression if column.path is None else quote_path(column.path)
 
 
 def _divide(work: Work, source: SourceAt, todo: ChunkWork) -> tuple[ChunkTask, ...]:
@@ -111,7 +129,7 @@ def _make_limit(work: Work, source: SourceAt, todo: ChunkWork) -> Limit:
     call = todo.call
     if call is None:
         call = scan_all(source.dataset_now)
-        if rows.filter is not None:
+        if rows.filter is not None and rows.engine == "lance":
             holding = [each.fragment_id for each in source.dataset_now.get_fragments()]
             parts = [ids for ids, _, _ in scan_rows(source.dataset_now, holding, rows.filter)]
             passing = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))

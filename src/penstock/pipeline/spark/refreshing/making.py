@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,8 +17,7 @@ from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.errors import Unavailable
 from penstock.model.functions import Function
 from penstock.pipeline.refreshing.context import Work
-from penstock.pipeline.spark.engine import Kernel, Tasks
-from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
+from penstock.pipeline.spark.engine import Engine, Tasks
 from penstock.pipeline.spark.refreshing.running import run_tasks
 
 if TYPE_CHECKING:
@@ -53,19 +53,19 @@ def make_missing(
     function: Function,
     keys: Sequence[str],
     sizes: Sequence[int],
-    kernel: Callable[[Sequence[int]], Kernel],
+    start: Callable[[Sequence[int], Engine], Tasks],
 ) -> list[Made]:
-    """Run the tasks that no earlier attempt has finished; the notes of all.
+    """Start the tasks that no earlier attempt has finished, and wait; the notes of all.
 
-    Tasks have keys, and so many rows to call; the kernel is made for some of them.
+    Each task has a key, and so many rows to call.
     """
     place, job = work.place, work.attempt.job
     known = read_made(place, work.location, job, keys) if work.attempt.number > 1 else {}
     missing = [number for number, key in enumerate(keys) if key not in known]
     if missing:
         work.attempt.log(f"making rows in {len(missing)} tasks")
-        rows, made = sum(sizes[number] for number in missing), kernel(missing)
-        run_tasks(work, function, rows, lambda engine: Tasks(engine, made, len(missing), SCHEMA))
+        rows = sum(sizes[number] for number in missing)
+        run_tasks(work, function, rows, partial(start, missing))
         known = read_made(place, work.location, job, keys)
     if lost := set(keys) - known.keys():
         raise Unavailable(f"the files of {len(lost)} tasks are not there")

@@ -1,13 +1,16 @@
 """The refresh of a view over partitions: partitions to the function, what it makes to files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from penstock.datasets.partitions import number_of
 from penstock.model.views import PARTITION
 from penstock.pipeline.refreshing.context import Change, Plan, Work
 from penstock.pipeline.refreshing.strategies.udtf import UdtfWork
+from penstock.pipeline.spark.engine import Engine, Tasks
 from penstock.pipeline.spark.refreshing.chunk_kernel import At
 from penstock.pipeline.spark.refreshing.making import encode_ids, make_missing, rate_of, to_set
+from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
 from penstock.pipeline.spark.refreshing.udtf_kernel import UdtfOrder, udtf_kernel
 
 
@@ -19,9 +22,7 @@ def run(work: Work, plan: Plan) -> Change:
     if order.tasks:
         keys = [order.key(number) for number in range(len(order.tasks))]
         sizes = [len(task) for task in order.tasks]
-        notes = make_missing(
-            work, order.function, keys, sizes, lambda missing: udtf_kernel(order, missing)
-        )
+        notes = make_missing(work, order.function, keys, sizes, partial(_start, order))
     mine = [note for note in notes if note.attempt == work.attempt.number]
     deleted = work.view.count_rows() if plan.mode == "full" else todo.gone
     return Change(
@@ -34,6 +35,10 @@ def run(work: Work, plan: Plan) -> Change:
         failed=to_set(notes),
         rate=rate_of(mine),
     )
+
+
+def _start(order: UdtfOrder, numbers: Sequence[int], engine: Engine) -> Tasks:
+    return Tasks(engine, udtf_kernel(order, numbers), len(numbers), SCHEMA)
 
 
 def _make_order(work: Work, todo: UdtfWork) -> UdtfOrder:
