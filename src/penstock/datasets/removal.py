@@ -49,9 +49,9 @@ def remove_rows(
     wanted = np.sort(ids)
     for found, of, offsets in scan_rows(dataset, fragments if len(ids) else (), None, SCAN_ROWS):
         taken = is_among(found, wanted)
-        for rows in split_runs(of):
-            live[int(of[rows.start])].append(offsets[rows])
-            gone[int(of[rows.start])].append(offsets[rows][taken[rows]])
+        for run in split_runs(of):
+            live[int(of[run.start])].append(offsets[run])
+            gone[int(of[run.start])].append(offsets[run][taken[run]])
     removed, updated, rows = [], [], 0
     for id, parts in gone.items():
         count = sum(map(len, parts))

@@ -86,8 +86,10 @@ def is_among(ids: "Ids", wanted: "Ids") -> "Mask":
 
     if not len(wanted):
         return np.zeros(len(ids), bool)
-    at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
-    found: Mask = wanted[at] == ids
+    found: Mask = (ids >= wanted[0]) & (ids <= wanted[-1])
+    # Most are often far from all of them.
+    near = np.flatnonzero(found)
+    found[near] = wanted[np.searchsorted(wanted, ids[near])] == ids[near]
     return found
 
 

@@ -15,6 +15,7 @@ from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.pipeline.attempt import JobCanceled, is_passing
 from penstock.pipeline.backfill import run_backfill, sweep_backfill
 from penstock.pipeline.preview import run_preview, sweep_preview
+from penstock.pipeline.refresh import run_refresh, sweep_refresh
 from penstock.pipeline.spark.engine import Engine
 from penstock.runner.attempt import LeasedAttempt, RunnerStopping
 from penstock.runner.client import Ending, Lease, ServerClient
@@ -44,6 +45,7 @@ class Recipe:
 RECIPES = {
     "backfill": Recipe(run_backfill, sweep_backfill),
     "preview": Recipe(run_preview, sweep_preview),
+    "refresh": Recipe(run_refresh, sweep_refresh),
 }
 
 
