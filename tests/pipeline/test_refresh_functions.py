@@ -1,5 +1,6 @@
 """Columns of a view that functions fill: called for rows whose inputs changed, for no others."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import FunctionFailed
+from penstock.pipeline.attempt import JobCanceled
 from penstock.pipeline.refresh import sweep_refresh
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import store
@@ -100,6 +102,26 @@ def test_a_function_that_fails_ends_the_refresh_and_leaves_nothing(tmp_path: Pat
     attempt = HeldAttempt()
     with pytest.raises(FunctionFailed, match="never"):
         filled.view.refresh(attempt)
+    assert filled.view.open().version == 1
+    sweep_refresh(filled.view.spec(), filled.view.catalog, attempt.job, attempt.number)
+    assert not filled.view.loose_files()
+
+
+def test_a_canceled_function_stops_and_leaves_nothing(tmp_path: Path) -> None:
+    def compute(a: int, x: str) -> str:
+        time.sleep(0.02)
+        return f"{a}/{x}"
+
+    filled = Filled(tmp_path, compute, batch_size=1)
+
+    def cancel() -> None:
+        if filled.log.exists():
+            raise JobCanceled
+
+    attempt = HeldAttempt(on_check=cancel)
+    with pytest.raises(JobCanceled):
+        filled.view.refresh(attempt)
+    assert 0 < filled.take_calls() < len(filled.expected())
     assert filled.view.open().version == 1
     sweep_refresh(filled.view.spec(), filled.view.catalog, attempt.job, attempt.number)
     assert not filled.view.loose_files()

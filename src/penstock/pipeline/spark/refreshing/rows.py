@@ -152,17 +152,23 @@ def make_tasks(units: Sequence[Unit], count: int) -> tuple[tuple[Unit, ...], ...
 
 
 def _cut(needed: Needed, limit: int) -> Iterator[Needed]:
-    """The rows of a fragment in parts of at most about so many."""
+    """The rows of a fragment in parts of at most so many."""
+    import numpy as np
+
     need = needed.mask(needed.need)
-    parts = -(-needed.rows // limit)
-    width = -(-(needed.end - needed.start) // parts)
-    for start in range(needed.start, needed.end, width):
-        end = min(start + width, needed.end)
-        rows = needed.rows * (end - start) // (needed.end - needed.start)
-        if need is not None:
-            rows = int(need[start:end].sum())
-        if rows or need is None:
-            yield msgspec.structs.replace(needed, start=start, end=end, rows=rows)
+    if need is not None:
+        offsets = np.flatnonzero(need)
+        for at in range(0, len(offsets), limit):
+            part = offsets[at : at + limit]
+            start, end = int(part[0]), int(part[-1]) + 1
+            yield msgspec.structs.replace(needed, start=start, end=end, rows=len(part))
+        return
+    # Where deleted rows lie is not known here, and does not matter much.
+    width = -(-needed.physical_rows // -(-needed.rows // limit))
+    for start in range(0, needed.physical_rows, width):
+        end = min(start + width, needed.physical_rows)
+        rows = needed.rows * (end - start) // needed.physical_rows
+        yield msgspec.structs.replace(needed, start=start, end=end, rows=rows)
 
 
 def _key(unit: Sequence[Needed]) -> str:

@@ -22,7 +22,7 @@ from penstock.datasets.notes import write_note
 from penstock.datasets.reading import RowReader
 from penstock.datasets.remote import Location, open_version
 from penstock.datasets.row_files import RowFiles
-from penstock.datasets.scans import ADDRESS, offsets_of, quote_parts
+from penstock.datasets.scans import ADDRESS, offsets_of
 from penstock.datasets.view_rows import find_view_rows
 from penstock.errors import FunctionFailed, PenstockError, SchemaMismatch, Unavailable
 from penstock.model.functions import Function
@@ -157,7 +157,7 @@ class Worker:
             stream = self._fill(view, stream, number, function, unit, runs, failed)
         for batch in stream:
             counts.add(batch)
-            files.write(_to_view(batch, files.schema))
+            files.write(_to_view(batch, files.schema, view.schema))
         note = UnitDone(
             key=unit.key,
             attempt=order.attempt,
@@ -284,14 +284,6 @@ def scan_unit(source: "LanceDataset", unit: Unit, order: RowsOrder) -> "Iterator
             yield taken.rename_columns([*names, ROW_ID, ADDRESS])
 
 
-def source_columns(source: "LanceDataset", paths: tuple[str, ...]) -> dict[str, str]:
-    """The top-level columns that hold these paths, as Lance is asked for them."""
-    from penstock.datasets.columns import parse_path
-
-    names = dict.fromkeys(parse_path(path)[0] for path in paths)
-    return {name: quote_parts((name,)) for name in names}
-
-
 def _pick(batch: "pa.RecordBatch", masks: Mapping[int, Any]) -> Any:
     """Which rows of a batch the masks of their fragments have."""
     import numpy as np
@@ -320,22 +312,26 @@ def _add(batch: "pa.RecordBatch", values: "pa.RecordBatch") -> "pa.RecordBatch":
     )
 
 
-def _to_view(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
-    """A batch as the view's columns."""
+def _to_view(batch: "pa.RecordBatch", schema: "pa.Schema", view: "pa.Schema") -> "pa.RecordBatch":
+    """A batch as the view's columns, in the types that files want."""
     import pyarrow as pa
 
     arrays = []
     for field in schema:
-        name = ROW_ID if field.name == SOURCE_ROW_ID else field.name
-        values = batch.column(name)
+        values = batch.column(ROW_ID if field.name == SOURCE_ROW_ID else field.name)
         if values.type != field.type:
             try:
                 values = values.cast(field.type)
-            except pa.ArrowInvalid as error:
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise SchemaMismatch(
-                    f"column {field.name} of the view is {field.type}, and a value of the query "
+                    f"column {field.name} of the view is {field.type}, and what the query gives "
                     f"does not fit: {str(error).splitlines()[0][:300]}",
                     detail=f"cast {field.name} in the query",
                 ) from error
+        if values.null_count and not view.field(field.name).nullable:
+            raise SchemaMismatch(
+                f"column {field.name} of the view may not be null, and the query gives nulls",
+                detail=f"filter them out, or declare {field.name} nullable in output_schema",
+            )
         arrays.append(values)
     return pa.record_batch(arrays, schema=schema)
