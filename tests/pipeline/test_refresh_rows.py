@@ -98,6 +98,17 @@ def test_columns_that_users_added_stay_where_rows_do(
         assert row["extra"] == (row["id"] + 1000 if row["id"] < 40 else None)
 
 
+@pytest.mark.parametrize("mode", ["incremental", "full"])
+def test_an_index_of_the_view_stays(history: SourceHistory, view: ViewHere, mode: str) -> None:
+    view.open().create_scalar_index("id", "BTREE")
+    history.open().update({"a": "5"}, where="id = 1")
+    assert view.refresh(mode=mode).mode == mode
+    opened = view.open()
+    assert [index.name for index in opened.describe_indices()] == ["id_idx"]
+    assert opened.to_table(filter="id = 1")["twice"].to_pylist() == [10]
+    assert opened.to_table(filter="id >= 0").num_rows == len(expected(history.open()))
+
+
 @pytest.mark.parametrize("kind", ["append", "delete", "restore"])
 def test_rows_that_somebody_else_wrote_are_gone_after_a_full_refresh(
     history: SourceHistory, view: ViewHere, kind: str

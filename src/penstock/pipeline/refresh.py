@@ -126,6 +126,9 @@ class _Refresh:
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The sources' versions of this job, which stay there from now on."""
         found = view_notes.find_pins(self._place, self._attempt.job)
+        if found is not None and found.keys() != self._newest.keys():
+            # The query reads other tables than when they were pinned.
+            found = None
         pins = found or choose_versions(spec, self._newest)
         known = {} if spec.watermark is None else spec.watermark.versions
         moved = {id: pin for id, pin in pins.items() if known.get(id) != pin.version}

@@ -5,8 +5,8 @@ Spark, so that a server can explain a refresh; `run` lives in `pipeline.spark.re
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.datasets.lake import Place
 from penstock.datasets.remote import Location, RemoteCatalog
@@ -126,14 +126,3 @@ class Change:
     cut: tuple[int, int] | None = None
     # Rows that a core gave to functions in a second.
     rate: float | None = None
-    # Anything that the job's result should tell besides.
-    notes: tuple[str, ...] = field(default=())
-
-
-class Strategy(Protocol):
-    """How views of one shape follow their sources."""
-
-    def plan(self, context: Context) -> Plan: ...
-
-    def run(self, work: Work, plan: Plan) -> Change:
-        """Carry out a plan whose mode is not "none"; raises JobCanceled when asked to stop."""
