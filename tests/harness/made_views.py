@@ -71,7 +71,7 @@ class MadeView(ViewHere):
 
 def make_view(
     folder: Path,
-    data: pa.Table,
+    data: pa.Table | None,
     compute: Callable[..., Any],
     kind: str,
     outputs: Mapping[str, Any],
@@ -79,6 +79,7 @@ def make_view(
     inputs: Sequence[str],
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, Any] | None = None,
+    reads: Sequence[str] = (),
     where: str | None = None,
     inherited: Sequence[str] = (),
     partition_by: str | None = None,
@@ -89,19 +90,21 @@ def make_view(
     show: Callable[..., Any] | None = None,
     **more: Any,
 ) -> MadeView:
-    """A new source and a view over it that was never filled; columns are expressions by name.
+    """A new view over a source that is made of the data; columns are expressions by name.
 
     Inherited columns have the types of `kinds`, or those of the source's columns of their names.
     """
     root = folder / uuid.uuid4().hex[:8]
     root.mkdir()
     log = root / "calls"
-    lance.write_dataset(
-        data,
-        str(root / "source"),
-        max_rows_per_file=max(1, -(-len(data) // fragments)),
-        enable_stable_row_ids=True,
-    )
+    if data is not None:
+        lance.write_dataset(
+            data,
+            str(root / "source"),
+            max_rows_per_file=max(1, -(-len(data) // fragments)),
+            enable_stable_row_ids=True,
+        )
+    names = tuple(data.schema.names) if data is not None else ()
     shown = show or (lambda *values: ",".join(map(str, values)))
 
     def call(*values: Any) -> Any:
@@ -114,32 +117,25 @@ def make_view(
     )
     (root / "view" / "_udfs").mkdir(parents=True)
     (root / "view" / "_udfs" / declared.sha256).write_bytes(content)
-    given = dict(columns or {name: name for name in data.schema.names})
+    given = dict(columns or {name: name for name in names})
+    text = " ".join([*given.values(), where or ""])
+    reads = reads or [name for name in names if re.search(rf"\b{name}\b", text)]
     made = tuple(
-        Column(name=name, expression=text, path=text if text in data.schema.names else None)
+        Column(name=name, expression=text, path=text if text in reads else None)
         for name, text in given.items()
     )
     system = {SOURCE_ROW_ID: pa.int64(), CHILD_INDEX: pa.int32()}
     if kind == "udtf":
         system = {PARTITION: pa.string()} if partition_by or indexed else {}
-    known = {field.name: field.type for field in data.schema} | dict(kinds or {})
+    known = dict(kinds or {})
+    if data is not None:
+        known = {field.name: field.type for field in data.schema} | known
     schema = pa.schema([*system.items(), *((n, known[n]) for n in inherited), *outputs.items()])
     definition = Definition(
         kind="udtf" if kind == "udtf" else "chunker",
         shape="rows",
         language=language,
-        sources=(
-            Source(
-                id="source",
-                table=("n", "source"),
-                name="source",
-                reads=tuple(
-                    name
-                    for name in data.schema.names
-                    if re.search(rf"\b{name}\b", " ".join([*given.values(), where or ""]))
-                ),
-            ),
-        ),
+        sources=(Source(id="source", table=("n", "source"), name="source", reads=tuple(reads)),),
         rows=Rows(engine=language, filter=where, columns=made),
         function=declared,
         inherited=tuple(inherited),
