@@ -1,6 +1,5 @@
 """Functions of views in a worker: what they are given, what may come back, and what is kept."""
 
-import base64
 import json
 import os
 import time
@@ -17,17 +16,10 @@ from penstock.model.functions import Function
 from penstock.pipeline.spark.functions.children import flatten, made_schema
 from penstock.pipeline.spark.functions.rows import PARTITION_ROWS, RowsRun
 from penstock.pipeline.spark.functions.task import FunctionTask, Knobs
-from tests.harness.kernel import declare, pickled, recorded
+from tests.harness.kernel import declare, recorded
+from tests.harness.made_views import pack
 
 WORDS = (pa.field("word", pa.string()), pa.field("size", pa.int32()))
-
-
-def pack(function: Any, kind: str = "chunker") -> bytes:
-    """What `udtf_spec` holds, as it is stored."""
-    name = "udtf_payload" if kind == "udtf" else "chunker_payload"
-    return json.dumps(
-        {"name": "f", "version": "1", name: base64.b64encode(pickled(function)).decode()}
-    ).encode()
 
 
 class Rows:

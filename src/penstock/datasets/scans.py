@@ -29,6 +29,7 @@ NEAR_ROWS = 4096
 MAX_RANGES = 64
 # A scan of the whole fragment is faster than its parts once they are so much of it.
 MOST_OF_IT = 0.5
+_TAKEN = "__taken"
 
 
 def quote_path(path: str) -> str:
@@ -52,15 +53,45 @@ def scan_rows(
     """
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
     is_apart = any(has_blobs(get_field(dataset, path).lance) for path in paths)
+    return scan_columns(dataset, fragment, columns, wanted=wanted, is_apart=is_apart)
+
+
+def scan_columns(
+    dataset: "LanceDataset",
+    fragment: "LanceFragment",
+    columns: Mapping[str, str],
+    *,
+    where: str | None = None,
+    wanted: Any = None,
+    is_apart: bool = True,
+    with_row_id: bool = False,
+) -> "Iterator[pa.RecordBatch]":
+    """Expressions over the live rows that `where` takes, or those of them in `wanted`.
+
+    `is_apart` says that the columns may read blobs, whose size the files do not tell.
+    """
     size = _batch_rows(dataset, fragment, columns, is_apart=is_apart)
     ranges = _ranges(dataset, fragment, wanted)
     if size < FEW_ROWS:
         ranges = _steps(ranges, fragment.physical_rows - fragment.num_deletions, size)
+    # A range counts the rows that a filter takes; so the filter comes after it.
+    is_whole = ranges == [(None, None)]
+    if where is not None and not is_whole:
+        columns = {**columns, _TAKEN: f"({where})"}
     for start, count in ranges:
         for batch in scan_expressions(
-            dataset, fragment, columns, start=start, count=count, batch_rows=size
+            dataset,
+            fragment,
+            columns,
+            where if is_whole else None,
+            start=start,
+            count=count,
+            batch_rows=size,
+            with_row_id=with_row_id,
         ):
             found = batch if wanted is None else _pick(batch, wanted)
+            if _TAKEN in columns:
+                found = found.filter(found.column(_TAKEN)).drop_columns([_TAKEN])
             if found.num_rows:
                 yield found
 

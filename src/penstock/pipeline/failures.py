@@ -57,6 +57,9 @@ class Failures:
         on_error = function.on_error
         what = f"function {function.name} (version {function.version}) failed"
         where = f"row id {first.row_id} (fragment {first.fragment}, offset {first.offset})"
+        if function.kind == "udtf":
+            # What it is given is a partition, and called by its name.
+            where = first.inputs
         cause = f"{first.exception}: {first.message}"
         limits = [
             (f"max_failed_rows = {on_error.max_failed_rows}", on_error.max_failed_rows),

@@ -39,13 +39,17 @@ from penstock.pipeline.refreshing.planning import (
     strategy_of,
 )
 from penstock.pipeline.spark.engine import Engine
-from penstock.pipeline.spark.refreshing import rows
+from penstock.pipeline.spark.refreshing import chunks, rows, udtf
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
 # How a plan is carried out, by the strategy that made it.
-RUNS: dict[str, Callable[[Work, Plan], Change]] = {"rows": rows.run}
+RUNS: dict[str, Callable[[Work, Plan], Change]] = {
+    "rows": rows.run,
+    "chunks": chunks.run,
+    "udtf": udtf.run,
+}
 
 
 def run_refresh(

@@ -19,7 +19,7 @@ from penstock.errors import (
 )
 from penstock.model.views import Definition, RefreshSpec, Source, Watermark
 from penstock.pipeline.refreshing.context import Context, Plan, SourceAt
-from penstock.pipeline.refreshing.strategies import rows
+from penstock.pipeline.refreshing.strategies import chunks, rows, udtf
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 Opener = Callable[[Sequence[str]], "tuple[Location, LanceDataset]"]
 
 # How a refresh is planned, by the strategy that fits.
-PLANS: dict[str, Callable[[Context], Plan]] = {"rows": rows.plan}
+PLANS: dict[str, Callable[[Context], Plan]] = {
+    "rows": rows.plan,
+    "chunks": chunks.plan,
+    "udtf": udtf.plan,
+}
 
 
 def strategy_of(definition: Definition) -> str:

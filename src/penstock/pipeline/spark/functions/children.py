@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.pipeline.spark.functions.results import BadResult, from_list, show, to_array
@@ -54,6 +55,9 @@ def listed(call: Callable[..., Any]) -> Callable[..., list[Any]]:
 
     def called(*values: Any) -> list[Any]:
         found = call(*values)
+        # Nearly all are one of these.
+        if type(found) is GeneratorType or type(found) is list:
+            return list(found)
         if found is None:
             return []
         if isinstance(found, single):

@@ -1,0 +1,298 @@
+"""Views that a chunker makes: which source rows it is called for, and which of its rows go.
+
+A row's children stay as long as its inputs do. When only inherited columns have changed, they get
+the new values without a call. Under a limit, rows beyond the last one that it let in are unknown.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.datasets.children import Children, find_children
+from penstock.datasets.columns import get_field
+from penstock.datasets.differences import Rows, compare, join_rows, scan_all
+from penstock.datasets.equal import as_ids, combine, rows_equal
+from penstock.datasets.failures import translated
+from penstock.datasets.marks import step_rows
+from penstock.datasets.rowsets import is_among
+from penstock.datasets.selection import scan_rows
+from penstock.datasets.snapshot import has_blobs
+from penstock.datasets.view_notes import read_failed
+from penstock.errors import ColumnNotFound, InvalidTableState
+from penstock.pipeline.refreshing.context import Context, Plan, SourceAt
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.datasets.rowsets import Ids
+    from penstock.pipeline.plan.masks import Mask
+
+# Single rows are taken up to so many, then a filter is asked for all.
+MAX_TAKEN = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ChunkWork:
+    """What there is to do, by ids of the source's rows."""
+
+    # Rows that the function is given; None is all that the query has.
+    call: Rows | None
+    # Rows whose children get other inherited values.
+    follow: "Ids"
+    # Rows that are not in the view any more.
+    gone: "Ids"
+    # Rows of the view that go, whatever comes; None is all.
+    removed: Children | None
+    # Under a limit: the rows that stay. The source row that an earlier limit cut in two may have to
+    # be made again.
+    kept: Children | None = None
+    cut: int | None = None
+    # Whether there are rows that the limit lets in in no case, and that nobody looks at.
+    is_cut: bool = False
+
+
+def plan(context: Context) -> Plan:
+    """What a refresh of a chunker's view would do."""
+    (source,) = context.sources.values()
+    then = source.dataset_then
+    if context.watermark is None or then is None:
+        return _plan_all(context, source, context.rebuild)
+    try:
+        return _Planner(context, source, then).plan()
+    except ColumnNotFound as error:
+        return _plan_all(context, source, error.message)
+
+
+def _plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
+    rows, calls = context.definition.rows, None
+    assert rows is not None
+    if context.spec.output_limit is None and (rows.filter is None or rows.engine == "lance"):
+        with translated():
+            calls = source.dataset_now.count_rows(rows.filter)
+    nothing = _no_ids()
+    return Plan(
+        mode="full",
+        reason=reason,
+        rows_to_update=0,
+        rows_to_delete=context.view.count_rows(),
+        function_calls=calls,
+        fragments=len(source.dataset_now.get_fragments()),
+        work=ChunkWork(
+            call=None, follow=nothing, gone=nothing, removed=None, kept=Children(*[nothing] * 5)
+        ),
+    )
+
+
+class _Planner:
+    """Compares what the view follows with what it is to follow."""
+
+    def __init__(self, context: Context, source: SourceAt, then: "LanceDataset") -> None:
+        definition, mark = context.definition, context.watermark
+        assert mark is not None
+        assert definition.rows is not None
+        assert definition.function is not None
+        self._context = context
+        self._rows = definition.rows
+        self._columns = {column.name: column for column in definition.rows.columns}
+        self._inputs, self._inherited = definition.function.inputs, definition.inherited
+        self._now, self._then = source.dataset_now, then
+        paths = [column.path for column in definition.rows.columns if column.path is not None]
+        paths = list(dict.fromkeys([*source.source.reads, *paths]))
+        self._difference = compare(self._now, then, paths)
+        self._limit = context.spec.output_limit
+        self._cut = mark.cut[0] if mark.cut is not None else None
+        self._failed = read_failed(context.place, mark.failed, mark.failed_rows)
+
+    def plan(self) -> Plan:
+        import numpy as np
+
+        difference, changed = self._difference, self._difference.changed
+        passes, passed = self._passes(changed), self._passed(changed.ids)
+        again, other = self._differs(self._inputs), self._differs(self._inherited)
+        again |= self._is_unknown(changed.ids)
+        if not self._can_follow():
+            again |= other
+        call = changed.take(passes & (again | ~passed))
+        follow = changed.ids[passes & passed & ~again & other]
+        inserted = difference.inserted.take(self._passes(difference.inserted))
+        missing = self._missing()
+        gone = np.sort(np.concatenate([difference.deleted.ids, changed.ids[~passes]]))
+        stale = np.concatenate([gone, call.ids, follow])
+        # Of the row that the limit cut only some children are there.
+        cut = self._cut if self._cut is not None and (missing.ids == self._cut).any() else None
+        if self._limit is None and cut is not None:
+            stale = np.append(stale, cut)
+        counts = {
+            "are new": len(inserted.ids),
+            "have other inputs": len(call.ids),
+            "have only other inherited values": len(follow),
+            "are gone": len(gone),
+            "failed before or lie beyond the last limit": len(missing.ids),
+        }
+        calls = join_rows(inserted, call, missing)
+        if self._limit is None:
+            removed = find_children(self._context.view, stale)
+            work = ChunkWork(call=calls, follow=follow, gone=gone, removed=removed)
+        else:
+            work = self._limited(calls, follow, gone, stale, cut)
+        return self._to_plan(work, counts)
+
+    def _limited(
+        self, calls: Rows, follow: "Ids", gone: "Ids", stale: "Ids", cut: int | None
+    ) -> ChunkWork:
+        """The same work, without the rows that are known not to get in."""
+        import numpy as np
+
+        assert self._limit is not None
+        children = find_children(self._context.view)
+        is_stale = is_among(children.sources, np.sort(stale))
+        kept = children.take(~is_stale)
+        below = np.searchsorted(kept.sources, calls.ids)
+        if cut is not None:
+            partial = kept.sources == cut
+            below -= np.where(calls.ids > cut, partial.sum(), 0)
+            below += np.where(calls.ids == cut, partial.sum(), 0)
+        full = np.flatnonzero(below >= self._limit)
+        if len(full):
+            calls = calls.take(np.arange(full[0]))
+        return ChunkWork(
+            call=calls,
+            follow=follow,
+            gone=gone,
+            removed=children.take(is_stale),
+            kept=kept,
+            cut=cut if (calls.ids == cut).any() else None,
+            is_cut=bool(len(full)),
+        )
+
+    def _to_plan(self, work: ChunkWork, counts: Mapping[str, int]) -> Plan:
+        import numpy as np
+
+        assert work.call is not None
+        assert work.removed is not None
+        calls = len(work.call.ids)
+        over = 0
+        if work.kept is not None and self._limit is not None:
+            over = max(0, len(work.kept.sources) - self._limit)
+        is_gone = is_among(work.removed.sources, work.gone)
+        # Rows that failed and are not called again are forgotten.
+        todo = calls, len(work.follow), len(work.removed.sources), over, len(self._failed)
+        if not any(todo):
+            return Plan(
+                mode="none",
+                reason="no row that the chunker or an inherited column reads has changed",
+                rows_to_insert=0,
+                rows_to_update=0,
+                rows_to_delete=0,
+            )
+        told = [f"{count} {what}" for what, count in counts.items() if count]
+        if over:
+            told.append(f"{over} of the view's are over the limit")
+        return Plan(
+            mode="incremental",
+            reason=f"of the source's rows {', '.join(told) or 'those that failed are gone'}",
+            rows_to_insert=None if calls else 0,
+            rows_to_update=len(np.unique(work.removed.sources[~is_gone])),
+            rows_to_delete=int(is_gone.sum()) + over,
+            function_calls=None if calls and self._limit is not None else calls,
+            fragments=self._difference.fragments,
+            work=work,
+        )
+
+    # Rows ------------------------------------------------------------------------------------
+
+    def _is_unknown(self, ids: "Ids") -> "Mask":
+        """Whether the view does not have what the function makes of each row, or not all of it."""
+        found = self._failed.contains(ids)
+        return found if self._cut is None else found | (ids >= self._cut)
+
+    def _missing(self) -> Rows:
+        """Rows that have not changed, and that the function is to be given nevertheless."""
+        import numpy as np
+
+        if not len(self._failed) and self._cut is None:
+            return Rows(*[_no_ids()] * 3)
+        rows = scan_all(self._now)
+        known = np.sort(
+            np.concatenate([self._difference.inserted.ids, self._difference.changed.ids])
+        )
+        rows = rows.take(self._is_unknown(rows.ids) & ~is_among(rows.ids, known))
+        return rows.take(self._passes(rows))
+
+    def _passes(self, rows: Rows) -> "Mask":
+        """Whether each row of the new version is in the query; when only Spark knows, it may be."""
+        import numpy as np
+
+        where = self._rows.filter
+        if where is None or self._rows.engine != "lance" or not len(rows.ids):
+            return np.ones(len(rows.ids), bool)
+        holding = np.unique(rows.fragments).tolist()
+        parts = [ids for ids, _, _ in scan_rows(self._now, holding, where)]
+        return is_among(rows.ids, np.sort(np.concatenate([_no_ids(), *parts])))
+
+    def _passed(self, ids: "Ids") -> "Mask":
+        """Whether each row of the old version was in the query, as far as that is known."""
+        import numpy as np
+
+        where = self._rows.filter
+        if where is None or not len(ids):
+            return np.ones(len(ids), bool)
+        if self._rows.engine != "lance":
+            return np.zeros(len(ids), bool)
+        if len(ids) <= MAX_TAKEN:
+            (found,) = _take(self._then, ids, [where])
+            return np.asarray(found.fill_null(False))
+        holding = [fragment.fragment_id for fragment in self._then.get_fragments()]
+        parts = [found for found, _, _ in scan_rows(self._then, holding, where)]
+        return is_among(ids, np.sort(np.concatenate([_no_ids(), *parts])))
+
+    def _can_follow(self) -> bool:
+        """Whether children can be given other inherited values, which are read without Spark."""
+        columns = [self._columns[name] for name in self._inherited]
+        paths = [each.path for each in columns if each.path is not None]
+        if self._limit is not None or any(has_blobs(get_field(self._now, p).lance) for p in paths):
+            return False
+        return len(paths) == len(columns) or self._rows.engine == "lance"
+
+    def _differs(self, names: Sequence[str]) -> "Mask":
+        """Which of the changed rows have another value in one of the query's columns."""
+        import numpy as np
+
+        columns = [self._columns[name] for name in names]
+        found = self._difference.differs([each.path for each in columns if each.path is not None])
+        computed = [each.expression for each in columns if each.path is None]
+        if computed and self._rows.engine != "lance":
+            read = {path for each in columns if each.path is None for path in each.reads}
+            known = read and read <= self._difference.differing.keys()
+            return found | (self._difference.differs(read) if known else True)
+        open_ones = np.flatnonzero(~found) if computed else _no_ids()
+        holding = np.unique(self._difference.changed.fragments[open_ones]).tolist()
+        step = step_rows(self._now, holding)
+        for start in range(0, len(open_ones), step):
+            rows = open_ones[start : start + step]
+            ids = self._difference.changed.ids[rows]
+            pairs = zip(
+                _take(self._now, ids, computed), _take(self._then, ids, computed), strict=True
+            )
+            for left, right in pairs:
+                found[rows] |= ~rows_equal(left, right)
+        return found
+
+
+def _take(dataset: "LanceDataset", ids: "Ids", expressions: Sequence[str]) -> "list[Any]":
+    """Expressions over rows that are there, in the order of the ids."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = {f"c{n}": each for n, each in enumerate(expressions)} | {"_rowid": "_rowid"}
+    with translated():
+        found = dataset._take_rows(pa.array(ids, pa.uint64()), columns=columns)
+    if not np.array_equal(as_ids(found["_rowid"]), ids):
+        raise InvalidTableState(f"version {dataset.version} lost some of its rows")
+    return [combine(found[f"c{n}"]) for n in range(len(expressions))]
+
+
+def _no_ids() -> "Ids":
+    import numpy as np
+
+    return np.empty(0, np.int64)
