@@ -1,13 +1,16 @@
-"""Functions that fill columns: what is known of one without looking into its code."""
+"""Functions that fill columns or make rows: what is known of one without looking into its code."""
 
 from typing import Any, Literal
 
 from msgspec import Struct
 
 Kind = Literal["scalar", "arrow", "batch"]
+# Functions of views: a row of the source gives rows, given alone or in batches; a partition does.
+RowsKind = Literal["chunker", "batch_chunker", "udtf"]
 Action = Literal["fail", "skip", "retry"]
-# How the code is packed: our envelope, another client's, or nothing but the pickle.
-Form = Literal["penstock/1", "udf_pickle", "pickle"]
+# How the code is packed: our envelope, another client's, nothing but the pickle, or what
+# `udtf_spec` of a view holds (JSON with `udtf_payload` or `chunker_payload`).
+Form = Literal["penstock/1", "udf_pickle", "pickle", "udtf_spec"]
 
 
 class OnError(Struct, frozen=True, kw_only=True):
@@ -50,8 +53,9 @@ class Function(Struct, frozen=True, kw_only=True):
     sha256: str
     form: Form
     # None: the callable says it itself, in the worker.
-    kind: Kind | None
+    kind: Kind | RowsKind | None
     inputs: tuple[str, ...]
+    # Of a function of a view: the columns that it makes, with their names as `struct_field`.
     outputs: tuple[Output, ...]
     batch_size: int | None = None
     timeout_seconds: float | None = None
