@@ -1,0 +1,1 @@
+"""Refreshes of materialized views, as far as no Spark is needed."""
