@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 
 from penstock.catalog import (
-    jobs,
+    dependents,
     locations,
     namespaces,
     reconcile,
@@ -17,7 +17,12 @@ from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
 from penstock.datasets.manifest import parse_name, versions_folder
-from penstock.errors import InvalidRequest, TableAlreadyExists, TableNotFound
+from penstock.errors import (
+    InvalidRequest,
+    InvalidTableState,
+    TableAlreadyExists,
+    TableNotFound,
+)
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
@@ -27,6 +32,7 @@ from penstock.model.tables import MAIN, Table
 MANAGED_PROPERTY = "penstock.managed_versioning"
 COLUMNS = "o.id, o.namespace, o.name, t.location, t.managed, o.properties"
 HAS_BOUND = "EXISTS (SELECT 1 FROM columns c WHERE c.table_id = t.id)"
+IS_VIEW = "EXISTS (SELECT 1 FROM materialized_views m WHERE m.id = t.id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +62,20 @@ async def register(catalog: Catalog, new: NewTable, mode: str, origin: Origin = 
     return transaction
 
 
-async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> tuple[Table, str]:
-    """Take a table out of the catalog and delete its files."""
-    table, transaction = await catalog.database.write(_drop, id, origin)
-    await removals.carry_out(catalog, [table.location])
-    return table, transaction
+async def drop(
+    catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
+) -> tuple[Table, str]:
+    """Take a table out of the catalog and delete its files; views that read it refuse or follow."""
+    gone, transaction = await catalog.database.write(_drop, id, origin, cascade)
+    await removals.carry_out(catalog, [table.location for table in gone])
+    return gone[0], transaction
 
 
 async def deregister(
-    catalog: Catalog, id: Identifier, origin: Origin = NOBODY
+    catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
 ) -> tuple[Table, str]:
-    """Take a table out of the catalog; its files stay."""
-    return await catalog.database.write(deregister_in, id, origin)
+    """Take a table out of the catalog, or views that read it, too; the files stay."""
+    return await catalog.database.write(deregister_in, id, origin, cascade)
 
 
 async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
@@ -79,7 +87,7 @@ async def get(tx: Transaction, id: Identifier) -> Table:
     """The table, or the error that tells whether its namespace or it is missing."""
     namespace, name = split_table(id)
     row = await tx.fetch_one(
-        f"SELECT {COLUMNS}, {HAS_BOUND} FROM objects o JOIN tables t ON t.id = o.id "
+        f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
         "WHERE o.namespace = $1 AND o.name = $2",
         to_path(namespace),
         name,
@@ -88,6 +96,26 @@ async def get(tx: Transaction, id: Identifier) -> Table:
         await namespaces.get(tx, namespace)
         raise await _explain_missing(tx, id)
     return to_table(row)
+
+
+async def find_by_id(tx: Transaction, id: str) -> Table | None:
+    """The table with this id, whatever it is called now."""
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
+        "WHERE o.id = $1",
+        id,
+    )
+    return None if row is None else to_table(row)
+
+
+def check_rows(table: Table) -> Table:
+    """The table, unless its rows are a view's: only a refresh writes these."""
+    if table.is_view:
+        raise InvalidTableState(
+            f"{table} is a materialized view: its rows are what its query gives",
+            detail="change the tables that it reads, then refresh it",
+        )
+    return table
 
 
 async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound:
@@ -165,25 +193,40 @@ async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
     return await transactions.record(tx, "DeclareTable", str(new.table), origin)
 
 
-async def deregister_in(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
-    table = await get(tx, id)
-    await delete_in(tx, table)
+async def deregister_in(
+    tx: Transaction, id: Identifier, origin: Origin, cascade: bool = False
+) -> tuple[Table, str]:
+    table = (await _delete_with_readers(tx, id, cascade))[0]
     return table, await transactions.record(tx, "DeregisterTable", str(table), origin)
 
 
 async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -> str:
     if mode == "overwrite":
         with contextlib.suppress(TableNotFound):
-            await delete_in(tx, await get(tx, new.table.identifier))
+            table = await get(tx, new.table.identifier)
+            check_rows(table)
+            await _delete_with_readers(tx, table.identifier, cascade=False)
     await insert_in(tx, new)
     return await transactions.record(tx, "RegisterTable", str(new.table), origin)
 
 
-async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
+async def _drop(
+    tx: Transaction, id: Identifier, origin: Origin, cascade: bool
+) -> tuple[list[Table], str]:
+    gone = await _delete_with_readers(tx, id, cascade)
+    await removals.enqueue(tx, [table.location for table in gone])
+    return gone, await transactions.record(tx, "DropTable", str(gone[0]), origin)
+
+
+async def _delete_with_readers(tx: Transaction, id: Identifier, cascade: bool) -> list[Table]:
+    """Delete a table and the views that read it; it comes first in what is returned."""
     table = await get(tx, id)
-    await delete_in(tx, table)
-    await removals.enqueue(tx, [table.location])
-    return table, await transactions.record(tx, "DropTable", str(table), origin)
+    gone = [table]
+    for view in await dependents.check_unread(tx, f"table {table}", [table.id], cascade):
+        gone += [] if (found := await find_by_id(tx, view)) is None else [found]
+    for each in reversed(gone):
+        await delete_in(tx, each)
+    return gone
 
 
 async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
@@ -233,13 +276,10 @@ async def insert_in(tx: Transaction, new: NewTable) -> None:
 
 
 async def delete_in(tx: Transaction, table: Table) -> None:
-    await tx.fetch("DELETE FROM table_versions WHERE table_id = $1", table.id)
-    await tx.fetch("DELETE FROM columns WHERE table_id = $1", table.id)
-    await jobs.cancel_slots_in(tx, table.id, f"table {table} is not in the catalog any more")
+    reason = f"table {table} is not in the catalog any more"
     # On PostgreSQL, whoever comes second finds nothing to delete.
-    if not await tx.fetch("DELETE FROM tables WHERE id = $1 RETURNING id", table.id):
+    if await dependents.delete_records(tx, table.id, reason) is None:
         raise missing(table.identifier)
-    await tx.fetch("DELETE FROM objects WHERE id = $1", table.id)
 
 
 async def check_free(tx: Transaction, id: Identifier) -> None:
@@ -303,7 +343,7 @@ def to_table(row: Row) -> Table:
         location,
         bool(managed),
         decode_properties(properties),
-        bool(more and more[0]),
+        *map(bool, more),
     )
 
 

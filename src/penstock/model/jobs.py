@@ -20,7 +20,7 @@ STATES = (QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELED)
 ACTIVE = (QUEUED, RUNNING)
 FINISHED = (SUCCEEDED, FAILED, CANCELED)
 
-BACKFILL, PREVIEW = "backfill", "preview"
+BACKFILL, PREVIEW, REFRESH = "backfill", "preview", "refresh"
 
 FIRST_PAUSE_MILLIS, MAX_PAUSE_MILLIS = 1_000, 60_000
 # What of a spec is filled in when it is leased, and so does not make it another request.

@@ -170,13 +170,17 @@ async def exists(call: Call) -> None:
 
 async def drop(call: Call) -> RemovedTable:
     call.decode(_body)
-    table, transaction = await tables.drop(call.catalog, call.id, call.origin)
+    cascade = bool(call.flag("cascade"))
+    table, transaction = await tables.drop(call.catalog, call.id, call.origin, cascade=cascade)
     return removed_table(table, transaction)
 
 
 async def deregister(call: Call) -> RemovedTable:
     call.decode(_body)
-    table, transaction = await tables.deregister(call.catalog, call.id, call.origin)
+    cascade = bool(call.flag("cascade"))
+    table, transaction = await tables.deregister(
+        call.catalog, call.id, call.origin, cascade=cascade
+    )
     return removed_table(table, transaction)
 
 
