@@ -44,6 +44,8 @@ SMALL_MANIFEST_BYTES = 65_536
 @dataclass(frozen=True, slots=True)
 class Declare:
     new: NewTable
+    # What else makes the table what it is; its records go with the table's.
+    record: Callable[[Transaction], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +171,10 @@ async def _apply(
     unkeyed = Origin(origin.trace_id)
     for index, op in enumerate(operations):
         match op:
-            case Declare(new):
+            case Declare(new, record):
                 transaction = await tables.declare_in(tx, new, unkeyed)
+                if record is not None:
+                    await record(tx)
                 results.append(new.table)
                 undo.append(partial(tables.delete_in, table=new.table))
                 undo.append(partial(transactions.forget, id=transaction))

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import bindings, reconcile, tables
+from penstock.catalog import bindings, materialized_views, reconcile, tables, view_state
 from penstock.datasets import details
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch, check_tag
@@ -155,6 +155,10 @@ async def describe(call: Call) -> DescribedTable:
         if detailed:
             reply.table, reply.namespace = table.name, list(table.namespace)
             await _load_details(call, table, branch, reply)
+    if table.is_view:
+        view = await materialized_views.load(catalog.database, table)
+        told = await view_state.describe(catalog.database, view)
+        reply.properties = {**table.properties, **told}
     if table.has_bound_columns:
         await _tell_bound(call, table, check_branch(body.branch), reply)
     return reply
@@ -218,7 +222,7 @@ async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[
 async def _tell_bound(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:
     if found := await bindings.describe(call.catalog, table, branch):
         text = msgspec.json.encode(found).decode()
-        reply.properties = {**table.properties, BOUND_PROPERTY: text}
+        reply.properties = {**reply.properties, BOUND_PROPERTY: text}
 
 
 async def _load_details(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:
