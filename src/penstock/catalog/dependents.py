@@ -1,15 +1,29 @@
 """Who reads what: materialized views, and the tables and Iceberg views that they are made from."""
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from penstock.catalog import jobs
+from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
-from penstock.errors import TableInUse
+from penstock.datasets import leftovers
+from penstock.errors import PenstockError, TableInUse
 from penstock.model.identifiers import Identifier, from_path, show, to_path
+
+log = logging.getLogger(__name__)
 
 # As many places as a statement takes at once without trouble.
 AT_ONCE = 500
 SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A table's folder, with versions that are kept for a view."""
+
+    view_id: str
+    location: str
 
 
 async def find_readers(tx: Transaction, ids: Collection[str]) -> list[str]:
@@ -70,6 +84,31 @@ async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str
                 "state = NULL",
                 *(view_id, name, source),
             )
+
+
+async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[Kept]:
+    """The tables that have versions kept for one of these views: their folders."""
+    return [
+        Kept(view, row[0])
+        for view in view_ids
+        for row in await tx.fetch(
+            "SELECT DISTINCT t.location FROM view_sources s JOIN tables t ON t.id = s.source_id "
+            "WHERE s.view_id = $1",
+            view,
+        )
+    ]
+
+
+async def let_go(catalog: Catalog, kept: Sequence[Kept]) -> None:
+    """Let go of the versions of tables that were kept for views which are gone."""
+    for each in kept:
+        try:
+            await catalog.lake.run(
+                leftovers.forget_view, catalog.lake.place(each.location), each.view_id
+            )
+        except PenstockError as error:
+            # The views are gone all the same, and a tag does no harm.
+            log.warning("tags in %s are not removed: %s", each.location, error.message)
 
 
 async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from penstock.catalog import dependents, jobs, removals, transactions
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.dependents import Kept
 from penstock.catalog.view_files import keeps_files, remove_file
 from penstock.database.interface import Transaction
 from penstock.errors import (
@@ -26,9 +27,10 @@ class Dropped:
 
     locations: list[str]
     files: list[str]
+    kept: list[Kept]
 
 
-NOTHING = Dropped([], [])
+NOTHING = Dropped([], [], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,7 @@ async def _carry_out(catalog: Catalog, dropped: Dropped) -> None:
     for location in dropped.files:
         await catalog.lake.run(remove_file, catalog.lake, location)
     await removals.carry_out(catalog, dropped.locations)
+    await dependents.let_go(catalog, dropped.kept)
 
 
 async def _drop_tree(tx: Transaction, id: Identifier, with_readers: bool = False) -> Dropped:
@@ -227,7 +230,9 @@ async def _drop_tree(tx: Transaction, id: Identifier, with_readers: bool = False
     below = (path, f"{path}\x1f", f"{path}\x20")
     within = "(namespace = $1 OR (namespace >= $2 AND namespace < $3))"
     objects = f"(SELECT id FROM objects WHERE {within})"
-    readers = await _drop_readers(tx, id, below, within, with_readers)
+    rows = await tx.fetch(f"SELECT id FROM materialized_views WHERE id IN {objects}", *below)
+    kept = await dependents.list_kept(tx, [row[0] for row in rows])
+    readers, more = await _drop_readers(tx, id, below, within, with_readers)
     for relation, key in (
         *(("table_versions", "table_id"), ("columns", "table_id")),
         *(("view_sources", "view_id"), ("materialized_views", "id")),
@@ -253,12 +258,12 @@ async def _drop_tree(tx: Transaction, id: Identifier, with_readers: bool = False
     gone_views = [row for row in views if not keeps_files(row[2])]
     locations = readers + [row[0] for row in (*rows, *gone_views) if row[0]]
     await removals.enqueue(tx, locations)
-    return Dropped(locations, [row[1] for row in gone_views])
+    return Dropped(locations, [row[1] for row in gone_views], kept + more)
 
 
 async def _drop_readers(
     tx: Transaction, id: Identifier, below: tuple[str, str, str], within: str, with_readers: bool
-) -> list[str]:
+) -> tuple[list[str], list[Kept]]:
     """Drop the materialized views elsewhere that read what is in a namespace; their folders."""
     # Taken first, so that on PostgreSQL a view that is just being made is seen.
     taken = await tx.fetch(f"UPDATE objects SET id = id WHERE {within} RETURNING id", *below)
@@ -266,9 +271,10 @@ async def _drop_readers(
     if not await tx.fetch(
         f"SELECT 1 FROM view_sources WHERE source_id IN {objects} LIMIT 1", *below
     ):
-        return []
+        return [], []
     what = f"something in namespace {show(id)}"
     readers = await dependents.check_unread(tx, what, [row[0] for row in taken], with_readers)
+    kept = await dependents.list_kept(tx, readers)
     reason = f"namespace {show(id)}, which it reads, was dropped"
     gone = [await dependents.delete_records(tx, reader, reason) for reader in readers]
-    return [location for location in gone if location is not None]
+    return [location for location in gone if location is not None], kept

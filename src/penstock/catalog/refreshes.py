@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from penstock.catalog import (
+    data,
     dependents,
     functions,
     idempotency,
@@ -23,11 +24,16 @@ from penstock.catalog.view_definitions import Defined
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest
 from penstock.model.functions import Function
-from penstock.model.identifiers import from_path, show
+from penstock.model.identifiers import Identifier, from_path, show
 from penstock.model.jobs import REFRESH, NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table
 from penstock.model.views import Definition, Mode, RefreshSpec, Watermark
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.datasets.remote import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +71,33 @@ async def explain_refresh(catalog: Catalog, view: View, request: Refresh) -> dic
     spec, error = await complete_spec(catalog.database, make_spec(view.table, defined, request))
     if spec is None:
         raise InvalidRequest(error, detail="check the view's id")
-
-    def work() -> dict[str, Any]:
-        # Here, because planning is asked for rarely and a server of metadata never needs it.
-        from penstock.datasets.failures import translated
-        from penstock.pipeline.explaining import explain_refresh
-
-        with translated():
-            found: dict[str, Any] = explain_refresh(
-                msgspec.convert(spec, RefreshSpec), catalog.lake
-            )
-            return found
-
-    plan = await catalog.workers.run(work)
+    ids = [view.table.id, *(source["id"] for source in spec["definition"]["sources"])]
+    opened = dict([await _open(catalog, id) for id in ids])
+    plan = await catalog.workers.run(_explain, spec, opened)
     return plan | {"estimated_seconds": await _estimate(catalog.database, defined, plan)}
+
+
+async def _open(catalog: Catalog, id: str) -> "tuple[Identifier, tuple[Location, LanceDataset]]":
+    """A table's newest version, by the table's name, as plans take it."""
+    from penstock.datasets.remote import Location
+
+    table = await tables.find_by_id(catalog.database, id)
+    if table is None:
+        raise InvalidRequest("a table that the view reads was dropped meanwhile", detail="retry")
+    location = Location(catalog.lake.place(table.location).uri, MAIN, catalog.lake.options)
+    dataset = await data.read(catalog, table, MAIN, None, lambda dataset: dataset)
+    return table.identifier, (location, dataset)
+
+
+def _explain(
+    spec: dict[str, Any], opened: "Mapping[Identifier, tuple[Location, LanceDataset]]"
+) -> dict[str, Any]:
+    # Here, because planning is asked for rarely and a server of metadata never needs it.
+    from penstock.datasets.failures import translated
+    from penstock.pipeline.explaining import explain_refresh
+
+    with translated():
+        return explain_refresh(spec, lambda table: opened[tuple(table)])
 
 
 async def define(catalog: Catalog, view: View, request: Refresh) -> Defined:

@@ -1,4 +1,4 @@
-"""Tables: declare, register, find, list, rename, drop, deregister."""
+"""Tables: declare, register, find, rename, drop, deregister; `table_listing` lists them."""
 
 import contextlib
 import uuid
@@ -14,6 +14,7 @@ from penstock.catalog import (
     versions,
 )
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.dependents import Kept
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
 from penstock.datasets.manifest import parse_name, versions_folder
@@ -25,7 +26,6 @@ from penstock.errors import (
 )
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
-from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.tables import MAIN, Table
 
@@ -66,8 +66,9 @@ async def drop(
     catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
 ) -> tuple[Table, str]:
     """Take a table out of the catalog and delete its files; views that read it refuse or follow."""
-    gone, transaction = await catalog.database.write(_drop, id, origin, cascade)
+    gone, kept, transaction = await catalog.database.write(_drop, id, origin, cascade)
     await removals.carry_out(catalog, [table.location for table in gone])
+    await dependents.let_go(catalog, kept)
     return gone[0], transaction
 
 
@@ -75,7 +76,9 @@ async def deregister(
     catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
 ) -> tuple[Table, str]:
     """Take a table out of the catalog, or views that read it, too; the files stay."""
-    return await catalog.database.write(deregister_in, id, origin, cascade)
+    gone, kept, transaction = await catalog.database.write(_deregister, id, origin, cascade)
+    await dependents.let_go(catalog, kept)
+    return gone[0], transaction
 
 
 async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
@@ -133,34 +136,6 @@ def missing(id: Identifier) -> TableNotFound:
     )
 
 
-async def list_names(
-    catalog: Catalog, namespace: Identifier, page: PageRequest, include_declared: bool
-) -> Page[str]:
-    """The names of the tables directly in a namespace."""
-    if include_declared:
-        rows = await catalog.database.fetch(
-            "SELECT name FROM objects WHERE namespace = $1 AND kind = 'table' AND name > $2 "
-            "ORDER BY name LIMIT $3",
-            to_path(namespace),
-            page.after or "",
-            page.limit + 1,
-        )
-        names = [row[0] for row in rows]
-        found = cut_page(page, names, names)
-    else:
-        tables = await _list(catalog, page, include_declared, namespace)
-        found = Page([table.name for table in tables.items], tables.token)
-    if not found.items:
-        await namespaces.get(catalog.database, namespace)
-    return found
-
-
-async def list_all(catalog: Catalog, page: PageRequest, include_declared: bool) -> Page[Identifier]:
-    """The identifiers of all tables of all namespaces."""
-    tables = await _list(catalog, page, include_declared, None)
-    return Page([table.identifier for table in tables.items], tables.token)
-
-
 async def has_data(catalog: Catalog, table: Table) -> bool:
     """Whether the table was ever written, through the catalog or by path."""
     if await versions.find_head(catalog.database, table.id, MAIN) is not None:
@@ -193,11 +168,9 @@ async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
     return await transactions.record(tx, "DeclareTable", str(new.table), origin)
 
 
-async def deregister_in(
-    tx: Transaction, id: Identifier, origin: Origin, cascade: bool = False
-) -> tuple[Table, str]:
-    table = (await _delete_with_readers(tx, id, cascade))[0]
-    return table, await transactions.record(tx, "DeregisterTable", str(table), origin)
+async def deregister_in(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
+    gone, _, transaction = await _deregister(tx, id, origin, cascade=False)
+    return gone[0], transaction
 
 
 async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -> str:
@@ -205,28 +178,36 @@ async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -
         with contextlib.suppress(TableNotFound):
             table = await get(tx, new.table.identifier)
             check_rows(table)
-            await _delete_with_readers(tx, table.identifier, cascade=False)
+            await _delete(tx, table.identifier, cascade=False)
     await insert_in(tx, new)
     return await transactions.record(tx, "RegisterTable", str(new.table), origin)
 
 
 async def _drop(
     tx: Transaction, id: Identifier, origin: Origin, cascade: bool
-) -> tuple[list[Table], str]:
-    gone = await _delete_with_readers(tx, id, cascade)
+) -> tuple[list[Table], list[Kept], str]:
+    gone, kept = await _delete(tx, id, cascade)
     await removals.enqueue(tx, [table.location for table in gone])
-    return gone, await transactions.record(tx, "DropTable", str(gone[0]), origin)
+    return gone, kept, await transactions.record(tx, "DropTable", str(gone[0]), origin)
 
 
-async def _delete_with_readers(tx: Transaction, id: Identifier, cascade: bool) -> list[Table]:
+async def _deregister(
+    tx: Transaction, id: Identifier, origin: Origin, cascade: bool
+) -> tuple[list[Table], list[Kept], str]:
+    gone, kept = await _delete(tx, id, cascade)
+    return gone, kept, await transactions.record(tx, "DeregisterTable", str(gone[0]), origin)
+
+
+async def _delete(tx: Transaction, id: Identifier, cascade: bool) -> tuple[list[Table], list[Kept]]:
     """Delete a table and the views that read it; it comes first in what is returned."""
     table = await get(tx, id)
     gone = [table]
     for view in await dependents.check_unread(tx, f"table {table}", [table.id], cascade):
         gone += [] if (found := await find_by_id(tx, view)) is None else [found]
+    kept = await dependents.list_kept(tx, [each.id for each in gone if each.is_view])
     for each in reversed(gone):
         await delete_in(tx, each)
-    return gone
+    return gone, kept
 
 
 async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
@@ -293,45 +274,6 @@ async def check_free(tx: Transaction, id: Identifier) -> None:
             detail="choose another name, or drop it first",
             subject=id,
         )
-
-
-async def _list(
-    catalog: Catalog, page: PageRequest, include_declared: bool, namespace: Identifier | None
-) -> Page[Table]:
-    """Read a page; when declared tables are left out, go on until the page is full."""
-    found: list[Table] = []
-    after = page.after
-    while True:
-        rows = await _list_rows(catalog.database, namespace, after, page.limit + 1)
-        tables = [to_table(row) for row in rows]
-        found += [t for t in tables if include_declared or await has_data(catalog, t)]
-        if len(rows) <= page.limit or len(found) > page.limit:
-            return cut_page(page, found, [_key(table, namespace) for table in found])
-        after = _key(tables[-1], namespace)
-
-
-def _key(table: Table, namespace: Identifier | None) -> str:
-    return to_path(table.identifier) if namespace is None else table.name
-
-
-async def _list_rows(
-    tx: Transaction, namespace: Identifier | None, after: str | None, limit: int
-) -> list[Row]:
-    select = f"SELECT {COLUMNS} FROM objects o JOIN tables t ON t.id = o.id WHERE"
-    if namespace is not None:
-        return await tx.fetch(
-            f"{select} o.namespace = $1 AND o.name > $2 ORDER BY o.name LIMIT $3",
-            to_path(namespace),
-            after or "",
-            limit,
-        )
-    last = from_path(after or "")
-    return await tx.fetch(
-        f"{select} (o.namespace, o.name) > ($1, $2) ORDER BY o.namespace, o.name LIMIT $3",
-        to_path(last[:-1]),
-        last[-1] if last else "",
-        limit,
-    )
 
 
 def to_table(row: Row) -> Table:

@@ -8,7 +8,7 @@ import msgspec
 from penstock.catalog import materialized_views
 from penstock.catalog.materialized_views import SourceState, View, is_stale
 from penstock.database.interface import Transaction
-from penstock.datasets.view_tables import read_schema
+from penstock.datasets.view_tables import MAX_QUERY_CHARACTERS, read_schema
 from penstock.model.identifiers import Identifier, show
 from penstock.model.jobs import REFRESH, show_value
 from penstock.model.tables import Table
@@ -31,11 +31,12 @@ async def describe(tx: Transaction, view: View) -> dict[str, str]:
     stale = is_stale(view, sources)
     told = {
         "penstock.kind": view.asked.kind,
-        "penstock.source_query": view.asked.source_query,
         "penstock.auto_refresh": show_value(view.auto_refresh),
         "penstock.watermark": _encode(_watermark(view, sources)),
         "penstock.stale": show_value(stale),
     }
+    if len(view.asked.source_query) <= MAX_QUERY_CHARACTERS:
+        told["penstock.source_query"] = view.asked.source_query
     if view.refreshed_at is not None:
         told["penstock.refreshed_at"] = str(view.refreshed_at)
     if view.target_lag_seconds is not None:

@@ -4,7 +4,14 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import bindings, materialized_views, reconcile, tables, view_state
+from penstock.catalog import (
+    bindings,
+    materialized_views,
+    reconcile,
+    table_listing,
+    tables,
+    view_state,
+)
 from penstock.datasets import details
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch, check_tag
@@ -99,14 +106,14 @@ _body = msgspec.json.Decoder(Body)
 async def list_names(call: Call) -> Tables:
     page = call.page(f"tables:{to_path(call.id)}")
     declared = call.flag("include_declared") is not False
-    found = await tables.list_names(call.catalog, call.id, page, declared)
+    found = await table_listing.list_names(call.catalog, call.id, page, declared)
     return Tables(found.items, found.token)
 
 
 async def list_all(call: Call) -> Tables:
     page = call.page("tables")
     declared = call.flag("include_declared") is not False
-    found = await tables.list_all(call.catalog, page, declared)
+    found = await table_listing.list_all(call.catalog, page, declared)
     return Tables([call.delimiter.join(id) for id in found.items], found.token)
 
 
