@@ -13,7 +13,7 @@ import msgspec
 from penstock.catalog import dependents, namespaces, tables, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
-from penstock.errors import TableNotFound
+from penstock.errors import InvalidTableState
 from penstock.model.identifiers import Identifier, from_path, show, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
@@ -69,7 +69,7 @@ async def get(tx: Transaction, id: Identifier) -> View:
     """The view, or the error that tells what is wrong with its id."""
     table = await tables.get(tx, id)
     if not table.is_view:
-        raise TableNotFound(
+        raise InvalidTableState(
             f"{show(id)} is a table, not a materialized view", detail="check the view's id"
         )
     return await load(tx, table)
