@@ -49,8 +49,10 @@ def finish(view: View) -> None:
 
 def test_a_view_follows_its_table_without_a_request(server: Server) -> None:
     view = make_view(server, "local", auto_refresh=True)
-    found = describe(server, wait_for_job(view))
-    assert (found["kind"], found["auto_refresh"]) == ("refresh", "true")
+    job = wait_for_job(view)
+    # The job is marked right after it is queued.
+    assert until(lambda: describe(server, job).get("auto_refresh")) == "true"
+    assert describe(server, job)["kind"] == "refresh"
     finish(view)
     time.sleep(QUIET_SECONDS)
     assert len(list_jobs(view)) == 1
