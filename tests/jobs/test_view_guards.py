@@ -44,8 +44,11 @@ def test_rows_of_a_view_are_not_written(view: View, operation: str, body: Any) -
 
 
 def target(view: View) -> dict[str, Any]:
-    namespace = RestNamespace(uri=view.server.url)
-    return {"namespace_client": namespace, "table_id": view.id.split("$")}
+    connect: Any = RestNamespace
+    return {
+        "namespace_client": connect(uri=view.server.url),
+        "table_id": view.id.split("$"),
+    }
 
 
 def commit(view: View, **properties: str) -> lance.LanceDataset:

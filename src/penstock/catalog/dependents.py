@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.catalog import jobs
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
-from penstock.datasets import leftovers
+from penstock.datasets.lake import Place
 from penstock.errors import PenstockError, TableInUse
 from penstock.model.identifiers import Identifier, from_path, show, to_path
 
@@ -103,12 +103,17 @@ async def let_go(catalog: Catalog, kept: Sequence[Kept]) -> None:
     """Let go of the versions of tables that were kept for views which are gone."""
     for each in kept:
         try:
-            await catalog.lake.run(
-                leftovers.forget_view, catalog.lake.place(each.location), each.view_id
-            )
+            await catalog.lake.run(_let_go, catalog.lake.place(each.location), each.view_id)
         except PenstockError as error:
             # The views are gone all the same, and a tag does no harm.
             log.warning("tags in %s are not removed: %s", each.location, error.message)
+
+
+def _let_go(place: Place, view_id: str) -> None:
+    # Here, because few tables ever have views.
+    from penstock.datasets.view_notes import forget_versions
+
+    forget_versions(place, view_id)
 
 
 async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:

@@ -5,9 +5,6 @@ from collections.abc import Callable
 from penstock.datasets import files, refs
 from penstock.datasets.lake import Place
 
-# So much of a view's id is in the names of its tags.
-VIEW_CHARACTERS = 16
-
 
 def forget_column(place: Place, binding: str) -> None:
     """Remove the tags and the lists of rows that a column has, on any branch."""
@@ -27,14 +24,6 @@ def forget_branch(place: Place, branch: str) -> None:
     # How the folder of any column ends there.
     end = marks.folder_of("x", branch)[1:]
     _remove_lists(place, lambda name: name.endswith(end))
-
-
-def forget_view(place: Place, view_id: str) -> None:
-    """Remove the tags that keep versions of a table for a view."""
-    start = f"{refs.OUR_TAGS}view-{view_id[:VIEW_CHARACTERS]}-"
-    for name in refs.list_names(place, refs.TAGS):
-        if name.startswith(start):
-            refs.delete_tag(place, name)
 
 
 def _remove_lists(place: Place, is_gone: Callable[[str], bool]) -> None:

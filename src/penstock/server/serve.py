@@ -35,6 +35,8 @@ from penstock.settings.sections import (
 
 log = logging.getLogger(__name__)
 
+# Clients that wait for a job ask every few seconds; a connection must not be closed just then.
+KEEP_ALIVE_SECONDS = 75
 LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -112,6 +114,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
             server_header=False,
             proxy_headers=False,
             backlog=2048,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=settings.server.stop_seconds,
         )
     )
