@@ -20,7 +20,8 @@
     │   ├── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
     │   └── ManifestAlreadyExists
     ├── NamespaceNotEmpty
-    ├── InvalidTableState         the table's files don't allow it
+    ├── InvalidTableState         the table's files, or what it is, don't allow it
+    ├── TableInUse                views read it
     ├── SchemaMismatch            the data does not fit the table's columns
     ├── TooManyRequests           more work at once than this server takes on
     ├── ConcurrentCommit          somebody else was first; read again and retry
@@ -186,6 +187,10 @@ class NamespaceNotEmpty(PenstockError):
 
 class InvalidTableState(PenstockError):
     default = "the table is not in a state for this"
+
+
+class TableInUse(PenstockError):
+    default = "the table is in use"
 
 
 class SchemaMismatch(PenstockError):

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.harness import servers
+from tests.harness.arrow import people, send
 from tests.harness.databases import EITHER, new_postgres_database
 from tests.harness.manifests import commit_by_path, stage
 from tests.harness.waiting import until
@@ -128,3 +129,21 @@ def test_a_drop_that_was_recorded_deletes_the_files_after_a_crash(start: Start) 
     assert server.post("/v1/table/t/exists").status_code == 404
     server.post("/v1/table/t/declare").raise_for_status()
     until(lambda: not Path(location).exists(), "the files are still there")
+
+
+@pytest.mark.parametrize("point", ANY_POINT)
+def test_a_view_is_made_whole_or_not_at_all(start: Start, point: str) -> None:
+    server = start()
+    send(server, "/v1/table/t/create", people(1)).raise_for_status()
+    server.kill()
+    server = start(point)
+    body = {"kind": "query", "source_query": "SELECT id FROM t", "with_no_data": False}
+    with pytest.raises(httpx.TransportError):
+        server.post("/v1/materialized_view/v/create", body)
+    server = start()
+    assert server.get("/v1/namespace/$/materialized_view/list").json() == {"views": ["v"]}
+    assert server.post("/v1/table/v/count_rows").json() == 0
+    (job,) = server.post("/v1/jobs/list", {"target": "v"}).json()["jobs"]
+    asked = server.post("/v1/materialized_view/v/refresh")
+    assert asked.json()["job_id"] == job["job_id"]
+    assert server.post("/v1/table/t/drop").status_code == 409

@@ -1,5 +1,6 @@
 """The generated urllib3 client, unmodified: every operation, with its models as the oracle."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace_urllib3_client.exceptions import ApiException
 
+from tests.harness.arrow import people, send
 from tests.harness.generated import Client, models
 from tests.harness.manifests import stage
 from tests.harness.servers import Server
@@ -207,11 +209,24 @@ def test_an_error_is_the_clients_own_model(client: Client, namespace: str) -> No
     assert error.to_dict() == json.loads(cast(str, caught.value.body))
 
 
-def test_operations_that_are_not_served_say_so(client: Client, table: Table) -> None:
-    with pytest.raises(ApiException) as caught:
-        client.refresh_materialized_view(table.id)
-    assert caught.value.status == 406
-    assert json.loads(cast(str, caught.value.body))["code"] == 0
+def test_a_materialized_view_is_created_and_refreshed(
+    client: Client, server: Server, namespace: str
+) -> None:
+    send(server, f"/v1/table/{namespace}$t/create", people(1, 2)).raise_for_status()
+    schema = pa.schema([("id", pa.int64())]).serialize().to_pybytes()
+    wanted = models.CreateMaterializedViewRequest(
+        kind="query",
+        source_query="SELECT id FROM t",
+        output_schema=base64.b64encode(schema).decode(),
+        with_no_data=False,
+    )
+    made = client.create_materialized_view(f"{namespace}$v", wanted)
+    assert made.version == 1
+    request = models.RefreshMaterializedViewRequest()
+    asked = client.refresh_materialized_view(
+        f"{namespace}$v", refresh_materialized_view_request=request
+    )
+    assert asked.job_id == made.job_id
 
 
 def test_the_client_finds_the_files_where_it_is_told(client: Client, table: Table) -> None:

@@ -218,6 +218,19 @@ def overwrite_namespace(server: Server, ns: str) -> Request:
     return lance(f"namespace/{ns}$x/create", {"mode": "Overwrite"})
 
 
+def with_materialized_view(server: Server, ns: str) -> str:
+    with_rows(server, ns)
+    body = {"kind": "query", "source_query": "SELECT id FROM t"}
+    ask(server, f"materialized_view/{ns}$m/create", body)
+    return f"materialized_view/{ns}$m"
+
+
+def create_materialized_view(server: Server, ns: str) -> Request:
+    with_rows(server, ns)
+    body = {"kind": "query", "source_query": "SELECT id FROM t", "with_no_data": False}
+    return lance(f"materialized_view/{ns}$m/create", body)
+
+
 # By the name of the operation, and what is special about the request if there are several.
 LANCE: dict[str, Prepare] = {
     "CreateNamespace": create_namespace,
@@ -254,6 +267,15 @@ LANCE: dict[str, Prepare] = {
     ),
     "AlterTableBackfillColumns": lambda s, ns: lance(
         f"{with_computed(s, ns)}/backfill_column", {"column": "double"}
+    ),
+    "CreateMaterializedView": create_materialized_view,
+    "RefreshMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/refresh"),
+    "AlterMaterializedView": lambda s, ns: lance(
+        f"{with_materialized_view(s, ns)}/alter", {"target_lag_seconds": 600}
+    ),
+    "DropMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/drop"),
+    "DropTable cascade": lambda s, ns: lance(
+        f"table/{with_materialized_view(s, ns).split('/')[1][:-1]}t/drop", cascade="true"
     ),
     "CancelJob": cancel_job,
     "CreateManifest": lambda s, ns: lance(f"manifest/{ns}/create", {"manifest": "{}"}),

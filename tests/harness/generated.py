@@ -32,7 +32,7 @@ class Client:
 
         def checked(*arguments: Any, **options: Any) -> Any:
             answer = call(*arguments, **options)
-            assert answer.status_code in (200, 202)
+            assert answer.status_code in (200, 201, 202)
             if answer.data is None:
                 assert answer.raw_data == b""
                 return None

@@ -110,10 +110,6 @@ def test_a_wrong_method_is_told_the_right_one(
     assert {"error", "code", "instance"} <= answer.json().keys()
 
 
-def test_an_operation_that_is_not_served_says_so(server: Server) -> None:
-    assert code(server.post("/v1/materialized_view/v/refresh")) == (406, 0)
-
-
 def test_a_request_id_comes_back(server: Server, namespace: str) -> None:
     headers = {"x-request-id": "my-id-1"}
     good = server.send(f"/v1/namespace/{namespace}/describe", headers=headers)

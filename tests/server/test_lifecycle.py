@@ -146,3 +146,14 @@ def test_requests_are_not_logged_unless_asked_for(tmp_path: Path) -> None:
     with servers.running(tmp_path) as server:
         server.get("/healthz")
     assert "/healthz" not in server.rest_of_output()
+
+
+@pytest.mark.slow
+def test_a_connection_outlasts_the_pause_of_a_client_that_polls(tmp_path: Path) -> None:
+    with servers.running(tmp_path) as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+            for pause in (6, 0):
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+                time.sleep(pause)

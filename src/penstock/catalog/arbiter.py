@@ -53,7 +53,7 @@ class TableArbiter:
             metadata=request.get("metadata"),
             naming_scheme=request.get("naming_scheme"),
         )
-        operations = [*self._before, CreateVersion(self._table.identifier, new)]
+        operations = [*self._before, CreateVersion(self._table.identifier, new, is_ours=True)]
         done = self._wait(commits.commit(self._catalog, operations, self.origin))
         created = done.results[-1]
         assert isinstance(created, Created)

@@ -5,54 +5,26 @@ committed, and what happened while no server was there. Several servers may look
 request is queued once.
 """
 
-import asyncio
 import logging
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from penstock.catalog import columns, jobs, tables
+from penstock.catalog import columns, due, jobs, tables
 from penstock.catalog.bindings import find_covered
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import Backfill
-from penstock.catalog.queue import CHANGES, wait_for
+from penstock.catalog.due import JOBS_BACK, LOOK_SECONDS, PASSING, Ended, Rules, plan_due
 from penstock.catalog.transactions import SetProperty
 from penstock.database.interface import Row, Transaction
-from penstock.errors import ConcurrentCommit, PenstockError, TooManyRequests, Unavailable
-from penstock.model.jobs import ACTIVE, BACKFILL, CANCELED, FAILED, SUCCEEDED
+from penstock.errors import PenstockError
+from penstock.model.jobs import ACTIVE, BACKFILL, SUCCEEDED
 from penstock.model.tables import Table
 
 log = logging.getLogger(__name__)
 
-# The net under the bell; and how long a bell is not answered, so that a burst is one look.
-LOOK_SECONDS, BURST_SECONDS = 5.0, 0.2
-# How long a column whose backfill failed waits: at least, at most after a change of the table, and
-# at most without.
-MIN_FAILED_MILLIS, MAX_CHANGED_MILLIS, MAX_UNCHANGED_MILLIS = 1_000, 60_000, 3_600_000
-JOBS_BACK = 10
 PROPERTY = "auto_backfill"
-# What may go well at the next look.
-PASSING = (Unavailable, TooManyRequests, ConcurrentCommit)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How many changes make a backfill, and how long it waits after the first, and after a job."""
-
-    changes: int = 1
-    cooldown_seconds: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A backfill of the column that came to its end, or has not yet."""
-
-    state: str
-    created_at: int
-    finished_at: int | None
-    # The version at which it found every row filled, if it did.
-    fresh_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +58,7 @@ class Watch:
 async def run_for_ever(catalog: Catalog, rules: Rules) -> None:
     """Look at once, then whenever something changes or a column becomes due."""
     watch = Watch()
-    while not catalog.queue.is_closed:
-        bell = catalog.queue.bell(CHANGES)
-        pause = LOOK_SECONDS
-        try:
-            pause = min(pause, await run_look(catalog, rules, watch))
-        except PenstockError as error:
-            log.warning("the look for columns to fill failed: %s", error.message)
-        except Exception:
-            # A bug, told in full; but it must not end all later looks.
-            log.exception("the look for columns to fill failed")
-        if await wait_for(bell, max(BURST_SECONDS, pause)):
-            await asyncio.sleep(BURST_SECONDS)
+    await due.run_for_ever(catalog, "columns to fill", lambda: run_look(catalog, rules, watch))
 
 
 async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
@@ -105,38 +66,14 @@ async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
     stale, now = await catalog.database.read(_find_stale, rules.changes)
     waits = [LOOK_SECONDS]
     for column in stale:
-        due = plan_due(column, rules)
-        if due is None or watch.refused.get(column.key) == column.head:
+        at = plan_due(column, rules)
+        if at is None or watch.refused.get(column.key) == column.head:
             continue
-        if due > now:
-            waits.append((due - now) / 1000)
+        if at > now:
+            waits.append((at - now) / 1000)
         else:
             await _request(catalog, column, watch)
     return min(waits)
-
-
-def plan_due(column: Stale, rules: Rules) -> int | None:
-    """When a column is to be filled; None as long as only something new can tell."""
-    cooldown = int(rules.cooldown_seconds * 1000)
-    due = column.first_change_at + cooldown
-    if not column.jobs:
-        return due
-    last = column.jobs[0]
-    if last.finished_at is None:
-        return None
-    if last.fresh_at is not None and last.fresh_at >= column.head:
-        return None
-    is_changed = column.last_change_at > last.created_at
-    if last.state == CANCELED and not is_changed:
-        return None
-    failures = 0
-    while failures < len(column.jobs) and column.jobs[failures].state == FAILED:
-        failures += 1
-    most = MAX_CHANGED_MILLIS if is_changed else MAX_UNCHANGED_MILLIS
-    # Without a cooldown, too, what fails waits.
-    first = max(cooldown, MIN_FAILED_MILLIS) if failures else cooldown
-    pause = min(first << failures, max(cooldown, most))
-    return max(due, last.finished_at + pause)
 
 
 async def count_stale(tx: Transaction) -> dict[bool, int]:

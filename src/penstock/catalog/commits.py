@@ -11,7 +11,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from penstock.catalog import idempotency, reconcile, settling, tables, transactions, versions
+from penstock.catalog import (
+    dependents,
+    idempotency,
+    reconcile,
+    settling,
+    tables,
+    transactions,
+    versions,
+    view_commits,
+)
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import CHANGES
 from penstock.catalog.settling import Outcome, version_key
@@ -35,12 +44,16 @@ SMALL_MANIFEST_BYTES = 65_536
 @dataclass(frozen=True, slots=True)
 class Declare:
     new: NewTable
+    # What else makes the table what it is; its records go with the table's.
+    record: Callable[[Transaction], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CreateVersion:
     table: Identifier
     new: NewVersion
+    # Made by pylance in this server, which lets it do only what may be done.
+    is_ours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +150,8 @@ async def _stage(catalog: Catalog, operations: Sequence[Operation]) -> dict[int,
                 staged = await catalog.lake.run_briefly(place, check_staged, place, op.new)
             else:
                 staged = await catalog.lake.run(check_staged, place, op.new)
+            if table.is_view and not op.is_ours:
+                await view_commits.check(catalog, table, op.new.branch, staged)
             entries[index] = _Entry(table, op.new.branch, staged)
             catalog.visit_later(table, op.new.branch)
     return entries
@@ -156,12 +171,14 @@ async def _apply(
     unkeyed = Origin(origin.trace_id)
     for index, op in enumerate(operations):
         match op:
-            case Declare(new):
+            case Declare(new, record):
                 transaction = await tables.declare_in(tx, new, unkeyed)
+                if record is not None:
+                    await record(tx)
                 results.append(new.table)
                 undo.append(partial(tables.delete_in, table=new.table))
                 undo.append(partial(transactions.forget, id=transaction))
-            case CreateVersion(id, _):
+            case CreateVersion(id):
                 created = await _record(tx, id, index, entries[index])
                 transaction = await transactions.record(
                     tx, "CreateTableVersion", show(id), unkeyed, id=created.version.transaction_id
@@ -183,6 +200,8 @@ async def _apply(
                 table = await tables.get(tx, id)
                 if entries:
                     undo.append(await versions.keep(tx, table.id))
+                    if table.is_view:
+                        undo.append(await dependents.keep(tx, table.id))
                 undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
                 _, transaction = await tables.deregister_in(tx, id, unkeyed)
                 results.append(table)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.catalog import locations, namespaces, removals, transactions
+from penstock.catalog import dependents, locations, namespaces, removals, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.view_files import (
     Document,
@@ -114,6 +114,16 @@ async def get(tx: Transaction, id: Identifier) -> View:
     row = await _fetch(tx, COLUMNS, id)
     if row is None:
         raise missing(id)
+    return _to_view(row)
+
+
+async def get_by_id(tx: Transaction, id: str) -> View:
+    """The view with this id, whatever it is called now."""
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS} FROM objects o JOIN views v ON v.id = o.id WHERE o.id = $1", id
+    )
+    if row is None:
+        raise ViewNotFound("the view was dropped meanwhile", detail="retry")
     return _to_view(row)
 
 
@@ -223,6 +233,7 @@ async def _insert(
 
 async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     view = await get(tx, id)
+    await dependents.check_unread(tx, f"view {show(id)}", [view.id], cascade=False)
     # On PostgreSQL, others may have dropped, renamed or replaced it since: what is deleted decides.
     row = await tx.fetch_one(
         "DELETE FROM views WHERE id = $1 RETURNING folder, metadata_location, metadata, location",

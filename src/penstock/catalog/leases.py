@@ -8,10 +8,11 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
-from penstock.catalog import columns, job_notes, jobs
+from penstock.catalog import columns, job_notes, jobs, refreshes
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import CHANGES
 from penstock.database.interface import Transaction
@@ -21,6 +22,7 @@ from penstock.model.jobs import (
     CANCELED,
     FAILED,
     QUEUED,
+    REFRESH,
     RUNNING,
     SUCCEEDED,
     Job,
@@ -154,16 +156,24 @@ def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:
 
 async def _begin(tx: Transaction, job: Job) -> Job | None:
     """Complete what is leased with what is true now; None when there is nothing to work on."""
-    spec, error = await columns.complete_spec(tx, job.spec), ""
+    spec, error = await _complete(tx, job)
     if spec is None:
-        error = f"the table of {job.target} was dropped"
-    elif job.kind == BACKFILL and not await columns.is_bound(tx, spec):
-        error = f"{job.target} was dropped or declared anew since the backfill was requested"
-    if spec is None or error:
         await _end(tx, job, FAILED, Report(FAILED, {}, error))
         return None
     await job_notes.record_event(tx, job.id, RUNNING, job.attempt, job.runner)
     return replace(job, spec=spec)
+
+
+async def _complete(tx: Transaction, job: Job) -> tuple[dict[str, Any] | None, str]:
+    """A job's spec with what is true now; None, and why, when it has nothing to work on."""
+    if job.kind == REFRESH:
+        return await refreshes.complete_spec(tx, job.spec)
+    spec = await columns.complete_spec(tx, job.spec)
+    if spec is None:
+        return None, f"the table of {job.target} was dropped"
+    if job.kind == BACKFILL and not await columns.is_bound(tx, spec):
+        return None, f"{job.target} was dropped or declared anew since the backfill was requested"
+    return spec, ""
 
 
 async def _heartbeat(tx: Transaction, id: str, attempt: int, news: News, lease_millis: int) -> bool:
@@ -192,6 +202,8 @@ async def _finish(tx: Transaction, id: str, attempt: int, report: Report, news: 
     await _end(tx, job, state, report)
     if state == SUCCEEDED and job.kind == BACKFILL:
         await columns.record_watermark(tx, job.spec, report.result)
+    elif state == SUCCEEDED and job.kind == REFRESH:
+        await refreshes.record_refresh(tx, job.spec, report.result)
     return state
 
 

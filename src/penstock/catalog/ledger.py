@@ -9,7 +9,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.catalog import columns, data, leases, namespaces, rows, tables, versions
+import msgspec
+
+from penstock.catalog import (
+    columns,
+    data,
+    leases,
+    namespaces,
+    refreshes,
+    rows,
+    tables,
+    versions,
+)
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import DAY_MILLIS
 from penstock.datasets import ledger
@@ -23,9 +34,10 @@ from penstock.errors import (
 )
 from penstock.model.functions import RowError
 from penstock.model.identifiers import show
-from penstock.model.jobs import Job
+from penstock.model.jobs import REFRESH, Job
 from penstock.model.system import LEDGER, SYSTEM
 from penstock.model.tables import MAIN, Table
+from penstock.model.views import Definition
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -53,7 +65,10 @@ async def record(catalog: Catalog, job_id: str, attempt: int, errors: Sequence[R
 
 async def list_rows(catalog: Catalog, job_id: str, attempt: int) -> list[int]:
     """The ids of the rows on which the column of an attempt failed, in this job or before."""
-    spec = (await leases.get_held(catalog, job_id, attempt)).spec
+    job = await leases.get_held(catalog, job_id, attempt)
+    if job.kind == REFRESH:
+        return await find_rows(catalog, job.spec["table_id"], MAIN, REFRESH)
+    spec = job.spec
     return await find_rows(catalog, spec["table_id"], spec["branch"], spec["binding"])
 
 
@@ -111,6 +126,8 @@ async def _get_or_create(catalog: Catalog) -> Table:
 
 async def _describe(catalog: Catalog, job: Job, attempt: int) -> Failing:
     spec: dict[str, Any] = job.spec
+    if job.kind == REFRESH:
+        return await _describe_refresh(catalog, job, attempt)
     if "binding" not in spec:
         raise InvalidRequest(f"job {job.id} fills no column", detail="report its error instead")
     now = await columns.complete_spec(catalog.database, spec) or spec
@@ -128,6 +145,30 @@ async def _describe(catalog: Catalog, job: Job, attempt: int) -> Failing:
         binding=spec["binding"],
         function=function.get("name") or spec.get("expression") or "",
         function_version=function.get("version", ""),
+        job_id=job.id,
+        attempt=attempt,
+    )
+
+
+async def _describe_refresh(catalog: Catalog, job: Job, attempt: int) -> Failing:
+    definition = msgspec.convert(job.spec["definition"], Definition)
+    found = refreshes.list_functions(definition)
+    if not found:
+        raise InvalidRequest(f"job {job.id} calls no function", detail="report its error instead")
+    now, _ = await refreshes.complete_spec(catalog.database, job.spec)
+    id = job.spec["table_id"]
+    head = await versions.find_head(catalog.database, id, MAIN)
+    made = tuple(output.column for function in found for output in function.outputs)
+    return Failing(
+        table=show(tuple((now or job.spec)["table"])),
+        table_id=id,
+        table_version=head.version if head else 0,
+        branch=MAIN,
+        column=made[0] if made else "",
+        columns=made,
+        binding=REFRESH,
+        function=found[0].name,
+        function_version=found[0].version,
         job_id=job.id,
         attempt=attempt,
     )

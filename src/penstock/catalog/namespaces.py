@@ -3,8 +3,9 @@
 import contextlib
 from dataclasses import dataclass
 
-from penstock.catalog import jobs, removals, transactions
+from penstock.catalog import dependents, jobs, removals, transactions
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.dependents import Kept
 from penstock.catalog.view_files import keeps_files, remove_file
 from penstock.database.interface import Transaction
 from penstock.errors import (
@@ -26,9 +27,10 @@ class Dropped:
 
     locations: list[str]
     files: list[str]
+    kept: list[Kept]
 
 
-NOTHING = Dropped([], [])
+NOTHING = Dropped([], [], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +53,27 @@ async def create(
 
 
 async def drop(
-    catalog: Catalog, id: Identifier, mode: str, behavior: str, origin: Origin = NOBODY
+    catalog: Catalog,
+    id: Identifier,
+    mode: str,
+    behavior: str,
+    origin: Origin = NOBODY,
+    *,
+    with_readers: bool = False,
 ) -> dict[str, str]:
-    """Drop a namespace; mode is fail or skip, behavior restrict or cascade."""
+    """Drop a namespace; mode is fail or skip, behavior restrict or cascade.
+
+    Materialized views elsewhere that read what is in it refuse that, or are dropped with it.
+    """
     if id == ROOT:
         raise InvalidRequest(
             "the root namespace cannot be dropped", detail="drop the namespaces in it"
         )
     if id == SYSTEM:
         raise _refuse_system("dropped")
-    properties, dropped = await catalog.database.write(_drop, id, mode, behavior, origin)
+    properties, dropped = await catalog.database.write(
+        _drop, id, mode, behavior, origin, with_readers
+    )
     await _carry_out(catalog, dropped)
     return properties
 
@@ -144,13 +157,13 @@ async def _create(
 
 
 async def _drop(
-    tx: Transaction, id: Identifier, mode: str, behavior: str, origin: Origin
+    tx: Transaction, id: Identifier, mode: str, behavior: str, origin: Origin, with_readers: bool
 ) -> tuple[dict[str, str], Dropped]:
     try:
         properties = await get(tx, id)
         if behavior == "restrict":
             await _check_empty(tx, id)
-        dropped = await _drop_tree(tx, id)
+        dropped = await _drop_tree(tx, id, with_readers)
     except NamespaceNotFound:
         if mode == "skip":
             return {}, NOTHING
@@ -207,17 +220,24 @@ async def _carry_out(catalog: Catalog, dropped: Dropped) -> None:
     for location in dropped.files:
         await catalog.lake.run(remove_file, catalog.lake, location)
     await removals.carry_out(catalog, dropped.locations)
+    await dependents.let_go(catalog, dropped.kept)
 
 
-async def _drop_tree(tx: Transaction, id: Identifier) -> Dropped:
+async def _drop_tree(tx: Transaction, id: Identifier, with_readers: bool = False) -> Dropped:
     """Delete the namespace and all below it; returns what is to be removed from storage."""
     path = to_path(id)
     # All paths below this one start with it and the separator, which sorts just before a space.
     below = (path, f"{path}\x1f", f"{path}\x20")
     within = "(namespace = $1 OR (namespace >= $2 AND namespace < $3))"
     objects = f"(SELECT id FROM objects WHERE {within})"
-    for relation in ("table_versions", "columns"):
-        await tx.fetch(f"DELETE FROM {relation} WHERE table_id IN {objects}", *below)
+    rows = await tx.fetch(f"SELECT id FROM materialized_views WHERE id IN {objects}", *below)
+    kept = await dependents.list_kept(tx, [row[0] for row in rows])
+    readers, more = await _drop_readers(tx, id, below, within, with_readers)
+    for relation, key in (
+        *(("table_versions", "table_id"), ("columns", "table_id")),
+        *(("view_sources", "view_id"), ("materialized_views", "id")),
+    ):
+        await tx.fetch(f"DELETE FROM {relation} WHERE {key} IN {objects}", *below)
     rows_of_tables = await tx.fetch(f"SELECT id FROM tables WHERE id IN {objects}", *below)
     await jobs.cancel_for_tables_in(
         tx, {row[0] for row in rows_of_tables}, f"namespace {show(id)} was dropped"
@@ -236,6 +256,25 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> Dropped:
     if not gone:
         raise missing(id)
     gone_views = [row for row in views if not keeps_files(row[2])]
-    locations = [row[0] for row in rows] + [row[0] for row in gone_views if row[0]]
+    locations = readers + [row[0] for row in (*rows, *gone_views) if row[0]]
     await removals.enqueue(tx, locations)
-    return Dropped(locations, [row[1] for row in gone_views])
+    return Dropped(locations, [row[1] for row in gone_views], kept + more)
+
+
+async def _drop_readers(
+    tx: Transaction, id: Identifier, below: tuple[str, str, str], within: str, with_readers: bool
+) -> tuple[list[str], list[Kept]]:
+    """Drop the materialized views elsewhere that read what is in a namespace; their folders."""
+    # Taken first, so that on PostgreSQL a view that is just being made is seen.
+    taken = await tx.fetch(f"UPDATE objects SET id = id WHERE {within} RETURNING id", *below)
+    objects = f"(SELECT id FROM objects WHERE {within})"
+    if not await tx.fetch(
+        f"SELECT 1 FROM view_sources WHERE source_id IN {objects} LIMIT 1", *below
+    ):
+        return [], []
+    what = f"something in namespace {show(id)}"
+    readers = await dependents.check_unread(tx, what, [row[0] for row in taken], with_readers)
+    kept = await dependents.list_kept(tx, readers)
+    reason = f"namespace {show(id)}, which it reads, was dropped"
+    gone = [await dependents.delete_records(tx, reader, reason) for reader in readers]
+    return [location for location in gone if location is not None], kept

@@ -32,6 +32,7 @@ class Queue:
     leases_expired: int = 0
     runner_restarts: int = 0
     auto_backfills: int = 0
+    auto_refreshes: int = 0
     # How often a job waited for its first lease up to each of WAIT_BUCKETS, and longer.
     waits: list[int] = field(default_factory=lambda: [0] * (len(WAIT_BUCKETS) + 1))
     waited_seconds: float = 0.0

@@ -46,6 +46,7 @@ async def create(
         if mode == "exist_ok":
             found = await reconcile.get_version(catalog, table, MAIN, None)
             return CreatedTable(table, found.version, None)
+        tables.check_rows(table)
         done = await overwrite(catalog, table, MAIN, source, origin)
     else:
         done = await insert(catalog, table, MAIN, source, origin)

@@ -1,11 +1,11 @@
-"""Tables: declare, register, find, list, rename, drop, deregister."""
+"""Tables: declare, register, find, rename, drop, deregister; `table_listing` lists them."""
 
 import contextlib
 import uuid
 from dataclasses import dataclass
 
 from penstock.catalog import (
-    jobs,
+    dependents,
     locations,
     namespaces,
     reconcile,
@@ -14,19 +14,25 @@ from penstock.catalog import (
     versions,
 )
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.dependents import Kept
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
 from penstock.datasets.manifest import parse_name, versions_folder
-from penstock.errors import InvalidRequest, TableAlreadyExists, TableNotFound
+from penstock.errors import (
+    InvalidRequest,
+    InvalidTableState,
+    TableAlreadyExists,
+    TableNotFound,
+)
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
-from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.tables import MAIN, Table
 
 MANAGED_PROPERTY = "penstock.managed_versioning"
 COLUMNS = "o.id, o.namespace, o.name, t.location, t.managed, o.properties"
 HAS_BOUND = "EXISTS (SELECT 1 FROM columns c WHERE c.table_id = t.id)"
+IS_VIEW = "EXISTS (SELECT 1 FROM materialized_views m WHERE m.id = t.id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +62,23 @@ async def register(catalog: Catalog, new: NewTable, mode: str, origin: Origin = 
     return transaction
 
 
-async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> tuple[Table, str]:
-    """Take a table out of the catalog and delete its files."""
-    table, transaction = await catalog.database.write(_drop, id, origin)
-    await removals.carry_out(catalog, [table.location])
-    return table, transaction
+async def drop(
+    catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
+) -> tuple[Table, str]:
+    """Take a table out of the catalog and delete its files; views that read it refuse or follow."""
+    gone, kept, transaction = await catalog.database.write(_drop, id, origin, cascade)
+    await removals.carry_out(catalog, [table.location for table in gone])
+    await dependents.let_go(catalog, kept)
+    return gone[0], transaction
 
 
 async def deregister(
-    catalog: Catalog, id: Identifier, origin: Origin = NOBODY
+    catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
 ) -> tuple[Table, str]:
-    """Take a table out of the catalog; its files stay."""
-    return await catalog.database.write(deregister_in, id, origin)
+    """Take a table out of the catalog, or views that read it, too; the files stay."""
+    gone, kept, transaction = await catalog.database.write(_deregister, id, origin, cascade)
+    await dependents.let_go(catalog, kept)
+    return gone[0], transaction
 
 
 async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
@@ -79,7 +90,7 @@ async def get(tx: Transaction, id: Identifier) -> Table:
     """The table, or the error that tells whether its namespace or it is missing."""
     namespace, name = split_table(id)
     row = await tx.fetch_one(
-        f"SELECT {COLUMNS}, {HAS_BOUND} FROM objects o JOIN tables t ON t.id = o.id "
+        f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
         "WHERE o.namespace = $1 AND o.name = $2",
         to_path(namespace),
         name,
@@ -88,6 +99,26 @@ async def get(tx: Transaction, id: Identifier) -> Table:
         await namespaces.get(tx, namespace)
         raise await _explain_missing(tx, id)
     return to_table(row)
+
+
+async def find_by_id(tx: Transaction, id: str) -> Table | None:
+    """The table with this id, whatever it is called now."""
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
+        "WHERE o.id = $1",
+        id,
+    )
+    return None if row is None else to_table(row)
+
+
+def check_rows(table: Table) -> Table:
+    """The table, unless its rows are a view's: only a refresh writes these."""
+    if table.is_view:
+        raise InvalidTableState(
+            f"{table} is a materialized view: its rows are what its query gives",
+            detail="change the tables that it reads, then refresh it",
+        )
+    return table
 
 
 async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound:
@@ -103,34 +134,6 @@ def missing(id: Identifier) -> TableNotFound:
     return TableNotFound(
         f"table {show(id)} does not exist", detail="declare or register it, or check its id"
     )
-
-
-async def list_names(
-    catalog: Catalog, namespace: Identifier, page: PageRequest, include_declared: bool
-) -> Page[str]:
-    """The names of the tables directly in a namespace."""
-    if include_declared:
-        rows = await catalog.database.fetch(
-            "SELECT name FROM objects WHERE namespace = $1 AND kind = 'table' AND name > $2 "
-            "ORDER BY name LIMIT $3",
-            to_path(namespace),
-            page.after or "",
-            page.limit + 1,
-        )
-        names = [row[0] for row in rows]
-        found = cut_page(page, names, names)
-    else:
-        tables = await _list(catalog, page, include_declared, namespace)
-        found = Page([table.name for table in tables.items], tables.token)
-    if not found.items:
-        await namespaces.get(catalog.database, namespace)
-    return found
-
-
-async def list_all(catalog: Catalog, page: PageRequest, include_declared: bool) -> Page[Identifier]:
-    """The identifiers of all tables of all namespaces."""
-    tables = await _list(catalog, page, include_declared, None)
-    return Page([table.identifier for table in tables.items], tables.token)
 
 
 async def has_data(catalog: Catalog, table: Table) -> bool:
@@ -166,24 +169,45 @@ async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
 
 
 async def deregister_in(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
-    table = await get(tx, id)
-    await delete_in(tx, table)
-    return table, await transactions.record(tx, "DeregisterTable", str(table), origin)
+    gone, _, transaction = await _deregister(tx, id, origin, cascade=False)
+    return gone[0], transaction
 
 
 async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -> str:
     if mode == "overwrite":
         with contextlib.suppress(TableNotFound):
-            await delete_in(tx, await get(tx, new.table.identifier))
+            table = await get(tx, new.table.identifier)
+            check_rows(table)
+            await _delete(tx, table.identifier, cascade=False)
     await insert_in(tx, new)
     return await transactions.record(tx, "RegisterTable", str(new.table), origin)
 
 
-async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
+async def _drop(
+    tx: Transaction, id: Identifier, origin: Origin, cascade: bool
+) -> tuple[list[Table], list[Kept], str]:
+    gone, kept = await _delete(tx, id, cascade)
+    await removals.enqueue(tx, [table.location for table in gone])
+    return gone, kept, await transactions.record(tx, "DropTable", str(gone[0]), origin)
+
+
+async def _deregister(
+    tx: Transaction, id: Identifier, origin: Origin, cascade: bool
+) -> tuple[list[Table], list[Kept], str]:
+    gone, kept = await _delete(tx, id, cascade)
+    return gone, kept, await transactions.record(tx, "DeregisterTable", str(gone[0]), origin)
+
+
+async def _delete(tx: Transaction, id: Identifier, cascade: bool) -> tuple[list[Table], list[Kept]]:
+    """Delete a table and the views that read it; it comes first in what is returned."""
     table = await get(tx, id)
-    await delete_in(tx, table)
-    await removals.enqueue(tx, [table.location])
-    return table, await transactions.record(tx, "DropTable", str(table), origin)
+    gone = [table]
+    for view in await dependents.check_unread(tx, f"table {table}", [table.id], cascade):
+        gone += [] if (found := await find_by_id(tx, view)) is None else [found]
+    kept = await dependents.list_kept(tx, [each.id for each in gone if each.is_view])
+    for each in reversed(gone):
+        await delete_in(tx, each)
+    return gone, kept
 
 
 async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
@@ -233,13 +257,10 @@ async def insert_in(tx: Transaction, new: NewTable) -> None:
 
 
 async def delete_in(tx: Transaction, table: Table) -> None:
-    await tx.fetch("DELETE FROM table_versions WHERE table_id = $1", table.id)
-    await tx.fetch("DELETE FROM columns WHERE table_id = $1", table.id)
-    await jobs.cancel_slots_in(tx, table.id, f"table {table} is not in the catalog any more")
+    reason = f"table {table} is not in the catalog any more"
     # On PostgreSQL, whoever comes second finds nothing to delete.
-    if not await tx.fetch("DELETE FROM tables WHERE id = $1 RETURNING id", table.id):
+    if await dependents.delete_records(tx, table.id, reason) is None:
         raise missing(table.identifier)
-    await tx.fetch("DELETE FROM objects WHERE id = $1", table.id)
 
 
 async def check_free(tx: Transaction, id: Identifier) -> None:
@@ -255,45 +276,6 @@ async def check_free(tx: Transaction, id: Identifier) -> None:
         )
 
 
-async def _list(
-    catalog: Catalog, page: PageRequest, include_declared: bool, namespace: Identifier | None
-) -> Page[Table]:
-    """Read a page; when declared tables are left out, go on until the page is full."""
-    found: list[Table] = []
-    after = page.after
-    while True:
-        rows = await _list_rows(catalog.database, namespace, after, page.limit + 1)
-        tables = [to_table(row) for row in rows]
-        found += [t for t in tables if include_declared or await has_data(catalog, t)]
-        if len(rows) <= page.limit or len(found) > page.limit:
-            return cut_page(page, found, [_key(table, namespace) for table in found])
-        after = _key(tables[-1], namespace)
-
-
-def _key(table: Table, namespace: Identifier | None) -> str:
-    return to_path(table.identifier) if namespace is None else table.name
-
-
-async def _list_rows(
-    tx: Transaction, namespace: Identifier | None, after: str | None, limit: int
-) -> list[Row]:
-    select = f"SELECT {COLUMNS} FROM objects o JOIN tables t ON t.id = o.id WHERE"
-    if namespace is not None:
-        return await tx.fetch(
-            f"{select} o.namespace = $1 AND o.name > $2 ORDER BY o.name LIMIT $3",
-            to_path(namespace),
-            after or "",
-            limit,
-        )
-    last = from_path(after or "")
-    return await tx.fetch(
-        f"{select} (o.namespace, o.name) > ($1, $2) ORDER BY o.namespace, o.name LIMIT $3",
-        to_path(last[:-1]),
-        last[-1] if last else "",
-        limit,
-    )
-
-
 def to_table(row: Row) -> Table:
     id, namespace, name, location, managed, properties, *more = row
     return Table(
@@ -303,7 +285,7 @@ def to_table(row: Row) -> Table:
         location,
         bool(managed),
         decode_properties(properties),
-        bool(more and more[0]),
+        *map(bool, more),
     )
 
 

@@ -23,8 +23,8 @@ MAX_REFERENCES = 100
 
 async def translate(catalog: Catalog, id: Identifier, target: str, source: str | None) -> Json:
     """The view's current SQL in another dialect; Unprocessable when that is not safe."""
-    metadata = await _get_metadata(catalog, id)
-    chosen, sql = _choose(metadata, target, source)
+    metadata = await get_metadata(catalog, id)
+    chosen, sql = choose_sql(metadata, target, source)
     if chosen.lower() == target.lower():
         return {"dialect": target, "source": chosen, "sql": sql}
     found = await _reason(catalog, metadata, sql, chosen, target)
@@ -33,8 +33,8 @@ async def translate(catalog: Catalog, id: Identifier, target: str, source: str |
 
 async def trace(catalog: Catalog, id: Identifier, source: str | None) -> Json:
     """Which columns feed which column of the view."""
-    metadata = await _get_metadata(catalog, id)
-    chosen, sql = _choose(metadata, None, source)
+    metadata = await get_metadata(catalog, id)
+    chosen, sql = choose_sql(metadata, None, source)
     return {"source": chosen} | await _reason(catalog, metadata, sql, chosen, None)
 
 
@@ -116,7 +116,7 @@ async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
         if kind is None:
             return {}
         if kind == iceberg_views.KIND:
-            return list_columns(current_schema(await _get_metadata(catalog, id)))
+            return list_columns(current_schema(await get_metadata(catalog, id)))
         table = await tables.get(catalog.database, id)
         return await data.read(
             catalog, table, MAIN, None, lambda dataset: list_table_columns(dataset.schema)
@@ -127,13 +127,13 @@ async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
         return None  # declared, but not written yet
 
 
-async def _get_metadata(catalog: Catalog, id: Identifier) -> Json:
+async def get_metadata(catalog: Catalog, id: Identifier) -> Json:
     view = await iceberg_views.get(catalog.database, id)
     metadata: Json = msgspec.json.decode(view.document.text)
     return metadata
 
 
-def _choose(metadata: Json, target: str | None, source: str | None) -> tuple[str, str]:
+def choose_sql(metadata: Json, target: str | None, source: str | None) -> tuple[str, str]:
     """The representation to go by: the one asked for, else one in the target, else the first."""
     from penstock.iceberg.metadata import current_representations
 

@@ -17,9 +17,13 @@ def path_of(sha256: str) -> str:
     return f"{FOLDER}/{sha256}"
 
 
+def hash_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def store(place: Place, content: bytes) -> str:
     """Keep the code of a function; returns its hash. The same code is kept once."""
-    sha256 = hashlib.sha256(content).hexdigest()
+    sha256 = hash_of(content)
     path = path_of(sha256)
     try:
         if files.get_size(place, path) == len(content):

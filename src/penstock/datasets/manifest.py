@@ -19,10 +19,16 @@ MAX_VERSION = 2**63 - 2
 
 MAX_MANIFEST_BYTES = 1_000_000_000
 
-FIELD_VERSION, FIELD_TIMESTAMP, FIELD_TRANSACTION, FIELD_BRANCH = 3, 7, 12, 20
+FIELD_FRAGMENTS, FIELD_VERSION, FIELD_TIMESTAMP = 2, 3, 7
+FIELD_TRANSACTION, FIELD_BRANCH = 12, 20
 SCHEMES = ("V2", "V1")
 _TRANSACTION = re.compile(r"\d+-([0-9A-Za-z-]{1,64})\.txn")
 _FINAL_NAME = re.compile(r"(\d{1,20})\.manifest")
+
+
+# Operations of Lance's transactions that change which rows there are, or their values.
+ROW_OPERATIONS = {100: "append", 101: "delete", 102: "overwrite", 106: "restore", 108: "update"}
+FIRST_OPERATION, FIELD_PROPERTIES = 100, 4
 
 
 class BadManifest(Exception):
@@ -60,6 +66,40 @@ def parse_manifest(data: bytes) -> Manifest:
     if millis > MAX_VERSION:
         raise BadManifest("its time is out of range")
     return Manifest(version, branch, millis, transaction)
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What a transaction file says that a commit did."""
+
+    # What it did to rows: a word of ROW_OPERATIONS, or nothing.
+    row_operation: str
+    properties: dict[str, str]
+
+
+def find_transaction_file(data: bytes) -> str:
+    """The name of the file with a manifest's transaction; empty when it has none."""
+    for field, value in _walk(_message(data)):
+        if field == FIELD_TRANSACTION and isinstance(value, bytes):
+            name = value.decode(errors="replace")
+            return name if _TRANSACTION.fullmatch(name) else ""
+    return ""
+
+
+def parse_transaction(data: bytes) -> Transaction:
+    """Read a transaction file as far as a catalog needs to know it."""
+    operation, properties = "", {}
+    for field, value in _walk(data):
+        if field == FIELD_PROPERTIES and isinstance(value, bytes):
+            pair = {
+                f: v.decode(errors="replace")
+                for f, v in _walk(value, skipped=0)
+                if isinstance(v, bytes)
+            }
+            properties[pair.get(1, "")] = pair.get(2, "")
+        elif field >= FIRST_OPERATION:
+            operation = ROW_OPERATIONS.get(field, "")
+    return Transaction(operation, properties)
 
 
 def manifest_name(version: int, scheme: str) -> str:
@@ -105,7 +145,9 @@ def _message(data: bytes) -> memoryview:
     return memoryview(data)[start + 4 : start + 4 + length]
 
 
-def _walk(message: memoryview | bytes) -> Iterator[tuple[int, int | bytes]]:
+def _walk(
+    message: memoryview | bytes, *, skipped: int = FIELD_FRAGMENTS
+) -> Iterator[tuple[int, int | bytes]]:
     """Yield the number and value of each field of a protobuf message, one level deep."""
     at, end = 0, len(message)
     while at < end:
@@ -121,7 +163,7 @@ def _walk(message: memoryview | bytes) -> Iterator[tuple[int, int | bytes]]:
         if length < 0 or at + length > end:
             raise BadManifest("its message is damaged")
         # Fragments are by far the most and the largest: pass over them without a copy.
-        if wire == 2 and field != 2:
+        if wire == 2 and field != skipped:
             yield field, bytes(message[at : at + length])
         at += length
 

@@ -20,11 +20,17 @@ STATES = (QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELED)
 ACTIVE = (QUEUED, RUNNING)
 FINISHED = (SUCCEEDED, FAILED, CANCELED)
 
-BACKFILL, PREVIEW = "backfill", "preview"
+BACKFILL, PREVIEW, REFRESH = "backfill", "preview", "refresh"
 
 FIRST_PAUSE_MILLIS, MAX_PAUSE_MILLIS = 1_000, 60_000
 # What of a spec is filled in when it is leased, and so does not make it another request.
 LATE = ("watermark", "watermarks")
+
+# What is told of a refresh that has ended, beside the version.
+REFRESHED = (
+    *("mode", "reason", "rows_inserted", "rows_updated", "rows_deleted"),
+    *("function_calls", "rows_failed"),
+)
 
 Value = str | int | float | bool | None
 
@@ -85,6 +91,7 @@ class Job:
         version = self.result.get("version")
         known: dict[str, Value] = {
             **self.progress,
+            **(_tell_refresh(self.result) if self.kind == REFRESH else {}),
             "kind": self.kind,
             "target": self.target,
             "cluster": self.cluster,
@@ -133,6 +140,15 @@ def next_state(job: Job, report: Report) -> str:
 def retry_pause_millis(attempt: int) -> int:
     """How long a job waits after its attempt failed, twice as long each time."""
     return min(MAX_PAUSE_MILLIS, FIRST_PAUSE_MILLIS << min(attempt - 1, 10))
+
+
+def _tell_refresh(result: Mapping[str, Any]) -> dict[str, Value]:
+    """What the result of a refresh says, as far as it is what it should be."""
+    told = {key: result[key] for key in REFRESHED if isinstance(result.get(key), str | int)}
+    versions = result.get("source_versions")
+    if isinstance(versions, dict):
+        told["source_versions"] = msgspec.json.encode(versions).decode()
+    return told
 
 
 def show_value(value: Value) -> str:

@@ -19,6 +19,8 @@ class Table:
     properties: dict[str, str]
     # Whether any column of any branch is known to be computed.
     has_bound_columns: bool = False
+    # Whether it is the table of a materialized view, whose rows only a refresh writes.
+    is_view: bool = False
 
     @property
     def identifier(self) -> Identifier:

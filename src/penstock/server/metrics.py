@@ -38,6 +38,7 @@ class Metrics(Collector):
         self._queue = queue or Queue()
         self._jobs: dict[str, int] = {}
         self._stale: dict[bool, int] = {}
+        self._stale_views: dict[bool, int] = {}
         self._requests: defaultdict[tuple[str, int], int] = defaultdict(int)
         self._latencies: defaultdict[str, _Latency] = defaultdict(_Latency)
         self._work: dict[str, int] = {}
@@ -60,6 +61,9 @@ class Metrics(Collector):
 
     def set_stale(self, by_auto: dict[bool, int]) -> None:
         self._stale = by_auto
+
+    def set_stale_views(self, by_auto: dict[bool, int]) -> None:
+        self._stale_views = by_auto
 
     def set_database(self, kind: str, up: bool) -> None:
         self._database[kind] = up
@@ -98,6 +102,7 @@ class Metrics(Collector):
         yield database
         yield from self._collect_jobs()
         yield from self._collect_columns()
+        yield from self._collect_views()
 
     def _collect_jobs(self) -> Iterator[Metric]:
         jobs = GaugeMetricFamily("penstock_jobs", "Jobs by state.", labels=("state",))
@@ -133,6 +138,21 @@ class Metrics(Collector):
             labels=("auto_backfill",),
         )
         for is_auto, count in self._stale.items():
+            stale.add_metric((str(is_auto).lower(),), count)
+        yield stale
+
+    def _collect_views(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "penstock_auto_refreshes",
+            "Refreshes of materialized views that this server requested by itself.",
+            value=self._queue.auto_refreshes,
+        )
+        stale = GaugeMetricFamily(
+            "penstock_views_stale",
+            "Materialized views that are behind what they read.",
+            labels=("auto_refresh",),
+        )
+        for is_auto, count in self._stale_views.items():
             stale.add_metric((str(is_auto).lower(),), count)
         yield stale
 

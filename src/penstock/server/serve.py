@@ -13,9 +13,9 @@ from typing import Any
 
 import uvicorn
 
-from penstock.catalog import auto_backfill, keeper, leases, maintenance
-from penstock.catalog.auto_backfill import Rules
+from penstock.catalog import auto_backfill, auto_refresh, keeper, leases, maintenance
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.due import Rules
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.datasets import files
@@ -35,6 +35,8 @@ from penstock.settings.sections import (
 
 log = logging.getLogger(__name__)
 
+# Clients that wait for a job ask every few seconds; a connection must not be closed just then.
+KEEP_ALIVE_SECONDS = 75
 LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -112,6 +114,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
             server_header=False,
             proxy_headers=False,
             backlog=2048,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=settings.server.stop_seconds,
         )
     )
@@ -122,6 +125,9 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     if settings.auto_backfill.enabled:
         rules = Rules(settings.auto_backfill.changes, settings.auto_backfill.cooldown_seconds)
         chores.append(asyncio.create_task(auto_backfill.run_for_ever(catalog, rules)))
+    if settings.auto_refresh.enabled:
+        rules = Rules(settings.auto_refresh.changes, settings.auto_refresh.cooldown_seconds)
+        chores.append(asyncio.create_task(auto_refresh.run_for_ever(catalog, rules)))
     host, port = listener.getsockname()[:2]
     child = _make_child(settings, catalog, host, port, config)
 

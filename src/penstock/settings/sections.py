@@ -190,6 +190,29 @@ class AutoBackfill(Struct, frozen=True, kw_only=True):
     ] = 5
 
 
+class AutoRefresh(Struct, frozen=True, kw_only=True):
+    """When materialized views that were created with `auto_refresh` are refreshed by themselves."""
+
+    enabled: Annotated[
+        bool, Meta(description="Whether this server requests refreshes by itself.")
+    ] = True
+    changes: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="How many new versions of what a view reads make a refresh worthwhile.",
+        ),
+    ] = 1
+    cooldown_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="How long a refresh waits after the first change, so that others join it, "
+            "and after the last refresh of the view.",
+        ),
+    ] = 5
+
+
 class Runner(Struct, frozen=True, kw_only=True):
     """The runner that works beside the server."""
 
@@ -259,6 +282,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     iceberg: Iceberg = Iceberg()
     jobs: Jobs = Jobs()
     auto_backfill: AutoBackfill = AutoBackfill()
+    auto_refresh: AutoRefresh = AutoRefresh()
     runner: Runner = Runner()
     clusters: Clusters = field(default_factory=lambda: {"local": LOCAL})
     log: Log = Log()

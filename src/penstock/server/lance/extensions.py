@@ -1,7 +1,7 @@
-"""What Penstock serves beyond the Lance Namespace REST API: jobs, environments, runners.
+"""What Penstock serves beyond the Lance Namespace REST API: jobs, environments, views, runners.
 
-`/v1/jobs/list|describe|cancel|query_events` and `/v1/table/{id}/errors` are lancedb's; the rest is
-our own.
+`/v1/jobs/list|describe|cancel|query_events`, `/v1/table/{id}/errors` and what describes, lists and
+drops materialized views are lancedb's; the rest is our own.
 """
 
 from penstock.server.lance import (
@@ -10,6 +10,7 @@ from penstock.server.lance import (
     job_stream,
     jobs,
     manifests,
+    materialized_views,
     previews,
     runner,
 )
@@ -19,6 +20,28 @@ EXTENSIONS = (
     Operation("ExplainBackfill", "POST", "table/{id}/explain_backfill", backfills.explain),
     Operation("PreviewColumn", "POST", "table/{id}/preview_column", previews.preview),
     Operation("ListTableErrors", "POST", "table/{id}/errors", function_errors.list_errors),
+    Operation(
+        "DescribeMaterializedView",
+        "POST",
+        "materialized_view/{id}/describe",
+        materialized_views.describe,
+    ),
+    Operation(
+        "ExplainRefresh", "POST", "materialized_view/{id}/explain", materialized_views.explain
+    ),
+    Operation(
+        "AlterMaterializedView", "POST", "materialized_view/{id}/alter", materialized_views.alter
+    ),
+    Operation(
+        "DropMaterializedView", "POST", "materialized_view/{id}/drop", materialized_views.drop
+    ),
+    Operation(
+        "ListMaterializedViews",
+        "GET",
+        "namespace/{id}/materialized_view/list",
+        materialized_views.list_views,
+        also="POST",
+    ),
     Operation("ListJobs", "POST", "jobs/list", jobs.list_jobs),
     Operation("DescribeJob", "POST", "jobs/describe", jobs.describe),
     Operation("CancelJob", "POST", "jobs/cancel", jobs.cancel),

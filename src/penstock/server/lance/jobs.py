@@ -8,7 +8,16 @@ from penstock.catalog import job_notes, jobs
 from penstock.catalog.jobs import Filter
 from penstock.datasets.events import encode_events
 from penstock.errors import InvalidRequest
-from penstock.model.jobs import CANCELED, FAILED, QUEUED, RUNNING, STATES, SUCCEEDED, Job
+from penstock.model.jobs import (
+    CANCELED,
+    FAILED,
+    QUEUED,
+    REFRESH,
+    RUNNING,
+    STATES,
+    SUCCEEDED,
+    Job,
+)
 from penstock.model.paging import request_page
 from penstock.server.http import Reply
 from penstock.server.lance.call import Body, Call, Text
@@ -37,6 +46,9 @@ WORDS = {state.lower(): (state,) for state in STATES} | {
     "cancelled": (CANCELED,),
     "timed_out": (FAILED,),
 }
+
+# Modes of a refresh in lancedb's words.
+MODES = {"none": "no_op", "incremental": "incremental", "full": "rebuild"}
 
 MAX_EVENTS, EVENTS = 10_000, 1_000
 
@@ -141,7 +153,7 @@ async def describe(call: Call) -> DescribedJob:
         job.id, job.kind, DESCRIBED[job.state], job.created_at, job.spec, job.describe()
     )
     if job.state == SUCCEEDED:
-        shown.result = _count_rows(job) | job.result
+        shown.result = _tell_refresh(job) if job.kind == REFRESH else _count_rows(job) | job.result
     elif job.state == FAILED:
         shown.failure = Failure("execute", job.error, job.retryable)
     return shown
@@ -186,6 +198,20 @@ def _count_rows(job: Job) -> dict[str, Any]:
         "published_version": version,
         "rows_filled": done,
         "version": version,
+    }
+
+
+def _tell_refresh(job: Job) -> dict[str, Any]:
+    """What lancedb expects of a view's refresh; its word for the mode is beside ours."""
+    told = job.result
+    versions = told.get("source_versions")
+    known = [_number(v) for v in versions.values()] if isinstance(versions, dict) else []
+    return told | {
+        "mode": MODES.get(str(told.get("mode")), "rebuild"),
+        "refresh_mode": told.get("mode"),
+        "rows_written": sum(_number(told.get(key)) for key in ("rows_inserted", "rows_updated")),
+        "source_version": known[0] if known else 0,
+        "version": _number(told.get("version")),
     }
 
 

@@ -54,7 +54,14 @@ async def drop(call: Call) -> Properties:
     body = call.decode(_drop)
     mode = choose("mode", body.mode, ("fail", "skip"))
     behavior = choose("behavior", body.behavior, ("restrict", "cascade"))
-    properties = await namespaces.drop(call.catalog, call.id, mode, behavior, call.origin)
+    properties = await namespaces.drop(
+        call.catalog,
+        call.id,
+        mode,
+        behavior,
+        call.origin,
+        with_readers=bool(call.flag("cascade")),
+    )
     return Properties(properties)
 
 

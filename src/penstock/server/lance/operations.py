@@ -13,6 +13,7 @@ from penstock.server.lance import (
     backfills,
     columns,
     indexes,
+    materialized_views,
     namespaces,
     queries,
     refs,
@@ -96,8 +97,15 @@ OPERATIONS = (
     Operation("AnalyzeTableQueryPlan", "POST", "table/{id}/analyze_plan", queries.analyze_plan),
     Operation("AlterTableAddColumns", "POST", "table/{id}/add_columns", columns.add),
     Operation("AlterTableBackfillColumns", "POST", "table/{id}/backfill_column", backfills.request),
-    Operation("RefreshMaterializedView", "POST", "materialized_view/{id}/refresh"),
-    Operation("CreateMaterializedView", "POST", "materialized_view/{id}/create"),
+    Operation(
+        "RefreshMaterializedView",
+        "POST",
+        "materialized_view/{id}/refresh",
+        materialized_views.refresh,
+    ),
+    Operation(
+        "CreateMaterializedView", "POST", "materialized_view/{id}/create", materialized_views.create
+    ),
     Operation("CreateTableIndex", "POST", "table/{id}/create_index", indexes.create),
     Operation(
         "CreateTableScalarIndex", "POST", "table/{id}/create_scalar_index", indexes.create_scalar

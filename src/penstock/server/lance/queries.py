@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog import data, tables
+from penstock.catalog import data, tables, view_state
 from penstock.datasets import fulltext, query
 from penstock.datasets.expressions import check_expression
 from penstock.datasets.query import Query, VectorSearch
@@ -83,6 +83,8 @@ async def query_table(call: Call) -> Reply:
     body = call.decode(_query)
     wanted, branch = to_query(body), check_branch(body.branch)
     table = await tables.get(call.catalog.database, call.id)
+    # Before the rows, which may be fresher than they are said to be, but never older.
+    headers = await view_state.list_headers(call.catalog.database, table) if table.is_view else ()
     download = Download()
 
     def work(dataset: Any) -> None:
@@ -97,8 +99,9 @@ async def query_table(call: Call) -> Reply:
     await asyncio.wait((running, download.is_large), return_when=asyncio.FIRST_COMPLETED)
     if not download.is_large.done():
         await running
-        return Reply(200, download.take(), ARROW_FILE)
-    return Reply(200, content_type=ARROW_FILE, sending=partial(_send, call, download, running))
+        return Reply(200, download.take(), ARROW_FILE, headers)
+    sending = partial(_send, call, download, running)
+    return Reply(200, content_type=ARROW_FILE, headers=headers, sending=sending)
 
 
 async def count_rows(call: Call) -> Reply:

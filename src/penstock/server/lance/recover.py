@@ -17,9 +17,18 @@ from penstock.datasets.rows import count_updated
 from penstock.errors import AlreadyExists, NotFound
 from penstock.model.tables import MAIN
 from penstock.server.http import Reply
-from penstock.server.lance import jobs, manifests, refs, rows, transactions, versions
+from penstock.server.lance import (
+    jobs,
+    manifests,
+    materialized_views,
+    refs,
+    rows,
+    transactions,
+    versions,
+)
 from penstock.server.lance.call import Call
 
+MAKES_JOB = ("AlterTableBackfillColumns", "RefreshMaterializedView")
 MAKES_TABLE = ("DeclareTable", "RegisterTable", "CreateTable")
 Answer = dict[str, Any]
 
@@ -29,7 +38,9 @@ async def recover(operation: str, call: Call, used: Used) -> Reply:
     special = SPECIAL.get(operation)
     if special is not None:
         return Reply(200, msgspec.json.encode(await special(replace(call, key=None), used)))
-    if operation == "AlterTableBackfillColumns":
+    if operation == "CreateMaterializedView":
+        return await materialized_views.recover_created(call, used.notes.get("version"))
+    if operation in MAKES_JOB:
         return Reply(202, msgspec.json.encode({"job_id": used.transaction_id}))
     body: Answer = {"transaction_id": used.transaction_id}
     if used.notes.get("version") is not None:
@@ -94,6 +105,10 @@ async def _cancel_job(call: Call, used: Used) -> object:
     return await jobs.cancel(call)
 
 
+async def _alter_view(call: Call, used: Used) -> object:
+    return await materialized_views.alter(call)
+
+
 async def _create_manifest(call: Call, used: Used) -> object:
     return await manifests.describe(replace(call, body=b""))
 
@@ -109,6 +124,7 @@ SPECIAL: dict[str, Callable[[Call, Used], Awaitable[object]]] = {
     "CreateTableVersion": _create_version,
     "AlterTransaction": _alter_transaction,
     "CancelJob": _cancel_job,
+    "AlterMaterializedView": _alter_view,
     "CreateManifest": _create_manifest,
     "DropManifest": _drop_manifest,
     "UpdateTableSchemaMetadata": _replace_metadata,

@@ -156,7 +156,7 @@ async def delete_branch(call: Call) -> Done:
 async def restore(call: Call) -> Done:
     body = call.decode(_restore)
     catalog, branch = call.catalog, check_branch(body.branch)
-    table = await tables.get(catalog.database, call.id)
+    table = tables.check_rows(await tables.get(catalog.database, call.id))
     version = await refs.restore(catalog, table, branch, body.version, call.origin)
     await bindings.mirror(catalog, table, branch)
     return Done(await refs.find_transaction(catalog, table, branch, version))

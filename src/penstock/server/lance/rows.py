@@ -88,7 +88,7 @@ async def create(call: Call) -> CreatedTable:
 async def insert(call: Call) -> InsertedRows:
     mode = choose("mode", call.text("mode"), ("append", "overwrite"))
     branch = check_branch(call.text("branch"))
-    table = await tables.get(call.catalog.database, call.id)
+    table = await _get_writable(call)
     write = rows.insert if mode == "append" else rows.overwrite
     if mode == "overwrite" and not await data.has_version(call.catalog, table, branch):
         write = rows.insert
@@ -101,7 +101,7 @@ async def insert(call: Call) -> InsertedRows:
 
 async def merge(call: Call) -> MergedRows:
     branch = check_branch(call.text("branch"))
-    table = await tables.get(call.catalog.database, call.id)
+    table = await _get_writable(call)
     async with _arriving(call) as source:
         done = await rows.merge(call.catalog, table, branch, source, _read_merge(call), call.origin)
     return MergedRows(done.version, done.updated, done.inserted, done.deleted)
@@ -114,7 +114,7 @@ async def update_rows(call: Call) -> UpdatedRows:
     values = dict(body.updates)
     if len(values) < len(body.updates):
         raise InvalidRequest("updates names a column twice", detail="name each column once")
-    table = await tables.get(call.catalog.database, call.id)
+    table = await _get_writable(call)
     branch = check_branch(body.branch)
     count, version = await data.change(
         call.catalog,
@@ -134,12 +134,17 @@ async def find_updated(call: Call) -> tuple[Table, str]:
 
 async def delete_rows(call: Call) -> DeletedRows:
     body = call.decode(_delete)
-    table = await tables.get(call.catalog.database, call.id)
+    table = await _get_writable(call)
     branch = check_branch(body.branch)
     version = await data.change(
         call.catalog, table, branch, lambda dataset: delete(dataset, body.predicate), call.origin
     )
     return DeletedRows(version)
+
+
+async def _get_writable(call: Call) -> Table:
+    """The table, which must be one whose rows clients write."""
+    return tables.check_rows(await tables.get(call.catalog.database, call.id))
 
 
 def _read_merge(call: Call) -> Merge:

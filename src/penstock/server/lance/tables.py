@@ -4,7 +4,14 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import bindings, reconcile, tables
+from penstock.catalog import (
+    bindings,
+    materialized_views,
+    reconcile,
+    table_listing,
+    tables,
+    view_state,
+)
 from penstock.datasets import details
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch, check_tag
@@ -99,14 +106,14 @@ _body = msgspec.json.Decoder(Body)
 async def list_names(call: Call) -> Tables:
     page = call.page(f"tables:{to_path(call.id)}")
     declared = call.flag("include_declared") is not False
-    found = await tables.list_names(call.catalog, call.id, page, declared)
+    found = await table_listing.list_names(call.catalog, call.id, page, declared)
     return Tables(found.items, found.token)
 
 
 async def list_all(call: Call) -> Tables:
     page = call.page("tables")
     declared = call.flag("include_declared") is not False
-    found = await tables.list_all(call.catalog, page, declared)
+    found = await table_listing.list_all(call.catalog, page, declared)
     return Tables([call.delimiter.join(id) for id in found.items], found.token)
 
 
@@ -155,6 +162,10 @@ async def describe(call: Call) -> DescribedTable:
         if detailed:
             reply.table, reply.namespace = table.name, list(table.namespace)
             await _load_details(call, table, branch, reply)
+    if table.is_view:
+        view = await materialized_views.load(catalog.database, table)
+        told = await view_state.describe(catalog.database, view)
+        reply.properties = {**table.properties, **told}
     if table.has_bound_columns:
         await _tell_bound(call, table, check_branch(body.branch), reply)
     return reply
@@ -170,13 +181,17 @@ async def exists(call: Call) -> None:
 
 async def drop(call: Call) -> RemovedTable:
     call.decode(_body)
-    table, transaction = await tables.drop(call.catalog, call.id, call.origin)
+    cascade = bool(call.flag("cascade"))
+    table, transaction = await tables.drop(call.catalog, call.id, call.origin, cascade=cascade)
     return removed_table(table, transaction)
 
 
 async def deregister(call: Call) -> RemovedTable:
     call.decode(_body)
-    table, transaction = await tables.deregister(call.catalog, call.id, call.origin)
+    cascade = bool(call.flag("cascade"))
+    table, transaction = await tables.deregister(
+        call.catalog, call.id, call.origin, cascade=cascade
+    )
     return removed_table(table, transaction)
 
 
@@ -214,7 +229,7 @@ async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[
 async def _tell_bound(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:
     if found := await bindings.describe(call.catalog, table, branch):
         text = msgspec.json.encode(found).decode()
-        reply.properties = {**table.properties, BOUND_PROPERTY: text}
+        reply.properties = {**reply.properties, BOUND_PROPERTY: text}
 
 
 async def _load_details(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:

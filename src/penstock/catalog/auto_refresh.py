@@ -1,0 +1,180 @@
+"""Views that refresh themselves: after changes of what they read, a refresh is requested.
+
+Several servers may look at once: the same request is queued once.
+"""
+
+import logging
+from dataclasses import dataclass, field, replace
+
+from penstock.catalog import due, jobs, materialized_views, refreshes, tables
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.due import JOBS_BACK, LOOK_SECONDS, PASSING, Ended, Rules, plan_due
+from penstock.catalog.materialized_views import SourceState, View, is_stale
+from penstock.catalog.refreshes import Refresh
+from penstock.catalog.transactions import SetProperty
+from penstock.database.interface import Row, Transaction
+from penstock.errors import PenstockError
+from penstock.model.jobs import ACTIVE, REFRESH
+from penstock.model.tables import MAIN
+
+log = logging.getLogger(__name__)
+
+PROPERTY = "auto_refresh"
+# Of a view that was never refreshed.
+NEVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A view that is behind what it reads."""
+
+    view: View
+    # Changes of all sources together, by which one state of them is told from another.
+    head: int
+    first_change_at: int
+    last_change_at: int
+    # The newest first.
+    jobs: tuple[Ended, ...]
+    # How long the last refresh took.
+    took_seconds: float = 0.0
+
+    @property
+    def rules_of(self) -> Rules | None:
+        """The view's own rules: with a target lag, it begins in time to be ready by then."""
+        lag = self.view.target_lag_seconds
+        return None if lag is None else Rules(1, max(0.0, lag - self.took_seconds))
+
+
+@dataclass
+class Watch:
+    """What one server remembers between two looks."""
+
+    # Views whose request was refused, by the state of their sources at which that was.
+    refused: dict[str, int] = field(default_factory=dict)
+
+
+async def run_for_ever(catalog: Catalog, rules: Rules) -> None:
+    """Look at once, then whenever something changes or a view becomes due."""
+    watch = Watch()
+    await due.run_for_ever(catalog, "views to refresh", lambda: run_look(catalog, rules, watch))
+
+
+async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
+    """Request what is due; returns the seconds until something else is."""
+    behind, now = await catalog.database.read(_find_behind, rules)
+    waits = [LOOK_SECONDS]
+    for each in behind:
+        at = plan_due(each, each.rules_of or rules)
+        if at is None or watch.refused.get(each.view.table.id) == each.head:
+            continue
+        if at > now:
+            waits.append((at - now) / 1000)
+        else:
+            await _request(catalog, each, watch)
+    return min(waits)
+
+
+async def count_stale(tx: Transaction) -> dict[bool, int]:
+    """How many views are behind what they read; by whether they refresh themselves."""
+    counts = {True: 0, False: 0}
+    for view in await _list_views(tx, "1 = 1"):
+        sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
+        counts[_is_auto(view)] += is_stale(view, sources)
+    return counts
+
+
+async def _request(catalog: Catalog, behind: Behind, watch: Watch) -> None:
+    table = behind.view.table
+    try:
+        id = await refreshes.request_refresh(catalog, behind.view, Refresh())
+    except PASSING as error:
+        log.debug("view %s is not refreshed yet: %s", table, error)
+        return
+    except PenstockError as error:
+        watch.refused[table.id] = behind.head
+        log.warning("view %s refreshes itself no more: %s", table, error)
+        return
+    watch.refused.pop(table.id, None)
+    catalog.queue.auto_refreshes += 1
+    await jobs.alter(catalog, id, [SetProperty(PROPERTY, "true", "overwrite")])
+    log.info("job %s refreshes view %s", id, table)
+
+
+async def _find_behind(tx: Transaction, rules: Rules) -> tuple[list[Behind], int]:
+    """The views that refresh themselves and have enough changes; and the database's time."""
+    clock = await tx.fetch_one("SELECT now_millis()")
+    assert clock is not None
+    found = []
+    for view in await _list_views(tx, "m.auto_refresh = 1 OR m.target_lag_seconds IS NOT NULL"):
+        sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
+        wanted = 1 if view.target_lag_seconds is not None else rules.changes
+        if is_stale(view, sources) and _count_changes(view, sources) >= wanted:
+            found.append(await _describe(tx, view, sources))
+    return found, clock[0]
+
+
+def _is_auto(view: View) -> bool:
+    return view.auto_refresh or view.target_lag_seconds is not None
+
+
+def _count_changes(view: View, sources: list[SourceState]) -> int:
+    """How many versions of its sources a view does not have; a replaced Iceberg view is one."""
+    versions = {} if view.watermark is None else view.watermark.versions
+    changes = 0
+    for source in sources:
+        if source.is_ahead is not False:
+            # What is there again that was there before is a change, too.
+            changes += max(1, (source.head or 0) - versions.get(source.id, 0))
+    return changes
+
+
+async def _describe(tx: Transaction, view: View, sources: list[SourceState]) -> Behind:
+    versions = {} if view.watermark is None else view.watermark.versions
+    times = []
+    for source in sources:
+        if source.head is not None and source.is_ahead is not False:
+            row = await tx.fetch_one(
+                "SELECT min(timestamp_millis), max(timestamp_millis) FROM table_versions "
+                "WHERE table_id = $1 AND branch = $2 AND version > $3",
+                *(source.id, MAIN, versions.get(source.id, 0)),
+            )
+            times += [] if row is None or row[0] is None else [row]
+    first = min((row[0] for row in times), default=0)
+    last = max((row[1] for row in times), default=0)
+    rows = await tx.fetch(
+        "SELECT state, created_at, finished_at, started_at FROM jobs WHERE slot = $1 "
+        "ORDER BY number DESC LIMIT $2",
+        *(f"{view.table.id}//{REFRESH}", JOBS_BACK),
+    )
+    return Behind(
+        view,
+        sum(source.head or 0 for source in sources) if view.watermark else NEVER,
+        # Before it was there it was not behind.
+        max(first, view.created_at),
+        max(last, view.created_at),
+        tuple(_to_ended(row) for row in rows),
+        _took(rows[0]) if rows else 0.0,
+    )
+
+
+async def _list_views(tx: Transaction, which: str) -> list[View]:
+    rows = await tx.fetch(
+        f"SELECT {tables.COLUMNS}, {materialized_views.COLUMNS} FROM materialized_views m "
+        "JOIN tables t ON t.id = m.id JOIN objects o ON o.id = m.id "
+        f"WHERE {which} ORDER BY m.id"
+    )
+    cut = tables.COLUMNS.count(",") + 1
+    return [
+        materialized_views.to_view(replace(tables.to_table(row[:cut]), is_view=True), row[cut:])
+        for row in rows
+    ]
+
+
+def _to_ended(row: Row) -> Ended:
+    state, created_at, finished_at, _ = row
+    return Ended(state, created_at, None if state in ACTIVE else finished_at)
+
+
+def _took(row: Row) -> float:
+    _, _, finished_at, started_at = row
+    return (finished_at - started_at) / 1000 if finished_at and started_at else 0.0

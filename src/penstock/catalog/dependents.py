@@ -1,0 +1,168 @@
+"""Who reads what: materialized views, and the tables and Iceberg views that they are made from."""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.catalog import jobs
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Transaction
+from penstock.datasets.lake import Place
+from penstock.errors import PenstockError, TableInUse
+from penstock.model.identifiers import Identifier, from_path, show, to_path
+
+log = logging.getLogger(__name__)
+
+# As many places as a statement takes at once without trouble.
+AT_ONCE = 500
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A table's folder, with versions that are kept for a view."""
+
+    view_id: str
+    location: str
+
+
+async def find_readers(tx: Transaction, ids: Collection[str]) -> list[str]:
+    """The views that read one of these, or that read such a view; none of these themselves."""
+    known, found, new = set(ids), list[str](), list(ids)
+    while new:
+        direct = [view for source in new for view in await _list_readers(tx, source)]
+        new = [view for view in dict.fromkeys(direct) if view not in known]
+        known |= set(new)
+        found += new
+    return found
+
+
+async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
+    """Everything that these are made from, also by way of other views."""
+    found, new = set[str](), set(ids)
+    while new:
+        rows = [
+            row[0]
+            for view in sorted(new)
+            for row in await tx.fetch("SELECT source_id FROM view_sources WHERE view_id = $1", view)
+        ]
+        new = set(rows) - found
+        found |= new
+    return found
+
+
+async def check_unread(tx: Transaction, what: str, ids: Sequence[str], cascade: bool) -> list[str]:
+    """The views that would go with these; refused when there are any, unless they may."""
+    for id in ids:
+        # Taken first, so that on PostgreSQL a view that is just being made is seen.
+        await tx.fetch("UPDATE objects SET id = id WHERE id = $1", id)
+    readers = await find_readers(tx, ids)
+    if readers and not cascade:
+        names = [show(name) for name in await _list_names(tx, readers)]
+        raise TableInUse(
+            f"{what} is read by " + ", ".join(names[:SHOWN]) + " and others" * (len(names) > SHOWN),
+            detail="drop these first, or use ?cascade=true to drop them along with it",
+        )
+    return readers
+
+
+async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str]) -> None:
+    """Note what a view reads, by the names that its query has; raises when one is gone."""
+    rows = await tx.fetch("SELECT name, source_id FROM view_sources WHERE view_id = $1", view_id)
+    known = {row[0]: row[1] for row in rows}
+    wanted = {to_path(name): source for name, source in sources.items()}
+    for source in sorted(set(wanted.values())):
+        if not await tx.fetch("UPDATE objects SET id = id WHERE id = $1 RETURNING id", source):
+            raise TableInUse("a table that the view reads was dropped meanwhile", detail="retry")
+    for name in known.keys() - wanted.keys():
+        await tx.fetch("DELETE FROM view_sources WHERE view_id = $1 AND name = $2", view_id, name)
+    for name, source in wanted.items():
+        if known.get(name) != source:
+            await tx.fetch(
+                "INSERT INTO view_sources (view_id, name, source_id) VALUES ($1, $2, $3) "
+                "ON CONFLICT (view_id, name) DO UPDATE SET source_id = excluded.source_id, "
+                "state = NULL",
+                *(view_id, name, source),
+            )
+
+
+async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[Kept]:
+    """The tables that have versions kept for one of these views: their folders."""
+    return [
+        Kept(view, row[0])
+        for view in view_ids
+        for row in await tx.fetch(
+            "SELECT DISTINCT t.location FROM view_sources s JOIN tables t ON t.id = s.source_id "
+            "WHERE s.view_id = $1",
+            view,
+        )
+    ]
+
+
+async def let_go(catalog: Catalog, kept: Sequence[Kept]) -> None:
+    """Let go of the versions of tables that were kept for views which are gone."""
+    for each in kept:
+        try:
+            await catalog.lake.run(_let_go, catalog.lake.place(each.location), each.view_id)
+        except PenstockError as error:
+            # The views are gone all the same, and a tag does no harm.
+            log.warning("tags in %s are not removed: %s", each.location, error.message)
+
+
+def _let_go(place: Place, view_id: str) -> None:
+    # Here, because few tables ever have views.
+    from penstock.datasets.view_notes import forget_versions
+
+    forget_versions(place, view_id)
+
+
+async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:
+    """Delete all records of a table; returns its location, or None when there is no such table."""
+    for relation in ("table_versions", "columns"):
+        await tx.fetch(f"DELETE FROM {relation} WHERE table_id = $1", table_id)
+    await tx.fetch("DELETE FROM view_sources WHERE view_id = $1", table_id)
+    await tx.fetch("DELETE FROM materialized_views WHERE id = $1", table_id)
+    await jobs.cancel_slots_in(tx, table_id, reason)
+    row = await tx.fetch_one("DELETE FROM tables WHERE id = $1 RETURNING location", table_id)
+    await tx.fetch("DELETE FROM objects WHERE id = $1", table_id)
+    return None if row is None else str(row[0])
+
+
+async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitable[None]]:
+    """Remember all records of a view; what is returned brings them back when they are gone."""
+    kept = {
+        "materialized_views": (
+            "id, kind, request, definition, owner, auto_refresh, target_lag_seconds, watermark, "
+            "refreshed_at, created_at",
+            "id",
+        ),
+        "view_sources": ("view_id, name, source_id, state", "view_id"),
+    }
+    rows = {
+        relation: await tx.fetch(f"SELECT {columns} FROM {relation} WHERE {key} = $1", view_id)
+        for relation, (columns, key) in kept.items()
+    }
+
+    async def bring_back(tx: Transaction) -> None:
+        for relation, (columns, _) in kept.items():
+            places = ", ".join(f"${n + 1}" for n in range(columns.count(",") + 1))
+            for row in rows[relation]:
+                await tx.fetch(f"INSERT INTO {relation} ({columns}) VALUES ({places})", *row)
+
+    return bring_back
+
+
+async def _list_readers(tx: Transaction, source: str) -> list[str]:
+    rows = await tx.fetch(
+        "SELECT DISTINCT view_id FROM view_sources WHERE source_id = $1 ORDER BY view_id", source
+    )
+    return [row[0] for row in rows]
+
+
+async def _list_names(tx: Transaction, ids: Sequence[str]) -> list[Identifier]:
+    places = ", ".join(f"${n + 1}" for n in range(len(ids[:AT_ONCE])))
+    rows = await tx.fetch(
+        f"SELECT namespace, name FROM objects WHERE id IN ({places}) ORDER BY namespace, name",
+        *ids[:AT_ONCE],
+    )
+    return [(*from_path(row[0]), row[1]) for row in rows]

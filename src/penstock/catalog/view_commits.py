@@ -1,0 +1,57 @@
+"""Commits of clients to materialized views: anything but rows, and those by refreshes alone.
+
+Indexes, compactions and columns of their own are as welcome in a view as in any table.
+"""
+
+from penstock.catalog import jobs
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.staging import Staged
+from penstock.datasets import files
+from penstock.datasets.lake import Place
+from penstock.datasets.manifest import (
+    BadManifest,
+    Transaction,
+    find_transaction_file,
+    parse_transaction,
+)
+from penstock.datasets.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
+from penstock.errors import InvalidTableState
+from penstock.model.jobs import REFRESH, RUNNING
+from penstock.model.tables import Table
+
+
+async def check(catalog: Catalog, table: Table, branch: str, staged: Staged) -> None:
+    """Refuse a version of a view that changes rows, unless it is what a running refresh made."""
+    if staged.content is None:
+        return  # the repetition of a commit that was checked
+    place = catalog.lake.place(table.location)
+    made = await catalog.lake.run(_read, place, branch, staged.content)
+    if made is not None and (
+        not made.row_operation or await _is_refresh(catalog, table, made.properties)
+    ):
+        return
+    what = "rows" if made is None else f"rows ({made.row_operation})"
+    raise InvalidTableState(
+        f"{table} is a materialized view: only its refresh writes {what}",
+        detail="change the tables that it reads, then refresh it",
+    )
+
+
+async def _is_refresh(catalog: Catalog, table: Table, properties: dict[str, str]) -> bool:
+    """Whether a commit names the attempt that refreshes the view at this moment."""
+    job = await jobs.find(catalog.database, properties.get(JOB_PROPERTY, ""))
+    return (
+        job is not None
+        and (job.kind, job.state) == (REFRESH, RUNNING)
+        and job.spec.get("table_id") == table.id
+        and properties.get(ATTEMPT_PROPERTY, str(job.attempt)) == str(job.attempt)
+    )
+
+
+def _read(place: Place, branch: str, content: bytes) -> Transaction | None:
+    name = find_transaction_file(content)
+    folder = f"tree/{branch}/_transactions" if branch else "_transactions"
+    try:
+        return parse_transaction(files.read(place, f"{folder}/{name}")) if name else None
+    except (FileNotFoundError, BadManifest):
+        return None

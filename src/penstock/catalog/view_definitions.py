@@ -1,0 +1,271 @@
+"""From what a client sent to a definition: the names in a query, looked up in the catalog.
+
+Names are looked up when a view is created. Later they stand for what they stood for then, whatever
+that is called by now; only what is new in an Iceberg view is looked up again.
+"""
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.catalog import data, dependents, iceberg_views, tables, view_dialects
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.materialized_views import Asked
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import Identifier, from_path, show, to_path
+from penstock.model.tables import MAIN
+from penstock.model.views import Definition
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.definitions.requests import Query, Reference, SourceTable
+    from penstock.model.udtfs import Udtf
+
+MAX_REFERENCES = 100
+NEAR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A definition, and what else was found out on the way to it."""
+
+    definition: Definition
+    query: "Query"
+    udtf: "Udtf | None"
+    # Ids of tables and Iceberg views, by the names that the query has for them.
+    sources: Mapping[Identifier, str]
+    # The metadata files of Iceberg views, by their ids.
+    states: Mapping[str, str]
+    without_row_ids: tuple[Identifier, ...]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the names in a query stand for, as far as they were looked up."""
+
+    known: Mapping[Identifier, str]
+    version: int | None
+    tables: "dict[Identifier, SourceTable]" = field(default_factory=dict)
+    names: dict[Identifier, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    meant: "dict[Reference, Identifier]" = field(default_factory=dict)
+    missing: "list[Reference]" = field(default_factory=list)
+
+
+async def define(
+    catalog: Catalog,
+    namespace: Identifier,
+    asked: Asked,
+    *,
+    known: Mapping[Identifier, str] | None = None,
+    created: Definition | None = None,
+    version: int | None = None,
+) -> Defined:
+    """The definition of a view at this moment, or with its one table at a version of that.
+
+    `known` are the names that were looked up before, `created` is the first definition.
+    """
+    run = catalog.workers.run
+    query, udtf = await run(_read, asked, namespace)
+    found = _Found(known or {}, version)
+    query = await _look_up(catalog, query, found)
+    if version is not None and len(found.tables) != 1:
+        raise InvalidRequest(
+            f"src_version is {version}, but the view reads {len(found.tables)} tables",
+            detail="leave it out: it is the version of a view's only table",
+        )
+    try:
+        definition = await run(_define, asked, query, udtf, found.tables, created)
+    except InvalidRequest as error:
+        if not found.missing:
+            raise
+        near = await _find_near(catalog, found.missing[0])
+        raise InvalidRequest(error.message, detail=near or error.detail) from error
+    return Defined(
+        definition,
+        query,
+        udtf,
+        found.names,
+        found.states,
+        tuple(t.identifier for t in found.tables.values() if not t.has_stable_row_ids),
+    )
+
+
+async def check_acyclic(catalog: Catalog, table_id: str, sources: Collection[str]) -> None:
+    """Refuse sources of a view that are made from the view itself."""
+    below = await catalog.database.read(dependents.find_sources, sources)
+    if table_id in below or table_id in sources:
+        raise InvalidRequest(
+            "the view reads itself, by way of what it is made from",
+            detail="change the Iceberg view, or the view, that closes the circle",
+        )
+
+
+def _read(asked: Asked, namespace: Identifier) -> "tuple[Query, Udtf | None]":
+    # Imported here, in a thread: sqlglot takes its time to load.
+    from penstock.definitions.queries import find_references
+    from penstock.model.udtfs import read_udtf
+
+    return find_references(asked.source_query, namespace), read_udtf(asked.kind, asked.udtf_spec)
+
+
+def _define(
+    asked: Asked,
+    query: "Query",
+    udtf: "Udtf | None",
+    found: "Mapping[Identifier, SourceTable]",
+    created: Definition | None,
+) -> Definition:
+    from penstock.datasets.failures import translated
+    from penstock.definitions.define import define
+    from penstock.definitions.requests import ViewRequest
+    from penstock.definitions.schemas import read_schema
+
+    wanted, before = asked.output_schema, None if created is None else created.schema
+    with translated():
+        request = ViewRequest(
+            kind=asked.kind,
+            query=query,
+            output_schema=None if wanted is None else read_schema(wanted),
+            udtf=udtf,
+            created=None if before is None else read_schema(before),
+        )
+        return define(request, found)
+
+
+async def _look_up(catalog: Catalog, query: "Query", found: _Found) -> "Query":
+    """Find what all names stand for, also those in Iceberg views."""
+    while new := [r for r in query.references if r not in found.meant and r not in found.missing]:
+        if len(found.meant) + len(new) > MAX_REFERENCES:
+            raise InvalidRequest(
+                f"the query reads more than {MAX_REFERENCES} tables",
+                detail="make it of several views",
+            )
+        for reference in new:
+            query = await _find(catalog, query, reference, found)
+    _check_views(query, found)
+    return query
+
+
+async def _find(catalog: Catalog, query: "Query", reference: "Reference", found: _Found) -> "Query":
+    place = await _recall(catalog, reference, found.known) or await _search(catalog, reference)
+    if place is None:
+        found.missing.append(reference)
+        return query
+    name, id, kind = place
+    found.meant[reference] = name
+    if name in found.names:
+        return query
+    found.names[name] = id
+    if kind == iceberg_views.KIND:
+        return await _add_view(catalog, query, name, id, found)
+    found.tables[name] = await _open(catalog, id, found.version)
+    return query
+
+
+async def _recall(
+    catalog: Catalog, reference: "Reference", known: Mapping[Identifier, str]
+) -> tuple[Identifier, str, str] | None:
+    """What a name stood for when it was looked up before, if that is still there."""
+    folded = {_fold(name): name for name in known}
+    for candidate in reference.candidates:
+        name = candidate if candidate in known else folded.get(_fold(candidate))
+        if name is not None:
+            row = await catalog.database.fetch_one(
+                "SELECT kind FROM objects WHERE id = $1", known[name]
+            )
+            if row is not None:
+                return name, known[name], row[0]
+    return None
+
+
+async def _search(catalog: Catalog, reference: "Reference") -> tuple[Identifier, str, str] | None:
+    """What a name stands for now: itself, else what differs in case alone and is the only one."""
+    for candidate in reference.candidates:
+        if not candidate:
+            continue
+        rows = await catalog.database.fetch(
+            "SELECT namespace, name, id, kind FROM objects "
+            "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) LIMIT 10",
+            *(to_path(candidate[:-1]), to_path(candidate[:-1]).lower(), candidate[-1]),
+        )
+        places = [((*from_path(row[0]), row[1]), row[2], row[3]) for row in rows]
+        exact = [place for place in places if place[0] == candidate]
+        if exact or len(places) == 1:
+            return (exact or places)[0]
+    return None
+
+
+async def _add_view(
+    catalog: Catalog, query: "Query", name: Identifier, id: str, found: _Found
+) -> "Query":
+    view = await iceberg_views.get_by_id(catalog.database, id)
+    found.states[id] = view.document.location
+    return await catalog.workers.run(_add_sql, query, name, msgspec.json.decode(view.document.text))
+
+
+def _add_sql(query: "Query", name: Identifier, metadata: dict[str, Any]) -> "Query":
+    from penstock.definitions.queries import add_view
+    from penstock.iceberg.metadata import current_version
+
+    dialect, sql = view_dialects.choose_sql(metadata, "spark", None)
+    version = current_version(metadata)
+    namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
+    return add_view(query, name, sql, dialect, namespace, held)
+
+
+async def _open(catalog: Catalog, id: str, version: int | None) -> "SourceTable":
+    table = await tables.find_by_id(catalog.database, id)
+    if table is None:
+        raise InvalidRequest("a table that the view reads was dropped meanwhile", detail="retry")
+
+    def work(dataset: "LanceDataset") -> "SourceTable":
+        from penstock.definitions.requests import SourceTable
+
+        return SourceTable(
+            id=id,
+            identifier=table.identifier,
+            schema=dataset.schema,
+            open=lambda: dataset,
+            has_stable_row_ids=dataset.has_stable_row_ids,
+        )
+
+    return await data.read(catalog, table, MAIN, version, work)
+
+
+def _check_views(query: "Query", found: _Found) -> None:
+    """Refuse Iceberg views that read each other in a circle."""
+    reads = {
+        name: [found.meant[r] for r in statement.references if r in found.meant]
+        for name, statement in query.views
+    }
+    try:
+        TopologicalSorter(reads).prepare()
+    except CycleError as error:
+        circle = ", ".join(show(name) for name in error.args[1])
+        raise InvalidRequest(
+            f"views read each other in a circle: {circle}", detail="change one of these views"
+        ) from error
+
+
+async def _find_near(catalog: Catalog, reference: "Reference") -> str:
+    """A hint of names that are like one that is not there."""
+    near = list[str]()
+    for candidate in filter(None, reference.candidates):
+        rows = await catalog.database.fetch(
+            "SELECT name FROM objects WHERE namespace = $1 ORDER BY name LIMIT 1000",
+            to_path(candidate[:-1]),
+        )
+        names = {row[0].lower(): row[0] for row in rows}
+        close = difflib.get_close_matches(candidate[-1].lower(), names, NEAR)
+        near += [show((*candidate[:-1], names[name])) for name in close]
+    return "there is " + ", ".join(dict.fromkeys(near)) if near else ""
+
+
+def _fold(name: Identifier) -> Identifier:
+    return tuple(part.lower() for part in name)

@@ -1,0 +1,101 @@
+"""What is told of a materialized view: whether it is behind, by how much, and what it is."""
+
+import json
+from dataclasses import dataclass
+
+import msgspec
+
+from penstock.catalog import materialized_views
+from penstock.catalog.materialized_views import SourceState, View, is_stale
+from penstock.database.interface import Transaction
+from penstock.datasets.view_tables import MAX_QUERY_CHARACTERS, read_schema
+from penstock.model.identifiers import Identifier, show
+from penstock.model.jobs import REFRESH, show_value
+from penstock.model.tables import Table
+from penstock.model.views import SYSTEM_COLUMNS
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A view's query in the words of a client that knows filter, projection and limit."""
+
+    source: Identifier
+    columns: list[tuple[str, str]]
+    filter: str | None = None
+    limit: int | None = None
+
+
+async def describe(tx: Transaction, view: View) -> dict[str, str]:
+    """What the description of a view's table says beside the table's own properties."""
+    sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
+    stale = is_stale(view, sources)
+    told = {
+        "penstock.kind": view.asked.kind,
+        "penstock.auto_refresh": show_value(view.auto_refresh),
+        "penstock.watermark": _encode(_watermark(view, sources)),
+        "penstock.stale": show_value(stale),
+    }
+    if len(view.asked.source_query) <= MAX_QUERY_CHARACTERS:
+        told["penstock.source_query"] = view.asked.source_query
+    if view.refreshed_at is not None:
+        told["penstock.refreshed_at"] = str(view.refreshed_at)
+    if view.target_lag_seconds is not None:
+        told["penstock.target_lag_seconds"] = str(view.target_lag_seconds)
+    if stale and (pending := _count_pending(view, sources)):
+        told["penstock.pending"] = _encode(pending)
+    return told
+
+
+async def list_headers(tx: Transaction, table: Table) -> tuple[tuple[bytes, bytes], ...]:
+    """Headers of an answer with rows of a view: how fresh they are."""
+    view = await materialized_views.load(tx, table)
+    sources = await materialized_views.list_sources(tx, table.id, view.watermark)
+    return (
+        (b"x-penstock-stale", show_value(is_stale(view, sources)).encode()),
+        (b"x-penstock-watermark", _encode_ascii(_watermark(view, sources))),
+    )
+
+
+async def find_first_job(tx: Transaction, table_id: str) -> str | None:
+    """The first refresh of a view, as long as it can be described."""
+    row = await tx.fetch_one(
+        "SELECT id FROM jobs WHERE slot = $1 ORDER BY number LIMIT 1", f"{table_id}//{REFRESH}"
+    )
+    return None if row is None else str(row[0])
+
+
+def show_query(view: View) -> Shown:
+    """The query as far as it is filter, projection and limit; else the table and the outputs."""
+    definition = view.definition
+    source = definition.sources[0].table if definition.sources else view.table.identifier
+    names = [name for name in read_schema(definition).names if name not in SYSTEM_COLUMNS]
+    found = definition.rows if definition.kind == "query" else None
+    if found is None:
+        return Shown(source, [(name, name) for name in names])
+    texts = {column.name: column.expression for column in found.columns}
+    columns = [(name, texts.get(name, name)) for name in names]
+    return Shown(source, columns, found.filter, found.limit)
+
+
+def _watermark(view: View, sources: list[SourceState]) -> dict[str, int]:
+    """The versions that the view is made from, by the names that its tables have now."""
+    if view.watermark is None:
+        return {}
+    versions = view.watermark.versions
+    return {show(s.identifier): versions[s.id] for s in sources if s.id in versions}
+
+
+def _count_pending(view: View, sources: list[SourceState]) -> dict[str, int]:
+    """How many versions of each table came since; not told of one that went back."""
+    versions = {} if view.watermark is None else view.watermark.versions
+    counts = {show(s.identifier): (s.head or 0) - versions.get(s.id, 0) for s in sources}
+    return {name: count for name, count in counts.items() if count > 0}
+
+
+def _encode(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _encode_ascii(value: dict[str, int]) -> bytes:
+    """JSON that fits into a header, whatever tables are called."""
+    return json.dumps(value, separators=(",", ":")).encode()

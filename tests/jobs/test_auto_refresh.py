@@ -1,0 +1,89 @@
+"""Views that refresh themselves: when a refresh is requested, and that there is only one."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness import servers
+from tests.harness.databases import EITHER, new_postgres_database
+from tests.harness.jobs import describe
+from tests.harness.materialized import View, make_view
+from tests.harness.servers import Server
+from tests.harness.waiting import until
+
+ENVIRON = {
+    "PENSTOCK__AUTO_REFRESH__COOLDOWN_SECONDS": "0",
+    "PENSTOCK__JOBS__LEASE_SECONDS": "120",
+}
+# Long enough for two looks, were they to request something.
+QUIET_SECONDS = 0.8
+FAR = 100_000
+
+
+@pytest.fixture(scope="module", params=EITHER)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    database = ""
+    if request.param == "postgresql":
+        database = new_postgres_database(request.getfixturevalue("postgres"))
+    with servers.running(
+        tmp_path_factory.mktemp("data"), database=database, environ=ENVIRON
+    ) as started:
+        yield started
+
+
+def list_jobs(view: View) -> list[str]:
+    found = view.server.post("/v1/jobs/list", {"target": view.id}).json()["jobs"]
+    return [job["job_id"] for job in found]
+
+
+def wait_for_job(view: View, count: int = 1) -> str:
+    return until(lambda: found[0] if len(found := list_jobs(view)) >= count else None)
+
+
+def finish(view: View) -> None:
+    view.finish(view.lease())
+
+
+def test_a_view_follows_its_table_without_a_request(server: Server) -> None:
+    view = make_view(server, "local", auto_refresh=True)
+    job = wait_for_job(view)
+    # The job is marked right after it is queued.
+    assert until(lambda: describe(server, job).get("auto_refresh")) == "true"
+    assert describe(server, job)["kind"] == "refresh"
+    finish(view)
+    time.sleep(QUIET_SECONDS)
+    assert len(list_jobs(view)) == 1
+    view.insert()
+    wait_for_job(view, 2)
+    # What comes while it waits is part of it.
+    view.insert()
+    time.sleep(QUIET_SECONDS)
+    assert len(list_jobs(view)) == 2
+    finish(view)
+    lines = server.get("/metrics").text.splitlines()
+    values = {name: value for line in lines for name, _, value in [line.rpartition(" ")]}
+    assert float(values["penstock_auto_refreshes_total"]) >= 2
+    assert 'penstock_views_stale{auto_refresh="true"}' in values
+
+
+def test_a_view_without_the_flag_waits_for_a_request(server: Server) -> None:
+    view = make_view(server, "local")
+    time.sleep(QUIET_SECONDS)
+    assert list_jobs(view) == []
+    view.ask("alter", {"auto_refresh": True}).raise_for_status()
+    view.insert()
+    wait_for_job(view)
+    finish(view)
+
+
+def test_a_target_lag_is_time_that_a_view_may_take(server: Server) -> None:
+    view = make_view(server, "local", target_lag_seconds=FAR)
+    view.insert()
+    time.sleep(QUIET_SECONDS)
+    assert list_jobs(view) == []
+    view.ask("alter", {"target_lag_seconds": 1}).raise_for_status()
+    wait_for_job(view)
+    finish(view)
