@@ -13,7 +13,7 @@
     │   ├── TagNotFound  BranchNotFound  TransactionNotFound
     │   │                                └── JobNotFound
     │   ├── ColumnNotFound  IndexNotFound  ManifestNotFound
-    │   └── ViewNotFound  WarehouseNotFound  FileNotFound
+    │   └── ViewNotFound  WarehouseNotFound  FileNotFound  TokenNotFound
     ├── AlreadyExists
     │   ├── NamespaceAlreadyExists  TableAlreadyExists  ViewAlreadyExists
     │   ├── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
@@ -141,6 +141,10 @@ class WarehouseNotFound(NotFound):
 
 class FileNotFound(NotFound):
     default = "file not found"
+
+
+class TokenNotFound(NotFound):
+    default = "key not found"
 
 
 class AlreadyExists(PenstockError):

@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "Start a server, use a table and a view through it, and say what happened.",
     "runner": "Work on the jobs of a server, on Spark.",
     "serve": "Start the server.",
+    "token": "Make, list and revoke keys.",
 }
 
 

@@ -8,6 +8,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
 from penstock.server import probes
 from penstock.server.exchange import Exchange, begin
+from penstock.server.gate import Gate
 from penstock.server.http import ClientGone, Limits, Receive, Reply, Scope, Send, send_reply
 from penstock.server.iceberg.entry import Iceberg
 from penstock.server.lance.entry import Lance
@@ -32,12 +33,14 @@ class Entry(Protocol):
 class App:
     """One server's application."""
 
-    def __init__(self, catalog: Catalog, limits: Limits, warehouse: str) -> None:
+    def __init__(
+        self, catalog: Catalog, limits: Limits, warehouse: str, gate: Gate | None = None
+    ) -> None:
         self._catalog = catalog
         self._metrics = Metrics(catalog.queue)
         once = Once(catalog)
-        self._lance = Lance(catalog, limits, once)
-        self._iceberg = Iceberg(catalog, limits, once, warehouse)
+        self._lance = Lance(catalog, limits, once, gate)
+        self._iceberg = Iceberg(catalog, limits, once, warehouse, gate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -93,6 +96,7 @@ def _log_request(exchange: Exchange, status: int, seconds: float) -> None:
         extra={
             "request_id": exchange.request_id,
             "trace_id": exchange.call.trace_id if exchange.call else "",
+            "principal": exchange.principal,
             "operation": exchange.operation,
             "method": exchange.method,
             "path": path,

@@ -22,6 +22,8 @@ class Exchange:
     segments: list[str]
     operation: str = "unknown"
     call: "Traced | None" = None
+    # Empty while nobody is known, and where authentication is off.
+    principal: str = ""
 
     @property
     def method(self) -> str:

@@ -150,6 +150,23 @@ def decode_segment(segment: str) -> str:
         ) from error
 
 
+def retry_headers(status: int) -> tuple[tuple[bytes, bytes], ...]:
+    """What an error tells a client to do before it tries again."""
+    if status in (429, 503):
+        return ((b"retry-after", b"1"),)
+    return ((b"www-authenticate", b'Bearer realm="penstock"'),) if status == 401 else ()
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A body that was read already, as it would be received; then whatever comes after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return again
+
+
 async def read_body(receive: Receive, limit: int) -> bytes:
     """The whole body, refused as soon as it is known to be too large."""
     chunks, size = [], 0

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import logging
 import os.path
 import signal
@@ -13,18 +14,22 @@ from typing import Any
 
 import uvicorn
 
-from penstock.catalog import keeper, leases, maintenance
+from penstock.catalog import keeper, leases, maintenance, tokens
+from penstock.catalog.access import Access
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
-from penstock.errors import PenstockError, Unavailable
+from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.server.app import App
+from penstock.server.gate import Gate
 from penstock.server.http import Limits
+from penstock.server.oidc import Oidc, Provider
 from penstock.server.protocol import JoiningProtocol
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.sections import (
+    Auth,
     Settings,
     allowed_roots,
     clusters_of,
@@ -33,8 +38,6 @@ from penstock.settings.sections import (
 )
 
 log = logging.getLogger(__name__)
-
-LOOPBACK = ("127.", "::1", "localhost")
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
@@ -89,19 +92,48 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+def check_access(settings: Settings) -> None:
+    """Refuse to serve everybody by accident, and what authentication cannot work with."""
+    if not (settings.auth.enabled or settings.server.insecure or is_loopback(settings.server.host)):
+        raise InvalidRequest(
+            f"listening on {settings.server.host} would let everybody in who reaches it",
+            detail="set auth.enabled = true and make a key with 'penstock token create', "
+            "or add --insecure",
+        )
+    auth = settings.auth
+    if auth.oidc_issuer and not auth.oidc_audience:
+        raise InvalidRequest(
+            "auth.oidc_issuer is set without auth.oidc_audience",
+            detail="name the audience that the issuer puts into tokens for this server",
+        )
+    if auth.oidc_jwks_url and not auth.oidc_issuer:
+        raise InvalidRequest(
+            "auth.oidc_jwks_url is set without auth.oidc_issuer", detail="name the issuer"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 async def _serve(settings: Settings, on_ready: Callable[[str], None], config: str) -> None:
+    check_access(settings)
     listener = bind(settings.server.host, settings.server.port)
     try:
         catalog = await open_parts(settings)
     except BaseException:
         listener.close()
         raise
-    if not settings.server.host.startswith(LOOPBACK):
+    if not (settings.auth.enabled or is_loopback(settings.server.host)):
         log.warning("listening beyond this machine without authentication")
+    gate, gate_chores = await _make_gate(settings.auth, catalog)
     limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
     server = _Server(
         uvicorn.Config(
-            App(catalog, limits, settings.iceberg.warehouse),
+            App(catalog, limits, settings.iceberg.warehouse, gate),
             http=JoiningProtocol,
             loop="none",
             lifespan="off",
@@ -117,6 +149,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     chores = [
         asyncio.create_task(maintenance.run_for_ever(catalog, settings.catalog.maintain_seconds)),
         asyncio.create_task(keeper.run_for_ever(catalog)),
+        *(asyncio.create_task(chore) for chore in gate_chores),
     ]
     host, port = listener.getsockname()[:2]
     child = _make_child(settings, catalog, host, port, config)
@@ -138,7 +171,35 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         for chore in chores:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
+        if gate is not None:
+            await gate.access.record_uses()
         await catalog.close()
+
+
+async def _make_gate(
+    auth: Auth, catalog: Catalog
+) -> tuple[Gate | None, list[Coroutine[Any, Any, None]]]:
+    """What lets requests in, and what it has to do meanwhile."""
+    if not auth.enabled:
+        return None, []
+    access, oidc = Access(catalog.database), None
+    chores = [access.record_for_ever()]
+    if auth.oidc_issuer:
+        oidc = Oidc(
+            Provider(
+                auth.oidc_issuer,
+                auth.oidc_audience,
+                auth.oidc_jwks_url,
+                auth.oidc_algorithms,
+                auth.oidc_principal_claim,
+                auth.oidc_groups_claim,
+                auth.oidc_leeway_seconds,
+            )
+        )
+        chores.append(oidc.keep())
+    elif not await tokens.list_tokens(catalog.database):
+        log.warning("nobody can come in yet: make a key with 'penstock token create'")
+    return Gate(access, auth.token_seconds, oidc), chores
 
 
 def _make_child(

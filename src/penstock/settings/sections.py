@@ -25,6 +25,13 @@ class Server(Struct, frozen=True, kw_only=True):
             extra={"flag": "--port"},
         ),
     ] = 2333
+    insecure: Annotated[
+        bool,
+        Meta(
+            description="Whether to listen beyond this machine without authentication.",
+            extra={"flag": "--insecure"},
+        ),
+    ] = False
     max_json_bytes: Annotated[
         int, Meta(ge=1024, description="Size of the largest JSON body a request may have.")
     ] = 16_777_216
@@ -145,6 +152,69 @@ class Iceberg(Struct, frozen=True, kw_only=True):
     ] = "penstock"
 
 
+# Our own addresses may do without encryption, for tests and for a proxy on this machine.
+_ADDRESS = r"^(|https://[^\s]+|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?(/[^\s]*)?)$"
+_ADDRESS_WANTED = "an https:// address, or an http:// one of this machine"
+
+Algorithm = Annotated[str, Meta(pattern=r"^((RS|PS|ES)(256|384|512)|EdDSA|Ed25519)$")]
+
+
+class Auth(Struct, frozen=True, kw_only=True):
+    """Who may come in."""
+
+    enabled: Annotated[bool, Meta(description="Whether every request needs a key or a token.")] = (
+        False
+    )
+    token_seconds: Annotated[
+        int,
+        Meta(
+            ge=10,
+            le=86_400,
+            description="How long a token from `/iceberg/v1/oauth/tokens` is valid.",
+        ),
+    ] = 3600
+    oidc_issuer: Annotated[
+        str,
+        Meta(
+            pattern=_ADDRESS,
+            description="The OpenID Connect issuer whose tokens are accepted; empty for none.",
+            extra={"wanted": _ADDRESS_WANTED},
+        ),
+    ] = ""
+    oidc_audience: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="The audiences that a token may be for; needed with `oidc_issuer`.",
+            extra={"wanted": "a list of texts"},
+        ),
+    ] = ()
+    oidc_jwks_url: Annotated[
+        str,
+        Meta(
+            pattern=_ADDRESS,
+            description="Where the issuer's public keys are; empty to ask the issuer.",
+            extra={"wanted": _ADDRESS_WANTED},
+        ),
+    ] = ""
+    oidc_algorithms: Annotated[
+        tuple[Algorithm, ...],
+        Meta(
+            min_length=1,
+            description="The algorithms that a token may be signed with.",
+            extra={"wanted": "a list of RS256, ES256 and the like, all of public keys"},
+        ),
+    ] = ("RS256", "ES256")
+    oidc_principal_claim: Annotated[
+        str, Meta(min_length=1, description="The claim that names the principal.")
+    ] = "sub"
+    oidc_groups_claim: Annotated[
+        str, Meta(min_length=1, description="The claim that names the principal's groups.")
+    ] = "groups"
+    oidc_leeway_seconds: Annotated[
+        int, Meta(ge=0, le=300, description="How far the issuer's clock may be from ours.")
+    ] = 30
+
+
 class Jobs(Struct, frozen=True, kw_only=True):
     """How jobs wait, how long a runner may be silent, and how long finished ones are kept."""
 
@@ -237,6 +307,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     database: Database = Database()
     catalog: Catalog = Catalog()
     iceberg: Iceberg = Iceberg()
+    auth: Auth = Auth()
     jobs: Jobs = Jobs()
     runner: Runner = Runner()
     clusters: Clusters = field(default_factory=lambda: {"local": LOCAL})

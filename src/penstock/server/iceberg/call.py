@@ -12,6 +12,8 @@ from penstock.errors import InvalidRequest
 from penstock.model.identifiers import SEPARATOR, Identifier, check_identifier
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
+from penstock.model.principals import Identity
+from penstock.server.gate import Gate
 from penstock.server.http import Headers, decode_json, find_trace_id
 from penstock.server.iceberg.replies import LoadedViews
 
@@ -52,6 +54,9 @@ class Call:
     max_page: int
     loaded: LoadedViews
     key: Key | None = None
+    # None where authentication is off; a request for a token comes from somebody unknown.
+    gate: Gate | None = None
+    identity: Identity | None = None
 
     @property
     def id(self) -> Identifier:

@@ -1,9 +1,11 @@
 """The way into the Iceberg protocol: find the route, call it, answer."""
 
 from penstock.catalog.catalog import Catalog
-from penstock.errors import PenstockError
+from penstock.errors import NotAuthenticated, PenstockError
 from penstock.model.identifiers import ROOT, Identifier, check_identifier
+from penstock.model.principals import Identity
 from penstock.server.exchange import Exchange
+from penstock.server.gate import HOW, Gate
 from penstock.server.http import Limits, Reply, decode_segment, read_body, read_query
 from penstock.server.iceberg import routes
 from penstock.server.iceberg.call import Call, split_namespace
@@ -16,11 +18,19 @@ from penstock.server.once import HEADER, Arrival, Once, arrive
 class Iceberg:
     """Everything under /iceberg."""
 
-    def __init__(self, catalog: Catalog, limits: Limits, once: Once, warehouse: str) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        limits: Limits,
+        once: Once,
+        warehouse: str,
+        gate: Gate | None = None,
+    ) -> None:
         self._catalog = catalog
         self._limits = limits
         self._once = once
         self._warehouse = warehouse
+        self._gate = gate
         self._loaded = LoadedViews()
 
     async def answer(self, exchange: Exchange) -> Reply:
@@ -41,10 +51,13 @@ class Iceberg:
         if route is None:
             return self._refuse_method(exchange, found)
         exchange.operation = f"Iceberg{route.name}"
+        identity = None
+        if self._gate is not None and not route.is_open:
+            identity = await self._identify(self._gate, exchange)
         namespace, name = _read_names(parts)
         arrival: Arrival | None = None
         if route.is_change and HEADER in exchange.headers.values:
-            arrival = arrive(exchange, "")
+            arrival = arrive(exchange, exchange.principal)
         receive = exchange.receive if arrival is None else arrival.receive
         call = Call(
             catalog=self._catalog,
@@ -57,6 +70,8 @@ class Iceberg:
             max_page=self._limits.max_page,
             loaded=self._loaded,
             key=None if arrival is None else arrival.key,
+            gate=self._gate,
+            identity=identity,
         )
         exchange.call = call
         if arrival is None:
@@ -78,6 +93,13 @@ class Iceberg:
             "InternalServerException",
             f"internal error; the server's log has the details under {exchange.request_id}",
         )
+
+    async def _identify(self, gate: Gate, exchange: Exchange) -> Identity:
+        identity = await gate.identify(exchange.headers)
+        if identity is None:
+            raise NotAuthenticated("this server needs credentials", detail=HOW)
+        exchange.principal = identity.principal
+        return identity
 
     def _refuse_method(self, exchange: Exchange, found: dict[str, routes.Route]) -> Reply:
         allowed = ", ".join(sorted(found))

@@ -31,7 +31,7 @@ from penstock.errors import (
     ViewNotFound,
     WarehouseNotFound,
 )
-from penstock.server.http import Reply
+from penstock.server.http import Reply, retry_headers
 
 # Status, the exception that clients know, and how it names its subject.
 ICEBERG_ERRORS: dict[type[PenstockError], tuple[int, str, str]] = {
@@ -61,7 +61,6 @@ ICEBERG_ERRORS: dict[type[PenstockError], tuple[int, str, str]] = {
     Unavailable: (503, "ServiceUnavailableException", ""),
 }
 INTERNAL = (500, "InternalServerException", "")
-RETRY_AFTER = ((b"retry-after", b"1"),)
 
 _encoder = msgspec.json.Encoder()
 
@@ -76,7 +75,7 @@ def to_reply(error: PenstockError) -> Reply:
         message = wording.format(".".join(error.subject))
     elif error.detail:
         message = f"{message}; {error.detail}"
-    return error_reply(status, kind, message, RETRY_AFTER if status in (429, 503) else ())
+    return error_reply(status, kind, message, retry_headers(status))
 
 
 def error_reply(

@@ -16,7 +16,10 @@ TABLE = f"{NAMESPACE}/tables/{{table}}"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One route; `is_told` when it is among the endpoints that clients are told of."""
+    """One route; `is_told` when it is among the endpoints that clients are told of.
+
+    `is_open` when it is answered without credentials.
+    """
 
     name: str
     method: str
@@ -24,11 +27,12 @@ class Route:
     handler: Handler
     is_change: bool = False
     is_told: bool = True
+    is_open: bool = False
 
 
 ROUTES = (
     Route("GetConfig", "GET", "config", config.get, is_told=False),
-    Route("GetToken", "POST", "oauth/tokens", tokens.issue, is_told=False),
+    Route("GetToken", "POST", "oauth/tokens", tokens.issue, is_told=False, is_open=True),
     Route("ListNamespaces", "GET", "namespaces", namespaces.list_children),
     Route("CreateNamespace", "POST", "namespaces", namespaces.create, is_change=True),
     Route("LoadNamespace", "GET", NAMESPACE, namespaces.load),

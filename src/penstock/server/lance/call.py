@@ -12,6 +12,7 @@ from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
+from penstock.model.principals import Identity
 from penstock.server.http import Connection, Headers, Receive, decode_json, find_trace_id
 
 B = TypeVar("B", bound="Body")
@@ -45,6 +46,8 @@ class Call:
     connection: Connection
     index_name: str = ""
     key: Key | None = None
+    # None where authentication is off.
+    identity: Identity | None = None
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:

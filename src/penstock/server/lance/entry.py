@@ -5,9 +5,11 @@ from functools import lru_cache
 import msgspec
 
 from penstock.catalog.catalog import Catalog
-from penstock.errors import PenstockError, Unsupported
+from penstock.errors import NotAuthenticated, PenstockError, Unsupported
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier
+from penstock.model.principals import Identity
 from penstock.server.exchange import Exchange
+from penstock.server.gate import HOW, MAX_UNKNOWN_BODY, Gate
 from penstock.server.http import (
     CONNECTION,
     Limits,
@@ -15,6 +17,7 @@ from penstock.server.http import (
     decode_segment,
     read_body,
     read_query,
+    replay,
 )
 from penstock.server.lance import router
 from penstock.server.lance.call import Call
@@ -27,10 +30,13 @@ from penstock.server.once import HEADER, Arrival, Once, arrive
 class Lance:
     """Everything under /v1."""
 
-    def __init__(self, catalog: Catalog, limits: Limits, once: Once) -> None:
+    def __init__(
+        self, catalog: Catalog, limits: Limits, once: Once, gate: Gate | None = None
+    ) -> None:
         self._catalog = catalog
         self._limits = limits
         self._once = once
+        self._gate = gate
         self._encode = msgspec.json.Encoder().encode
 
     async def answer(self, exchange: Exchange) -> Reply:
@@ -48,6 +54,9 @@ class Lance:
         exchange.operation = operation.name
         if exchange.method not in (operation.method, operation.also):
             return self.refuse_method(exchange, operation.method)
+        identity = None
+        if self._gate is not None:
+            identity = await self._identify(self._gate, operation, exchange)
         query = read_query(exchange.scope)
         delimiter = query.get("delimiter", ["$"])[-1]
         id = ROOT if match.id is None else _read_id(match.id, delimiter)
@@ -59,7 +68,7 @@ class Lance:
 
         arrival: Arrival | None = None
         if operation.is_change and HEADER in exchange.headers.values:
-            arrival = arrive(exchange, "")
+            arrival = arrive(exchange, exchange.principal)
         receive = exchange.receive if arrival is None else arrival.receive
         call = Call(
             catalog=self._catalog,
@@ -75,6 +84,7 @@ class Lance:
             receive=receive,
             connection=exchange.scope["extensions"][CONNECTION],
             key=None if arrival is None else arrival.key,
+            identity=identity,
         )
         exchange.call = call
         if arrival is None:
@@ -107,6 +117,18 @@ class Lance:
             exchange.request_id,
             ((b"allow", allowed.encode()),),
         )
+
+    async def _identify(self, gate: Gate, operation: Operation, exchange: Exchange) -> Identity:
+        """Who is asking; credentials in the body count when the headers have none."""
+        identity = await gate.identify(exchange.headers)
+        if identity is None and operation.streams:
+            raise NotAuthenticated("this server needs credentials", detail=HOW)
+        if identity is None:
+            body = await read_body(exchange.receive, MAX_UNKNOWN_BODY)
+            exchange.receive = replay(body, exchange.receive)
+            identity = await gate.identify_body(body)
+        exchange.principal = identity.principal
+        return identity
 
     async def _run(self, operation: Operation, call: Call) -> Reply:
         assert operation.handler is not None

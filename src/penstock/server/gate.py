@@ -1,0 +1,172 @@
+"""Who is asking: the credentials of a request, and what they prove.
+
+With authentication off there is no gate, and requests pass without being looked at.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from penstock.catalog import tokens
+from penstock.catalog.access import MAX_KEPT, Access
+from penstock.errors import NotAuthenticated
+from penstock.model.principals import Identity
+from penstock.server import signing
+from penstock.server.http import Headers
+from penstock.server.oidc import Oidc
+
+HOW = "send a key as x-api-key, or a key or token as Authorization: Bearer"
+MAX_CREDENTIAL = 16_384
+# A request whose credentials are in its body is read so far before anybody knows who sent it.
+MAX_UNKNOWN_BODY = 1024 * 1024
+
+
+class BodyIdentity(msgspec.Struct):
+    api_key: str | None = None
+    auth_token: str | None = None
+
+
+class _WithIdentity(msgspec.Struct):
+    identity: BodyIdentity | None = None
+
+
+class _Head(msgspec.Struct):
+    kid: str = ""
+
+
+_identity = msgspec.json.Decoder(_WithIdentity)
+_head = msgspec.json.Decoder(_Head)
+
+
+class Gate:
+    """Lets requests in whose credentials are right."""
+
+    def __init__(self, access: Access, token_seconds: int, oidc: Oidc | None = None) -> None:
+        self.access = access
+        self._token_seconds = token_seconds
+        self._oidc = oidc
+        # Tokens that were verified, by their digest; until they end, or access changes.
+        self._verified: dict[bytes, Identity] = {}
+        self._generation = (-1, 0)
+
+    async def identify(self, headers: Headers) -> Identity | None:
+        """Who sends a request by its headers; None when they hold no credentials."""
+        credential = find_credential(headers.values)
+        return None if credential is None else await self.prove(credential)
+
+    async def identify_body(self, body: bytes) -> Identity:
+        """Who sends a request by `identity` in its body."""
+        try:
+            given = _identity.decode(body).identity if body else None
+        except msgspec.MsgspecError:
+            given = None
+        credential = (given.api_key or given.auth_token) if given is not None else None
+        if not credential:
+            raise NotAuthenticated("this server needs credentials", detail=HOW)
+        return await self.prove(credential)
+
+    async def prove(self, credential: str) -> Identity:
+        """Who a key or token speaks for."""
+        await self.access.refresh()
+        if len(credential) > MAX_CREDENTIAL:
+            raise NotAuthenticated("the credentials are too long", detail=HOW)
+        if credential.startswith(tokens.PREFIX):
+            identity = await self._prove_key(credential)
+        elif credential.count(".") == 2:
+            identity = await self._prove_jwt(credential)
+        else:
+            raise NotAuthenticated("the credentials are neither a key nor a token", detail=HOW)
+        if identity.token:
+            self.access.note_use(identity.token)
+        return identity
+
+    async def issue(self, identity: Identity) -> tuple[str, int]:
+        """A short-lived token for a caller, and for how many seconds it is valid."""
+        now = self.access.now_millis // 1000
+        expires = now + self._token_seconds
+        # A token gives no longer access than what it was given for. One of ours that was given for
+        # a key can be exchanged for a new one: the key is what ends it.
+        ends = identity.expires_at
+        if identity.token:
+            key = await self.access.find_token(identity.token)
+            ends = None if key is None else key.expires_at
+        if ends is not None:
+            expires = min(expires, math.floor(ends / 1000))
+        keys = await self.access.signing_keys()
+        return signing.sign(identity, keys[0], now, expires), expires - now
+
+    async def _prove_key(self, credential: str) -> Identity:
+        parts = tokens.split_key(credential)
+        if parts is None:
+            raise NotAuthenticated("the key is not complete", detail="copy all of it")
+        id, secret = parts
+        found = await self.access.find_token(id)
+        if not tokens.matches(found, secret) or found is None:
+            raise NotAuthenticated("the key is not known", detail="ask for a new one")
+        self._check_key(found)
+        return found.identity
+
+    async def _prove_jwt(self, credential: str) -> Identity:
+        generation = (self.access.generation, 0 if self._oidc is None else self._oidc.changes)
+        if self._generation != generation:
+            self._generation = generation
+            self._verified.clear()
+        digest = hashlib.sha256(credential.encode(errors="replace")).digest()
+        identity = self._verified.get(digest)
+        now = self.access.now_millis
+        if identity is None:
+            identity = await self._verify(credential, now // 1000)
+            if len(self._verified) >= MAX_KEPT:
+                self._verified.clear()
+            self._verified[digest] = identity
+        elif identity.expires_at is not None and now >= identity.expires_at:
+            del self._verified[digest]
+            raise NotAuthenticated("the token has expired", detail="ask for a new one")
+        if identity.token:
+            # The key that it was given for may have ended by itself.
+            found = await self.access.find_token(identity.token)
+            if found is None:
+                raise NotAuthenticated("the token's key is not known", detail="ask for a new one")
+            self._check_key(found)
+        return identity
+
+    async def _verify(self, credential: str, now: int) -> Identity:
+        kid = read_kid(credential)
+        if kid.startswith(signing.OWN_KEY_PREFIX):
+            keys = await self.access.signing_keys()
+            return signing.verify(credential, kid, keys, now).identity
+        if self._oidc is None:
+            raise NotAuthenticated("the token is not one of this server's", detail=HOW)
+        return await self._oidc.verify(credential, kid, now)
+
+    def _check_key(self, found: tokens.Token) -> None:
+        if not found.is_valid(self.access.now_millis):
+            how = "was revoked" if found.revoked_at is not None else "has expired"
+            raise NotAuthenticated(f"the key {how}", detail="ask for a new one")
+
+
+def find_credential(headers: Mapping[str, str]) -> str | None:
+    """The key or token in the headers, if there is one."""
+    if key := headers.get("x-api-key", "").strip():
+        return key
+    scheme, _, value = headers.get("authorization", "").strip().partition(" ")
+    if scheme.lower() == "bearer" and (token := value.strip()):
+        return token
+    if scheme and scheme.lower() != "bearer":
+        raise NotAuthenticated("Authorization has another scheme than Bearer", detail=HOW)
+    return None
+
+
+def read_kid(credential: str) -> str:
+    """The key id in a JWT's head, which nobody has verified yet."""
+    import base64
+    import binascii
+
+    head = credential.partition(".")[0]
+    try:
+        text = base64.b64decode(head + "=" * (-len(head) % 4), altchars=b"-_", validate=True)
+        return _head.decode(text).kid
+    except (binascii.Error, ValueError, msgspec.MsgspecError):
+        raise NotAuthenticated("the token cannot be read", detail=HOW) from None

@@ -1,0 +1,162 @@
+"""Servers with authentication, keys for them, and an issuer of tokens that tests play."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from joserfc import jwt
+from joserfc.jwk import ECKey, RSAKey
+
+from penstock.catalog import tokens
+from penstock.catalog.tokens import KEY, NewToken
+from penstock.database.connect import open_beside
+from penstock.database.interface import Database
+from tests.harness import servers
+from tests.harness.databases import sqlite_url
+from tests.harness.servers import Server
+
+T = TypeVar("T")
+
+AUTH = {"PENSTOCK__AUTH__ENABLED": "true"}
+AUDIENCE = "penstock-tests"
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A server that needs credentials, and its database."""
+
+    server: Server
+    database: str
+
+    def key(self, principal: str, **more: Any) -> str:
+        """A new key of a principal."""
+        return self.make_key(principal, **more)[1]
+
+    def make_key(self, principal: str, kind: str = KEY, **more: Any) -> tuple[tokens.Token, str]:
+        new = NewToken(principal, kind, **more)
+        return self.work(lambda database: tokens.create(database, new))
+
+    def revoke(self, id: str) -> None:
+        self.work(lambda database: tokens.revoke(database, id))
+
+    def work(self, work: Callable[[Database], Awaitable[T]]) -> T:
+        """Do something with the database, beside the server."""
+
+        async def run() -> T:
+            database = await open_beside(self.database)
+            try:
+                return await work(database)
+            finally:
+                await database.close()
+
+        return asyncio.run(run())
+
+    def ask(
+        self,
+        path: str,
+        credential: str = "",
+        body: Any = None,
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Ask with a key or token as bearer."""
+        given = {"Authorization": f"Bearer {credential}"} if credential else {}
+        return self.server.client.request(
+            method, path, json=body, headers={**given, **(headers or {})}
+        )
+
+    def token(self, **form: str) -> httpx.Response:
+        """Ask for a short-lived token."""
+        return self.server.client.post("/iceberg/v1/oauth/tokens", data=form)
+
+    def client_token(self, key: str) -> str:
+        answer = self.token(grant_type="client_credentials", client_secret=key)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["access_token"])
+
+
+@contextmanager
+def guarded(
+    data: Path,
+    *arguments: str,
+    database: str = "",
+    environ: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Iterator[Guarded]:
+    """A server that needs credentials, for the length of a block."""
+    with servers.running(
+        data, *arguments, database=database, environ={**AUTH, **(environ or {})}, **more
+    ) as server:
+        yield Guarded(server, database or sqlite_url(data))
+
+
+@dataclass
+class Issuer:
+    """An OpenID Connect issuer: its keys, and how often it was asked for them."""
+
+    url: str = ""
+    keys: dict[str, Any] = field(default_factory=dict)
+    asked: int = 0
+
+    def add_key(self, kid: str, kind: str = "RSA") -> None:
+        make = RSAKey.generate_key(2048) if kind == "RSA" else ECKey.generate_key("P-256")
+        self.keys[kid] = make
+
+    def environ(self) -> dict[str, str]:
+        return {
+            "PENSTOCK__AUTH__OIDC_ISSUER": self.url,
+            "PENSTOCK__AUTH__OIDC_AUDIENCE": AUDIENCE,
+        }
+
+    def claims(self, **more: Any) -> dict[str, Any]:
+        now = int(time.time())
+        return {"iss": self.url, "aud": AUDIENCE, "sub": "ann", "exp": now + 300, **more}
+
+    def sign(self, kid: str = "one", alg: str = "RS256", key: Any = None, **more: Any) -> str:
+        """A token of this issuer; `more` are claims that differ, None to leave one out."""
+        claims = {k: v for k, v in self.claims(**more).items() if v is not None}
+        return jwt.encode({"alg": alg, "kid": kid}, claims, key or self.keys[kid], algorithms=[alg])
+
+    def documents(self) -> dict[str, Any]:
+        keys = [
+            {**key.as_dict(private=False), "kid": kid, "use": "sig"}
+            for kid, key in self.keys.items()
+        ]
+        found = {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+        return {"/.well-known/openid-configuration": found, "/keys": {"keys": keys}}
+
+
+@contextmanager
+def issuing() -> Iterator[Issuer]:
+    """An issuer with one key, for the length of a block."""
+    issuer = Issuer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            issuer.asked += self.path == "/keys"
+            content = json.dumps(issuer.documents().get(self.path, {})).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    issuer.url = f"http://127.0.0.1:{server.server_address[1]}"
+    issuer.add_key("one")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield issuer
+    finally:
+        server.shutdown()
+        server.server_close()
