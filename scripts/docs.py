@@ -52,7 +52,8 @@ OPERATIONS_HEAD = """\
 
 The operations of the Lance Namespace REST API, and which of them this release serves. An operation
 that is not served yet answers 406 with code 0. [The protocol page](protocol.md) tells how the
-served ones behave where the specification leaves room.
+served ones behave where the specification leaves room. What an operation *needs* counts with
+`auth.enabled` ([security](security.md#grants)).
 """
 
 
@@ -67,8 +68,9 @@ expects; the others are Penstock's own. [The protocol page](protocol.md#jobs) de
 def operations_page() -> str:
     served = sum(operation.handler is not None for operation in OPERATIONS)
     count = f"{served} of {len(OPERATIONS)} operations are served.\n"
-    header = ("operation", "method", "path", "state")
-    own = table(header[:3], [operations_row(operation)[:3] for operation in EXTENSIONS])
+    header = ("operation", "method", "path", "state", "needs")
+    rows = [operations_row(operation) for operation in EXTENSIONS]
+    own = table((*header[:3], "needs"), [(*row[:3], row[4]) for row in rows])
     specified = table(header, map(operations_row, OPERATIONS))
     return "\n".join([OPERATIONS_HEAD, count, specified, EXTENSIONS_HEAD, own])
 
@@ -76,7 +78,7 @@ def operations_page() -> str:
 def operations_row(operation: Operation) -> tuple[str, ...]:
     state = "not yet: answers 406 / 0" if operation.handler is None else "served"
     methods = " or ".join(filter(None, (operation.method, operation.also)))
-    return (operation.name, methods, f"`/v1/{operation.path}`", state)
+    return (operation.name, methods, f"`/v1/{operation.path}`", state, str(operation.needs))
 
 
 ROUTES_HEAD = """\
@@ -84,18 +86,18 @@ ROUTES_HEAD = """\
 
 Everything that is served under `/iceberg/v1/`, with or without the warehouse as prefix. Those that
 are told are among the `endpoints` of the configuration. [Iceberg views](iceberg.md) tells how they
-behave.
+behave. What a route *needs* counts with `auth.enabled` ([security](security.md#grants)).
 """
 
 
 def routes_page() -> str:
-    header = ("route", "method", "path", "told", "takes a key")
+    header = ("route", "method", "path", "told", "takes a key", "needs")
     return "\n".join([ROUTES_HEAD, table(header, map(routes_row, ROUTES))])
 
 
 def routes_row(route: Route) -> tuple[str, ...]:
     marks = ("yes" if mark else "" for mark in (route.is_told, route.is_change))
-    return (route.name, route.method, f"`{route.path}`", *marks)
+    return (route.name, route.method, f"`{route.path}`", *marks, str(route.needs))
 
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -13,7 +13,8 @@
     │   ├── TagNotFound  BranchNotFound  TransactionNotFound
     │   │                                └── JobNotFound
     │   ├── ColumnNotFound  IndexNotFound  ManifestNotFound
-    │   └── ViewNotFound  WarehouseNotFound  FileNotFound  TokenNotFound
+    │   └── ViewNotFound  WarehouseNotFound  FileNotFound
+    │       TokenNotFound  GrantNotFound
     ├── AlreadyExists
     │   ├── NamespaceAlreadyExists  TableAlreadyExists  ViewAlreadyExists
     │   ├── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
@@ -145,6 +146,10 @@ class FileNotFound(NotFound):
 
 class TokenNotFound(NotFound):
     default = "key not found"
+
+
+class GrantNotFound(NotFound):
+    default = "grant not found"
 
 
 class AlreadyExists(PenstockError):

@@ -4,9 +4,10 @@ import asyncio
 import json
 import threading
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,10 +16,12 @@ import httpx
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
-from penstock.catalog import tokens
+from penstock.catalog import grants, tokens
+from penstock.catalog.grants import Target
 from penstock.catalog.tokens import KEY, NewToken
 from penstock.database.connect import open_beside
 from penstock.database.interface import Database
+from penstock.model.origins import NOBODY
 from tests.harness import servers
 from tests.harness.databases import sqlite_url
 from tests.harness.servers import Server
@@ -43,6 +46,33 @@ class Guarded:
     def make_key(self, principal: str, kind: str = KEY, **more: Any) -> tuple[tokens.Token, str]:
         new = NewToken(principal, kind, **more)
         return self.work(lambda database: tokens.create(database, new))
+
+    def grant(self, grantee: str, role: str, kind: str = "namespace", *id: str) -> None:
+        """Give a role on something; without an id, on the catalog."""
+        target = Target(kind, id)
+        self.work(lambda db: db.write(grants.create_in, grantee, role, target, NOBODY))
+
+    def ungrant(self, grantee: str, role: str, kind: str = "namespace", *id: str) -> None:
+        target = Target(kind, id)
+        self.work(lambda db: db.write(grants.revoke_in, grantee, role, target, NOBODY))
+
+    def as_(self, key: str) -> Server:
+        """The server as somebody with this key asks it."""
+        client = httpx.Client(
+            base_url=self.server.url,
+            timeout=30,
+            verify=False,
+            trust_env=False,
+            headers={"Authorization": f"Bearer {key}"},
+        )
+        return replace(self.server, client=client)
+
+    def admin(self) -> Server:
+        """The server as somebody asks it who may do everything."""
+        name = f"admin{uuid.uuid4().hex[:8]}"
+        for role in ("owner", "functions"):
+            self.grant(name, role)
+        return self.as_(self.key(name))
 
     def revoke(self, id: str) -> None:
         self.work(lambda database: tokens.revoke(database, id))

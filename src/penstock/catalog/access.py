@@ -9,10 +9,25 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from penstock.catalog import tokens
+import msgspec
+
+from penstock.catalog import grants, iceberg_views, namespaces, tables, tokens
 from penstock.catalog.tokens import Token
 from penstock.database.interface import Database
-from penstock.errors import PenstockError
+from penstock.errors import Forbidden, PenstockError
+from penstock.model.identifiers import Identifier, to_path
+from penstock.model.jobs import list_sources, list_targets
+from penstock.model.principals import Identity
+from penstock.model.rights import (
+    NAMESPACE,
+    READ,
+    ROLE_OF,
+    VIEW,
+    WRITE,
+    Need,
+    Standing,
+    name_target,
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +46,7 @@ class Access:
         # Counts the times that memory was emptied, for those who keep things elsewhere.
         self.generation = -1
         self._tokens: dict[str, Token | None] = {}
+        self._standings: dict[tuple[tuple[str, ...], str, Identifier], Standing] = {}
         self._signing_keys: Sequence[tuple[str, str]] = ()
         self._uses: dict[str, int] = {}
 
@@ -46,6 +62,7 @@ class Access:
 
     def forget(self) -> None:
         self._tokens.clear()
+        self._standings.clear()
         self._signing_keys = ()
 
     async def find_token(self, id: str) -> Token | None:
@@ -59,6 +76,57 @@ class Access:
                 self._tokens.clear()
             self._tokens[id] = found
         return found
+
+    async def standing(self, identity: Identity, kind: str, id: Identifier) -> Standing:
+        """What a caller may do with a thing."""
+        if identity.is_runner:
+            return await self._stand_by_jobs(identity.token, kind, id)
+        key = (identity.grantees, NAMESPACE if kind == NAMESPACE else "", id)
+        found = self._standings.get(key)
+        if found is None:
+            found = await grants.find_standing(self.database, key[0], kind, id)
+            if len(self._standings) >= MAX_KEPT:
+                self._standings.clear()
+            self._standings[key] = found
+        return found
+
+    async def check(self, identity: Identity, need: Need) -> Standing:
+        """Refuse a caller that lacks a right; what it may not see is not there for it."""
+        found = await self.standing(identity, need.kind, need.id)
+        if not found.sees:
+            raise await self._missing(identity, need)
+        if not found.has(need.right):
+            raise forbidden(identity, ROLE_OF[need.right], need.kind, need.id)
+        return found
+
+    async def _missing(self, identity: Identity, need: Need) -> PenstockError:
+        """What somebody hears who asks for a thing that does not exist."""
+        if need.kind == VIEW:
+            return iceberg_views.missing(need.id)
+        if need.kind == NAMESPACE:
+            return namespaces.missing(need.id)
+        if not (await self.standing(identity, NAMESPACE, need.id[:-1])).sees:
+            return namespaces.missing(need.id[:-1])
+        return tables.missing(need.id)
+
+    async def _stand_by_jobs(self, token: str, kind: str, id: Identifier) -> Standing:
+        """A runner's rights: those of the jobs that it holds now, and never more."""
+        if kind == NAMESPACE:
+            # What holds a table of its jobs is there for it, but nothing else in it is.
+            return Standing(0, sees=not id)
+        rows = await self.database.fetch(
+            "SELECT j.spec, o.id FROM jobs j, objects o WHERE j.token = $1 "
+            "AND j.state = 'RUNNING' AND o.namespace = $2 AND o.name = $3",
+            *(token, to_path(id[:-1]), id[-1]),
+        )
+        rights = 0
+        for text, object_id in rows:
+            spec = msgspec.json.decode(text)
+            if object_id in list_targets(spec):
+                rights |= READ | WRITE
+            elif object_id in list_sources(spec):
+                rights |= READ
+        return Standing(rights, sees=rights != 0)
 
     async def signing_keys(self) -> Sequence[tuple[str, str]]:
         if not self._signing_keys:
@@ -81,3 +149,10 @@ class Access:
                 await self.record_uses()
             except PenstockError as error:
                 log.warning("the last use of keys is not noted: %s", error.message)
+
+
+def forbidden(identity: Identity, role: str, kind: str, id: Identifier) -> Forbidden:
+    return Forbidden(
+        f"{identity.principal} lacks {role} on {name_target(kind, id)}",
+        detail="ask an owner to grant it",
+    )

@@ -242,7 +242,8 @@ def _check_fields(dataset: "LanceDataset", written: Written) -> None:
 
 def _join(origins: list[Origin]) -> Origin:
     """Where a shared commit comes from: the first one's trace, everybody's keys."""
-    return Origin(origins[0].trace_id, tuple(key for each in origins for key in each.keys))
+    keys = tuple(key for each in origins for key in each.keys)
+    return Origin(origins[0].trace_id, keys, origins[0].principal)
 
 
 def _fail(one: _Waiting, error: Exception) -> None:

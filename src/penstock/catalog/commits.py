@@ -11,7 +11,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from penstock.catalog import idempotency, reconcile, settling, tables, transactions, versions
+from penstock.catalog import (
+    grants,
+    idempotency,
+    reconcile,
+    settling,
+    tables,
+    transactions,
+    versions,
+)
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.settling import Outcome, version_key
 from penstock.catalog.staging import NewVersion, Staged, check_staged, discard
@@ -151,7 +159,7 @@ async def _apply(
     undo: list[Undo] = [partial(idempotency.forget, origin=origin)]
     transaction, parts, created_version = "", list[str](), None
     # The keys are noted once, for all that the commit does.
-    unkeyed = Origin(origin.trace_id)
+    unkeyed = replace(origin, keys=())
     for index, op in enumerate(operations):
         match op:
             case Declare(new):
@@ -181,6 +189,7 @@ async def _apply(
                 table = await tables.get(tx, id)
                 if entries:
                     undo.append(await versions.keep(tx, table.id))
+                undo.append(await grants.keep(tx, table.id))
                 undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
                 _, transaction = await tables.deregister_in(tx, id, unkeyed)
                 results.append(table)

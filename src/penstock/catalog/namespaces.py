@@ -1,10 +1,12 @@
 """Namespaces: a tree of any depth, kept by the full path of each."""
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.catalog import jobs, removals, transactions
+from penstock.catalog import grants, jobs, removals, transactions
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.grants import Target
 from penstock.catalog.view_files import keeps_files, remove_file
 from penstock.database.interface import Transaction
 from penstock.errors import (
@@ -17,6 +19,7 @@ from penstock.model.identifiers import ROOT, Identifier, show, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
+from penstock.model.rights import NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +82,16 @@ async def get(tx: Transaction, id: Identifier) -> dict[str, str]:
     return decode_properties(row[0])
 
 
-async def list_children(tx: Transaction, id: Identifier, page: PageRequest) -> Page[str]:
-    """The names of the namespaces directly below this one."""
+async def list_children(
+    tx: Transaction, id: Identifier, page: PageRequest, only: Sequence[str] | None = None
+) -> Page[str]:
+    """The names of the namespaces directly below this one; only what these grantees may see."""
+    seen = "" if only is None else f"AND {grants.visible_namespaces(only, 4)}"
     rows = await tx.fetch(
-        "SELECT name FROM namespaces WHERE parent = $1 AND name > $2 ORDER BY name LIMIT $3",
-        to_path(id),
-        page.after or "",
-        page.limit + 1,
+        f"SELECT name FROM namespaces n WHERE parent = $1 AND name > $2 {seen} "
+        "ORDER BY name LIMIT $3",
+        *(to_path(id), page.after or "", page.limit + 1),
+        *(only or ()),
     )
     if not rows:
         await get(tx, id)
@@ -126,6 +132,7 @@ async def _create(
         id[-1],
         encode_properties(properties),
     )
+    await grants.give_owner_in(tx, origin, Target(NAMESPACE, id), to_path(id))
     transaction = await transactions.record(tx, "CreateNamespace", show(id), origin)
     return CreatedNamespace(properties, transaction), dropped
 
@@ -214,7 +221,7 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> Dropped:
         f"DELETE FROM views WHERE id IN {objects} RETURNING folder, metadata_location, metadata",
         *below,
     )
-    await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
+    gone_objects = await tx.fetch(f"DELETE FROM objects WHERE {within} RETURNING id", *below)
     gone = await tx.fetch(
         "DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3) RETURNING path",
         *below,
@@ -222,6 +229,7 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> Dropped:
     # On PostgreSQL, whoever comes second finds nothing to delete.
     if not gone:
         raise missing(id)
+    await grants.forget_tree_in(tx, path, [row[0] for row in gone_objects])
     gone_views = [row for row in views if not keeps_files(row[2])]
     locations = [row[0] for row in rows] + [row[0] for row in gone_views if row[0]]
     await removals.enqueue(tx, locations)

@@ -2,9 +2,11 @@
 
 import contextlib
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.catalog import (
+    grants,
     jobs,
     locations,
     namespaces,
@@ -14,6 +16,7 @@ from penstock.catalog import (
     versions,
 )
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.grants import Target
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
 from penstock.datasets.manifest import parse_name, versions_folder
@@ -22,6 +25,7 @@ from penstock.model.identifiers import Identifier, from_path, show, split_table,
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
+from penstock.model.rights import TABLE
 from penstock.model.tables import MAIN, Table
 
 MANAGED_PROPERTY = "penstock.managed_versioning"
@@ -105,30 +109,35 @@ def missing(id: Identifier) -> TableNotFound:
 
 
 async def list_names(
-    catalog: Catalog, namespace: Identifier, page: PageRequest, include_declared: bool
+    catalog: Catalog,
+    namespace: Identifier,
+    page: PageRequest,
+    include_declared: bool,
+    only: Sequence[str] | None = None,
 ) -> Page[str]:
-    """The names of the tables directly in a namespace."""
+    """The names of the tables directly in a namespace; only those that these grantees may see."""
     if include_declared:
         rows = await catalog.database.fetch(
-            "SELECT name FROM objects WHERE namespace = $1 AND kind = 'table' AND name > $2 "
-            "ORDER BY name LIMIT $3",
-            to_path(namespace),
-            page.after or "",
-            page.limit + 1,
+            "SELECT name FROM objects o WHERE namespace = $1 AND kind = 'table' AND name > $2 "
+            f"{_seen(only, 4)} ORDER BY name LIMIT $3",
+            *(to_path(namespace), page.after or "", page.limit + 1),
+            *(only or ()),
         )
         names = [row[0] for row in rows]
         found = cut_page(page, names, names)
     else:
-        tables = await _list(catalog, page, include_declared, namespace)
+        tables = await _list(catalog, page, include_declared, namespace, only)
         found = Page([table.name for table in tables.items], tables.token)
     if not found.items:
         await namespaces.get(catalog.database, namespace)
     return found
 
 
-async def list_all(catalog: Catalog, page: PageRequest, include_declared: bool) -> Page[Identifier]:
-    """The identifiers of all tables of all namespaces."""
-    tables = await _list(catalog, page, include_declared, None)
+async def list_all(
+    catalog: Catalog, page: PageRequest, include_declared: bool, only: Sequence[str] | None = None
+) -> Page[Identifier]:
+    """The identifiers of all tables of all namespaces; only those that these grantees may see."""
+    tables = await _list(catalog, page, include_declared, None, only)
     return Page([table.identifier for table in tables.items], tables.token)
 
 
@@ -160,7 +169,7 @@ def plan_table(
 
 
 async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
-    await insert_in(tx, new)
+    await insert_in(tx, new, origin)
     return await transactions.record(tx, "DeclareTable", str(new.table), origin)
 
 
@@ -174,7 +183,7 @@ async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -
     if mode == "overwrite":
         with contextlib.suppress(TableNotFound):
             await delete_in(tx, await get(tx, new.table.identifier))
-    await insert_in(tx, new)
+    await insert_in(tx, new, origin)
     return await transactions.record(tx, "RegisterTable", str(new.table), origin)
 
 
@@ -201,6 +210,7 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
     )
     if not renamed:
         raise missing(id)
+    await grants.moved_in(tx, table.id)
     return await transactions.record(tx, "RenameTable", f"{show(id)} -> {show(new)}", origin)
 
 
@@ -210,7 +220,7 @@ async def check_new(tx: Transaction, new: NewTable) -> None:
     await check_free(tx, new.table.identifier)
 
 
-async def insert_in(tx: Transaction, new: NewTable) -> None:
+async def insert_in(tx: Transaction, new: NewTable, origin: Origin = NOBODY) -> None:
     table = new.table
     await check_new(tx, new)
     if new.is_placed:
@@ -229,6 +239,7 @@ async def insert_in(tx: Transaction, new: NewTable) -> None:
         table.location,
         int(table.managed),
     )
+    await grants.give_owner_in(tx, origin, Target(TABLE, table.identifier), table.id)
 
 
 async def delete_in(tx: Transaction, table: Table) -> None:
@@ -239,6 +250,7 @@ async def delete_in(tx: Transaction, table: Table) -> None:
     if not await tx.fetch("DELETE FROM tables WHERE id = $1 RETURNING id", table.id):
         raise missing(table.identifier)
     await tx.fetch("DELETE FROM objects WHERE id = $1", table.id)
+    await grants.forget_in(tx, [table.id])
 
 
 async def check_free(tx: Transaction, id: Identifier) -> None:
@@ -255,13 +267,17 @@ async def check_free(tx: Transaction, id: Identifier) -> None:
 
 
 async def _list(
-    catalog: Catalog, page: PageRequest, include_declared: bool, namespace: Identifier | None
+    catalog: Catalog,
+    page: PageRequest,
+    include_declared: bool,
+    namespace: Identifier | None,
+    only: Sequence[str] | None,
 ) -> Page[Table]:
     """Read a page; when declared tables are left out, go on until the page is full."""
     found: list[Table] = []
     after = page.after
     while True:
-        rows = await _list_rows(catalog.database, namespace, after, page.limit + 1)
+        rows = await _list_rows(catalog.database, namespace, after, page.limit + 1, only)
         tables = [to_table(row) for row in rows]
         found += [t for t in tables if include_declared or await has_data(catalog, t)]
         if len(rows) <= page.limit or len(found) > page.limit:
@@ -274,23 +290,31 @@ def _key(table: Table, namespace: Identifier | None) -> str:
 
 
 async def _list_rows(
-    tx: Transaction, namespace: Identifier | None, after: str | None, limit: int
+    tx: Transaction,
+    namespace: Identifier | None,
+    after: str | None,
+    limit: int,
+    only: Sequence[str] | None,
 ) -> list[Row]:
     select = f"SELECT {COLUMNS} FROM objects o JOIN tables t ON t.id = o.id WHERE"
     if namespace is not None:
         return await tx.fetch(
-            f"{select} o.namespace = $1 AND o.name > $2 ORDER BY o.name LIMIT $3",
-            to_path(namespace),
-            after or "",
-            limit,
+            f"{select} o.namespace = $1 AND o.name > $2 {_seen(only, 4)} ORDER BY o.name LIMIT $3",
+            *(to_path(namespace), after or "", limit),
+            *(only or ()),
         )
     last = from_path(after or "")
     return await tx.fetch(
-        f"{select} (o.namespace, o.name) > ($1, $2) ORDER BY o.namespace, o.name LIMIT $3",
-        to_path(last[:-1]),
-        last[-1] if last else "",
-        limit,
+        f"{select} (o.namespace, o.name) > ($1, $2) {_seen(only, 4)} "
+        "ORDER BY o.namespace, o.name LIMIT $3",
+        *(to_path(last[:-1]), last[-1] if last else "", limit),
+        *(only or ()),
     )
+
+
+def _seen(only: Sequence[str] | None, first: int) -> str:
+    """The condition that these grantees, parameters from the first number on, see a table."""
+    return "" if only is None else f"AND {grants.visible_objects(only, first)}"
 
 
 def to_table(row: Row) -> Table:

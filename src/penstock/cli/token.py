@@ -1,31 +1,22 @@
-"""`penstock token`: make, list and revoke the keys that principals show.
+"""`penstock token`: make, list and revoke the keys that principals show."""
 
-It works on the catalog's database, beside a running server: whoever may write there is the
-operator, and needs no key.
-"""
-
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from penstock.cli.options import settings_options
+from penstock.cli.targets import as_json_option, echo_table, show_time, with_database
 from penstock.errors import InvalidRequest
 from penstock.settings.load import Loaded
-from penstock.settings.sections import database_url
 
 if TYPE_CHECKING:
     from penstock.catalog.tokens import Token
     from penstock.database.interface import Database
 
-T = TypeVar("T")
-
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -38,6 +29,7 @@ def command() -> None:
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="A group it is in.")
 @click.option("--expires", metavar="TIME", help="How long it lasts: 90d, 12h, 30m; else for ever.")
 @click.option("--note", default="", help="What it is for.")
+@click.option("--role", "roles", multiple=True, help="A role on the whole catalog to give it.")
 @click.option("--runner", is_flag=True, help="For a runner: it can work on jobs and nothing else.")
 @settings_options
 @as_json_option
@@ -48,15 +40,26 @@ def create(
     groups: tuple[str, ...],
     expires: str | None,
     note: str,
+    roles: tuple[str, ...],
     runner: bool,
     as_json: bool,
 ) -> None:
     """Make a key for PRINCIPAL and print it, this once."""
-    from penstock.catalog import tokens
+    from penstock.catalog import grants, tokens
+    from penstock.model.origins import NOBODY
+    from penstock.model.rights import check_role
 
     kind = tokens.RUNNER if runner else tokens.KEY
     new = tokens.NewToken(principal, kind, groups, note, read_seconds(expires))
-    token, text = with_database(loaded, lambda database: tokens.create(database, new))
+    for role in roles:
+        check_role(role)
+
+    async def make(database: "Database") -> "tuple[Token, str]":
+        for role in roles:
+            await database.write(grants.create_in, principal, role, grants.CATALOG, NOBODY)
+        return await tokens.create(database, new)
+
+    token, text = with_database(loaded, make)
     if as_json:
         click.echo(msgspec.json.encode({**show(token), "key": text}).decode())
         return
@@ -113,21 +116,6 @@ def rotate(loaded: Loaded) -> None:
     click.echo("short-lived tokens are signed with a new key; those given before have ended")
 
 
-def with_database(loaded: Loaded, work: "Callable[[Database], Awaitable[T]]") -> T:
-    """Do something with the catalog's database, whether a server runs on it or not."""
-
-    async def run() -> T:
-        from penstock.database.connect import open_beside
-
-        database = await open_beside(database_url(loaded.settings))
-        try:
-            return await work(database)
-        finally:
-            await database.close()
-
-    return asyncio.run(run())
-
-
 def show(token: "Token") -> dict[str, Any]:
     """A key's record, without what could help to guess its secret."""
     return {
@@ -150,16 +138,3 @@ def read_seconds(text: str | None) -> int | None:
     if match is None or int(match[1]) == 0:
         raise InvalidRequest(f"--expires is {text!r}", detail="write it as 90d, 12h, 30m or 45s")
     return int(match[1]) * UNITS[match[2]]
-
-
-def show_time(millis: int | None, without: str) -> str:
-    if millis is None:
-        return without
-    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def echo_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())

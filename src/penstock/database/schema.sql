@@ -55,7 +55,8 @@ CREATE TABLE transactions (
     target TEXT NOT NULL,
     status KEYTEXT NOT NULL,
     properties TEXT NOT NULL,
-    created_at BIGINT NOT NULL
+    created_at BIGINT NOT NULL,
+    principal KEYTEXT NOT NULL DEFAULT ''
 );
 
 CREATE INDEX transactions_created_at ON transactions (created_at);
@@ -128,7 +129,8 @@ CREATE TABLE jobs (
     last_report KEYTEXT NOT NULL,
     created_at BIGINT NOT NULL,
     started_at BIGINT,
-    finished_at BIGINT
+    finished_at BIGINT,
+    token KEYTEXT NOT NULL DEFAULT ''
 );
 
 -- Whatever goes wrong elsewhere, two jobs never work on the same thing.
@@ -139,6 +141,8 @@ CREATE INDEX jobs_by_state ON jobs (state, number);
 CREATE INDEX jobs_by_slot ON jobs (slot, number);
 
 CREATE INDEX jobs_finished_at ON jobs (finished_at);
+
+CREATE INDEX jobs_by_token ON jobs (token, state);
 
 -- What happened to a job: its states, one after the other.
 CREATE TABLE job_events (
@@ -206,5 +210,18 @@ CREATE TABLE signing_keys (
     secret TEXT NOT NULL,
     created_at BIGINT NOT NULL
 );
+
+-- Which role a principal or group holds on a namespace (by its path) or an object (by its id).
+CREATE TABLE grants (
+    grantee KEYTEXT NOT NULL,
+    scope KEYTEXT NOT NULL,
+    target KEYTEXT NOT NULL,
+    role KEYTEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by KEYTEXT NOT NULL,
+    PRIMARY KEY (grantee, scope, target, role)
+);
+
+CREATE INDEX grants_by_target ON grants (scope, target);
 
 INSERT INTO locks (name, taken) VALUES ('access', 0);

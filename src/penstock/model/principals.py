@@ -22,7 +22,9 @@ class Identity:
 
     @property
     def grantees(self) -> tuple[str, ...]:
-        """The names under which this caller holds grants."""
+        """The names under which this caller holds grants; a runner's rights are its jobs'."""
+        if self.is_runner:
+            return ("",)
         return (self.principal, *(f"{GROUP}{group}" for group in self.groups))
 
 

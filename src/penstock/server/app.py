@@ -6,6 +6,7 @@ from typing import Protocol
 
 from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
+from penstock.model.rights import READ
 from penstock.server import probes
 from penstock.server.exchange import Exchange, begin
 from penstock.server.gate import Gate
@@ -37,6 +38,7 @@ class App:
         self, catalog: Catalog, limits: Limits, warehouse: str, gate: Gate | None = None
     ) -> None:
         self._catalog = catalog
+        self._gate = gate
         self._metrics = Metrics(catalog.queue)
         once = Once(catalog)
         self._lance = Lance(catalog, limits, once, gate)
@@ -80,7 +82,9 @@ class App:
         exchange.operation = page
         if exchange.method not in ("GET", "HEAD"):
             return self._lance.refuse_method(exchange, "GET")
-        return await probes.answer(page, self._catalog, self._metrics)
+        if self._gate is not None and page == "metrics":
+            await self._gate.check_catalog(exchange.headers, READ)
+        return await probes.answer(page, self._catalog, self._metrics, tells_why=self._gate is None)
 
 
 def _log_request(exchange: Exchange, status: int, seconds: float) -> None:

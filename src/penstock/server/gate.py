@@ -12,10 +12,13 @@ import msgspec
 from penstock.catalog import tokens
 from penstock.catalog.access import MAX_KEPT, Access
 from penstock.errors import NotAuthenticated
+from penstock.model.identifiers import ROOT
 from penstock.model.principals import Identity
+from penstock.model.rights import NAMESPACE, READ, Need
 from penstock.server import signing
 from penstock.server.http import Headers
 from penstock.server.oidc import Oidc
+from penstock.server.rules import C, Names, Rule
 
 HOW = "send a key as x-api-key, or a key or token as Authorization: Bearer"
 MAX_CREDENTIAL = 16_384
@@ -66,6 +69,27 @@ class Gate:
         if not credential:
             raise NotAuthenticated("this server needs credentials", detail=HOW)
         return await self.prove(credential)
+
+    async def admit(
+        self, identity: Identity, rule: Rule[C], call: C, names: Names
+    ) -> tuple[str, ...] | None:
+        """Refuse a call that its rule does not allow.
+
+        Returns whose grants a listing is limited to; None when the caller may see everything.
+        """
+        need = rule.need(names)
+        standing = await self.access.check(identity, need)
+        if rule.more is not None:
+            for need in await rule.more(call, self.access):
+                standing = await self.access.check(identity, need)
+        return None if standing.has(READ) else identity.grantees
+
+    async def check_catalog(self, headers: Headers, right: int) -> None:
+        """Refuse who does not have a right on the whole catalog."""
+        identity = await self.identify(headers)
+        if identity is None:
+            raise NotAuthenticated("this server needs credentials", detail=HOW)
+        await self.access.check(identity, Need(right, NAMESPACE, ROOT))
 
     async def prove(self, credential: str) -> Identity:
         """Who a key or token speaks for."""

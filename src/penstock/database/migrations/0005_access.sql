@@ -21,4 +21,25 @@ CREATE TABLE signing_keys (
     created_at BIGINT NOT NULL
 );
 
+-- Which role a principal or group holds on a namespace (by its path) or an object (by its id).
+CREATE TABLE grants (
+    grantee KEYTEXT NOT NULL,
+    scope KEYTEXT NOT NULL,
+    target KEYTEXT NOT NULL,
+    role KEYTEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by KEYTEXT NOT NULL,
+    PRIMARY KEY (grantee, scope, target, role)
+);
+
+CREATE INDEX grants_by_target ON grants (scope, target);
+
 INSERT INTO locks (name, taken) VALUES ('access', 0);
+
+-- Who made it; empty where authentication is off.
+ALTER TABLE transactions ADD COLUMN principal KEYTEXT NOT NULL DEFAULT '';
+
+-- The key of the runner that holds it; empty where authentication is off.
+ALTER TABLE jobs ADD COLUMN token KEYTEXT NOT NULL DEFAULT '';
+
+CREATE INDEX jobs_by_token ON jobs (token, state);

@@ -57,6 +57,8 @@ class Call:
     # None where authentication is off; a request for a token comes from somebody unknown.
     gate: Gate | None = None
     identity: Identity | None = None
+    # Whose grants a listing is limited to; None when everything may be seen.
+    only: tuple[str, ...] | None = None
 
     @property
     def id(self) -> Identifier:
@@ -68,7 +70,8 @@ class Call:
 
     @property
     def origin(self) -> Origin:
-        return Origin(self.trace_id, () if self.key is None else (self.key,))
+        principal = "" if self.identity is None else self.identity.principal
+        return Origin(self.trace_id, () if self.key is None else (self.key,), principal)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
         """The JSON body."""

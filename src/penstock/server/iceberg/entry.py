@@ -13,6 +13,7 @@ from penstock.server.iceberg.errors import error_reply, to_reply
 from penstock.server.iceberg.recover import recover
 from penstock.server.iceberg.replies import LoadedViews
 from penstock.server.once import HEADER, Arrival, Once, arrive
+from penstock.server.rules import Names
 
 
 class Iceberg:
@@ -52,7 +53,7 @@ class Iceberg:
             return self._refuse_method(exchange, found)
         exchange.operation = f"Iceberg{route.name}"
         identity = None
-        if self._gate is not None and not route.is_open:
+        if self._gate is not None and not route.needs.is_open:
             identity = await self._identify(self._gate, exchange)
         namespace, name = _read_names(parts)
         arrival: Arrival | None = None
@@ -74,6 +75,8 @@ class Iceberg:
             identity=identity,
         )
         exchange.call = call
+        if self._gate is not None and identity is not None:
+            call.only = await self._gate.admit(identity, route.needs, call, _names_of(call))
         if arrival is None:
             return await route.handler(call)
         return await self._once.answer(
@@ -109,6 +112,10 @@ class Iceberg:
             f"{exchange.scope['path']} does not answer to {exchange.method}; use {allowed}",
             ((b"allow", allowed.encode()),),
         )
+
+
+def _names_of(call: Call) -> Names:
+    return Names(call.id, call.namespace)
 
 
 def _without_body(reply: Reply) -> Reply:

@@ -48,6 +48,8 @@ class Call:
     key: Key | None = None
     # None where authentication is off.
     identity: Identity | None = None
+    # Whose grants a listing is limited to; None when everything may be seen.
+    only: tuple[str, ...] | None = None
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
@@ -74,9 +76,15 @@ class Call:
         return find_trace_id(self.context)
 
     @property
+    def token(self) -> str:
+        """The id of the key that the caller showed; empty without one."""
+        return "" if self.identity is None else self.identity.token
+
+    @property
     def origin(self) -> Origin:
         """Where the changes of this call come from."""
-        return Origin(self.trace_id, () if self.key is None else (self.key,))
+        principal = "" if self.identity is None else self.identity.principal
+        return Origin(self.trace_id, () if self.key is None else (self.key,), principal)
 
     def text(self, name: str) -> str | None:
         values = self.query.get(name)

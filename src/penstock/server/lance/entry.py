@@ -25,6 +25,7 @@ from penstock.server.lance.errors import INTERNAL, UNSUPPORTED, error_reply, to_
 from penstock.server.lance.operations import Operation
 from penstock.server.lance.recover import recover
 from penstock.server.once import HEADER, Arrival, Once, arrive
+from penstock.server.rules import Names
 
 
 class Lance:
@@ -87,6 +88,9 @@ class Lance:
             identity=identity,
         )
         exchange.call = call
+        if self._gate is not None and identity is not None:
+            names = Names(call.id, call.id[:-1])
+            call.only = await self._gate.admit(identity, operation.needs, call, names)
         if arrival is None:
             return await self._run(operation, call)
         return await self._once.answer(

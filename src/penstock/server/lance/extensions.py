@@ -3,22 +3,61 @@
 `/v1/jobs/list|describe|cancel|query_events` are lancedb's; the rest is our own.
 """
 
-from penstock.server.lance import backfills, job_stream, jobs, manifests, runner
+from penstock.server.lance import backfills, grants, job_stream, jobs, manifests, runner
 from penstock.server.lance.operations import Operation
+from penstock.server.lance.rules import (
+    BRING_CODE,
+    CANCEL_JOB,
+    GRANT,
+    LIST_GRANTS,
+    READ_CATALOG,
+    READ_JOB,
+    READ_JOB_IN_PATH,
+    READ_TABLE,
+    RUN_JOBS,
+    SIGNED_IN,
+)
 
 EXTENSIONS = (
-    Operation("ExplainBackfill", "POST", "table/{id}/explain_backfill", backfills.explain),
-    Operation("ListJobs", "POST", "jobs/list", jobs.list_jobs),
-    Operation("DescribeJob", "POST", "jobs/describe", jobs.describe),
-    Operation("CancelJob", "POST", "jobs/cancel", jobs.cancel),
-    Operation("QueryJobEvents", "POST", "jobs/query_events", jobs.query_events),
-    Operation("StreamJob", "GET", "jobs/{id}/events", job_stream.stream, also="POST"),
-    Operation("ListJobLogs", "GET", "jobs/{id}/logs", jobs.list_log, also="POST"),
-    Operation("CreateManifest", "POST", "manifest/{id}/create", manifests.create),
-    Operation("DescribeManifest", "POST", "manifest/{id}/describe", manifests.describe),
-    Operation("DropManifest", "POST", "manifest/{id}/drop", manifests.drop),
-    Operation("ListManifests", "GET", "manifest/list", manifests.list_manifests, also="POST"),
-    Operation("LeaseJobs", "POST", "runner/lease", runner.lease),
-    Operation("ReportJob", "POST", "runner/job/{id}/heartbeat", runner.heartbeat),
-    Operation("FinishJob", "POST", "runner/job/{id}/finish", runner.finish),
+    Operation(
+        "ExplainBackfill",
+        "POST",
+        "table/{id}/explain_backfill",
+        backfills.explain,
+        needs=READ_TABLE,
+    ),
+    Operation("ListJobs", "POST", "jobs/list", jobs.list_jobs, needs=SIGNED_IN),
+    Operation("DescribeJob", "POST", "jobs/describe", jobs.describe, needs=READ_JOB),
+    Operation("CancelJob", "POST", "jobs/cancel", jobs.cancel, needs=CANCEL_JOB),
+    Operation("QueryJobEvents", "POST", "jobs/query_events", jobs.query_events, needs=READ_JOB),
+    Operation(
+        "StreamJob",
+        "GET",
+        "jobs/{id}/events",
+        job_stream.stream,
+        also="POST",
+        needs=READ_JOB_IN_PATH,
+    ),
+    Operation(
+        "ListJobLogs", "GET", "jobs/{id}/logs", jobs.list_log, also="POST", needs=READ_JOB_IN_PATH
+    ),
+    Operation("CreateManifest", "POST", "manifest/{id}/create", manifests.create, needs=BRING_CODE),
+    Operation(
+        "DescribeManifest", "POST", "manifest/{id}/describe", manifests.describe, needs=READ_CATALOG
+    ),
+    Operation("DropManifest", "POST", "manifest/{id}/drop", manifests.drop, needs=BRING_CODE),
+    Operation(
+        "ListManifests",
+        "GET",
+        "manifest/list",
+        manifests.list_manifests,
+        also="POST",
+        needs=READ_CATALOG,
+    ),
+    Operation("LeaseJobs", "POST", "runner/lease", runner.lease, needs=RUN_JOBS),
+    Operation("ReportJob", "POST", "runner/job/{id}/heartbeat", runner.heartbeat, needs=RUN_JOBS),
+    Operation("FinishJob", "POST", "runner/job/{id}/finish", runner.finish, needs=RUN_JOBS),
+    Operation("CreateGrant", "POST", "grants/create", grants.create, needs=GRANT),
+    Operation("RevokeGrant", "POST", "grants/revoke", grants.revoke, needs=GRANT),
+    Operation("ListGrants", "POST", "grants/list", grants.list_grants, needs=LIST_GRANTS),
 )

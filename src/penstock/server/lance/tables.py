@@ -98,14 +98,14 @@ _body = msgspec.json.Decoder(Body)
 async def list_names(call: Call) -> Tables:
     page = call.page(f"tables:{to_path(call.id)}")
     declared = call.flag("include_declared") is not False
-    found = await tables.list_names(call.catalog, call.id, page, declared)
+    found = await tables.list_names(call.catalog, call.id, page, declared, call.only)
     return Tables(found.items, found.token)
 
 
 async def list_all(call: Call) -> Tables:
     page = call.page("tables")
     declared = call.flag("include_declared") is not False
-    found = await tables.list_all(call.catalog, page, declared)
+    found = await tables.list_all(call.catalog, page, declared, call.only)
     return Tables([call.delimiter.join(id) for id in found.items], found.token)
 
 
