@@ -5,7 +5,7 @@ import contextlib
 import errno
 import ipaddress
 import logging
-import os.path
+import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
@@ -38,6 +38,9 @@ from penstock.settings.sections import (
 )
 
 log = logging.getLogger(__name__)
+
+# The principal of the runner that a server starts.
+CHILD = "runner"
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
@@ -152,7 +155,10 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         *(asyncio.create_task(chore) for chore in gate_chores),
     ]
     host, port = listener.getsockname()[:2]
-    child = _make_child(settings, catalog, host, port, config)
+    child_key = (
+        await _make_child_key(catalog) if gate is not None and settings.runner.start else None
+    )
+    child = _make_child(settings, catalog, host, port, config, child_key)
 
     def begin() -> None:
         on_ready(f"http://{_bracket(host)}:{port}")
@@ -173,6 +179,8 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         await asyncio.gather(*chores, return_exceptions=True)
         if gate is not None:
             await gate.access.record_uses()
+        if child_key is not None:
+            await tokens.revoke(catalog.database, child_key[0].id)
         await catalog.close()
 
 
@@ -202,8 +210,34 @@ async def _make_gate(
     return Gate(access, auth.token_seconds, oidc), chores
 
 
+async def _make_child_key(catalog: Catalog) -> tuple[tokens.Token, str]:
+    """A runner's key for the child; those of servers that were killed here are revoked."""
+    here = f"child of a server on {socket.gethostname()}, pid "
+    for old in await tokens.list_tokens(catalog.database, CHILD):
+        pid = old.note.removeprefix(here)
+        if old.revoked_at is None and pid.isdecimal() and not _is_running(int(pid)):
+            await tokens.revoke(catalog.database, old.id)
+    new = tokens.NewToken(CHILD, tokens.RUNNER, note=f"{here}{os.getpid()}")
+    return await tokens.create(catalog.database, new)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid != os.getpid()
+
+
 def _make_child(
-    settings: Settings, catalog: Catalog, host: str, port: int, config: str
+    settings: Settings,
+    catalog: Catalog,
+    host: str,
+    port: int,
+    config: str,
+    key: tuple[tokens.Token, str] | None,
 ) -> RunnerChild | None:
     if not settings.runner.start:
         return None
@@ -218,7 +252,8 @@ def _make_child(
     # An address that stands for all of this machine's is no address to go to.
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     url = f"http://{_bracket(reachable)}:{port}"
-    return make_child(url, os.path.abspath(settings.storage.data), config, release)
+    token = "" if key is None else key[1]
+    return make_child(url, os.path.abspath(settings.storage.data), config, release, token)
 
 
 def _bracket(host: str) -> str:
