@@ -73,6 +73,7 @@ ELSEWHERE = {
     "LeaseJobs",
     "ReportJob",
     "FinishJob",
+    "ListAudit",
 }
 ICEBERG_NEEDS = {
     "ListNamespaces": "see",

@@ -1,11 +1,22 @@
 """`penstock grant`: give a principal or group a role."""
 
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
 from penstock.cli.options import settings_options
-from penstock.cli.targets import as_json_option, read_target, target_options, with_database
+from penstock.cli.targets import (
+    as_json_option,
+    read_target,
+    record,
+    target_options,
+    with_database,
+)
 from penstock.settings.load import Loaded
+
+if TYPE_CHECKING:
+    from penstock.database.interface import Database
 
 
 @click.command()
@@ -36,9 +47,12 @@ def command(
     target = read_target(namespace, table, view)
     check_grantee(principal)
     check_role(role)
-    with_database(
-        loaded, lambda database: database.write(grants.create_in, principal, role, target, NOBODY)
-    )
+
+    async def change(database: "Database") -> None:
+        await database.write(grants.create_in, principal, role, target, NOBODY)
+        await record(database, "CreateGrant", f"{principal} {role} {target}")
+
+    with_database(loaded, change)
     if as_json:
         body = {"principal": principal, "role": role, target.kind: target.id}
         click.echo(msgspec.json.encode(body).decode())

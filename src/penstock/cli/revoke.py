@@ -1,11 +1,22 @@
 """`penstock revoke`: take a role back."""
 
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
 from penstock.cli.options import settings_options
-from penstock.cli.targets import as_json_option, read_target, target_options, with_database
+from penstock.cli.targets import (
+    as_json_option,
+    read_target,
+    record,
+    target_options,
+    with_database,
+)
 from penstock.settings.load import Loaded
+
+if TYPE_CHECKING:
+    from penstock.database.interface import Database
 
 
 @click.command()
@@ -32,9 +43,12 @@ def command(
     from penstock.model.origins import NOBODY
 
     target = read_target(namespace, table, view)
-    with_database(
-        loaded, lambda database: database.write(grants.revoke_in, principal, role, target, NOBODY)
-    )
+
+    async def change(database: "Database") -> None:
+        await database.write(grants.revoke_in, principal, role, target, NOBODY)
+        await record(database, "RevokeGrant", f"{principal} {role} {target}")
+
+    with_database(loaded, change)
     if as_json:
         body = {"principal": principal, "role": role, target.kind: target.id}
         click.echo(msgspec.json.encode(body).decode())

@@ -24,6 +24,14 @@ T = TypeVar("T")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+async def record(database: "Database", operation: str, object: str) -> None:
+    """Put what an operator did into the audit log."""
+    from penstock.catalog import audit
+
+    entry = audit.make_entry(audit.OPERATOR, operation, object)
+    await database.write(audit.record_in, [entry])
+
+
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say what a grant is on."""
     for kind in ("view", "table", "namespace"):

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from penstock.cli.options import settings_options
-from penstock.cli.targets import as_json_option, echo_table, show_time, with_database
+from penstock.cli.targets import as_json_option, echo_table, record, show_time, with_database
 from penstock.errors import InvalidRequest
 from penstock.settings.load import Loaded
 
@@ -57,7 +57,9 @@ def create(
     async def make(database: "Database") -> "tuple[Token, str]":
         for role in roles:
             await database.write(grants.create_in, principal, role, grants.CATALOG, NOBODY)
-        return await tokens.create(database, new)
+        made = await tokens.create(database, new)
+        await record(database, "CreateToken", f"{made[0].id} of {principal}")
+        return made
 
     token, text = with_database(loaded, make)
     if as_json:
@@ -99,7 +101,12 @@ def revoke(loaded: Loaded, *, id: str, as_json: bool) -> None:
     """End the key with this ID, at once and on every server."""
     from penstock.catalog import tokens
 
-    token = with_database(loaded, lambda database: tokens.revoke(database, id))
+    async def end(database: "Database") -> "Token":
+        found = await tokens.revoke(database, id)
+        await record(database, "RevokeToken", f"{found.id} of {found.principal}")
+        return found
+
+    token = with_database(loaded, end)
     if as_json:
         click.echo(msgspec.json.encode(show(token)).decode())
     else:
@@ -112,7 +119,11 @@ def rotate(loaded: Loaded) -> None:
     """Sign with a new key from now on, which ends all short-lived tokens."""
     from penstock.catalog import tokens
 
-    with_database(loaded, tokens.rotate_signing_keys)
+    async def change(database: "Database") -> None:
+        await tokens.rotate_signing_keys(database)
+        await record(database, "RotateSigningKeys", "")
+
+    with_database(loaded, change)
     click.echo("short-lived tokens are signed with a new key; those given before have ended")
 
 

@@ -224,4 +224,18 @@ CREATE TABLE grants (
 
 CREATE INDEX grants_by_target ON grants (scope, target);
 
+-- Who changed what, and how it went; the id begins with the time.
+CREATE TABLE audit (
+    id KEYTEXT PRIMARY KEY,
+    at BIGINT NOT NULL,
+    principal KEYTEXT NOT NULL,
+    token KEYTEXT NOT NULL,
+    operation KEYTEXT NOT NULL,
+    object KEYTEXT NOT NULL,
+    status BIGINT NOT NULL,
+    outcome KEYTEXT NOT NULL,
+    request_id KEYTEXT NOT NULL,
+    address KEYTEXT NOT NULL
+);
+
 INSERT INTO locks (name, taken) VALUES ('access', 0);

@@ -57,6 +57,10 @@ class App:
             return
         finally:
             self._metrics.in_flight -= 1
+            if exchange.at_end is not None:
+                exchange.at_end()
+        if self._gate is not None and exchange.subject is not None:
+            self._gate.note(exchange, reply.status)
         seconds = time.perf_counter() - started
         self._metrics.observe(exchange.operation, reply.status, seconds)
         if request_log.isEnabledFor(logging.INFO):

@@ -11,14 +11,17 @@ import msgspec
 
 from penstock.catalog import tokens
 from penstock.catalog.access import MAX_KEPT, Access
+from penstock.catalog.audit import Audit, make_entry
 from penstock.errors import NotAuthenticated
 from penstock.model.identifiers import ROOT
 from penstock.model.principals import Identity
 from penstock.model.rights import NAMESPACE, READ, Need
 from penstock.server import signing
+from penstock.server.exchange import Exchange
 from penstock.server.http import Headers
+from penstock.server.limits import Limiter
 from penstock.server.oidc import Oidc
-from penstock.server.rules import C, Names, Rule
+from penstock.server.rules import CATALOG, C, Names, Rule
 
 HOW = "send a key as x-api-key, or a key or token as Authorization: Bearer"
 MAX_CREDENTIAL = 16_384
@@ -46,13 +49,57 @@ _head = msgspec.json.Decoder(_Head)
 class Gate:
     """Lets requests in whose credentials are right."""
 
-    def __init__(self, access: Access, token_seconds: int, oidc: Oidc | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        token_seconds: int,
+        limiter: Limiter,
+        audit: Audit,
+        oidc: Oidc | None = None,
+    ) -> None:
         self.access = access
+        self._limiter = limiter
+        self._audit = audit
         self._token_seconds = token_seconds
         self._oidc = oidc
         # Tokens that were verified, by their digest; until they end, or access changes.
         self._verified: dict[bytes, Identity] = {}
         self._generation = (-1, 0)
+
+    async def enter(
+        self, exchange: Exchange, identity: Identity | None = None, work: str = ""
+    ) -> Identity:
+        """Let a request in, or refuse it: who sends it by its headers, and not too often.
+
+        `work` is the kind of it that takes a while.
+        """
+        identity = identity or await self.identify(exchange.headers)
+        if identity is None:
+            raise NotAuthenticated("this server needs credentials", detail=HOW)
+        exchange.principal, exchange.token = identity.principal, identity.token
+        if not identity.is_runner:
+            self._limiter.take(identity.principal)
+        if work:
+            exchange.at_end = self._limiter.begin(identity.principal, work)
+        return identity
+
+    def note(self, exchange: Exchange, status: int) -> None:
+        """Put a change, done or refused, into the audit log."""
+        client = exchange.scope.get("client")
+        self._audit.note(
+            make_entry(
+                exchange.principal,
+                exchange.operation,
+                exchange.subject or "",
+                status,
+                token=exchange.token,
+                request_id=exchange.request_id,
+                address=client[0] if client else "",
+            )
+        )
+
+    async def close(self) -> None:
+        await self._audit.close()
 
     async def identify(self, headers: Headers) -> Identity | None:
         """Who sends a request by its headers; None when they hold no credentials."""
@@ -71,7 +118,7 @@ class Gate:
         return await self.prove(credential)
 
     async def admit(
-        self, identity: Identity, rule: Rule[C], call: C, names: Names
+        self, identity: Identity, rule: Rule[C], call: C, names: Names, exchange: Exchange
     ) -> tuple[str, ...] | None:
         """Refuse a call that its rule does not allow.
 
@@ -80,7 +127,10 @@ class Gate:
         need = rule.need(names)
         standing = await self.access.check(identity, need)
         if rule.more is not None:
-            for need in await rule.more(call, self.access):
+            needs = await rule.more(call, self.access)
+            if exchange.subject is not None and rule.on == CATALOG and needs:
+                exchange.subject = ", ".join(dict.fromkeys(map(str, needs)))
+            for need in needs:
                 standing = await self.access.check(identity, need)
         return None if standing.has(READ) else identity.grantees
 

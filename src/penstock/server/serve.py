@@ -9,13 +9,15 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from penstock.catalog import keeper, leases, maintenance, tokens
 from penstock.catalog.access import Access
+from penstock.catalog.audit import Audit
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
@@ -25,13 +27,14 @@ from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.server.app import App
 from penstock.server.gate import Gate
 from penstock.server.http import Limits
+from penstock.server.limits import Limiter, Quotas
 from penstock.server.oidc import Oidc, Provider
-from penstock.server.protocol import JoiningProtocol
+from penstock.server.protocol import JoiningProtocol, make_protocol, watch
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.sections import (
-    Auth,
     Settings,
     allowed_roots,
+    audit_file,
     clusters_of,
     database_url,
     lake_root,
@@ -132,12 +135,13 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         raise
     if not (settings.auth.enabled or is_loopback(settings.server.host)):
         log.warning("listening beyond this machine without authentication")
-    gate, gate_chores = await _make_gate(settings.auth, catalog)
+    gate, gate_chores = await _make_gate(settings, catalog)
     limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
     server = _Server(
         uvicorn.Config(
             App(catalog, limits, settings.iceberg.warehouse, gate),
-            http=JoiningProtocol,
+            http=make_protocol(settings.server.max_head_bytes),
+            **_tls(settings),
             loop="none",
             lifespan="off",
             ws="none",
@@ -154,14 +158,30 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         asyncio.create_task(keeper.run_for_ever(catalog)),
         *(asyncio.create_task(chore) for chore in gate_chores),
     ]
+    chores.append(
+        asyncio.create_task(
+            watch(
+                server.server_state.connections,
+                settings.server.head_seconds,
+                settings.server.read_seconds,
+            )
+        )
+    )
     host, port = listener.getsockname()[:2]
     child_key = (
         await _make_child_key(catalog) if gate is not None and settings.runner.start else None
     )
-    child = _make_child(settings, catalog, host, port, config, child_key)
+    if settings.server.tls_certificate and settings.runner.start:
+        # The child need not know whom the certificate is for: it has a way in on this machine.
+        server.inner = bind("127.0.0.1", 0)
+        inner_host, inner_port = server.inner.getsockname()[:2]
+        child = _make_child(settings, catalog, inner_host, inner_port, config, child_key)
+    else:
+        child = _make_child(settings, catalog, host, port, config, child_key)
 
     def begin() -> None:
-        on_ready(f"http://{_bracket(host)}:{port}")
+        scheme = "https" if settings.server.tls_certificate else "http"
+        on_ready(f"{scheme}://{_bracket(host)}:{port}")
         if child is not None:
             child.start()
 
@@ -179,15 +199,17 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         await asyncio.gather(*chores, return_exceptions=True)
         if gate is not None:
             await gate.access.record_uses()
+            await gate.close()
         if child_key is not None:
             await tokens.revoke(catalog.database, child_key[0].id)
         await catalog.close()
 
 
 async def _make_gate(
-    auth: Auth, catalog: Catalog
+    settings: Settings, catalog: Catalog
 ) -> tuple[Gate | None, list[Coroutine[Any, Any, None]]]:
     """What lets requests in, and what it has to do meanwhile."""
+    auth = settings.auth
     if not auth.enabled:
         return None, []
     access, oidc = Access(catalog.database), None
@@ -207,7 +229,13 @@ async def _make_gate(
         chores.append(oidc.keep())
     elif not await tokens.list_tokens(catalog.database):
         log.warning("nobody can come in yet: make a key with 'penstock token create'")
-    return Gate(access, auth.token_seconds, oidc), chores
+    limiter = Limiter(
+        Quotas(auth.requests_per_second, auth.max_queries, auth.max_uploads),
+        asyncio.get_running_loop().time,
+    )
+    audit = Audit(catalog.database, Path(audit_file(settings)), auth.audit_days)
+    chores.append(audit.keep())
+    return Gate(access, auth.token_seconds, limiter, audit, oidc), chores
 
 
 async def _make_child_key(catalog: Catalog) -> tuple[tokens.Token, str]:
@@ -256,6 +284,19 @@ def _make_child(
     return make_child(url, os.path.abspath(settings.storage.data), config, release, token)
 
 
+def _tls(settings: Settings) -> dict[str, Any]:
+    """What uvicorn needs to speak TLS; nothing without a certificate."""
+    certificate, key = settings.server.tls_certificate, settings.server.tls_key
+    if bool(certificate) != bool(key):
+        raise InvalidRequest(
+            "server.tls_certificate and server.tls_key belong together", detail="set both"
+        )
+    for file in filter(None, (certificate, key)):
+        if not os.access(file, os.R_OK):
+            raise InvalidRequest(f"{file} cannot be read", detail="check the path and permissions")
+    return {"ssl_certfile": certificate, "ssl_keyfile": key} if certificate else {}
+
+
 def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
@@ -268,9 +309,17 @@ class _Server(uvicorn.Server):
     # What is done between a first signal and the exit; a second signal does not wait for it.
     before_exit: Callable[[], Coroutine[Any, Any, None]] | None = None
     _exiting: asyncio.Task[None] | None = None
+    # A listener on this machine that does without TLS.
+    inner: socket.socket | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self.inner is not None:
+            make = cast("type[JoiningProtocol]", self.config.http_protocol_class)
+            inner = await asyncio.get_running_loop().create_server(
+                lambda: make(self.config, self.server_state, {}), sock=self.inner
+            )
+            self.servers.append(inner)
         self.on_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

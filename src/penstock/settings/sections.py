@@ -45,6 +45,30 @@ class Server(Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1, description="How many data operations may run and wait before one is refused."),
     ] = 64
+    max_head_bytes: Annotated[
+        int,
+        Meta(ge=1024, description="Size of the largest head, of path and headers, a request has."),
+    ] = 65_536
+    head_seconds: Annotated[
+        int, Meta(ge=1, description="How long a client may take to send the head of a request.")
+    ] = 10
+    read_seconds: Annotated[
+        int, Meta(ge=1, description="How long a client may be silent in the middle of a body.")
+    ] = 60
+    tls_certificate: Annotated[
+        str,
+        Meta(
+            description="File with the certificate chain, in PEM; with it the server speaks TLS.",
+            extra={"wanted": "the path of a file"},
+        ),
+    ] = ""
+    tls_key: Annotated[
+        str,
+        Meta(
+            description="File with the certificate's private key, in PEM.",
+            extra={"wanted": "the path of a file"},
+        ),
+    ] = ""
     stop_seconds: Annotated[
         int, Meta(ge=0, description="How long a stop waits for requests in flight.")
     ] = 30
@@ -213,6 +237,26 @@ class Auth(Struct, frozen=True, kw_only=True):
     oidc_leeway_seconds: Annotated[
         int, Meta(ge=0, le=300, description="How far the issuer's clock may be from ours.")
     ] = 30
+    requests_per_second: Annotated[
+        int, Meta(ge=0, description="Requests a second of one principal; 0 for any number.")
+    ] = 0
+    max_queries: Annotated[
+        int, Meta(ge=0, description="Queries of one principal at the same time; 0 for any number.")
+    ] = 32
+    max_uploads: Annotated[
+        int, Meta(ge=0, description="Uploads of one principal at the same time; 0 for any number.")
+    ] = 8
+    audit_file: Annotated[
+        str,
+        Meta(
+            description="File that gets a line of JSON for each change; empty means `audit.jsonl` "
+            "in the data folder.",
+            extra={"wanted": "the path of a file"},
+        ),
+    ] = ""
+    audit_days: Annotated[
+        int, Meta(ge=1, description="How long the catalog can list what was audited.")
+    ] = 90
 
 
 class Jobs(Struct, frozen=True, kw_only=True):
@@ -328,6 +372,11 @@ def lake_root(settings: Settings) -> str:
 def allowed_roots(settings: Settings) -> tuple[str, ...]:
     """Further places where tables may be registered, in the shape of `lake_root`."""
     return tuple(_absolute_place(root) for root in settings.storage.allowed_roots)
+
+
+def audit_file(settings: Settings) -> str:
+    """The file that gets a line for each change."""
+    return _absolute(settings.auth.audit_file or _in_data(settings, "audit.jsonl"))
 
 
 def database_url(settings: Settings) -> str:

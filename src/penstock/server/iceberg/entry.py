@@ -1,11 +1,10 @@
 """The way into the Iceberg protocol: find the route, call it, answer."""
 
 from penstock.catalog.catalog import Catalog
-from penstock.errors import NotAuthenticated, PenstockError
-from penstock.model.identifiers import ROOT, Identifier, check_identifier
-from penstock.model.principals import Identity
+from penstock.errors import PenstockError
+from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
 from penstock.server.exchange import Exchange
-from penstock.server.gate import HOW, Gate
+from penstock.server.gate import Gate
 from penstock.server.http import Limits, Reply, decode_segment, read_body, read_query
 from penstock.server.iceberg import routes
 from penstock.server.iceberg.call import Call, split_namespace
@@ -54,7 +53,11 @@ class Iceberg:
         exchange.operation = f"Iceberg{route.name}"
         identity = None
         if self._gate is not None and not route.needs.is_open:
-            identity = await self._identify(self._gate, exchange)
+            if route.is_change:
+                exchange.subject = "/".join(decode_segment(part) for part in parts).replace(
+                    SEPARATOR, "$"
+                )
+            identity = await self._gate.enter(exchange)
         namespace, name = _read_names(parts)
         arrival: Arrival | None = None
         if route.is_change and HEADER in exchange.headers.values:
@@ -76,7 +79,9 @@ class Iceberg:
         )
         exchange.call = call
         if self._gate is not None and identity is not None:
-            call.only = await self._gate.admit(identity, route.needs, call, _names_of(call))
+            call.only = await self._gate.admit(
+                identity, route.needs, call, _names_of(call), exchange
+            )
         if arrival is None:
             return await route.handler(call)
         return await self._once.answer(
@@ -96,13 +101,6 @@ class Iceberg:
             "InternalServerException",
             f"internal error; the server's log has the details under {exchange.request_id}",
         )
-
-    async def _identify(self, gate: Gate, exchange: Exchange) -> Identity:
-        identity = await gate.identify(exchange.headers)
-        if identity is None:
-            raise NotAuthenticated("this server needs credentials", detail=HOW)
-        exchange.principal = identity.principal
-        return identity
 
     def _refuse_method(self, exchange: Exchange, found: dict[str, routes.Route]) -> Reply:
         allowed = ", ".join(sorted(found))

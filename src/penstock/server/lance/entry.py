@@ -5,11 +5,11 @@ from functools import lru_cache
 import msgspec
 
 from penstock.catalog.catalog import Catalog
-from penstock.errors import NotAuthenticated, PenstockError, Unsupported
+from penstock.errors import PenstockError, Unsupported
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier
 from penstock.model.principals import Identity
 from penstock.server.exchange import Exchange
-from penstock.server.gate import HOW, MAX_UNKNOWN_BODY, Gate
+from penstock.server.gate import MAX_UNKNOWN_BODY, Gate
 from penstock.server.http import (
     CONNECTION,
     Limits,
@@ -57,6 +57,8 @@ class Lance:
             return self.refuse_method(exchange, operation.method)
         identity = None
         if self._gate is not None:
+            if operation.is_change:
+                exchange.subject = "" if match.id is None else decode_segment(match.id)
             identity = await self._identify(self._gate, operation, exchange)
         query = read_query(exchange.scope)
         delimiter = query.get("delimiter", ["$"])[-1]
@@ -90,7 +92,7 @@ class Lance:
         exchange.call = call
         if self._gate is not None and identity is not None:
             names = Names(call.id, call.id[:-1])
-            call.only = await self._gate.admit(identity, operation.needs, call, names)
+            call.only = await self._gate.admit(identity, operation.needs, call, names, exchange)
         if arrival is None:
             return await self._run(operation, call)
         return await self._once.answer(
@@ -125,14 +127,11 @@ class Lance:
     async def _identify(self, gate: Gate, operation: Operation, exchange: Exchange) -> Identity:
         """Who is asking; credentials in the body count when the headers have none."""
         identity = await gate.identify(exchange.headers)
-        if identity is None and operation.streams:
-            raise NotAuthenticated("this server needs credentials", detail=HOW)
-        if identity is None:
+        if identity is None and not operation.streams:
             body = await read_body(exchange.receive, MAX_UNKNOWN_BODY)
             exchange.receive = replay(body, exchange.receive)
             identity = await gate.identify_body(body)
-        exchange.principal = identity.principal
-        return identity
+        return await gate.enter(exchange, identity, operation.work)
 
     async def _run(self, operation: Operation, call: Call) -> Reply:
         assert operation.handler is not None

@@ -3,13 +3,14 @@
 `/v1/jobs/list|describe|cancel|query_events` are lancedb's; the rest is our own.
 """
 
-from penstock.server.lance import backfills, grants, job_stream, jobs, manifests, runner
+from penstock.server.lance import audit, backfills, grants, job_stream, jobs, manifests, runner
 from penstock.server.lance.operations import Operation
 from penstock.server.lance.rules import (
     BRING_CODE,
     CANCEL_JOB,
     GRANT,
     LIST_GRANTS,
+    OWN_CATALOG,
     READ_CATALOG,
     READ_JOB,
     READ_JOB_IN_PATH,
@@ -59,5 +60,6 @@ EXTENSIONS = (
     Operation("FinishJob", "POST", "runner/job/{id}/finish", runner.finish, needs=RUN_JOBS),
     Operation("CreateGrant", "POST", "grants/create", grants.create, needs=GRANT),
     Operation("RevokeGrant", "POST", "grants/revoke", grants.revoke, needs=GRANT),
+    Operation("ListAudit", "POST", "audit/list", audit.list_entries, needs=OWN_CATALOG),
     Operation("ListGrants", "POST", "grants/list", grants.list_grants, needs=LIST_GRANTS),
 )

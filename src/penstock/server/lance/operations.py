@@ -40,9 +40,14 @@ from penstock.server.lance.rules import (
     WRITE_ENTRIES,
     WRITE_TABLE,
 )
+from penstock.server.limits import QUERIES, UPLOADS
 from penstock.server.rules import Rule
 
 READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze", "Stream")
+QUERYING = (
+    *("QueryTable", "CountTableRows", "ExplainTableQueryPlan", "AnalyzeTableQueryPlan"),
+    "ExplainBackfill",
+)
 # A runner's reports name the attempt they are about, which does what a key would do.
 REPORTING = ("Lease", "Report", "Finish")
 
@@ -64,6 +69,11 @@ class Operation:
     streams: bool = False
     # Another method that does as well.
     also: str = ""
+
+    @property
+    def work(self) -> str:
+        """The kind of work that takes a while, of which a principal may have so much at once."""
+        return UPLOADS if self.streams else QUERIES if self.name in QUERYING else ""
 
     @property
     def is_change(self) -> bool:

@@ -1,0 +1,239 @@
+"""Limits: how much one principal may ask for, and what a client may do to a connection."""
+
+import datetime
+import socket
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from penstock.errors import TooManyRequests
+from penstock.server.limits import QUERIES, UPLOADS, Limiter, Quotas
+from tests.harness import servers
+from tests.harness.access import guarded
+from tests.harness.arrow import send
+from tests.harness.servers import Server
+
+
+def connect(server: Server) -> socket.socket:
+    address = urlsplit(server.url)
+    return socket.create_connection((address.hostname, address.port), timeout=10)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    found = b""
+    while True:
+        try:
+            part = connection.recv(65536)
+        except ConnectionError:
+            return found
+        if not part:
+            return found
+        found += part
+
+
+def test_a_principal_may_send_so_many_requests_a_second() -> None:
+    now = 0.0
+    limiter = Limiter(Quotas(requests_per_second=5), lambda: now)
+    for _ in range(5):
+        limiter.take("ann")
+    with pytest.raises(TooManyRequests):
+        limiter.take("ann")
+    limiter.take("bob")
+    now = 0.2
+    limiter.take("ann")
+    with pytest.raises(TooManyRequests):
+        limiter.take("ann")
+    now = 100.0
+    for _ in range(5):
+        limiter.take("ann")
+    with pytest.raises(TooManyRequests):
+        limiter.take("ann")
+
+
+def test_a_principal_may_have_so_much_running_at_once() -> None:
+    limiter = Limiter(Quotas(max_queries=2, max_uploads=1), lambda: 0.0)
+    ends = [limiter.begin("ann", QUERIES) for _ in range(2)]
+    with pytest.raises(TooManyRequests, match="ann has 2 queries running"):
+        limiter.begin("ann", QUERIES)
+    limiter.begin("bob", QUERIES)
+    limiter.begin("ann", UPLOADS)
+    ends[0]()
+    limiter.begin("ann", QUERIES)
+
+
+def test_too_many_requests_are_told_when_to_come_back(tmp_path: Path) -> None:
+    environ = {"PENSTOCK__AUTH__REQUESTS_PER_SECOND": "5", "PENSTOCK__AUTH__MAX_UPLOADS": "1"}
+    with guarded(tmp_path, environ=environ) as gate:
+        ann, admin = gate.as_(gate.key("ann")), gate.admin()
+        answers = [ann.get("/v1/table") for _ in range(30)]
+        refused = [a for a in answers if a.status_code == 429]
+        assert len(answers) - len(refused) >= 5
+        assert refused
+        assert refused[0].json()["code"] == 21
+        assert refused[0].headers["retry-after"] == "1"
+        iceberg = [ann.get("/iceberg/v1/config") for _ in range(10)][-1]
+        assert iceberg.json()["error"]["type"] == "SlowDownException"
+        # Somebody else is not concerned.
+        assert admin.get("/v1/table").status_code == 200
+        time.sleep(1)
+        admin.post("/v1/namespace/n/create").raise_for_status()
+        with connect(gate.server) as first:
+            key = admin.client.headers["authorization"]
+            first.sendall(
+                b"POST /v1/table/n$t/create HTTP/1.1\r\nHost: x\r\n"
+                b"Authorization: %b\r\nContent-Length: 100\r\n\r\nx" % key.encode()
+            )
+            time.sleep(0.3)
+            assert admin.client.post("/v1/table/n$u/create", content=b"x").status_code == 429
+        deadline = time.monotonic() + 10
+        while admin.client.post("/v1/table/n$u/create", content=b"x").status_code == 429:
+            assert time.monotonic() < deadline, "the upload that was broken off still counts"
+            time.sleep(0.3)
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A server without authentication and with little patience."""
+    environ = {
+        "PENSTOCK__SERVER__HEAD_SECONDS": "1",
+        "PENSTOCK__SERVER__READ_SECONDS": "1",
+        "PENSTOCK__SERVER__MAX_HEAD_BYTES": "8192",
+    }
+    with servers.running(tmp_path_factory.mktemp("data"), environ=environ) as server:
+        yield server
+
+
+@pytest.mark.parametrize("pieces", [1, 40])
+def test_a_huge_head_is_refused(strict: Server, pieces: int) -> None:
+    head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"".join(
+        b"x-%d: %b\r\n" % (n, b"y" * 500) for n in range(40)
+    )
+    with connect(strict) as connection:
+        size = len(head) // pieces + 1
+        for start in range(0, len(head), size):
+            try:
+                connection.sendall(head[start : start + size])
+            except ConnectionError:
+                break
+            time.sleep(0.01 if pieces > 1 else 0)
+        if pieces == 1:
+            connection.sendall(b"\r\n")
+        assert read_all(connection).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_head_within_the_limit_is_served(strict: Server) -> None:
+    headers = {f"x-{n}": "y" * 500 for n in range(10)}
+    assert strict.client.get("/healthz", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\n",
+        b"POST /v1/namespace/x/create HTTP/1.1\r\nContent-Length: 9\r\n\r\nx",
+    ],
+    ids=["nothing", "half a head", "half a body"],
+)
+def test_a_client_that_falls_silent_is_cut_off(strict: Server, first: bytes) -> None:
+    with connect(strict) as connection:
+        connection.sendall(first)
+        started = time.monotonic()
+        read_all(connection)
+        assert 0.5 < time.monotonic() - started < 6
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(strict: Server) -> None:
+    with connect(strict) as connection:
+        started = time.monotonic()
+        try:
+            for byte in b"GET /healthz HTTP/1.1\r\nHost: a-very-long-name":
+                connection.sendall(bytes([byte]))
+                time.sleep(0.2)
+        except ConnectionError:
+            pass
+        assert time.monotonic() - started < 8
+        assert strict.get("/healthz").status_code == 200
+
+
+def test_a_slow_but_steady_upload_is_served(strict: Server) -> None:
+    body = b'{"properties": {}}'
+    with connect(strict) as connection:
+        connection.sendall(
+            b"POST /v1/namespace/slow/create HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+            % len(body)
+        )
+        for start in range(0, len(body), 3):
+            time.sleep(0.4)
+            connection.sendall(body[start : start + 3])
+        assert b"200 OK" in connection.recv(4096)
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(names, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "tls.crt", folder / "tls.key"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return files
+
+
+def test_everything_works_over_tls_long_bodies_too(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    environ = {
+        "PENSTOCK__SERVER__TLS_CERTIFICATE": str(certificate),
+        "PENSTOCK__SERVER__TLS_KEY": str(key),
+    }
+    with guarded(tmp_path / "data", environ=environ) as gate:
+        assert gate.server.url.startswith("https://")
+        port = urlsplit(gate.server.url).port
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        with httpx.Client(base_url=f"https://localhost:{port}", verify=trusted) as client:
+            assert client.get("/healthz").status_code == 200
+        admin = gate.admin()
+        admin.post("/v1/namespace/n/create").raise_for_status()
+        rows = pa.table({"id": range(300_000), "text": ["x" * 40] * 300_000})
+        send(admin, "/v1/table/n$t/create", rows).raise_for_status()
+        found = admin.client.post("/v1/table/n$t/query", json={"k": 300_000}, timeout=60)
+        assert found.status_code == 200
+        assert pa.ipc.open_file(found.content).read_all().num_rows == 300_000
+        # The connection goes on after it.
+        assert admin.get("/v1/table").json()["tables"] == ["n$t"]
+        with connect(gate.server) as plain:
+            plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200" not in read_all(plain)
+
+
+def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="belong together"):
+        servers.start(tmp_path, environ={"PENSTOCK__SERVER__TLS_CERTIFICATE": "x"})
