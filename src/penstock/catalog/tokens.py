@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -40,13 +40,15 @@ class Token:
     expires_at: int | None
     used_at: int | None
     revoked_at: int | None
+    identity: Identity = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_runner = self.kind == RUNNER
+        shown = Identity(self.principal, self.groups, self.id, is_runner, self.expires_at)
+        object.__setattr__(self, "identity", shown)
 
     def is_valid(self, now_millis: int) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now_millis < self.expires_at)
-
-    @property
-    def identity(self) -> Identity:
-        return Identity(self.principal, self.groups, self.id, self.kind == RUNNER, self.expires_at)
 
 
 @dataclass(frozen=True, slots=True)

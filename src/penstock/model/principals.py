@@ -1,6 +1,6 @@
 """Who asks: principals, the groups they are in, and the names that both may have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.errors import InvalidRequest
 
@@ -19,13 +19,13 @@ class Identity:
     is_runner: bool = False
     # Milliseconds; None when what was proved does not end by itself.
     expires_at: int | None = None
+    # The names under which this caller holds grants; a runner's rights are its jobs'.
+    grantees: tuple[str, ...] = field(init=False, compare=False)
 
-    @property
-    def grantees(self) -> tuple[str, ...]:
-        """The names under which this caller holds grants; a runner's rights are its jobs'."""
-        if self.is_runner:
-            return ("",)
-        return (self.principal, *(f"{GROUP}{group}" for group in self.groups))
+    def __post_init__(self) -> None:
+        # Made once: an identity is kept, and asked for them with every request.
+        names = (self.principal, *(f"{GROUP}{group}" for group in self.groups))
+        object.__setattr__(self, "grantees", ("",) if self.is_runner else names)
 
 
 def check_principal(name: str) -> str:
