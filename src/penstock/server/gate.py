@@ -15,7 +15,7 @@ from penstock.catalog.audit import Audit, make_entry
 from penstock.errors import NotAuthenticated
 from penstock.model.identifiers import ROOT
 from penstock.model.principals import Identity
-from penstock.model.rights import NAMESPACE, READ, Need
+from penstock.model.rights import NAMESPACE, Need, Standing
 from penstock.server import signing
 from penstock.server.exchange import Exchange
 from penstock.server.http import Headers
@@ -119,11 +119,8 @@ class Gate:
 
     async def admit(
         self, identity: Identity, rule: Rule[C], call: C, names: Names, exchange: Exchange
-    ) -> tuple[str, ...] | None:
-        """Refuse a call that its rule does not allow.
-
-        Returns whose grants a listing is limited to; None when the caller may see everything.
-        """
+    ) -> Standing:
+        """Refuse a call that its rule does not allow; returns what the caller may do there."""
         need = rule.need(names)
         standing = await self.access.check(identity, need)
         if rule.more is not None:
@@ -132,7 +129,7 @@ class Gate:
                 exchange.subject = ", ".join(dict.fromkeys(map(str, needs)))
             for need in needs:
                 standing = await self.access.check(identity, need)
-        return None if standing.has(READ) else identity.grantees
+        return standing
 
     async def check_catalog(self, headers: Headers, right: int) -> None:
         """Refuse who does not have a right on the whole catalog."""

@@ -23,6 +23,7 @@ from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
+from penstock.datasets.vending import Vendor
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.server.app import App
 from penstock.server.gate import Gate
@@ -33,6 +34,7 @@ from penstock.server.protocol import JoiningProtocol, make_protocol, watch
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.sections import (
     Settings,
+    Storage,
     allowed_roots,
     audit_file,
     clusters_of,
@@ -68,6 +70,7 @@ async def open_parts(settings: Settings) -> Catalog:
         cache_bytes=settings.storage.cache_bytes,
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
+        vendor=_make_vendor(settings.storage),
         queue=Queue(
             lease_seconds=settings.jobs.lease_seconds,
             heartbeat_seconds=settings.jobs.heartbeat_seconds,
@@ -77,6 +80,12 @@ async def open_parts(settings: Settings) -> Catalog:
             default_cluster=settings.jobs.cluster,
         ),
     )
+
+
+def _make_vendor(storage: Storage) -> Vendor | None:
+    if not storage.vend_role:
+        return None
+    return Vendor(storage.vend_role, storage.vend_seconds, storage.options, storage.vend_endpoint)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -108,6 +108,26 @@ class Storage(Struct, frozen=True, kw_only=True):
             extra={"wanted": f"a list, each entry {_PLACE_WANTED}"},
         ),
     ] = ()
+    vend_role: Annotated[
+        str,
+        Meta(
+            pattern=r"^(|arn:[a-z0-9-]+:iam::\d*:role/[\w+=,.@/-]+)$",
+            description="The AWS role that clients get credentials of, each for one table on S3; "
+            "empty to give none.",
+            extra={"wanted": "the ARN of a role"},
+        ),
+    ] = ""
+    vend_seconds: Annotated[
+        int, Meta(ge=900, le=43_200, description="How long such credentials last.")
+    ] = 3600
+    vend_endpoint: Annotated[
+        str,
+        Meta(
+            pattern=r"^(|https?://[^\s/]+)$",
+            description="Address of the token service; empty for that of the region.",
+            extra={"wanted": "an http:// or https:// address without a path"},
+        ),
+    ] = ""
     cache_bytes: Annotated[
         int, Meta(ge=0, description="Memory for what Lance keeps of indexes and file metadata.")
     ] = 268_435_456

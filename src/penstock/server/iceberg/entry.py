@@ -3,6 +3,7 @@
 from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
+from penstock.model.rights import READ
 from penstock.server.exchange import Exchange
 from penstock.server.gate import Gate
 from penstock.server.http import Limits, Reply, decode_segment, read_body, read_query
@@ -79,9 +80,9 @@ class Iceberg:
         )
         exchange.call = call
         if self._gate is not None and identity is not None:
-            call.only = await self._gate.admit(
-                identity, route.needs, call, _names_of(call), exchange
-            )
+            names = Names(call.id, call.namespace)
+            standing = await self._gate.admit(identity, route.needs, call, names, exchange)
+            call.only = None if standing.has(READ) else identity.grantees
         if arrival is None:
             return await route.handler(call)
         return await self._once.answer(
@@ -110,10 +111,6 @@ class Iceberg:
             f"{exchange.scope['path']} does not answer to {exchange.method}; use {allowed}",
             ((b"allow", allowed.encode()),),
         )
-
-
-def _names_of(call: Call) -> Names:
-    return Names(call.id, call.namespace)
 
 
 def _without_body(reply: Reply) -> Reply:

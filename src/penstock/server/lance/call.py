@@ -50,6 +50,8 @@ class Call:
     identity: Identity | None = None
     # Whose grants a listing is limited to; None when everything may be seen.
     only: tuple[str, ...] | None = None
+    # Whether the caller may write what the path names.
+    may_write: bool = True
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:

@@ -8,6 +8,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError, Unsupported
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier
 from penstock.model.principals import Identity
+from penstock.model.rights import READ, WRITE
 from penstock.server.exchange import Exchange
 from penstock.server.gate import MAX_UNKNOWN_BODY, Gate
 from penstock.server.http import (
@@ -92,7 +93,9 @@ class Lance:
         exchange.call = call
         if self._gate is not None and identity is not None:
             names = Names(call.id, call.id[:-1])
-            call.only = await self._gate.admit(identity, operation.needs, call, names, exchange)
+            standing = await self._gate.admit(identity, operation.needs, call, names, exchange)
+            call.only = None if standing.has(READ) else identity.grantees
+            call.may_write = standing.has(WRITE)
         if arrival is None:
             return await self._run(operation, call)
         return await self._once.answer(

@@ -1,16 +1,19 @@
 """The operations on tables as names and places; their versions are in `versions`."""
 
+import logging
 from typing import Any
 
 import msgspec
 
 from penstock.catalog import reconcile, tables
 from penstock.datasets import details
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, Unavailable
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
 from penstock.model.tables import Table
 from penstock.server.lance.call import Body, Call, Version, choose
+
+log = logging.getLogger(__name__)
 
 # lancedb's remote client reads version and schema, in Lance's words, from every description.
 LANCEDB_HEADER = "x-lancedb-database"
@@ -116,7 +119,10 @@ async def declare(call: Call) -> DeclaredTable:
         catalog, call.id, body.location, body.properties or {}, catalog.managed_versions
     )
     transaction = await tables.declare(catalog, new, call.origin)
-    return declared_table(call, new.table, transaction, body.vend_credentials)
+    reply = declared_table(call, new.table, transaction, body.vend_credentials)
+    if body.vend_credentials:
+        reply.storage_options = await _storage_options(call, new.table, True)
+    return reply
 
 
 async def register(call: Call) -> DeclaredTable:
@@ -141,7 +147,7 @@ async def describe(call: Call) -> DescribedTable:
     if call.flag("with_table_uri") or body.with_table_uri:
         reply.table_uri = catalog.lake.place(table.location).uri
     if body.vend_credentials is not False:
-        reply.storage_options = catalog.lake.public_options() or None
+        reply.storage_options = await _storage_options(call, table, body.vend_credentials)
     detailed = call.flag("load_detailed_metadata") or body.load_detailed_metadata
     detailed = detailed or (detailed is None and LANCEDB_HEADER in call.headers.values)
     chosen = any(part is not None for part in (body.version, body.tag, body.branch))
@@ -183,6 +189,21 @@ async def rename(call: Call) -> RenamedTable:
     namespace = call.id[:-1] if body.new_namespace_id is None else tuple(body.new_namespace_id)
     new = check_identifier((*namespace, body.new_table_name), "the new id")
     return RenamedTable(await tables.rename(call.catalog, call.id, new, call.origin))
+
+
+async def _storage_options(call: Call, table: Table, vend: bool | None) -> dict[str, str] | None:
+    """What a client needs to reach a table: nothing secret but credentials for that table."""
+    lake, vendor = call.catalog.lake, call.catalog.vendor
+    options = lake.public_options()
+    if vendor is not None:
+        try:
+            options |= await lake.run(vendor.vend, table.location, call.may_write)
+        except Unavailable as error:
+            # A client that has credentials of its own does not need ours.
+            if vend:
+                raise
+            log.warning("%s", error.message)
+    return options or None
 
 
 def declared_table(
