@@ -29,6 +29,7 @@ check: setup  ## lint, format, types, import contracts, docs
 bench: setup  ## compare the catalog's speed with the reference server's, and views with tables
 	@$(PYTHON_BIN) benchmarks/catalog.py
 	@$(PYTHON_BIN) benchmarks/views.py
+	@$(PYTHON_BIN) benchmarks/access.py
 
 lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows
 	@scripts/lock

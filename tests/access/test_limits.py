@@ -149,6 +149,7 @@ def test_a_client_that_falls_silent_is_cut_off(strict: Server, first: bytes) -> 
         assert 0.5 < time.monotonic() - started < 6
 
 
+@pytest.mark.slow
 def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(strict: Server) -> None:
     with connect(strict) as connection:
         started = time.monotonic()
@@ -162,6 +163,7 @@ def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(strict: Server) -> N
         assert strict.get("/healthz").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_slow_but_steady_upload_is_served(strict: Server) -> None:
     body = b'{"properties": {}}'
     with connect(strict) as connection:

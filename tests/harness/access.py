@@ -32,12 +32,38 @@ AUTH = {"PENSTOCK__AUTH__ENABLED": "true"}
 AUDIENCE = "penstock-tests"
 
 
+class Link:
+    """A database that stays open: tests use it hundreds of times."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._runner: asyncio.Runner | None = None
+        self._database: Database | None = None
+
+    def run(self, work: Callable[[Database], Awaitable[T]]) -> T:
+        if self._runner is None or self._database is None:
+            self._runner = asyncio.Runner()
+            self._database = self._runner.run(open_beside(self._url))
+
+        async def act(database: Database) -> T:
+            return await work(database)
+
+        return self._runner.run(act(self._database))
+
+    def close(self) -> None:
+        if self._runner is not None and self._database is not None:
+            self._runner.run(self._database.close())
+            self._runner.close()
+            self._runner = self._database = None
+
+
 @dataclass(frozen=True)
 class Guarded:
     """A server that needs credentials, and its database."""
 
     server: Server
     database: str
+    link: "Link"
 
     def key(self, principal: str, **more: Any) -> str:
         """A new key of a principal."""
@@ -79,15 +105,7 @@ class Guarded:
 
     def work(self, work: Callable[[Database], Awaitable[T]]) -> T:
         """Do something with the database, beside the server."""
-
-        async def run() -> T:
-            database = await open_beside(self.database)
-            try:
-                return await work(database)
-            finally:
-                await database.close()
-
-        return asyncio.run(run())
+        return self.link.run(work)
 
     def ask(
         self,
@@ -125,7 +143,12 @@ def guarded(
     with servers.running(
         data, *arguments, database=database, environ={**AUTH, **(environ or {})}, **more
     ) as server:
-        yield Guarded(server, database or sqlite_url(data))
+        url = database or sqlite_url(data)
+        link = Link(url)
+        try:
+            yield Guarded(server, url, link)
+        finally:
+            link.close()
 
 
 @dataclass

@@ -20,7 +20,7 @@ from penstock.model.rights import (
     WRITE,
     Need,
 )
-from penstock.server.lance.call import Body, Call
+from penstock.server.lance.call import Body, Call, Text
 from penstock.server.rules import CATALOG, NAMED, PARENT, Rule
 
 Needs = Sequence[Need]
@@ -67,8 +67,8 @@ class _Operations(Body):
 
 
 class _Job(Body):
-    job_id: str | None = None
-    job_ids: list[str] | None = None
+    job_id: Text | None = None
+    job_ids: list[Text] | None = None
 
 
 _columns = msgspec.json.Decoder(_Columns)
