@@ -329,3 +329,32 @@ def test_the_commands_give_list_and_take_back(tmp_path: Path) -> None:
     assert "use one of" in run("grant", "ann", "god")
     assert "not reader" in run("revoke", "group:eng", "reader")
     assert "group:eng" not in run("grants", "--json")
+
+
+def test_a_stream_ends_with_the_right_to_it(gate: Guarded, admin: Server, ns: str) -> None:
+    send(admin, f"/v1/table/{ns}$rows/create", people(1)).raise_for_status()
+    column = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
+    admin.post(f"/v1/table/{ns}$rows/add_columns", column).raise_for_status()
+    path = f"/v1/table/{ns}$rows/backfill_column"
+    job = admin.post(path, {"column": "double"}).json()["job_id"]
+    ann = person(gate)
+    gate.grant(ann.name, "reader", "table", ns, "rows")
+    with ann.server.client.stream("GET", f"/v1/jobs/{job}/events", timeout=10) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "event: progress"
+        gate.ungrant(ann.name, "reader", "table", ns, "rows")
+        # The job waits for ever; only the end of the right ends the answer.
+        assert "end" not in "".join(lines)
+
+
+def test_an_idempotency_key_is_worth_nothing_to_others(gate: Guarded, ns: str) -> None:
+    ann, bob, key = person(gate), person(gate), str(uuid.uuid4())
+    gate.grant(ann.name, "owner", "namespace", ns)
+    path, headers = f"/v1/table/{ns}$new/declare", {"Idempotency-Key": key}
+    made = ann.server.client.post(path, headers=headers)
+    assert made.status_code == 200
+    assert bob.server.client.post(path, headers=headers).status_code == 404
+    assert ann.server.client.post(path, headers=headers).json() == made.json()
+    gate.ungrant(ann.name, "owner", "namespace", ns)
+    # Rights are looked at before what was answered the last time; the table is its maker's.
+    assert ann.server.client.post(path, headers=headers).status_code == 403

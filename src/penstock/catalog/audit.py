@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.catalog import tokens
 from penstock.database.interface import Database, Row, Transaction
 from penstock.errors import PenstockError
 from penstock.model.paging import Page, PageRequest, cut_page
@@ -156,6 +157,8 @@ async def list_entries(tx: Transaction, page: PageRequest, wanted: Filter) -> Pa
 
 async def _purge(tx: Transaction, oldest: int) -> None:
     await tx.fetch("DELETE FROM audit WHERE id < $1", f"{oldest:015d}")
+    # As long as the log names them, one can look up whose they were.
+    await tokens.purge_in(tx, oldest)
 
 
 def _to_entry(row: Row) -> Entry:

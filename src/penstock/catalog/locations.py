@@ -24,7 +24,7 @@ async def check_table(tx: Transaction, location: str) -> None:
             around += await _find_around(tx, relation, location, "folder")
         if taken := below or around:
             raise TableAlreadyExists(
-                f"location {location!r} overlaps {taken[0][0]!r}, which {owner}",
+                f"location {location!r} overlaps one that {owner}",
                 detail="choose a location of its own for each table",
             )
 
@@ -42,7 +42,7 @@ async def check_view(tx: Transaction, location: str) -> None:
     ):
         if taken := await _find_around(tx, relation, location, column):
             raise InvalidRequest(
-                f"location {location!r} is inside {taken[0][0]!r}, which {owner}",
+                f"location {location!r} is inside one that {owner}",
                 detail="choose a location outside the folders of tables and other views",
             )
 

@@ -110,6 +110,11 @@ async def record_uses(database: Database, uses: Mapping[str, int]) -> None:
     await database.write(_record_uses, uses)
 
 
+async def purge_in(tx: Transaction, oldest: int) -> None:
+    """Forget keys that were revoked, or ended, before this time."""
+    await tx.fetch("DELETE FROM tokens WHERE revoked_at < $1 OR expires_at < $1", oldest)
+
+
 async def get_signing_keys(database: Database) -> Sequence[tuple[str, str]]:
     """The keys that tokens are signed with, the newest first; makes one when there is none."""
     found = await _list_signing_keys(database)

@@ -10,12 +10,9 @@ import hmac
 import os
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
-from xml.etree import ElementTree
 
 import msgspec
 
@@ -68,6 +65,10 @@ class Vendor:
         return found
 
     def _assume(self, policy: str) -> tuple[float, dict[str, str]]:
+        # Imported here: they take a while, and few servers need them.
+        import urllib.error
+        import urllib.request
+
         form = {
             "Action": "AssumeRole",
             "Version": "2011-06-15",
@@ -83,7 +84,7 @@ class Vendor:
         try:
             with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:
                 return read_answer(answer.read(1024 * 1024))
-        except (OSError, ElementTree.ParseError, ValueError) as error:
+        except (OSError, SyntaxError, ValueError) as error:
             # What the service answers may repeat the request, and with it our key's id.
             status = f"{error.code}" if isinstance(error, urllib.error.HTTPError) else "no answer"
             raise Unavailable(
@@ -146,6 +147,8 @@ def sign(
 
 def read_answer(content: bytes) -> tuple[float, dict[str, str]]:
     """When the credentials end, and the storage options that have them."""
+    from xml.etree import ElementTree
+
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise ValueError("the answer is not what STS sends")
     found = {

@@ -12,7 +12,7 @@ import msgspec
 from penstock.catalog import tokens
 from penstock.catalog.access import MAX_KEPT, Access
 from penstock.catalog.audit import Audit, make_entry
-from penstock.errors import NotAuthenticated
+from penstock.errors import NotAuthenticated, PenstockError
 from penstock.model.identifiers import ROOT
 from penstock.model.principals import Identity
 from penstock.model.rights import NAMESPACE, Need, Standing
@@ -130,6 +130,23 @@ class Gate:
             for need in needs:
                 standing = await self.access.check(identity, need)
         return standing
+
+    async def still_admits(
+        self, identity: Identity, rule: Rule[C], call: C, names: Names, exchange: Exchange
+    ) -> bool:
+        """Whether a call that goes on would be let in now as well."""
+        try:
+            await self.access.refresh()
+            if identity.expires_at is not None and self.access.now_millis >= identity.expires_at:
+                return False
+            if identity.token:
+                key = await self.access.find_token(identity.token)
+                if key is None or not key.is_valid(self.access.now_millis):
+                    return False
+            await self.admit(identity, rule, call, names, exchange)
+        except PenstockError:
+            return False
+        return True
 
     async def check_catalog(self, headers: Headers, right: int) -> None:
         """Refuse who does not have a right on the whole catalog."""

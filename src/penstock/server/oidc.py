@@ -7,7 +7,6 @@ redirect is followed: the address in the settings is the one that is trusted.
 
 import asyncio
 import logging
-import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -161,16 +160,18 @@ def _fetch_keys(provider: Provider) -> "dict[str, Key]":
     return keys
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 def _fetch_json(url: str) -> dict[str, Any]:
+    # Imported here: it takes a while, and only servers with an issuer need it.
+    import urllib.request
+
+    class NoRedirects(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: Any) -> None:
+            return None
+
     if not url.startswith(("https://", "http://")):
         raise Unavailable(f"{url!r} is no web address")
     try:
-        with urllib.request.build_opener(_NoRedirects).open(url, timeout=FETCH_SECONDS) as answer:
+        with urllib.request.build_opener(NoRedirects).open(url, timeout=FETCH_SECONDS) as answer:
             content = answer.read(MAX_DOCUMENT_BYTES)
         return msgspec.json.decode(content, type=dict[str, Any])
     except (OSError, msgspec.MsgspecError, ValueError) as error:

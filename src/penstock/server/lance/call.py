@@ -1,7 +1,7 @@
 """One call of a Lance operation: its id, parameters, body and context, decoded on demand."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
@@ -52,6 +52,8 @@ class Call:
     only: tuple[str, ...] | None = None
     # Whether the caller may write what the path names.
     may_write: bool = True
+    # Whether the caller would still be let in, for answers that go on for long.
+    still_allowed: Callable[[], Awaitable[bool]] | None = None
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:

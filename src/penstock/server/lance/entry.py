@@ -1,6 +1,6 @@
 """The way into the Lance protocol: find the operation, call it, answer."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import msgspec
 
@@ -96,6 +96,9 @@ class Lance:
             standing = await self._gate.admit(identity, operation.needs, call, names, exchange)
             call.only = None if standing.has(READ) else identity.grantees
             call.may_write = standing.has(WRITE)
+            call.still_allowed = partial(
+                self._gate.still_admits, identity, operation.needs, call, names, exchange
+            )
         if arrival is None:
             return await self._run(operation, call)
         return await self._once.answer(
