@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -358,3 +360,27 @@ def test_an_idempotency_key_is_worth_nothing_to_others(gate: Guarded, ns: str) -
     gate.ungrant(ann.name, "owner", "namespace", ns)
     # Rights are looked at before what was answered the last time; the table is its maker's.
     assert ann.server.client.post(path, headers=headers).status_code == 403
+
+
+def test_a_revoked_grant_stops_at_once_however_many_ask_meanwhile(gate: Guarded, ns: str) -> None:
+    name = f"p{uuid.uuid4().hex[:8]}"
+    key, stop = gate.key(name), threading.Event()
+
+    def ask_on_and_on() -> None:
+        server = gate.as_(key)
+        while not stop.is_set():
+            assert server.post(f"/v1/table/{ns}$a/describe").status_code in (200, 404)
+
+    with ThreadPoolExecutor(6) as threads:
+        asking = [threads.submit(ask_on_and_on) for _ in range(6)]
+        ann = Person(gate, name, gate.as_(key))
+        try:
+            for _ in range(20):
+                gate.grant(name, "reader", "table", ns, "a")
+                assert ann.sees(f"{ns}$a")
+                gate.ungrant(name, "reader", "table", ns, "a")
+                assert [ann.sees(f"{ns}$a") for _ in range(3)] == [False] * 3
+        finally:
+            stop.set()
+    for each in asking:
+        each.result()

@@ -239,3 +239,23 @@ def test_everything_works_over_tls_long_bodies_too(tmp_path: Path) -> None:
 def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="belong together"):
         servers.start(tmp_path, environ={"PENSTOCK__SERVER__TLS_CERTIFICATE": "x"})
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://evil.example", 403),
+        ("http://localhost.evil.example:2333", 403),
+        ("null", 403),
+        ("http://[", 403),
+        ("http://127.0.0.1:5000", 200),
+        ("http://localhost", 200),
+    ],
+)
+def test_pages_from_elsewhere_may_not_use_a_server_without_authentication(
+    strict: Server, origin: str, status: int
+) -> None:
+    for path in ("/v1/namespace/$/exists", "/iceberg/v1/oauth/tokens"):
+        headers = {"Origin": origin, "Content-Type": "text/plain"}
+        answer = strict.client.post(path, headers=headers)
+        assert (answer.status_code == 403) == (status == 403), answer.text

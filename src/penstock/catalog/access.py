@@ -49,8 +49,32 @@ class Access:
         self._standings: dict[tuple[tuple[str, ...], str, Identifier], Standing] = {}
         self._signing_keys: Sequence[tuple[str, str]] = ()
         self._uses: dict[str, int] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
+        """See whether anything has changed up to now.
+
+        Where that takes a round trip, those who come while a read is on its way share the next
+        one: the one on its way may have missed what they must not.
+        """
+        if self.database.kind == "sqlite":
+            await self._read()
+            return
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+            await asyncio.shield(self._reading)
+            return
+        if self._next is None:
+            self._next = asyncio.create_task(self._read_after(self._reading))
+        await asyncio.shield(self._next)
+
+    async def _read_after(self, reading: "asyncio.Task[None]") -> None:
+        await asyncio.gather(reading, return_exceptions=True)
+        self._reading, self._next = asyncio.current_task(), None
+        await self._read()
+
+    async def _read(self) -> None:
         row = await self.database.fetch_one(
             "SELECT taken, now_millis() FROM locks WHERE name = 'access'"
         )
@@ -69,9 +93,11 @@ class Access:
         """The record of a key, valid or not."""
         if id in self._tokens:
             return self._tokens[id]
+        generation = self.generation
         found = await tokens.find(self.database, id)
-        # A key that is made later does not count the number up, so its absence is not kept.
-        if found is not None:
+        # A key that is made later does not count the number up, so its absence is not kept. Nor is
+        # what was read before a change that others have heard of meanwhile.
+        if found is not None and generation == self.generation:
             if len(self._tokens) >= MAX_KEPT:
                 self._tokens.clear()
             self._tokens[id] = found
@@ -84,10 +110,12 @@ class Access:
         key = (identity.grantees, NAMESPACE if kind == NAMESPACE else "", id)
         found = self._standings.get(key)
         if found is None:
+            generation = self.generation
             found = await grants.find_standing(self.database, key[0], kind, id)
             if len(self._standings) >= MAX_KEPT:
                 self._standings.clear()
-            self._standings[key] = found
+            if generation == self.generation:
+                self._standings[key] = found
         return found
 
     async def check(self, identity: Identity, need: Need) -> Standing:
@@ -129,9 +157,13 @@ class Access:
         return Standing(rights, sees=rights != 0)
 
     async def signing_keys(self) -> Sequence[tuple[str, str]]:
-        if not self._signing_keys:
-            self._signing_keys = await tokens.get_signing_keys(self.database)
-        return self._signing_keys
+        if self._signing_keys:
+            return self._signing_keys
+        generation = self.generation
+        found = await tokens.get_signing_keys(self.database)
+        if generation == self.generation:
+            self._signing_keys = found
+        return found
 
     def note_use(self, token_id: str) -> None:
         self._uses[token_id] = self.now_millis

@@ -22,7 +22,7 @@ async def check_table(tx: Transaction, location: str) -> None:
         around = await _find_around(tx, relation, location)
         if relation == "views":
             around += await _find_around(tx, relation, location, "folder")
-        if taken := below or around:
+        if below or around:
             raise TableAlreadyExists(
                 f"location {location!r} overlaps one that {owner}",
                 detail="choose a location of its own for each table",
@@ -40,7 +40,7 @@ async def check_view(tx: Transaction, location: str) -> None:
         ("views", "folder", "belongs to another view"),
         ("removals", "location", "is being removed"),
     ):
-        if taken := await _find_around(tx, relation, location, column):
+        if await _find_around(tx, relation, location, column):
             raise InvalidRequest(
                 f"location {location!r} is inside one that {owner}",
                 detail="choose a location outside the folders of tables and other views",

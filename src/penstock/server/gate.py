@@ -208,7 +208,9 @@ class Gate:
             identity = await self._verify(credential, now // 1000)
             if len(self._verified) >= MAX_KEPT:
                 self._verified.clear()
-            self._verified[digest] = identity
+            # Keys may have changed while it was verified.
+            if self._generation == generation:
+                self._verified[digest] = identity
         elif identity.expires_at is not None and now >= identity.expires_at:
             del self._verified[digest]
             raise NotAuthenticated("the token has expired", detail="ask for a new one")

@@ -148,7 +148,13 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
     server = _Server(
         uvicorn.Config(
-            App(catalog, limits, settings.iceberg.warehouse, gate),
+            App(
+                catalog,
+                limits,
+                settings.iceberg.warehouse,
+                gate,
+                settings.server.allowed_origins,
+            ),
             http=make_protocol(settings.server.max_head_bytes),
             **_tls(settings),
             loop="none",

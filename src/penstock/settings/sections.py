@@ -32,6 +32,13 @@ class Server(Struct, frozen=True, kw_only=True):
             extra={"flag": "--insecure"},
         ),
     ] = False
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Web origins whose pages may use a server without authentication.",
+            extra={"wanted": "a list of origins, as in https://console.example"},
+        ),
+    ] = ()
     max_json_bytes: Annotated[
         int, Meta(ge=1024, description="Size of the largest JSON body a request may have.")
     ] = 16_777_216

@@ -221,9 +221,7 @@ OPERATIONS = (
         backfills.request,
         needs=BACKFILL,
     ),
-    Operation(
-        "RefreshMaterializedView", "POST", "materialized_view/{id}/refresh", needs=WRITE_TABLE
-    ),
+    Operation("RefreshMaterializedView", "POST", "materialized_view/{id}/refresh", needs=BACKFILL),
     Operation("CreateMaterializedView", "POST", "materialized_view/{id}/create", needs=CREATE_VIEW),
     Operation(
         "CreateTableIndex", "POST", "table/{id}/create_index", indexes.create, needs=WRITE_TABLE
