@@ -154,26 +154,30 @@ async def give_owner_in(tx: Transaction, origin: Origin, target: Target, key: st
         await _insert(tx, origin.principal, scope, key, OWNER, origin.principal)
 
 
-async def forget_in(tx: Transaction, object_ids: Sequence[str]) -> None:
-    """Forget the grants on objects that are deleted in this transaction."""
-    for id in object_ids:
-        rows = await tx.fetch(
-            f"DELETE FROM grants WHERE scope = '{OBJECT}' AND target = $1 RETURNING role", id
-        )
-        if rows:
-            await tokens.bump_in(tx)
-
-
-async def forget_tree_in(tx: Transaction, path: str, object_ids: Sequence[str]) -> None:
-    """Forget the grants on a namespace, on those below it, and on what was in them."""
+async def forget_in(tx: Transaction, object_id: str) -> None:
+    """Forget the grants on an object that is deleted in this transaction."""
     rows = await tx.fetch(
-        f"DELETE FROM grants WHERE scope = '{NAMESPACE}' "
-        "AND (target = $1 OR (target >= $2 AND target < $3)) RETURNING role",
-        *(path, f"{path}{SEPARATOR}", f"{path} "),
+        f"DELETE FROM grants WHERE scope = '{OBJECT}' AND target = $1 RETURNING role", object_id
     )
     if rows:
         await tokens.bump_in(tx)
-    await forget_in(tx, object_ids)
+
+
+async def forget_tree_in(tx: Transaction, path: str) -> None:
+    """Forget the grants on a namespace, on those below it, and on all that is still in them."""
+    tree = (path, f"{path}{SEPARATOR}", f"{path} ")
+    rows = await tx.fetch(
+        f"DELETE FROM grants WHERE scope = '{NAMESPACE}' "
+        "AND (target = $1 OR (target >= $2 AND target < $3)) RETURNING role",
+        *tree,
+    )
+    rows += await tx.fetch(
+        f"DELETE FROM grants WHERE scope = '{OBJECT}' AND target IN (SELECT id FROM objects "
+        "WHERE namespace = $1 OR (namespace >= $2 AND namespace < $3)) RETURNING role",
+        *tree,
+    )
+    if rows:
+        await tokens.bump_in(tx)
 
 
 async def moved_in(tx: Transaction, object_id: str) -> None:

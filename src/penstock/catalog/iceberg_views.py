@@ -240,7 +240,7 @@ async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     )
     if row is None or not gone:
         raise missing(id)
-    await grants.forget_in(tx, [view.id])
+    await grants.forget_in(tx, view.id)
     view = replace(view, folder=row[0], document=Document(row[1], row[2], row[3]))
     if view.folder and not keeps_files(view.document.text):
         await removals.enqueue(tx, [view.folder])

@@ -221,7 +221,8 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> Dropped:
         f"DELETE FROM views WHERE id IN {objects} RETURNING folder, metadata_location, metadata",
         *below,
     )
-    gone_objects = await tx.fetch(f"DELETE FROM objects WHERE {within} RETURNING id", *below)
+    await grants.forget_tree_in(tx, path)
+    await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
     gone = await tx.fetch(
         "DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3) RETURNING path",
         *below,
@@ -229,7 +230,6 @@ async def _drop_tree(tx: Transaction, id: Identifier) -> Dropped:
     # On PostgreSQL, whoever comes second finds nothing to delete.
     if not gone:
         raise missing(id)
-    await grants.forget_tree_in(tx, path, [row[0] for row in gone_objects])
     gone_views = [row for row in views if not keeps_files(row[2])]
     locations = [row[0] for row in rows] + [row[0] for row in gone_views if row[0]]
     await removals.enqueue(tx, locations)

@@ -250,7 +250,7 @@ async def delete_in(tx: Transaction, table: Table) -> None:
     if not await tx.fetch("DELETE FROM tables WHERE id = $1 RETURNING id", table.id):
         raise missing(table.identifier)
     await tx.fetch("DELETE FROM objects WHERE id = $1", table.id)
-    await grants.forget_in(tx, [table.id])
+    await grants.forget_in(tx, table.id)
 
 
 async def check_free(tx: Transaction, id: Identifier) -> None:

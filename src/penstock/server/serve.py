@@ -212,11 +212,13 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         for chore in chores:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
-        if gate is not None:
-            await gate.access.record_uses()
-            await gate.close()
-        if child_key is not None:
-            await tokens.revoke(catalog.database, child_key[0].id)
+        try:
+            if gate is not None:
+                await gate.close()
+            if child_key is not None:
+                await tokens.revoke(catalog.database, child_key[0].id)
+        except PenstockError as error:
+            log.warning("the end is not on record: %s", error.message)
         await catalog.close()
 
 
