@@ -1,6 +1,5 @@
 """Limits: how much one principal may ask for, and what a client may do to a connection."""
 
-import datetime
 import socket
 import ssl
 import time
@@ -15,7 +14,7 @@ import pytest
 from penstock.errors import TooManyRequests
 from penstock.server.limits import QUERIES, UPLOADS, Limiter, Quotas
 from tests.harness import servers
-from tests.harness.access import guarded
+from tests.harness.access import guarded, tls
 from tests.harness.arrow import send
 from tests.harness.servers import Server
 
@@ -177,49 +176,13 @@ def test_a_slow_but_steady_upload_is_served(strict: Server) -> None:
         assert b"200 OK" in connection.recv(4096)
 
 
-def make_certificate(folder: Path) -> tuple[Path, Path]:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(names, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    files = folder / "tls.crt", folder / "tls.key"
-    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    files[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return files
-
-
 def test_everything_works_over_tls_long_bodies_too(tmp_path: Path) -> None:
-    certificate, key = make_certificate(tmp_path)
-    environ = {
-        "PENSTOCK__SERVER__TLS_CERTIFICATE": str(certificate),
-        "PENSTOCK__SERVER__TLS_KEY": str(key),
-    }
+    environ = tls(tmp_path)
+    certificate = environ["PENSTOCK__SERVER__TLS_CERTIFICATE"]
     with guarded(tmp_path / "data", environ=environ) as gate:
         assert gate.server.url.startswith("https://")
         port = urlsplit(gate.server.url).port
-        trusted = ssl.create_default_context(cafile=str(certificate))
+        trusted = ssl.create_default_context(cafile=certificate)
         with httpx.Client(base_url=f"https://localhost:{port}", verify=trusted) as client:
             assert client.get("/healthz").status_code == 200
         admin = gate.admin()

@@ -12,7 +12,7 @@ import pytest
 from penstock.catalog import tokens
 from penstock.cli.runner import forget_secrets
 from penstock.server.runner_child import list_session
-from tests.harness.access import Guarded, guarded
+from tests.harness.access import Guarded, guarded, tls
 from tests.harness.arrow import people, send
 from tests.harness.jobs import Runner
 from tests.harness.servers import Server
@@ -109,9 +109,14 @@ def test_spark_inherits_nothing_of_ours() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_servers_own_runner_works_with_a_key_that_nobody_else_sees(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_the_servers_own_runner_works_with_a_key_that_nobody_else_sees(
+    tmp_path: Path, is_encrypted: bool
+) -> None:
     secret = {"PENSTOCK__STORAGE__OPTIONS": "some_secret=swordfish", "PENSTOCK_TOKEN": "mine"}
-    with guarded(tmp_path, runner=True, environ=secret) as gate:
+    if is_encrypted:
+        secret |= tls(tmp_path)
+    with guarded(tmp_path / "data", runner=True, environ=secret) as gate:
         admin = gate.admin()
         admin.post("/v1/namespace/n/create").raise_for_status()
         send(admin, "/v1/table/n$t/create", people(1, 2)).raise_for_status()

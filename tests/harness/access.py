@@ -1,6 +1,7 @@
 """Servers with authentication, keys for them, and an issuer of tokens that tests play."""
 
 import asyncio
+import datetime
 import json
 import threading
 import time
@@ -213,3 +214,38 @@ def issuing() -> Iterator[Issuer]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def tls(folder: Path) -> dict[str, str]:
+    """Settings with a certificate for localhost that is made for them."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    hosts = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(hosts, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "tls.crt", folder / "tls.key"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    names = ("CERTIFICATE", "KEY")
+    return {f"PENSTOCK__SERVER__TLS_{n}": str(f) for n, f in zip(names, files, strict=True)}
