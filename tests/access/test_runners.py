@@ -14,6 +14,7 @@ from penstock.cli.runner import forget_secrets
 from penstock.server.runner_child import list_session
 from tests.harness.access import Guarded, guarded, tls
 from tests.harness.arrow import people, send
+from tests.harness.databases import KINDS, new_postgres_database
 from tests.harness.jobs import Runner
 from tests.harness.servers import Server
 
@@ -35,11 +36,14 @@ class Site:
         return str(answer.json()["job_id"])
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Any:
+@pytest.fixture(scope="module", params=KINDS)
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     ns = f"n{uuid.uuid4().hex[:8]}"
     clusters = f'{{"{ns}": {{"master": "local[1]"}}}}'
-    with guarded(tmp_path_factory.mktemp("d"), environ={"PENSTOCK__CLUSTERS": clusters}) as gate:
+    url, environ = "", {"PENSTOCK__CLUSTERS": clusters}
+    if request.param == "postgresql":
+        url = new_postgres_database(request.getfixturevalue("postgres"))
+    with guarded(tmp_path_factory.mktemp("d"), database=url, environ=environ) as gate:
         admin = gate.admin()
         admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
         columns = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
