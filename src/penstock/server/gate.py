@@ -101,7 +101,7 @@ class Gate:
     async def close(self) -> None:
         """Write down what is still to be written."""
         await self._audit.close()
-        await self.access.record_uses()
+        await self.access.close()
 
     async def identify(self, headers: Headers) -> Identity | None:
         """Who sends a request by its headers; None when they hold no credentials."""

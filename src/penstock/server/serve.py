@@ -20,7 +20,7 @@ from penstock.catalog.access import Access
 from penstock.catalog.audit import Audit
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import Queue
-from penstock.database.connect import open_catalog
+from penstock.database.connect import connect, open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
 from penstock.datasets.vending import Vendor
@@ -229,7 +229,10 @@ async def _make_gate(
     auth = settings.auth
     if not auth.enabled:
         return None, []
-    access, oidc = Access(catalog.database), None
+    watch = None
+    if catalog.database.kind == "postgresql":
+        watch = await connect(database_url(settings), 1)
+    access, oidc = Access(catalog.database, watch), None
     chores = [access.record_for_ever()]
     if auth.oidc_issuer:
         oidc = Oidc(
