@@ -140,6 +140,7 @@ def test_a_head_within_the_limit_is_served(strict: Server) -> None:
     ],
     ids=["nothing", "half a head", "half a body"],
 )
+@pytest.mark.slow
 def test_a_client_that_falls_silent_is_cut_off(strict: Server, first: bytes) -> None:
     with connect(strict) as connection:
         connection.sendall(first)
@@ -148,7 +149,6 @@ def test_a_client_that_falls_silent_is_cut_off(strict: Server, first: bytes) -> 
         assert 0.5 < time.monotonic() - started < 6
 
 
-@pytest.mark.slow
 def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(strict: Server) -> None:
     with connect(strict) as connection:
         started = time.monotonic()

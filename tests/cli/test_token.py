@@ -62,10 +62,14 @@ def test_an_address_beyond_this_machine_needs_authentication_or_a_word(tmp_path:
         servers.start(tmp_path, "--host", "0.0.0.0")
     assert "--insecure" in str(refused.value)
     assert "auth.enabled" in str(refused.value)
-    with servers.running(tmp_path, "--host", "0.0.0.0", "--insecure"):
-        pass
-    with servers.running(tmp_path, "--host", "0.0.0.0", environ=AUTH):
-        pass
+    beyond = {"PENSTOCK__SERVER__HOST": "0.0.0.0"}
+    for more in (AUTH, {"PENSTOCK__SERVER__INSECURE": "true"}):
+        check_access(load(None, {**beyond, **more}, {}).settings)
+    for host in ("127.0.0.2", "::1", "localhost"):
+        check_access(load(None, {"PENSTOCK__SERVER__HOST": host}, {}).settings)
+    for host in ("::", "10.0.0.1", "localhost.example", "127.0.0.1.example"):
+        with pytest.raises(InvalidRequest):
+            check_access(load(None, {"PENSTOCK__SERVER__HOST": host}, {}).settings)
 
 
 def test_an_issuer_without_an_audience_is_refused() -> None:
