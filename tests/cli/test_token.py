@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.server.serve import check_access
+from penstock.server.guard import check_access
 from penstock.settings.load import SettingsError, load
 from tests.harness import servers
 from tests.harness.access import AUTH

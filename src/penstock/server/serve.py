@@ -3,49 +3,39 @@
 import asyncio
 import contextlib
 import errno
-import ipaddress
 import logging
 import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any, cast
 
 import uvicorn
 
 from penstock.catalog import keeper, leases, maintenance, tokens
-from penstock.catalog.access import Access
-from penstock.catalog.audit import Audit
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import Queue
-from penstock.database.connect import connect, open_catalog
+from penstock.database.connect import open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
 from penstock.datasets.vending import Vendor
-from penstock.errors import InvalidRequest, PenstockError, Unavailable
+from penstock.errors import PenstockError, Unavailable
 from penstock.server.app import App
-from penstock.server.gate import Gate
+from penstock.server.guard import check_access, is_loopback, make_child_key, make_gate, read_tls
 from penstock.server.http import Limits
-from penstock.server.limits import Limiter, Quotas
-from penstock.server.oidc import Oidc, Provider
 from penstock.server.protocol import JoiningProtocol, make_protocol, watch
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.sections import (
     Settings,
     Storage,
     allowed_roots,
-    audit_file,
     clusters_of,
     database_url,
     lake_root,
 )
 
 log = logging.getLogger(__name__)
-
-# The principal of the runner that a server starts.
-CHILD = "runner"
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
@@ -107,33 +97,6 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def check_access(settings: Settings) -> None:
-    """Refuse to serve everybody by accident, and what authentication cannot work with."""
-    if not (settings.auth.enabled or settings.server.insecure or is_loopback(settings.server.host)):
-        raise InvalidRequest(
-            f"listening on {settings.server.host} would let everybody in who reaches it",
-            detail="set auth.enabled = true and make a key with 'penstock token create', "
-            "or add --insecure",
-        )
-    auth = settings.auth
-    if auth.oidc_issuer and not auth.oidc_audience:
-        raise InvalidRequest(
-            "auth.oidc_issuer is set without auth.oidc_audience",
-            detail="name the audience that the issuer puts into tokens for this server",
-        )
-    if auth.oidc_jwks_url and not auth.oidc_issuer:
-        raise InvalidRequest(
-            "auth.oidc_jwks_url is set without auth.oidc_issuer", detail="name the issuer"
-        )
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 async def _serve(settings: Settings, on_ready: Callable[[str], None], config: str) -> None:
     check_access(settings)
     listener = bind(settings.server.host, settings.server.port)
@@ -144,7 +107,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         raise
     if not (settings.auth.enabled or is_loopback(settings.server.host)):
         log.warning("listening beyond this machine without authentication")
-    gate, gate_chores = await _make_gate(settings, catalog)
+    gate, gate_chores = await make_gate(settings, catalog)
     limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
     server = _Server(
         uvicorn.Config(
@@ -156,7 +119,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
                 settings.server.allowed_origins,
             ),
             http=make_protocol(settings.server.max_head_bytes),
-            **_tls(settings),
+            **read_tls(settings),
             loop="none",
             lifespan="off",
             ws="none",
@@ -184,7 +147,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     )
     host, port = listener.getsockname()[:2]
     child_key = (
-        await _make_child_key(catalog) if gate is not None and settings.runner.start else None
+        await make_child_key(catalog) if gate is not None and settings.runner.start else None
     )
     if settings.server.tls_certificate and settings.runner.start:
         # The child need not know whom the certificate is for: it has a way in on this machine.
@@ -222,63 +185,6 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         await catalog.close()
 
 
-async def _make_gate(
-    settings: Settings, catalog: Catalog
-) -> tuple[Gate | None, list[Coroutine[Any, Any, None]]]:
-    """What lets requests in, and what it has to do meanwhile."""
-    auth = settings.auth
-    if not auth.enabled:
-        return None, []
-    watch = None
-    if catalog.database.kind == "postgresql":
-        watch = await connect(database_url(settings), 1)
-    access, oidc = Access(catalog.database, watch), None
-    chores = [access.record_for_ever()]
-    if auth.oidc_issuer:
-        oidc = Oidc(
-            Provider(
-                auth.oidc_issuer,
-                auth.oidc_audience,
-                auth.oidc_jwks_url,
-                auth.oidc_algorithms,
-                auth.oidc_principal_claim,
-                auth.oidc_groups_claim,
-                auth.oidc_leeway_seconds,
-            )
-        )
-        chores.append(oidc.keep())
-    elif not await tokens.list_tokens(catalog.database):
-        log.warning("nobody can come in yet: make a key with 'penstock token create'")
-    limiter = Limiter(
-        Quotas(auth.requests_per_second, auth.max_queries, auth.max_uploads),
-        asyncio.get_running_loop().time,
-    )
-    audit = Audit(catalog.database, Path(audit_file(settings)), auth.audit_days)
-    chores.append(audit.keep())
-    return Gate(access, auth.token_seconds, limiter, audit, oidc), chores
-
-
-async def _make_child_key(catalog: Catalog) -> tuple[tokens.Token, str]:
-    """A runner's key for the child; those of servers that were killed here are revoked."""
-    here = f"child of a server on {socket.gethostname()}, pid "
-    for old in await tokens.list_tokens(catalog.database, CHILD):
-        pid = old.note.removeprefix(here)
-        if old.revoked_at is None and pid.isdecimal() and not _is_running(int(pid)):
-            await tokens.revoke(catalog.database, old.id)
-    new = tokens.NewToken(CHILD, tokens.RUNNER, note=f"{here}{os.getpid()}")
-    return await tokens.create(catalog.database, new)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return pid != os.getpid()
-
-
 def _make_child(
     settings: Settings,
     catalog: Catalog,
@@ -302,19 +208,6 @@ def _make_child(
     url = f"http://{_bracket(reachable)}:{port}"
     token = "" if key is None else key[1]
     return make_child(url, os.path.abspath(settings.storage.data), config, release, token)
-
-
-def _tls(settings: Settings) -> dict[str, Any]:
-    """What uvicorn needs to speak TLS; nothing without a certificate."""
-    certificate, key = settings.server.tls_certificate, settings.server.tls_key
-    if bool(certificate) != bool(key):
-        raise InvalidRequest(
-            "server.tls_certificate and server.tls_key belong together", detail="set both"
-        )
-    for file in filter(None, (certificate, key)):
-        if not os.access(file, os.R_OK):
-            raise InvalidRequest(f"{file} cannot be read", detail="check the path and permissions")
-    return {"ssl_certfile": certificate, "ssl_keyfile": key} if certificate else {}
 
 
 def _bracket(host: str) -> str:
