@@ -26,9 +26,11 @@ check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/lint-imports
 	@$(PYTHON_BIN) scripts/docs.py --check
 
-bench: setup  ## compare the catalog's speed with the reference server's, and views with tables
+bench: setup  ## measure everything beside its counterpart (docs/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/catalog.py
 	@$(PYTHON_BIN) benchmarks/views.py
+	@$(PYTHON_BIN) benchmarks/jobs.py
+	@$(PYTHON_BIN) benchmarks/backfill.py
 	@$(PYTHON_BIN) benchmarks/access.py
 
 lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows

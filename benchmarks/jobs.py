@@ -37,13 +37,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import servers
 from benchmarks.progress import Progress
 from benchmarks.report import align
-from penstock.datasets.remote import Location, RemoteCatalog, open_version
-from penstock.datasets.replacement import (
-    ColumnFile,
-    Computation,
-    commit_files,
+from penstock.datasets.column_files import (
+    compute_pieces,
+    get_fragment,
+    get_targets,
     write_column_file,
 )
+from penstock.datasets.remote import Location, RemoteCatalog, open_version
+from penstock.datasets.replacement import ColumnFile, Computation, commit_files
 
 EXPRESSION = "length(text)"
 COLUMN = "value"
@@ -188,10 +189,14 @@ def write_plainly(uri: str, version: int, fragments: list[int]) -> dict[int, Col
     location = Location(uri, "")
     dataset = open_version(location, version)
     what = Computation(COLUMN, EXPRESSION)
-    return {
-        id: write_column_file(dataset, location, id, what, f"plain-{uuid.uuid4().hex}.lance")[0]
-        for id in fragments
-    }
+    targets = get_targets(dataset, [COLUMN])
+    written = {}
+    for id in fragments:
+        fragment = get_fragment(dataset, id)
+        pieces = compute_pieces(dataset, fragment, targets[0], what)
+        name = f"plain-{uuid.uuid4().hex}.lance"
+        written[id] = write_column_file(dataset, location, fragment, targets, pieces, name)
+    return written
 
 
 def make_table(client: Client, rows: int, fragments: int) -> list[str]:

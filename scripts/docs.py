@@ -60,8 +60,9 @@ served ones behave where the specification leaves room. What an operation *needs
 EXTENSIONS_HEAD = """\
 ## Beyond the specification
 
-`/v1/jobs/list`, `describe`, `cancel` and `query_events` have the shapes that lancedb's client
-expects; the others are Penstock's own. [The protocol page](protocol.md#jobs) describes them.
+`/v1/jobs/list`, `describe`, `cancel`, `query_events` and `/v1/table/{id}/errors` have the shapes
+that lancedb's client expects; the others are Penstock's own. [The protocol page](protocol.md#jobs)
+and [errors.md](errors.md) describe them.
 """
 
 

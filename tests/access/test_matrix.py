@@ -37,11 +37,11 @@ LANCE = {
     "reader": "DescribeNamespace DescribeTable TableExists ListTableVersions DescribeTableVersion "
     "GetTableStats QueryTable CountTableRows ExplainTableQueryPlan AnalyzeTableQueryPlan "
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
-    "ExplainBackfill",
+    "ExplainBackfill ListTableErrors",
     "writer": "RestoreTable CreateTableVersion BatchDeleteTableVersions InsertIntoTable "
     "MergeInsertIntoTable UpdateTable DeleteFromTable AlterTableBackfillColumns CreateTableIndex "
     "CreateTableScalarIndex DropTableIndex CreateTableTag DeleteTableTag UpdateTableTag "
-    "CreateTableBranch DeleteTableBranch RefreshMaterializedView",
+    "CreateTableBranch DeleteTableBranch RefreshMaterializedView PreviewColumn",
     "owner": "CreateNamespace DropNamespace RegisterTable DropTable DeregisterTable RenameTable "
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
     "CreateTable AlterTableAddColumns CreateMaterializedView DeclareTable",
@@ -73,6 +73,8 @@ ELSEWHERE = {
     "LeaseJobs",
     "ReportJob",
     "FinishJob",
+    "ReportJobErrors",
+    "ListJobErrorRows",
     "ListAudit",
 }
 ICEBERG_NEEDS = {

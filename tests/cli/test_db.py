@@ -11,7 +11,7 @@ from tests.harness import servers
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "penstock", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "penstock", *arguments], capture_output=True, text=True, timeout=110
     )
 
 

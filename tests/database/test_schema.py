@@ -123,3 +123,27 @@ async def _other_postgres(url: str) -> str:
     from tests.harness.databases import new_postgres_database
 
     return await asyncio.to_thread(new_postgres_database, url)
+
+
+async def test_a_watermark_from_before_is_the_first_of_a_list(database_url: str) -> None:
+    database = await connect(database_url)
+    await database.write(_migrate_with_a_watermark, database.kind)
+    row = await database.fetch_one("SELECT watermarks, function, auto_backfill FROM columns")
+    assert row is not None
+    assert tuple(row) == ('[{"version":5}]', None, 0)
+    await database.close()
+
+
+async def _migrate_with_a_watermark(tx: Transaction, kind: str) -> None:
+    for statement in schema.PRELUDE_POSTGRES if kind == "postgresql" else ():
+        await tx.fetch(statement)
+    for migration in schema.list_migrations():
+        if migration.name == "functions":
+            for statement in (
+                "INSERT INTO objects VALUES ('t', '', 't', 'table', '{}', 0)",
+                "INSERT INTO tables VALUES ('t', '/t', 0)",
+                "INSERT INTO columns VALUES ('t', '', 'c', 'b', 'id', '[]', '{}', "
+                "'{\"version\":5}', 0)",
+            ):
+                await tx.fetch(statement)
+        await schema.run_script(tx, migration.text)

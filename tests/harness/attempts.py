@@ -1,7 +1,7 @@
 """Backfills without a runner: an attempt whose lease is in the test's hands."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +10,7 @@ import lance
 import pyarrow as pa
 
 from penstock.datasets.remote import RemoteCatalog
+from penstock.model.functions import RowError
 from penstock.pipeline.attempt import Value
 from penstock.pipeline.backfill import BackfillResult, run_backfill, sweep_backfill
 from penstock.pipeline.spark.engine import Engine
@@ -29,6 +30,9 @@ class HeldAttempt:
     on_check: Callable[[], None] = lambda: None
     told: dict[str, Value] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    # The ledger: what it is told, and what it has of the column.
+    failed: list[RowError] = field(default_factory=list)
+    ledger: frozenset[int] = frozenset()
 
     def check(self) -> None:
         self.on_check()
@@ -41,6 +45,12 @@ class HeldAttempt:
 
     def log(self, text: str, level: str = "info") -> None:
         self.lines.append(text)
+
+    def errors(self, rows: Sequence[RowError]) -> None:
+        self.failed += rows
+
+    def error_rows(self) -> frozenset[int]:
+        return self.ledger
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,7 @@ class Computed:
         for version in newest.versions():
             opened = newest.checkout_version((branch or None, version["version"]))
             kept |= {f.path for fragment in opened.get_fragments() for f in fragment.data_files()}
-        left = {path.name for path in data.glob("bf-*")} - kept
+        left = {path.name for path in data.glob("b[fp]-*")} - kept
         return left | {path.name for path in root.glob("_jobs/**/*")}
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from tests.harness import view_requests as views
 from tests.harness.arrow import people, send, to_stream
+from tests.harness.functions import new_column, virtual_column
 from tests.harness.keys import Request
 from tests.harness.manifests import commit_by_path
 from tests.harness.servers import Server
@@ -146,6 +147,29 @@ def add_columns(server: Server, ns: str) -> Request:
     return lance(f"{with_rows(server, ns)}/add_columns", {"new_columns": columns})
 
 
+def a_function(version: str = "1") -> dict[str, Any]:
+    """One that fills two columns."""
+    code = b"\x80\x05N."
+    return virtual_column(code, ["id"], {"a": "int32", "b": "utf8"}, "batch", version=version)
+
+
+def add_function(server: Server, ns: str) -> Request:
+    columns = [
+        {"name": "twice", "expression": "id * 2"},
+        {"name": "double", "computed": "id * 2"},
+        new_column(a_function()),
+    ]
+    return lance(f"{with_rows(server, ns)}/add_columns", {"new_columns": columns})
+
+
+def alter_function(server: Server, ns: str) -> Request:
+    path = with_rows(server, ns)
+    ask(server, f"{path}/add_columns", {"new_columns": [new_column(a_function())]})
+    column = {key: value for key, value in a_function("2").items() if key != "outputs"}
+    changes = [{"path": "a", "rename": "first", "virtual_column": column}]
+    return lance(f"{path}/alter_columns", {"alterations": changes})
+
+
 def alter_columns(server: Server, ns: str) -> Request:
     changes = [{"path": "name", "rename": "called"}]
     return lance(f"{with_rows(server, ns)}/alter_columns", {"alterations": changes})
@@ -231,7 +255,9 @@ LANCE: dict[str, Prepare] = {
     "UpdateTable": update_rows,
     "DeleteFromTable": lambda s, ns: lance(f"{with_rows(s, ns)}/delete", {"predicate": "id = 1"}),
     "AlterTableAddColumns": add_columns,
+    "AlterTableAddColumns function": add_function,
     "AlterTableAlterColumns": alter_columns,
+    "AlterTableAlterColumns function": alter_function,
     "AlterTableDropColumns": lambda s, ns: lance(
         f"{with_rows(s, ns)}/drop_columns", {"columns": ["name"]}
     ),

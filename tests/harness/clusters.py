@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pyspark
 
+from tests.harness.servers import free_port
+
 START_SECONDS = 180
 HOME = Path(pyspark.__file__).parent
 MASTER = "org.apache.spark.deploy.master.Master"
@@ -47,13 +49,6 @@ def connect_server(folder: Path) -> Iterator[str]:
     with _running(folder, *submit, "spark-internal"):
         wait_for_port(port)
         yield f"sc://127.0.0.1:{port}"
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def wait_for_port(port: int) -> None:

@@ -44,7 +44,7 @@ def die(data: Path, database: str, point: str, request: Request, key: str) -> No
     try:
         with pytest.raises(httpx.HTTPError):
             request.send(dying, key)
-        assert dying.process.wait(10) == -9
+        assert dying.process.wait(60) == -9
     finally:
         dying.process.kill()
 

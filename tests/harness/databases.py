@@ -6,8 +6,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 import asyncpg
+import pytest
 
 KINDS = ("sqlite", "postgresql")
+# For what takes long and hardly differs: the second one when there is time.
+EITHER = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 
 
 def sqlite_url(folder: Path) -> str:

@@ -45,6 +45,16 @@ class Runner:
         body = {"attempt": job["attempt"]} | body
         return self.server.post(f"/v1/runner/job/{job['id']}/heartbeat", body)
 
+    def report_errors(self, job: dict[str, Any], *errors: dict[str, Any]) -> httpx.Response:
+        body = {"attempt": job["attempt"], "errors": errors}
+        return self.server.post(f"/v1/runner/job/{job['id']}/errors", body)
+
+    def error_rows(self, job: dict[str, Any]) -> list[int]:
+        body = {"attempt": job["attempt"]}
+        answer = self.server.post(f"/v1/runner/job/{job['id']}/error_rows", body)
+        rows: list[int] = answer.raise_for_status().json()["rows"]
+        return rows
+
     def finish(self, job: dict[str, Any], state: str = "SUCCEEDED", **body: Any) -> httpx.Response:
         body = {"attempt": job["attempt"], "state": state} | body
         return self.server.post(f"/v1/runner/job/{job['id']}/finish", body)

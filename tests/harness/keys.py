@@ -29,6 +29,8 @@ RELATIONS = {
     "views": "id, metadata_location, metadata",
     "jobs": "id, spec, state, cancel_requested",
     "manifests": "name, content",
+    "columns": "table_id, branch, name, binding, function",
+    "functions": "sha256, name, version",
 }
 
 Answer = tuple[int, bytes]

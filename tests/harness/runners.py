@@ -25,9 +25,10 @@ from tests.harness.tables import new_name
 
 # Spark starts in a few seconds, and in a minute on a machine that does other things.
 START_SECONDS = 180
-JOB_SECONDS = 90
+JOB_SECONDS = 180
+WORKER_SECONDS = 60
 FINISHED = ("SUCCEEDED", "FAILED", "CANCELED")
-# About a millisecond of work for each row.
+# About two milliseconds of work for each row.
 SLOW = " + ".join(f"length(md5(repeat(concat(text, '{n}'), 20000)))" for n in range(4)) + " + id"
 
 
@@ -58,7 +59,7 @@ class RunnerProcess:
         return next(pid for pid in self.processes() if "/java" in _command(pid).split(" ")[0])
 
     def workers(self) -> list[int]:
-        """Its Python workers, the children of Spark's daemon."""
+        """Its Python workers, the children of Spark's daemons; none before the first task."""
         found = self.processes()
         daemons = [pid for pid in found if "pyspark.daemon" in _command(pid)]
         return [pid for pid in daemons if found[pid] in daemons]
@@ -67,19 +68,33 @@ class RunnerProcess:
         """Every process that it started, directly or not, with its parent."""
         parents = _parents()
         found: dict[int, int] = {}
-        for pid in sorted(parents):
-            if parents[pid] == self.process.pid or parents[pid] in found:
-                found[pid] = parents[pid]
+        level = {self.process.pid}
+        # By the tree: the numbers start again at the bottom, so a child's may be the smaller one.
+        while level:
+            children = {pid: parents[pid] for pid in parents if parents[pid] in level}
+            found |= children
+            level = set(children)
         return found
+
+    def kill_workers(self) -> None:
+        """Kill the Python workers that there are, and at least one."""
+        deadline = time.monotonic() + WORKER_SECONDS
+        while not (pids := self.workers()):
+            assert time.monotonic() < deadline, "no Python worker came"
+            time.sleep(0.05)
+        for pid in pids:
+            # One that had nothing to do may have ended by itself.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """End it as a power cut would; what it started ends by itself."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(60)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(15)
+        return self.process.wait(60)
 
     def pause(self) -> None:
         self.process.send_signal(signal.SIGSTOP)

@@ -3,8 +3,10 @@
 import contextlib
 import os
 import queue
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +17,9 @@ from typing import Any
 
 import httpx
 
-START_SECONDS = 30
+from tests.harness.waiting import PATIENCE_SECONDS, until
+
+START_SECONDS = 90
 
 
 @dataclass
@@ -47,12 +51,12 @@ class Server:
     def kill(self) -> None:
         """End it as a power cut would."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(PATIENCE_SECONDS)
 
     def stop(self) -> int:
         """Ask it to stop, and wait; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_SECONDS)
 
     def output(self) -> str:
         """What it has printed since the last look."""
@@ -61,6 +65,35 @@ class Server:
             while True:
                 found.append(self.lines.get_nowait())
         return "".join(found)
+
+    def wait_for_output(self, text: str) -> str:
+        """Wait until it has printed this; returns what it has printed since the last look."""
+        seen = ""
+
+        def look() -> bool:
+            nonlocal seen
+            seen += self.output()
+            return text in seen
+
+        until(look, f"it never printed {text!r}")
+        return seen
+
+    def rest_of_output(self) -> str:
+        """What it has printed since the last look; waits for its end."""
+        return "".join(iter(lambda: self.lines.get(timeout=PATIENCE_SECONDS), ""))
+
+    def requests_in_flight(self) -> int:
+        """How many requests it works on, without the one that asks."""
+        found = re.search(r"^penstock_requests_in_flight (\d+)", self.get("/metrics").text, re.M)
+        assert found, "there is no such metric"
+        return int(found[1]) - 1
+
+    def wait_for_requests(self, count: int) -> None:
+        """Wait until it works on so many requests, or more."""
+        until(lambda: self.requests_in_flight() >= count, f"there never were {count} requests")
+
+    def wait_until_idle(self) -> None:
+        until(lambda: self.requests_in_flight() == 0, "the server is still busy")
 
 
 def start(
@@ -91,7 +124,7 @@ def start(
             seen.append(lines.get(timeout=START_SECONDS))
             if match := re.search(r"serves (https?://\S+)", seen[-1]):
                 # No certificates to load: making a client must not cost more than its requests.
-                client = httpx.Client(base_url=match[1], timeout=30, verify=False, trust_env=False)
+                client = httpx.Client(base_url=match[1], timeout=60, verify=False, trust_env=False)
                 return Server(match[1], data, process, lines, client)
             if seen[-1] == "":
                 break
@@ -115,6 +148,15 @@ def running(
     finally:
         if server.process.poll() is None:
             server.stop()
+
+
+def free_port() -> int:
+    """A port for a server that is not there yet; never one that the kernel gives to connections."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def _pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:

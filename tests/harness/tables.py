@@ -1,6 +1,5 @@
 """Tables of a running server, as tests speak of them."""
 
-import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import httpx
 from penstock.datasets.manifest import manifest_name, versions_folder
 from tests.harness import manifests
 from tests.harness.servers import Server
+from tests.harness.waiting import until
 
 
 def code(response: httpx.Response) -> tuple[int, int]:
@@ -62,10 +62,7 @@ class Table:
     def settle(self) -> None:
         """Wait until the catalog has noted that its commits are complete."""
         gauge = 'penstock_catalog_work{kind="unsettled_versions"} 0.0'
-        deadline = time.monotonic() + 10
-        while gauge not in self.server.get("/metrics").text:
-            assert time.monotonic() < deadline, "the commits never settled"
-            time.sleep(0.02)
+        until(lambda: gauge in self.server.get("/metrics").text, "the commits never settled")
 
     def describe(self, version: int | None = None, **fields: Any) -> httpx.Response:
         return self.ask("version/describe", {"version": version} | fields)

@@ -69,6 +69,7 @@ def test_a_view_whose_folder_became_a_file_can_be_dropped(iceberg: Iceberg, ns: 
     view.drop().done()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["my läke", "100% lake", "a?b#c"])
 def test_views_live_in_a_lake_with_any_path(tmp_path: Path, name: str) -> None:
     data = tmp_path / name

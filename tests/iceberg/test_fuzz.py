@@ -88,6 +88,7 @@ headers = st.dictionaries(
 )
 
 fuzzed = settings(
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -256,7 +257,7 @@ def test_no_body_that_is_nearly_right_makes_a_server_error(
         assert views.read_file(found.json()["metadata-location"]) == found.json()["metadata"]
 
 
-@settings(fuzzed, max_examples=80)
+@settings(fuzzed, max_examples=50)
 @given(
     st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]),
     st.lists(segments, max_size=7),

@@ -193,7 +193,7 @@ def cli(server: Server, request: pytest.FixtureRequest) -> Cli:
 def test_the_command_starts_and_finds_the_catalog(cli: Cli, server: Server) -> None:
     command = str(Path(sys.executable).with_name("pyiceberg"))
     line = [command, "--uri", f"{server.url}/iceberg", "--output", "json", "list"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=60, cwd=server.data)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=110, cwd=server.data)
     assert done.returncode == 0, done.stderr
     assert isinstance(json.loads(done.stdout), list)
 

@@ -11,7 +11,7 @@ from tests.harness.arrow import people, read_back, send, to_stream, versions
 from tests.harness.changes import LANCE
 from tests.harness.changes import lance as ask_lance
 from tests.harness.crashes import Case, Crash, crash_each, die
-from tests.harness.databases import new_postgres_database
+from tests.harness.databases import EITHER, new_postgres_database
 from tests.harness.generated import models
 from tests.harness.keys import answer, new_key
 
@@ -27,9 +27,7 @@ OTHERS = tuple(name for name in LANCE if f"Lance {name}" not in NAMES)
 Crashes = dict[Case, Crash]
 
 
-@pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
-)
+@pytest.fixture(scope="module", params=EITHER)
 def crashes(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Crashes]:

@@ -3,18 +3,20 @@
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from tests.harness import servers
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
 from tests.harness.jobs import CLUSTERS, Column, make_column
+from tests.harness.keys import query
 from tests.harness.servers import Server
 
 _names = itertools.cycle(CLUSTERS)
 ENVIRON = {"PENSTOCK__CLUSTERS": json.dumps(CLUSTERS)}
-# A runner that is silent for a second has lost its job.
-HASTY = ENVIRON | {"PENSTOCK__JOBS__LEASE_SECONDS": "1", "PENSTOCK__JOBS__MAX_ATTEMPTS": "2"}
+# Leases last long enough to report on a busy machine; a test need not wait for their end.
+HASTY = ENVIRON | {"PENSTOCK__JOBS__LEASE_SECONDS": "3", "PENSTOCK__JOBS__MAX_ATTEMPTS": "2"}
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -28,15 +30,25 @@ def server(
         yield started
 
 
+@dataclass(frozen=True)
+class Hasty:
+    """A running server whose leases last three seconds, and which gives a job two chances."""
+
+    server: Server
+    database: str
+
+    def fall_silent(self, id: str) -> None:
+        """Let the lease of a job be over, as if its runner had not reported for long."""
+        query(self.database, [f"UPDATE jobs SET lease_until = 1 WHERE id = '{id}'"])
+
+
 @pytest.fixture(scope="session", params=KINDS)
 def hasty(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    """A running server whose leases last a second, and which gives a job two chances."""
-    with servers.running(
-        tmp_path_factory.mktemp("data"), database=_database(request), environ=HASTY
-    ) as started:
-        yield started
+) -> Iterator[Hasty]:
+    data, database = tmp_path_factory.mktemp("data"), _database(request)
+    with servers.running(data, database=database, environ=HASTY) as started:
+        yield Hasty(started, database or sqlite_url(data))
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def test_what_other_clients_send_along_is_taken(column: Column) -> None:
 def test_a_success_moves_the_watermark(column: Column) -> None:
     column.request()
     (job,) = column.runner.lease()
-    column.runner.finish(job, result={"version": 5}).raise_for_status()
+    column.runner.finish(job, result={"version": 5, "watermark": {"version": 5}}).raise_for_status()
     column.request()
     (job,) = column.runner.lease()
     assert job["spec"]["watermark"] == {"version": 5}
@@ -118,7 +118,7 @@ def test_a_success_moves_the_watermark(column: Column) -> None:
 def test_a_part_does_not_move_the_watermark(column: Column, partial: dict[str, Any]) -> None:
     column.request(**partial)
     (job,) = column.runner.lease()
-    column.runner.finish(job, result={"version": 5}).raise_for_status()
+    column.runner.finish(job, result={"version": 5, "watermark": None}).raise_for_status()
     column.request()
     assert column.runner.lease()[0]["spec"]["watermark"] is None
 
@@ -127,7 +127,9 @@ def test_a_part_does_not_move_the_watermark(column: Column, partial: dict[str, A
 def test_no_success_does_not_move_the_watermark(column: Column, state: str) -> None:
     column.request()
     (job,) = column.runner.lease()
-    column.runner.finish(job, state, result={"version": 5}).raise_for_status()
+    column.runner.finish(
+        job, state, result={"version": 5, "watermark": {"version": 5}}
+    ).raise_for_status()
     column.request()
     assert column.runner.lease()[0]["spec"]["watermark"] is None
 
@@ -136,7 +138,7 @@ def test_a_watermark_is_what_it_is_when_the_job_begins(column: Column) -> None:
     column.request()
     column.request(force=True)
     (job,) = column.runner.lease()
-    column.runner.finish(job, result={"version": 5}).raise_for_status()
+    column.runner.finish(job, result={"version": 5, "watermark": {"version": 5}}).raise_for_status()
     (behind,) = column.runner.lease()
     assert behind["spec"]["watermark"] == {"version": 5}
 
@@ -144,7 +146,7 @@ def test_a_watermark_is_what_it_is_when_the_job_begins(column: Column) -> None:
 def test_a_watermark_goes_with_a_rename_and_ends_with_a_drop(column: Column) -> None:
     column.request()
     (job,) = column.runner.lease()
-    column.runner.finish(job, result={"version": 5}).raise_for_status()
+    column.runner.finish(job, result={"version": 5, "watermark": {"version": 5}}).raise_for_status()
     rename = {"alterations": [{"path": "len", "rename": "length"}]}
     column.ask("alter_columns", rename).raise_for_status()
     column.request(column="length")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 async def enqueue(catalog: Catalog, slot: str) -> str:
     """A job whose table is the root's own entry, which is always there."""
-    spec = {"table_id": "x", "branch": "", "binding": "b", "column": slot}
+    spec = {"table_id": "x", "branch": "", "binding": "", "column": slot}
     new = NewJob("backfill", "t", f"t.{slot}", slot, spec, "local")
     return await catalog.database.write(jobs.enqueue_in, new, 3)
 
@@ -59,6 +59,7 @@ async def test_finished_jobs_are_forgotten_after_a_while(catalog: Catalog) -> No
     assert await catalog.database.fetch("SELECT 1 FROM job_logs") == []
 
 
+@pytest.mark.slow
 async def test_more_than_one_round_can_forget_are_forgotten(catalog: Catalog) -> None:
     for n in range(jobs.PURGE_AT_ONCE + 5):
         await jobs.cancel(catalog, await enqueue(catalog, f"s{n}"))

@@ -92,19 +92,25 @@ def test_a_runner_of_any_cluster_gets_every_job(column: Column) -> None:
 
 
 def test_a_runner_that_waits_hears_of_a_job_at_once(column: Column) -> None:
+    took = []
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(column.runner.lease, 1, 20)
-        time.sleep(0.5)
-        requested = time.monotonic()
-        id = column.request()
-        assert [job["id"] for job in waiting.result()] == [id]
-    assert time.monotonic() - requested < 0.8
+        for _ in range(3):
+            waiting = threads.submit(column.runner.lease, 1, 20)
+            column.server.wait_for_requests(1)
+            requested = time.monotonic()
+            id = column.request()
+            (job,) = waiting.result()
+            took.append(time.monotonic() - requested)
+            assert job["id"] == id
+            column.runner.finish(job).raise_for_status()
+    # At once, and not at the look that comes each second.
+    assert min(took) < 0.5
 
 
 def test_a_runner_that_waits_in_vain_gets_nothing(server: Server, cluster: str) -> None:
     started = time.monotonic()
     assert Runner(server, cluster).lease(wait_seconds=0.5) == []
-    assert 0.4 < time.monotonic() - started < 5
+    assert time.monotonic() - started > 0.4
 
 
 def test_a_runner_that_went_away_gets_no_job(column: Column) -> None:
@@ -113,9 +119,9 @@ def test_a_runner_that_went_away_gets_no_job(column: Column) -> None:
     body = {"runner": "gone", "clusters": [column.cluster], "wait_seconds": 20}
     with pytest.raises(httpx.ReadTimeout):
         column.server.client.post("/v1/runner/lease", json=body, timeout=0.5)
-    time.sleep(0.2)
+    column.server.wait_until_idle()
     id = column.request()
-    assert [job["id"] for job in column.runner.lease(wait_seconds=5)] == [id]
+    assert [job["id"] for job in column.runner.lease(wait_seconds=20)] == [id]
 
 
 @pytest.mark.parametrize(

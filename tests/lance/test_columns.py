@@ -95,12 +95,6 @@ def test_columns_that_many_add_at_once_are_all_there(table: Table, client: Clien
     assert table.listed() == list(range(1, CLIENTS + 2))
 
 
-def test_columns_that_need_functions_are_not_served_yet(table: Table) -> None:
-    answer = add(table, virtual_column={})
-    assert code(answer) == (406, 0)
-    assert "virtual_column" in answer.json()["error"]
-
-
 @pytest.mark.parametrize(
     ("column", "expected"),
     [
@@ -205,7 +199,8 @@ def test_alterations_share_a_version(table: Table, client: Client) -> None:
         ("n", {"data_type": "integer"}, (400, 13)),
         ("n", {"data_type": {"type": "fixed_size_list"}}, (400, 13)),
         ("n", {"data_type": 7}, (400, 13)),
-        ("n", {"virtual_column": {}}, (406, 0)),
+        ("n", {"virtual_column": {}}, (400, 13)),
+        ("n", {"virtual_column": {"udf_version": "2"}}, (400, 13)),
     ],
 )
 def test_bad_alterations_are_refused(

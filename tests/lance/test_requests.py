@@ -1,7 +1,6 @@
 """Requests as such: bodies, limits, routes, methods, request ids and traces."""
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -166,15 +165,10 @@ def test_a_large_body_in_pieces_is_refused(small: Server) -> None:
 
 def logged(server: Server, request_id: str) -> dict[str, Any]:
     """The request's line in the log."""
-    deadline, text = time.monotonic() + 10, ""
-    while time.monotonic() < deadline:
-        text += server.output()
-        for line in text.splitlines():
-            found: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
-            if found.get("request_id") == request_id:
-                return found
-        time.sleep(0.02)
-    raise AssertionError(f"no line of request {request_id} in:\n{text}")
+    text = server.wait_for_output(f'"request_id":"{request_id}"')
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    found: dict[str, Any] = next(x for x in lines if x.get("request_id") == request_id)
+    return found
 
 
 def create(server: Server, **headers: str) -> httpx.Response:

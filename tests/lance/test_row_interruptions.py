@@ -2,6 +2,7 @@
 
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,11 +13,26 @@ import pytest
 from tests.harness import servers
 from tests.harness.arrow import people, send, to_stream, versions
 from tests.harness.servers import Server
+from tests.harness.tables import new_name
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with servers.running(tmp_path_factory.mktemp("data")) as started:
+        yield started
+
+
+def go_away(server: Server, connection: socket.socket) -> None:
+    server.wait_for_requests(1)
+    # It has begun to write.
+    time.sleep(0.5)
+    connection.close()
+    server.wait_until_idle()
 
 
 def begin_upload(server: Server, path: str) -> socket.socket:
     """Send 6 MB of a longer upload, and then nothing."""
-    rows = pa.table({"id": range(400_000), "name": ["x" * 30] * 400_000})
+    rows = pa.table({"id": range(200_000), "name": ["x" * 30] * 200_000})
     content = to_stream(rows)
     address = urlsplit(server.url)
     connection = socket.create_connection((address.hostname, address.port), timeout=30)
@@ -25,40 +41,26 @@ def begin_upload(server: Server, path: str) -> socket.socket:
     return connection
 
 
-def wait_until_idle(server: Server) -> None:
-    for _ in range(100):
-        lines = server.get("/metrics").text.splitlines()
-        if "penstock_requests_in_flight 1.0" in lines:
-            return
-        time.sleep(0.1)
-    raise AssertionError("the server is still busy")
-
-
 @pytest.mark.parametrize("operation", ["insert", "merge_insert"])
 def test_a_client_that_goes_away_leaves_no_version_and_no_files(
-    tmp_path: Path, operation: str
+    server: Server, operation: str
 ) -> None:
-    with servers.running(tmp_path) as server:
-        location = send(server, "/v1/table/t/create", people(1)).json()["location"]
-        before = sorted(p.name for p in Path(location).rglob("*"))
-        query = "?on=id&when_not_matched_insert_all=true"
-        connection = begin_upload(server, f"/v1/table/t/{operation}{query}")
-        time.sleep(0.5)
-        connection.close()
-        wait_until_idle(server)
-        assert versions(server, "t") == [1]
-        assert sorted(p.name for p in Path(location).rglob("*")) == before
-        assert lance.dataset(location).count_rows() == 1
+    table = new_name()
+    location = send(server, f"/v1/table/{table}/create", people(1)).json()["location"]
+    before = sorted(p.name for p in Path(location).rglob("*"))
+    query = "?on=id&when_not_matched_insert_all=true"
+    connection = begin_upload(server, f"/v1/table/{table}/{operation}{query}")
+    go_away(server, connection)
+    assert versions(server, table) == [1]
+    assert sorted(p.name for p in Path(location).rglob("*")) == before
+    assert lance.dataset(location).count_rows() == 1
 
 
-def test_a_client_that_goes_away_leaves_no_table(tmp_path: Path) -> None:
-    with servers.running(tmp_path) as server:
-        connection = begin_upload(server, "/v1/table/t/create")
-        time.sleep(0.5)
-        connection.close()
-        wait_until_idle(server)
-        assert server.post("/v1/table/t/exists").status_code == 404
-        assert list(server.lake.iterdir()) == []
+def test_a_client_that_goes_away_leaves_no_table(server: Server) -> None:
+    table, before = new_name(), sorted(server.lake.iterdir())
+    go_away(server, begin_upload(server, f"/v1/table/{table}/create"))
+    assert server.post(f"/v1/table/{table}/exists").status_code == 404
+    assert sorted(server.lake.iterdir()) == before
 
 
 def test_more_data_operations_than_allowed_are_told_to_come_back(tmp_path: Path) -> None:
@@ -69,11 +71,12 @@ def test_more_data_operations_than_allowed_are_told_to_come_back(tmp_path: Path)
     with servers.running(tmp_path, environ=limits) as server:
         send(server, "/v1/table/t/create", people(1)).raise_for_status()
         connection = begin_upload(server, "/v1/table/t/insert")
+        server.wait_for_requests(1)
         time.sleep(0.5)
         refused = send(server, "/v1/table/t/insert", people(2))
         assert (refused.status_code, refused.json()["code"]) == (429, 21)
         assert refused.headers["retry-after"] == "1"
         assert server.post("/v1/table/t/describe").status_code == 200
         connection.close()
-        wait_until_idle(server)
+        server.wait_until_idle()
         assert send(server, "/v1/table/t/insert", people(2)).status_code == 200

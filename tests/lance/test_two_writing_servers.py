@@ -60,6 +60,7 @@ def open_by_path(server: Server, table: str) -> lance.LanceDataset:
     return lance.dataset(found["location"])
 
 
+@pytest.mark.slow
 def test_every_append_of_sixteen_writers_is_there(pair: Pair, table: str) -> None:
     def write(writer: int) -> list[tuple[int, int]]:
         ids = range(writer * INSERTS + 1, (writer + 1) * INSERTS + 1)
@@ -109,6 +110,7 @@ def test_rows_are_read_at_the_other_server_at_once(pair: Pair, table: str) -> No
         assert max(versions(reader, table)) == version
 
 
+@pytest.mark.slow
 def test_long_and_short_inserts_meet(pair: Pair, table: str) -> None:
     many = people(*range(1000, 151_000), name="x" * 30)
 

@@ -10,15 +10,16 @@ import pytest
 from tests.harness.clusters import connect_server, standalone
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-TESTS = ("test_backfill.py", "test_interference.py")
+TESTS = ("test_backfill.py", "test_interference.py", "test_functions_spark.py")
 
 
-def run_tests(**environ: str) -> None:
+def run_tests(folder: Path, **environ: str) -> None:
     here = Path(__file__).parent
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"),
             *(str(here / name) for name in TESTS),
+            f"--basetemp={folder / 'inner'}",
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -32,9 +33,9 @@ def run_tests(**environ: str) -> None:
 
 def test_on_a_standalone_master_and_worker(tmp_path: Path) -> None:
     with standalone(tmp_path) as address:
-        run_tests(PENSTOCK_TEST_MASTER=address)
+        run_tests(tmp_path, PENSTOCK_TEST_MASTER=address)
 
 
 def test_on_a_connect_server(tmp_path: Path) -> None:
     with connect_server(tmp_path) as address:
-        run_tests(PENSTOCK_TEST_REMOTE=address)
+        run_tests(tmp_path, PENSTOCK_TEST_REMOTE=address)

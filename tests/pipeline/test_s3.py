@@ -1,20 +1,25 @@
 """A backfill of a table on S3, on a local moto server."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import boto3
 import lance
+import msgspec
 import pytest
 from moto.server import ThreadedMotoServer
 
-from penstock.datasets.remote import RemoteCatalog
+from penstock.datasets.remote import Location, RemoteCatalog, open_newest
+from penstock.pipeline.backfill import run_backfill
+from penstock.pipeline.plan.backfill import Watermark
 from penstock.pipeline.spark.engine import Engine
 from tests.harness import servers
 from tests.harness.attempts import Computed, HeldAttempt, documents
+from tests.harness.here import BINDING, HERE, bound_field, some_rows
 from tests.harness.jobs import add_computed
+from tests.harness.kernel import declare, seal
 from tests.harness.pylance import connect
 from tests.harness.tables import new_name
 
@@ -82,3 +87,55 @@ def test_a_column_on_s3_is_filled_and_nothing_is_left(
         keys = [found.key for found in bucket(options).objects.all()]
         assert sum("/bf-" in key for key in keys) == 4
         assert not [key for key in keys if "/_jobs/" in key]
+
+
+class OnS3(RemoteCatalog):
+    """One table by its address."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._s3 = options
+
+    def locate(self, table: Sequence[str], branch: str) -> Location:
+        return Location(f"s3://{BUCKET}/t", branch, self._s3)
+
+    def open_latest(self, table: Sequence[str], branch: str) -> lance.LanceDataset:
+        return open_newest(self.locate(table, branch))
+
+
+def test_a_function_fills_rows_on_s3_and_on_a_branch_there(options: dict[str, str]) -> None:
+    content = seal(lambda text, number: f"{text}:{number}")
+    function = declare(content, ["text", "number"])
+    bucket(options).put_object(Key=f"t/_udfs/{function.sha256}", Body=content)
+    dataset = lance.write_dataset(
+        some_rows(0, 20),
+        f"s3://{BUCKET}/t",
+        max_rows_per_file=10,
+        enable_stable_row_ids=True,
+        storage_options=options,
+    )
+    dataset.add_columns(bound_field("value", function))
+    catalog, known = OnS3(options), list[Watermark]()
+
+    def fill(**more: Any) -> int:
+        spec = {
+            "table": ["n", "t"],
+            "column": "value",
+            "columns": ["value"],
+            "inputs": ["text", "number"],
+            "function": msgspec.to_builtins(function),
+            "binding": BINDING,
+            "watermarks": msgspec.to_builtins(known),
+            **more,
+        }
+        done = run_backfill(spec, catalog, lambda: HERE, HeldAttempt())
+        assert done.watermark is not None
+        known.insert(0, done.watermark)
+        return done.function_calls
+
+    assert fill(where="id < 15") == 15
+    catalog.open_latest((), "").create_branch("dev")
+    assert fill(branch="dev") == 5
+    catalog.open_latest((), "dev").optimize.compact_files()
+    assert fill(branch="dev") == 0
+    found = catalog.open_latest((), "dev").to_table(columns=["value", "text", "number"])
+    assert all(row["value"] == f"{row['text']}:{row['number']}" for row in found.to_pylist())

@@ -18,7 +18,8 @@ SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2,4]"}}'}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
     """A server that can be killed and started again at the same place."""
     data = tmp_path_factory.mktemp("data")
-    started = servers.start(data, "--no-runner", environ=LEASES)
+    port = str(servers.free_port())
+    started = servers.start(data, "--no-runner", "--port", port, environ=LEASES)
     yield started
     with contextlib.suppress(ProcessLookupError):
         started.stop()

@@ -75,7 +75,8 @@ def test_a_failure_of_pip_is_told_in_its_own_words(tmp_path: Path) -> None:
         prepare("not json", tmp_path)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_job_runs_in_its_environment(
     server: Server, runner: RunnerProcess, tmp_path: Path
 ) -> None:
@@ -85,7 +86,7 @@ def test_a_job_runs_in_its_environment(
     assert table.is_right()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_a_job_whose_environment_cannot_be_built_fails_at_once(
     server: Server, runner: RunnerProcess
 ) -> None:

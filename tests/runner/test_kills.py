@@ -13,16 +13,20 @@ from tests.runner.conftest import LEASES
 pytestmark = pytest.mark.timeout(400)
 
 
-def begun(server: Server, rows: int = 3_000, fragments: int = 12) -> tuple[Filled, str]:
-    """A job that has finished some of its fragments, and not all."""
+def begun(server: Server, rows: int = 4_000, fragments: int = 16) -> tuple[Filled, str]:
+    """A job that has finished some of its fragments, and not all.
+
+    Progress is told once a second, so there must be work for several.
+    """
     table = make_filled(server, rows=rows, fragments=fragments, expression=SLOW)
-    job = table.request()
+    # Each fragment is a task, so that little is done again.
+    job = table.request(task_size=rows // fragments)
     wait(server, job, lambda found: int(found.get("fragments_done", 0)) > 0)
     return table, job
 
 
 def ends_right(table: Filled, job: str) -> dict[str, str]:
-    found = table.finish(job, 150)
+    found = table.finish(job)
     assert found["status"] == "SUCCEEDED", found
     assert table.is_right()
     assert len(table.commits(job)) == 1
@@ -30,16 +34,19 @@ def ends_right(table: Filled, job: str) -> dict[str, str]:
     return found
 
 
-def test_a_killed_python_worker_costs_its_task_only(
+def test_killed_python_workers_cost_their_tasks_only(
     server: Server, team: Team, runner: RunnerProcess
 ) -> None:
     table, job = begun(server)
-    os.kill(team.holder(job).workers()[0], signal.SIGKILL)
+    # All of them: which one works on the job cannot be seen.
+    team.holder(job).kill_workers()
+    assert describe(server, job)["status"] == "RUNNING"
     assert ends_right(table, job)["attempt"] == "1"
 
 
+@pytest.mark.slow
 def test_a_restarted_server_does_not_disturb_a_job(server: Server, runner: RunnerProcess) -> None:
-    table, job = begun(server)
+    table, job = begun(server, rows=2_000, fragments=8)
     restart(server, environ=LEASES)
     assert ends_right(table, job)["attempt"] == "1"
 
@@ -54,7 +61,7 @@ def test_a_killed_jvm_ends_the_attempt_and_not_the_runner(
     found = ends_right(table, job)
     assert found["attempt"] == "2"
     # What the first attempt had finished is not computed again.
-    assert int(found["function_calls"]) < 3_000
+    assert int(found["function_calls"]) < 4_000
     assert holder.process.poll() is None
 
 
@@ -88,7 +95,7 @@ def test_a_killed_runner_is_followed_by_another(
     team.holder(job).kill()
     found = ends_right(table, job)
     assert found["attempt"] == "2"
-    assert int(found["function_calls"]) < 3_000
+    assert int(found["function_calls"]) < 4_000
 
 
 @pytest.mark.slow
@@ -101,7 +108,7 @@ def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
         doomed = team.start(PENSTOCK_CRASH_AT=point).wait_until_warm()
         job = table.request()
         wait(server, job, lambda found: str(doomed.process.pid) in found.get("runner", ""))
-        assert doomed.process.wait(60) == -signal.SIGKILL
+        assert doomed.process.wait(120) == -signal.SIGKILL
     found = ends_right(table, job)
     assert found["function_calls"] == "0"
     assert found["rows_done"] == "100"

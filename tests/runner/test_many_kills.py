@@ -43,7 +43,8 @@ def kill(victim: str, server: Server, team: Team, chance: random.Random) -> bool
 @pytest.mark.timeout(3000)
 def test_no_job_is_lost_or_committed_twice(tmp_path: Path) -> None:
     chance = random.Random(5)
-    server = servers.start(tmp_path / "data", "--no-runner", environ=ENVIRON)
+    port = str(servers.free_port())
+    server = servers.start(tmp_path / "data", "--no-runner", "--port", port, environ=ENVIRON)
     team = Team(server, tmp_path / "runner", SPARK)
     tables = [make_filled(server, 600, 6, SLOW) for _ in range(3)]
     done: list[tuple[Filled, str]] = []

@@ -12,6 +12,6 @@ def test_starting_the_server_loads_no_data_libraries() -> None:
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=110
     )
     assert found.stdout.strip() == "[]"

@@ -33,6 +33,8 @@ class Catalog:
     settler: Settler = field(init=False)
     datasets: Datasets = field(init=False)
     workers: Workers = field(init=False)
+    # Held while the ledger is looked at and added to.
+    ledger_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     # By table and branch; `appends` knows what is in here.
     appenders: dict[tuple[str, str], object] = field(default_factory=dict)
     # Branches with commits, and when (monotonic) it is worth looking for staged leftovers there.

@@ -21,6 +21,7 @@ from penstock.catalog import (
     versions,
 )
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.queue import CHANGES
 from penstock.catalog.settling import Outcome, version_key
 from penstock.catalog.staging import NewVersion, Staged, check_staged, discard
 from penstock.catalog.tables import NewTable
@@ -122,6 +123,7 @@ async def commit(
         crash_point("version recorded")
         await _settle(catalog, entries, done.results, undo)
         crash_point("version settled")
+        catalog.queue.ring(CHANGES)
         return done
     raise ConcurrentCommit("the table changes too fast to commit to it", detail="retry")
 

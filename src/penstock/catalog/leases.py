@@ -13,9 +13,11 @@ import msgspec
 
 from penstock.catalog import columns, job_notes, jobs
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.queue import CHANGES
 from penstock.database.interface import Transaction
 from penstock.errors import LeaseLost
 from penstock.model.jobs import (
+    BACKFILL,
     CANCELED,
     FAILED,
     QUEUED,
@@ -85,11 +87,20 @@ async def heartbeat(catalog: Catalog, id: str, attempt: int, news: News) -> bool
     return canceled
 
 
+async def get_held(catalog: Catalog, id: str, attempt: int) -> Job:
+    """The job when this attempt holds it at this moment; raises when it does not."""
+    job = await jobs.get(catalog.database, id)
+    if job.attempt != attempt or job.state != RUNNING:
+        raise _lost(job, attempt)
+    return job
+
+
 async def finish(catalog: Catalog, id: str, attempt: int, report: Report, news: News) -> str:
     """Record how an attempt ended; returns the job's state after it. May be repeated."""
     state = await catalog.database.write(_finish, id, attempt, report, news)
     catalog.queue.ring(id)
     catalog.queue.ring()
+    catalog.queue.ring(CHANGES)
     return state
 
 
@@ -148,9 +159,12 @@ def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:
 
 async def _begin(tx: Transaction, job: Job) -> Job | None:
     """Complete what is leased with what is true now; None when there is nothing to work on."""
-    spec = await columns.complete_spec(tx, job.spec)
+    spec, error = await columns.complete_spec(tx, job.spec), ""
     if spec is None:
         error = f"the table of {job.target} was dropped"
+    elif job.kind == BACKFILL and not await columns.is_bound(tx, spec):
+        error = f"{job.target} was dropped or declared anew since the backfill was requested"
+    if spec is None or error:
         await _end(tx, job, FAILED, Report(FAILED, {}, error))
         return None
     await job_notes.record_event(tx, job.id, RUNNING, job.attempt, job.runner)
@@ -181,7 +195,7 @@ async def _finish(tx: Transaction, id: str, attempt: int, report: Report, news: 
     job = replace(job, progress=merge_progress(job.progress, news.progress))
     state = next_state(job, report)
     await _end(tx, job, state, report)
-    if state == SUCCEEDED:
+    if state == SUCCEEDED and job.kind == BACKFILL:
         await columns.record_watermark(tx, job.spec, report.result)
     return state
 
@@ -220,10 +234,13 @@ async def _hold(tx: Transaction, id: str, attempt: int) -> Job:
     )
     if row is not None:
         return jobs.to_job(row)
-    job = await jobs.get(tx, id)
+    raise _lost(await jobs.get(tx, id), attempt)
+
+
+def _lost(job: Job, attempt: int) -> LeaseLost:
     now = f"attempt {job.attempt} is {job.state.lower()}"
-    raise LeaseLost(
-        f"attempt {attempt} does not hold job {id} any more: {now}",
+    return LeaseLost(
+        f"attempt {attempt} does not hold job {job.id} any more: {now}",
         detail="stop working on it and write nothing",
     )
 

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from penstock.catalog import idempotency, jobs, reconcile, removals, tables, transactions
+from penstock.catalog import idempotency, jobs, ledger, reconcile, removals, tables, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import uploads
@@ -44,6 +44,7 @@ async def run_round(catalog: Catalog) -> None:
     await transactions.purge(catalog)
     await idempotency.purge(catalog)
     await jobs.purge(catalog)
+    await ledger.purge(catalog)
 
 
 async def finish_commits(catalog: Catalog, transaction_ids: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.rights import NAMESPACE
+from penstock.model.system import SYSTEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ async def create(
     """Create a namespace; mode is create, exist_ok or overwrite."""
     if id == ROOT and mode == "overwrite":
         raise InvalidRequest("the root namespace cannot be overwritten", detail="drop its contents")
+    if id == SYSTEM and mode == "overwrite":
+        raise _refuse_system("overwritten")
     created, dropped = await catalog.database.write(_create, id, properties, mode, origin)
     await _carry_out(catalog, dropped)
     return created
@@ -58,6 +61,8 @@ async def drop(
         raise InvalidRequest(
             "the root namespace cannot be dropped", detail="drop the namespaces in it"
         )
+    if id == SYSTEM:
+        raise _refuse_system("dropped")
     properties, dropped = await catalog.database.write(_drop, id, mode, behavior, origin)
     await _carry_out(catalog, dropped)
     return properties
@@ -102,6 +107,14 @@ async def list_children(
 def missing(id: Identifier) -> NamespaceNotFound:
     return NamespaceNotFound(
         f"{_called(id)} does not exist", detail="create it first, or check its id", subject=id
+    )
+
+
+def _refuse_system(what: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"namespace {show(SYSTEM)} cannot be {what}: the server keeps its own tables there",
+        detail="drop the tables in it that you do not need",
+        subject=SYSTEM,
     )
 
 

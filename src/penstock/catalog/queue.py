@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from penstock.errors import InvalidRequest
 
 DAY_MILLIS = 86_400_000
+# Whose bell rings after a commit, and when a job has ended.
+CHANGES = "changes"
 WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0)
 
 
@@ -29,6 +31,7 @@ class Queue:
     # Since this server started, for its metrics.
     leases_expired: int = 0
     runner_restarts: int = 0
+    auto_backfills: int = 0
     # How often a job waited for its first lease up to each of WAIT_BUCKETS, and longer.
     waits: list[int] = field(default_factory=lambda: [0] * (len(WAIT_BUCKETS) + 1))
     waited_seconds: float = 0.0

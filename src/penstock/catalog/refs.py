@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from penstock.catalog import data, idempotency, reconcile, transactions, versions
+from penstock.catalog import bindings, data, idempotency, reconcile, transactions, versions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
-from penstock.datasets import refs
+from penstock.datasets import leftovers, refs
 from penstock.datasets.lake import Place
 from penstock.datasets.refs import Branch, Tag
 from penstock.errors import (
@@ -132,9 +132,12 @@ async def delete_branch(catalog: Catalog, table: Table, name: str, origin: Origi
                 detail="delete these first",
             )
         await catalog.lake.run(refs.delete_branch, place, name)
+        await catalog.lake.run(leftovers.forget_branch, place, name)
         # A branch of this name may come again, with other content under the same numbers.
         catalog.datasets.forget(place)
-        return await catalog.database.write(_forget_branch, table, name, origin)
+        id, gone = await catalog.database.write(_forget_branch, table, name, origin)
+        await bindings.sweep(catalog, table, gone)
+        return id
 
 
 async def restore(
@@ -246,9 +249,13 @@ async def _take_back(tx: Transaction, transaction: str, origin: Origin) -> None:
     await idempotency.forget(tx, origin)
 
 
-async def _forget_branch(tx: Transaction, table: Table, branch: str, origin: Origin) -> str:
+async def _forget_branch(
+    tx: Transaction, table: Table, branch: str, origin: Origin
+) -> tuple[str, set[str]]:
+    before = await bindings.list_bindings(tx, table)
     await tx.fetch(
         "DELETE FROM table_versions WHERE table_id = $1 AND branch = $2", table.id, branch
     )
     await tx.fetch("DELETE FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch)
-    return await transactions.record(tx, "DeleteTableBranch", f"{table} {branch}", origin)
+    gone = before - await bindings.list_bindings(tx, table)
+    return await transactions.record(tx, "DeleteTableBranch", f"{table} {branch}", origin), gone

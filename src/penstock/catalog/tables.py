@@ -30,6 +30,7 @@ from penstock.model.tables import MAIN, Table
 
 MANAGED_PROPERTY = "penstock.managed_versioning"
 COLUMNS = "o.id, o.namespace, o.name, t.location, t.managed, o.properties"
+HAS_BOUND = "EXISTS (SELECT 1 FROM columns c WHERE c.table_id = t.id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ async def get(tx: Transaction, id: Identifier) -> Table:
     """The table, or the error that tells whether its namespace or it is missing."""
     namespace, name = split_table(id)
     row = await tx.fetch_one(
-        f"SELECT {COLUMNS} FROM objects o JOIN tables t ON t.id = o.id "
+        f"SELECT {COLUMNS}, {HAS_BOUND} FROM objects o JOIN tables t ON t.id = o.id "
         "WHERE o.namespace = $1 AND o.name = $2",
         to_path(namespace),
         name,
@@ -318,9 +319,15 @@ def _seen(only: Sequence[str] | None, first: int) -> str:
 
 
 def to_table(row: Row) -> Table:
-    id, namespace, name, location, managed, properties = row
+    id, namespace, name, location, managed, properties, *more = row
     return Table(
-        id, from_path(namespace), name, location, bool(managed), decode_properties(properties)
+        id,
+        from_path(namespace),
+        name,
+        location,
+        bool(managed),
+        decode_properties(properties),
+        bool(more and more[0]),
     )
 
 

@@ -181,12 +181,26 @@ CREATE TABLE columns (
     expression TEXT NOT NULL,
     inputs TEXT NOT NULL,
     data_type TEXT NOT NULL,
-    watermark TEXT,
+    watermarks TEXT,
     created_at BIGINT NOT NULL,
+    function TEXT,
+    auto_backfill BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (table_id, branch, name)
 );
 
 INSERT INTO locks (name, taken) VALUES ('jobs', 0);
+
+-- The code of functions, by its hash, and how fast it was measured to be.
+CREATE TABLE functions (
+    sha256 KEYTEXT PRIMARY KEY,
+    content BYTEA NOT NULL,
+    name KEYTEXT NOT NULL,
+    version KEYTEXT NOT NULL,
+    rate DOUBLE PRECISION,
+    created_at BIGINT NOT NULL
+);
+
+CREATE INDEX functions_by_version ON functions (name, version);
 
 -- Keys that principals show; only the digest of the secret part is here.
 CREATE TABLE tokens (

@@ -5,26 +5,26 @@ attempt that comes after a killed one uses the files instead of computing them a
 """
 
 import contextlib
-import os
 import sys
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import obstore
 
 from penstock.datasets import files
 from penstock.datasets.lake import Place
+from penstock.datasets.notes import FOLDER, Beat, list_names, write_file
 from penstock.datasets.remote import Location, open_newest
 from penstock.datasets.replacement import ColumnFile
+from penstock.model.functions import RowError
 from penstock.pipeline.plan.backfill import FragmentWork, is_file_of
+from penstock.pipeline.plan.rows import covers
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-FOLDER = "_jobs"
 # A job that was silent for so long is not coming back: what it left is swept by the next one.
 ABANDONED_SECONDS = 24 * 3600
 # Clocks of writers and stores differ; a version may seem older than a file that it refers to.
@@ -39,6 +39,9 @@ class Checkpoint(msgspec.Struct, frozen=True):
     computed: int
     attempt: int
     seconds: float
+    # Rows that a function was given by this attempt, and those that it failed on.
+    calls: int = 0
+    failed: int = 0
 
     def serves(self, wanted: FragmentWork) -> bool:
         """Whether the file can be put into the fragment as it is now."""
@@ -48,23 +51,52 @@ class Checkpoint(msgspec.Struct, frozen=True):
             and made.target_files == wanted.target_files
             # More rows than then were alive: a restore brought deleted ones back.
             and wanted.live_rows <= made.live_rows
+            and covers(made, wanted)
         )
 
 
 def write_checkpoint(place: Place, job: str, checkpoint: Checkpoint) -> None:
     """Leave the note of a finished file; a reader sees all of it or nothing."""
     path = f"{FOLDER}/{job}/{checkpoint.work.id}-{uuid.uuid4().hex[:8]}.json"
-    _write(place, path, msgspec.json.encode(checkpoint))
+    write_file(place, path, msgspec.json.encode(checkpoint))
 
 
-def read_checkpoints(
-    place: Place, job: str, seen: Collection[str]
-) -> Iterator[tuple[str, Checkpoint]]:
-    """The notes of a job, but for those whose names were seen before."""
-    folder = f"{FOLDER}/{job}"
-    for name in _names(place, folder):
-        if name.endswith(".json") and name not in seen:
-            yield name, msgspec.json.decode(files.read(place, f"{folder}/{name}"), type=Checkpoint)
+class News(msgspec.Struct):
+    """What workers wrote since the last look."""
+
+    checkpoints: list[Checkpoint] = msgspec.field(default_factory=list)
+    errors: list[RowError] = msgspec.field(default_factory=list)
+    lines: list[str] = msgspec.field(default_factory=list)
+
+
+def read_news(place: Place, job: str, seen: set[str]) -> News:
+    """What a job's workers tell in files whose names were not seen before."""
+    folder, news = f"{FOLDER}/{job}", News()
+    for name in sorted(set(list_names(place, folder)) - seen):
+        kind, _, rest = name.partition("-")
+        if not name.endswith(".json") or kind == "beat":
+            continue
+        content = files.read(place, f"{folder}/{name}")
+        seen.add(name)
+        if kind == "errors":
+            news.errors += msgspec.json.decode(content, type=list[RowError])
+        elif kind == "out":
+            news.lines += msgspec.json.decode(content, type=list[str])
+        elif kind.isdecimal() and rest:
+            news.checkpoints.append(msgspec.json.decode(content, type=Checkpoint))
+    return news
+
+
+def read_beats(place: Place, job: str, attempt: int) -> dict[int, int]:
+    """How many rows of the fragments that are being computed are done."""
+    folder, found = f"{FOLDER}/{job}", dict[int, int]()
+    for name in list_names(place, folder):
+        if name.startswith("beat-") and name.endswith(".json"):
+            with contextlib.suppress(FileNotFoundError):
+                beat = msgspec.json.decode(files.read(place, f"{folder}/{name}"), type=Beat)
+                if beat.attempt == attempt:
+                    found[beat.fragment] = max(beat.rows, found.get(beat.fragment, 0))
+    return found
 
 
 def has_file(place: Place, location: Location, checkpoint: Checkpoint) -> bool:
@@ -74,7 +106,7 @@ def has_file(place: Place, location: Location, checkpoint: Checkpoint) -> bool:
 
 def request_stop(place: Place, job: str, attempt: int) -> None:
     """Ask the workers of an attempt to stop at their next fragment."""
-    _write(place, _stop_path(job, attempt), b"")
+    write_file(place, _stop_path(job, attempt), b"")
 
 
 def is_stopped(place: Place, job: str, attempt: int) -> bool:
@@ -88,13 +120,19 @@ def sweep(location: Location, job: str, attempt: int) -> int:
     """
     place = location.place()
     dataset = open_newest(location)
-    removed = _sweep_job(place, location, job, attempt, dataset)
-    for other in _abandoned(place):
-        removed += _sweep_job(place, location, other, sys.maxsize, dataset)
+    removed = _sweep_files(place, location, job, attempt, dataset)
+    _sweep_notes(place, job)
+    if abandoned := _abandoned(place):
+        # Nothing says which branch they were on.
+        everywhere = [replace(location, branch=name) for name in ("", *dataset.branches.list())]
+        for other in abandoned:
+            for each in everywhere:
+                removed += _sweep_files(place, each, other, sys.maxsize, dataset)
+            _sweep_notes(place, other)
     return removed
 
 
-def _sweep_job(
+def _sweep_files(
     place: Place, location: Location, job: str, attempt: int, dataset: "LanceDataset"
 ) -> int:
     written = {
@@ -107,10 +145,13 @@ def _sweep_job(
         loose -= _referred_since(dataset, min(written[name] for name in loose) - CLOCK_SECONDS)
     for name in loose:
         files.remove(place, f"{location.data_folder}/{name}")
+    return len(loose)
+
+
+def _sweep_notes(place: Place, job: str) -> None:
     folder = f"{FOLDER}/{job}"
     files.remove_all(Place(place.store, f"{place.key}/{folder}", f"{place.location}/{folder}"))
     files.remove_if_empty(place, FOLDER)
-    return len(loose)
 
 
 def _referred_since(dataset: "LanceDataset", since: float) -> set[str]:
@@ -141,23 +182,3 @@ def _abandoned(place: Place) -> list[str]:
 
 def _stop_path(job: str, attempt: int) -> str:
     return f"{FOLDER}/{job}/stop-{attempt}"
-
-
-def _write(place: Place, path: str, content: bytes) -> None:
-    if not place.is_local:
-        obstore.put(place.store, f"{place.key}/{path}", content)
-        return
-    final = place.file(path)
-    os.makedirs(os.path.dirname(final), exist_ok=True)
-    with open(f"{final}.tmp", "wb") as file:
-        file.write(content)
-    os.rename(f"{final}.tmp", final)
-
-
-def _names(place: Place, folder: str) -> list[str]:
-    # Asked for many times a second: a listing through the store costs ten times as much.
-    if place.is_local:
-        with contextlib.suppress(FileNotFoundError):
-            return os.listdir(place.file(folder))
-        return []
-    return [entry.name for entry in files.list_folder(place, folder)]

@@ -1,28 +1,26 @@
-"""Computed columns: an SQL expression bound to a column, kept in the field's metadata.
+"""Bound columns: a column and what computes it, an SQL expression or a function.
 
-The keys are those that open-source lancedb reads and writes, so a binding made here is known there
-and the other way round; `penstock.binding` is ours, and tells a column from one of the same name
-that was dropped before. Everything here blocks.
+Field metadata is what binds a column. For expressions the keys are those that open-source lancedb
+reads and writes, so a binding made here is known there and the other way round. For functions they
+are those of the protocol's other clients, and `penstock.function` tells all that is known of it.
+`penstock.binding` tells a column from one of the same name that was dropped before; the columns of
+one function share it. Everything here blocks.
 """
 
 import json
-import re
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.datasets.columns import (
-    SYSTEM_COLUMNS,
-    check_column_name,
-    get_field,
-    parse_path,
-    show_path,
-)
+import msgspec
+from msgspec import structs
+
+from penstock.datasets.columns import get_field, parse_path
 from penstock.datasets.details import to_json_type
 from penstock.datasets.expressions import TOKEN, check_expression
 from penstock.datasets.schemas import to_arrow_type
-from penstock.errors import ColumnNotFound, InvalidRequest, SchemaMismatch
+from penstock.errors import ColumnNotFound, InvalidRequest
+from penstock.model.functions import Function
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,100 +29,87 @@ if TYPE_CHECKING:
 COMPUTED = "computed_column"
 KIND, EXPRESSION, INPUTS = f"{COMPUTED}.kind", f"{COMPUTED}.expression", f"{COMPUTED}.inputs"
 REFRESH = "computed_refresh"
-BINDING = "penstock.binding"
-
-OUT = "__computed"
-# Functions whose value is not the same each time they are asked; the second kind needs no brackets.
-UNSTABLE = {"random", "rand", "uuid", "gen_random_uuid", "now", "today"}
-UNSTABLE_WORDS = {"current_timestamp", "current_date", "current_time", "localtimestamp"}
-_PROJECTION = re.compile(r"LanceRead: .*?projection=\[(.*)\], num_fragments=", re.DOTALL)
+VIRTUAL = "virtual_column"
+AUTO, MANIFEST = f"{VIRTUAL}.auto_backfill", f"{VIRTUAL}.manifest"
+OWN = "penstock."
+BINDING, FUNCTION = f"{OWN}binding", f"{OWN}function"
+# Of a column that SQL computes; those of functions have the protocol's key.
+SQL_AUTO = f"{OWN}auto_backfill"
+# Which of a function's results goes into the field, when there are several.
+PART = f"{VIRTUAL}.unpack_field"
+RESERVED = (COMPUTED, REFRESH, VIRTUAL, OWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A computed column of one version of a table; inputs are field paths."""
+    """A bound column of one version of a table; inputs are field paths.
+
+    It has an expression or a function; `columns` are all that the function fills together.
+    """
 
     name: str
-    expression: str
+    expression: str | None
     inputs: tuple[str, ...]
     binding: str
     data_type: dict[str, Any]
+    columns: tuple[str, ...]
+    function: Function | None = None
+    manifest: str | None = None
+    auto_backfill: bool = False
 
 
 def list_computed(schema: "pa.Schema") -> list[Computed]:
-    """The computed columns of a schema."""
-    return [found for field in schema if (found := _read(field)) is not None]
+    """The bound columns of a schema."""
+    metadata = {field.name: _to_text(field) for field in schema}
+    found = [each for field in schema if (each := _read(field, metadata[field.name])) is not None]
+    return [_with_group(each, found, metadata) for each in found]
 
 
 def get_computed(dataset: "LanceDataset", path: str) -> Computed:
-    """A column that must be computed, with its binding as it stands in this version."""
+    """A column that must be bound, with its binding as it stands in this version."""
     name = get_field(dataset, path).path
     parts = parse_path(name)
-    field = dataset.schema.field(parts[0]) if len(parts) == 1 else None
-    found = None if field is None else _read(field)
-    if found is None:
+    bound = {column.name: column for column in list_computed(dataset.schema)}
+    if len(parts) > 1 or parts[0] not in bound:
         raise InvalidRequest(
             f"column {name} is not computed",
-            detail="add it with `computed` to have it filled by backfill",
+            detail="add it with `computed` or `virtual_column` to have it filled by backfill",
         )
-    return found
+    return bound[parts[0]]
 
 
-def add_computed(dataset: "LanceDataset", expressions: Mapping[str, str]) -> tuple[int, list[str]]:
-    """Add columns without values, bound to expressions; returns the version and the bindings."""
-    import pyarrow as pa
+def follow(schema: "pa.Schema", binding: str, names: Sequence[str]) -> tuple[str, ...]:
+    """What the columns of a binding are called in a version; raises when they are not there.
 
-    fields, bindings = [], []
-    for name, (kind, inputs) in check_new(dataset, expressions).items():
-        bindings.append(uuid.uuid4().hex)
-        metadata = {
-            COMPUTED: "true",
-            KIND: "sql",
-            EXPRESSION: expressions[name],
-            INPUTS: json.dumps(inputs, ensure_ascii=False),
-            f"{REFRESH}.source_signature": "{}",
-            BINDING: bindings[-1],
-        }
-        fields.append(pa.field(name, kind, True, metadata))
-    dataset.add_columns(pa.schema(fields))
-    return dataset.version, bindings
-
-
-def check_new(
-    dataset: "LanceDataset", expressions: Mapping[str, str]
-) -> "dict[str, tuple[pa.DataType, list[str]]]":
-    """Refuse computed columns that can't be added; returns what is inferred of each."""
-    present = set(dataset.schema.names)
-    for name in expressions:
-        if check_column_name(name) in present:
-            raise SchemaMismatch(
-                f"column {name!r} exists already", detail="choose another name, or drop it first"
-            )
-    return {name: infer(dataset, name, sql) for name, sql in expressions.items()}
+    Without a binding, names are all that is known of them.
+    """
+    if not binding:
+        return tuple(names)
+    bound = [column for column in list_computed(schema) if column.binding == binding]
+    # One that another client bound may share its expression with others.
+    found = next((column for column in bound if column.name in names), next(iter(bound), None))
+    if found is None or len(found.columns) != len(names):
+        raise ColumnNotFound(
+            f"column {', '.join(names)} was dropped or declared anew since its backfill was "
+            "requested",
+            detail="request a backfill of the column as it is now",
+        )
+    return found.columns
 
 
-def infer(dataset: "LanceDataset", name: str, expression: str) -> "tuple[pa.DataType, list[str]]":
-    """The type of an expression's values, and the paths of the fields that it reads."""
-    import pyarrow.types as t
-
-    what = f"the expression of {name}"
-    check_expression(what, expression)
-    _check_stable(what, expression)
-    # With row addresses, because Lance does not scan for constants alone.
-    scanner = dataset.scanner(columns={OUT: expression}, with_row_address=True)
-    kind = scanner.projected_schema.field(OUT).type
-    if t.is_null(kind):
-        raise InvalidRequest(f"{what} has no type", detail="use CAST(NULL AS a type)")
-    match = _PROJECTION.search(scanner.explain_plan())
-    inputs = _split_paths(match[1], _list_paths(dataset)) if match else None
-    if inputs is None:
-        raise InvalidRequest(f"{what} has inputs that cannot be told apart", detail="rename them")
-    return kind, inputs
+def list_group(column: Computed) -> list[Computed]:
+    """All columns that are filled together with this one, itself among them."""
+    if column.function is None:
+        return [column]
+    outputs = column.function.outputs
+    return [replace(column, name=each.column, data_type=each.data_type) for each in outputs]
 
 
 def check_where(dataset: "LanceDataset", where: str) -> None:
     """Refuse a condition that Lance could not evaluate."""
     check_expression("where", where)
+    if ";" in TOKEN.findall(where):
+        raise InvalidRequest("where is more than one expression", detail="remove what follows ';'")
     dataset.scanner(columns=[], filter=where, with_row_address=True).explain_plan()
 
 
@@ -133,89 +118,6 @@ def refuse_value(name: str) -> InvalidRequest:
         f"column {name!r} is computed and takes no values",
         detail="leave it out or null; backfill_column fills it",
     )
-
-
-def _read(field: "pa.Field[Any]") -> Computed | None:
-    metadata = {k.decode(): v.decode(errors="replace") for k, v in (field.metadata or {}).items()}
-    if metadata.get(COMPUTED) != "true" or EXPRESSION not in metadata:
-        return None
-    try:
-        inputs = json.loads(metadata.get(INPUTS, "[]"))
-    except ValueError:
-        inputs = []
-    texts = isinstance(inputs, list) and all(_is_path(text) for text in inputs)
-    return Computed(
-        field.name,
-        metadata[EXPRESSION],
-        tuple(inputs) if texts else (),
-        # One that another client bound is told apart by what it is bound to.
-        metadata.get(BINDING, metadata[EXPRESSION])[:200],
-        _show_type(field.type),
-    )
-
-
-def _is_path(text: object) -> bool:
-    try:
-        return isinstance(text, str) and bool(parse_path(text))
-    except InvalidRequest:
-        return False
-
-
-def _show_type(kind: "pa.DataType") -> dict[str, Any]:
-    """A type in the protocol's JSON form, or by pyarrow's name where that form loses something."""
-    shown = to_json_type(kind)
-    try:
-        return shown if to_arrow_type(shown) == kind else {"type": str(kind)}
-    except InvalidRequest:
-        return {"type": str(kind)}
-
-
-def _check_stable(what: str, expression: str) -> None:
-    """Refuse what would not give the same value for the same row each time."""
-    depth = 0
-    tokens = TOKEN.findall(expression)
-    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
-        depth += (token in "([") - (token in ")]")
-        word = token.lower()
-        if (token == "," and depth == 0) or token == ";":
-            raise InvalidRequest(
-                f"{what} is more than one expression", detail=f"remove what follows {token!r}"
-            )
-        if word in UNSTABLE_WORDS or (word in UNSTABLE and following == "("):
-            raise InvalidRequest(
-                f"{what} uses {word}, which is not the same each time",
-                detail="use only what a row itself says",
-            )
-        if word in SYSTEM_COLUMNS:
-            raise InvalidRequest(
-                f"{what} reads {word}, which Lance may change", detail="read columns of the table"
-            )
-
-
-def _list_paths(dataset: "LanceDataset") -> list[str]:
-    """Every field that an expression can read, the longest path first."""
-
-    def walk(fields: Any, parent: tuple[str, ...]) -> Iterator[str]:
-        for field in fields:
-            path = (*parent, field.name())
-            yield show_path(path)
-            yield from walk(field.children(), path)
-
-    return sorted(walk(dataset.lance_schema.fields(), ()), key=len, reverse=True)
-
-
-def _split_paths(text: str, known: Sequence[str]) -> list[str] | None:
-    """Split a list of paths at its commas, some of which may belong to a name."""
-    if not text:
-        return []
-    for path in known:
-        if text == path:
-            return [path]
-        if text.startswith(f"{path}, "):
-            rest = _split_paths(text[len(path) + 2 :], known)
-            if rest is not None:
-                return [path, *rest]
-    return None
 
 
 def check_known(dataset: "LanceDataset", column: Computed) -> None:
@@ -228,3 +130,83 @@ def check_known(dataset: "LanceDataset", column: Computed) -> None:
                 f"computed column {column.name!r} reads {path}, which does not exist",
                 detail="drop the computed column, or bring its input back",
             ) from error
+
+
+def show_type(kind: "pa.DataType") -> dict[str, Any]:
+    """A type in the protocol's JSON form, or by pyarrow's name where that form loses something."""
+    shown = to_json_type(kind)
+    try:
+        return shown if to_arrow_type(shown) == kind else {"type": str(kind)}
+    except InvalidRequest:
+        return {"type": str(kind)}
+
+
+def _read(field: "pa.Field[Any]", metadata: Mapping[str, str]) -> Computed | None:
+    if metadata.get(COMPUTED) == "true" and EXPRESSION in metadata:
+        return Computed(
+            field.name,
+            metadata[EXPRESSION],
+            _read_paths(metadata.get(INPUTS, "[]")),
+            # One that another client bound is told apart by what it is bound to.
+            metadata.get(BINDING, metadata[EXPRESSION])[:200],
+            show_type(field.type),
+            (field.name,),
+            auto_backfill=metadata.get(SQL_AUTO) == "true",
+        )
+    if metadata.get(VIRTUAL) != "true" or BINDING not in metadata:
+        return None
+    try:
+        function = msgspec.json.decode(metadata.get(FUNCTION, ""), type=Function)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    return Computed(
+        field.name,
+        None,
+        function.inputs,
+        metadata[BINDING],
+        show_type(field.type),
+        (field.name,),
+        function,
+        metadata.get(MANIFEST),
+        metadata.get(AUTO) == "true",
+    )
+
+
+def _with_group(
+    column: Computed, found: Sequence[Computed], metadata: Mapping[str, Mapping[str, str]]
+) -> Computed:
+    """A function's column with the names that its columns have now: a rename leaves the binding."""
+    if column.function is None:
+        return column
+    if len(column.function.outputs) == 1:
+        only = structs.replace(column.function.outputs[0], column=column.name)
+        return replace(column, function=structs.replace(column.function, outputs=(only,)))
+    group = [each for each in found if each.binding == column.binding]
+    names = {metadata[each.name].get(PART): each.name for each in reversed(group)}
+    outputs = tuple(
+        structs.replace(output, column=names[output.struct_field])
+        for output in column.function.outputs
+        if output.struct_field in names
+    )
+    function = structs.replace(column.function, outputs=outputs)
+    return replace(column, function=function, columns=tuple(each.column for each in outputs))
+
+
+def _read_paths(text: str) -> tuple[str, ...]:
+    try:
+        paths = json.loads(text)
+    except ValueError:
+        return ()
+    return tuple(paths) if isinstance(paths, list) and all(map(_is_path, paths)) else ()
+
+
+def _is_path(text: object) -> bool:
+    try:
+        return isinstance(text, str) and bool(parse_path(text))
+    except InvalidRequest:
+        return False
+
+
+def _to_text(field: "pa.Field[Any]") -> dict[str, str]:
+    pairs = (field.metadata or {}).items()
+    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in pairs}

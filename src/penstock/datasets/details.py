@@ -13,6 +13,7 @@ import msgspec
 from penstock.datasets import files
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import MAX_VERSION
+from penstock.datasets.schemas import UNITS
 from penstock.errors import InvalidRequest, InvalidTableState, TagNotFound
 from penstock.model.branches import check_branch
 
@@ -137,11 +138,16 @@ def to_json_type(kind: "pa.DataType") -> dict[str, Any]:
     if t.is_dictionary(kind):
         return to_json_type(kind.value_type)
     if t.is_decimal(kind):
+        if kind.scale < 0 or kind.bit_width < 128:
+            return {"type": str(kind)}
         # The protocol has one number for both: precision * 1000 + scale.
         return {"type": f"decimal{kind.bit_width}", "length": kind.precision * 1000 + kind.scale}
     if t.is_fixed_size_binary(kind):
         return {"type": "fixed_size_binary", "length": kind.byte_width}
     name = str(kind).partition("[")[0].partition("<")[0]
+    if name in UNITS and (kind.unit != UNITS[name] or getattr(kind, "tz", None)):
+        # Where the protocol's name alone would lose something.
+        return {"type": str(kind)}
     found: dict[str, Any] = {"type": TYPE_NAMES.get(name, name)}
     if t.is_map(kind):
         entries = {

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 TAGS, BRANCHES = "_refs/tags", "_refs/branches"
+# Tags of backfills, which keep versions to compare rows with; nobody misses them.
+OUR_TAGS = "penstock-backfill-"
 # A branch below another one lies in its folder, and must not take one of these names there.
 FOLDERS = {"_versions", "_transactions", "_deletions", "_indices", "_refs", "data", "tree"}
 
@@ -104,6 +106,9 @@ def delete_tag(place: Place, name: str) -> None:
 
 def delete_branch(place: Place, name: str) -> None:
     """Remove a branch's file, then all it wrote; branches below it keep theirs."""
+    for tag in _list_tags(place, name):
+        if tag.startswith(OUR_TAGS):
+            delete_tag(place, tag)
     files.remove(place, _path(BRANCHES, name))
     below = [f"tree/{n}/" for n in list_names(place, BRANCHES) if n.startswith(f"{name}/")]
     for path in _list_all(place, f"tree/{name}"):
@@ -124,15 +129,20 @@ def restore(dataset: "LanceDataset", version: int) -> int:
 
 def find_references(place: Place, branch: str) -> list[str]:
     """The tags and branches that need a branch's files."""
-    tags = [
-        f"tag {name}"
-        for name in list_names(place, TAGS)
-        if (tag := find_tag(place, name)) is not None and tag.branch == branch
-    ]
-    return tags + [
+    tags = [name for name in _list_tags(place, branch) if not name.startswith(OUR_TAGS)]
+    return [f"tag {name}" for name in tags] + [
         f"branch {name}"
         for name in list_names(place, BRANCHES)
         if (other := find_branch(place, name)) is not None and other.parent_branch == branch
+    ]
+
+
+def _list_tags(place: Place, branch: str) -> list[str]:
+    """The tags of a branch's versions."""
+    return [
+        name
+        for name in list_names(place, TAGS)
+        if (tag := find_tag(place, name)) is not None and tag.branch == branch
     ]
 
 

@@ -34,12 +34,17 @@ PLAIN = {
     "binary": "binary",
     "large_binary": "large_binary",
     "date32": "date32",
+    "date32:day": "date32",
+    "date32[day]": "date32",
     "date64": "date64",
+    "date64:ms": "date64",
+    "date64[ms]": "date64",
 }
 # The unit when none is given; a type may name its own, as in `timestamp[ns, tz=UTC]`.
 UNITS = {"timestamp": "us", "time32": "ms", "time64": "us", "duration": "us"}
 _WITH_UNIT = re.compile(r"(timestamp|time32|time64|duration)\[(s|ms|us|ns)(?:, ?tz=([^\]]+))?\]")
-_DECIMAL = re.compile(r"decimal(128|256)? ?\( ?(\d{1,3}) ?, ?(-?\d{1,3}) ?\)")
+_DECIMAL = re.compile(r"decimal(32|64|128|256)? ?\( ?(\d{1,3}) ?, ?(-?\d{1,3}) ?\)")
+_BYTES = re.compile(r"fixed_size_binary\[(\d{1,9})\]")
 _VECTOR = re.compile(r"fixed_size_list:(\w+):(\d{1,9})")
 MAX_DEPTH = 32
 
@@ -77,6 +82,8 @@ def _simple(name: str) -> "pa.DataType | None":
     if match := _DECIMAL.fullmatch(lower):
         bits, precision, scale = match.groups()
         return getattr(pa, f"decimal{bits or 128}")(int(precision), int(scale))
+    if match := _BYTES.fullmatch(lower):
+        return pa.binary(int(match[1]))
     if match := _VECTOR.fullmatch(lower):
         return pa.list_(to_arrow_type(match[1]), int(match[2]))
     return None

@@ -42,7 +42,7 @@ class Needs(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True, kw_only=True):
-    """A function bound to columns. The version alone tells whether it is another one."""
+    """A function bound to columns; its name and version tell whether it is another one."""
 
     name: str
     version: str
@@ -59,6 +59,45 @@ class Function(Struct, frozen=True, kw_only=True):
     needs: Needs = Needs()
     # The Python that made the pickle, as "3.11", when the client says so.
     python: str | None = None
+
+    @property
+    def identity(self) -> str:
+        return identify(self.name, self.version)
+
+
+def identify(name: str, version: str) -> str:
+    """What a function is known by: other code under the same is the same function."""
+    return f"{name}@{version}"
+
+
+class Declaration(Struct, frozen=True, kw_only=True):
+    """Everything about a function but its code, as a client declares it for new columns."""
+
+    name: str
+    # None: the code's own hash.
+    version: str | None
+    inputs: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    # What the fields of the outputs carry beside the binding, in their order.
+    metadata: tuple[dict[str, str], ...]
+    # Kept and shown; nothing here acts on them.
+    backend: str | None = None
+    image: str | None = None
+    manifest: str | None = None
+    auto_backfill: bool = False
+
+
+class Redeclaration(Struct, frozen=True, kw_only=True):
+    """What is to be another one from now on; None leaves that as it is."""
+
+    name: str | None = None
+    version: str | None = None
+    inputs: tuple[str, ...] | None = None
+    metadata: dict[str, str] | None = None
+    backend: str | None = None
+    image: str | None = None
+    manifest: str | None = None
+    auto_backfill: bool | None = None
 
 
 class RowError(Struct, frozen=True, kw_only=True):

@@ -20,11 +20,11 @@ STATES = (QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELED)
 ACTIVE = (QUEUED, RUNNING)
 FINISHED = (SUCCEEDED, FAILED, CANCELED)
 
-BACKFILL = "backfill"
+BACKFILL, PREVIEW = "backfill", "preview"
 
 FIRST_PAUSE_MILLIS, MAX_PAUSE_MILLIS = 1_000, 60_000
 # What of a spec is filled in when it is leased, and so does not make it another request.
-LATE = ("watermark",)
+LATE = ("watermark", "watermarks")
 
 Value = str | int | float | bool | None
 

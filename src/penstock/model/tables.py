@@ -17,6 +17,8 @@ class Table:
     location: str
     managed: bool
     properties: dict[str, str]
+    # Whether any column of any branch is known to be computed.
+    has_bound_columns: bool = False
 
     @property
     def identifier(self) -> Identifier:

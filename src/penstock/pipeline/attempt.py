@@ -1,5 +1,6 @@
 """What a recipe may ask of the attempt it runs in, and what it tells about itself."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from penstock.errors import (
@@ -9,6 +10,7 @@ from penstock.errors import (
     TooManyRequests,
     Unavailable,
 )
+from penstock.model.functions import RowError
 
 Value = str | int | float
 
@@ -43,6 +45,12 @@ class Attempt(Protocol):
 
     def log(self, text: str, level: str = "info") -> None:
         """Say something to whoever reads the job's log."""
+
+    def errors(self, rows: Sequence[RowError]) -> None:
+        """Put rows that the function failed on into the ledger."""
+
+    def error_rows(self) -> frozenset[int]:
+        """The ids of the rows that the ledger has for the job's column."""
 
 
 def is_passing(error: BaseException) -> bool:

@@ -14,22 +14,21 @@ from msgspec import Struct, convert, structs
 
 from penstock.crash import crash_point
 from penstock.datasets import checkpoints
-from penstock.datasets.checkpoints import Checkpoint
-from penstock.datasets.remote import RemoteCatalog, open_version
-from penstock.datasets.replacement import Computation, find_commits
-from penstock.datasets.snapshot import take_snapshot
-from penstock.errors import ConcurrentCommit, InvalidRequest, Unavailable
+from penstock.datasets.remote import RemoteCatalog
+from penstock.datasets.replacement import Computation, OwnCommit, find_commits
+from penstock.errors import ConcurrentCommit, FunctionFailed, InvalidRequest, Unavailable
 from penstock.pipeline.attempt import Attempt, JobCanceled
+from penstock.pipeline.heard import Heard
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
     Fill,
-    Snapshot,
+    FragmentWork,
     UpToDate,
     Watermark,
-    plan_backfill,
     plan_tasks,
     to_options,
 )
+from penstock.pipeline.planning import ExpressionPlanner, FunctionPlanner, Planner
 from penstock.pipeline.replacements import BackfillSpec, Replacements
 from penstock.pipeline.spark.engine import Engine, Tasks
 from penstock.pipeline.spark.fill_column import SCHEMA, FillOrder, fill_kernel
@@ -44,12 +43,15 @@ FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
 # A worker that hears of a cancel stops at its next fragment; one that does not is ended by Spark,
 # which takes two seconds by itself.
 STOP_SECONDS, KILL_SECONDS = 3, 4
+# How long finished values may be in a worker's memory only.
+FLUSH_SECONDS = 5.0
 
 
 class BackfillResult(Struct, frozen=True):
     """What a backfill did; `version` is the last one it committed, or the one it found.
 
-    The watermark is the version up to which every row is filled; None when only some were wanted.
+    The watermark is the version up to which every row is filled: with expressions None when only
+    some were wanted, with functions it names those that are not.
     """
 
     version: int
@@ -60,6 +62,11 @@ class BackfillResult(Struct, frozen=True):
     function_calls: int
     committed_versions: tuple[int, ...]
     committed_fragments: tuple[int, ...]
+    # For functions: rows that failed and were skipped, other rows that are not fresh at the end,
+    # and how many rows a core computed in a second.
+    rows_failed: int = 0
+    rows_left: int = 0
+    rate: float | None = None
 
 
 def run_backfill(
@@ -73,7 +80,8 @@ def run_backfill(
     The engine is asked for only when something has to be computed.
     """
     wanted = convert(spec, BackfillSpec)
-    return _Backfill(wanted, to_options(spec, attempt.job), catalog, get_engine, attempt).run()
+    options = to_options(spec, attempt.job, wanted.function_identity)
+    return _Backfill(wanted, options, catalog, get_engine, attempt).run()
 
 
 def sweep_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
@@ -98,31 +106,41 @@ class _Backfill:
         self._catalog = catalog
         self._get_engine = get_engine
         self._attempt = attempt
-        self._what = Computation(spec.column, spec.expression, spec.where, not spec.inputs)
         self._location = catalog.locate(spec.table, spec.branch)
         self._place = self._location.place()
-        self._files = Replacements(spec, options, catalog, attempt)
-        self._seen: set[str] = set()
-        self._notes: list[Checkpoint] = []
-        self._function_calls = 0
-        # With a version to read, later fragments are none of this job's business.
-        self._scope: frozenset[int] | None = None
-        self._covered = 0
+        self._planner: Planner = (
+            ExpressionPlanner(spec, catalog, self._location, attempt.job)
+            if spec.function is None
+            else FunctionPlanner(spec, catalog, self._location, attempt)
+        )
+        self._files = Replacements(spec, options, catalog, attempt, self._planner.describe)
+        self._heard = Heard(self._location, spec.function, attempt)
+        self._rows_left = 0
+        # What attempts before this one committed, and up to which version that is known.
+        self._earlier: list[OwnCommit] = []
+        self._looked_until = 0
 
     def run(self) -> BackfillResult:
         plan: UpToDate | Fill | None = None
+        self._find_earlier()
         for _ in range(MAX_ROUNDS):
             self._attempt.check()
-            dataset = self._open_to_read()
-            snapshot = self._snapshot(dataset)
-            self._covered = snapshot.version
-            found = plan_backfill(snapshot, self._remaining())
+            dataset = self._planner.open()
+            found = self._planner.plan(dataset, self._remaining())
+            self._rows_left = found.rows_left
             plan = plan or found
             if isinstance(found, UpToDate):
                 return self._result(plan, dataset)
+            self._files.begin(found)
             self._tell_plan(found)
+            self._heard.failures.expect(found.rows + self._files.rows_committed)
             self._read_notes(found)
-            self._compute(found, snapshot)
+            try:
+                self._compute(found, dataset.version)
+            except FunctionFailed:
+                # Groups that were whole before the row failed stay.
+                self._files.commit_groups()
+                raise
             complete = self._files.commit_all()
             self._tell_progress()
             if complete:
@@ -132,51 +150,36 @@ class _Backfill:
             detail="set commit_granularity to commit a few fragments at a time, or try later",
         )
 
-    # Reading ---------------------------------------------------------------------------------
-
-    def _open_to_read(self) -> "LanceDataset":
-        if self._spec.read_version is not None and self._scope is None:
-            return open_version(self._location, self._spec.read_version, self._attempt.job)
-        return self._catalog.open_latest(self._spec.table, self._spec.branch)
-
-    def _snapshot(self, dataset: "LanceDataset") -> Snapshot:
-        spec = self._spec
-        taken = take_snapshot(dataset, spec.column, spec.inputs, spec.where, spec.watermark)
-        if spec.read_version is None:
-            return taken
-        if self._scope is None:
-            self._scope = frozenset(fragment.id for fragment in taken.fragments)
-        kept = tuple(f for f in taken.fragments if f.id in self._scope)
-        return structs.replace(taken, fragments=kept)
-
     def _remaining(self) -> BackfillOptions:
         limit = self._options.num_frags
         if limit is None:
             return self._options
         # Zero takes nothing: all that were asked for are done.
-        return structs.replace(self._options, num_frags=max(0, limit - len(self._files.committed)))
+        done = sum(commit.fragments for commit in self._earlier) + self._files.fragments_committed
+        return structs.replace(self._options, num_frags=max(0, limit - done))
+
+    def _find_earlier(self) -> None:
+        if self._attempt.number == 1:
+            return
+        latest = self._catalog.open_latest(self._spec.table, self._spec.branch)
+        back = min(COMMITS_BACK, latest.version - self._looked_until)
+        mine = set(self._files.versions)
+        found = find_commits(latest, self._attempt.job, back)
+        self._earlier += [commit for commit in found if commit.version not in mine]
+        self._looked_until = latest.version
 
     # Computing -------------------------------------------------------------------------------
 
-    def _compute(self, plan: Fill, snapshot: Snapshot) -> None:
+    def _compute(self, plan: Fill, version: int) -> None:
         """Have Spark write what is missing; commit groups on the way if that is wanted."""
         missing = {work.id: work for work in plan.work if work.id not in self._files.ready}
         if not missing:
             return
         engine = self._get_engine()
         tasks = plan_tasks(tuple(missing.values()), self._options, engine.slots)
-        order = FillOrder(
-            self._attempt.job,
-            self._attempt.number,
-            self._location.uri,
-            self._location.branch,
-            self._location.options,
-            snapshot.version,
-            self._what,
-            tuple(tuple(missing[id] for id in task) for task in tasks),
-        )
+        work = tuple(tuple(missing[id] for id in task) for task in tasks)
         self._attempt.log(f"computing {len(missing)} fragments in {len(tasks)} tasks")
-        running = Tasks(engine, fill_kernel(order), len(tasks), SCHEMA)
+        running = Tasks(engine, fill_kernel(self._order(work, version)), len(tasks), SCHEMA)
         try:
             pause = FIRST_POLL_SECONDS
             while not running.wait(pause):
@@ -187,12 +190,14 @@ class _Backfill:
                     self._files.commit_groups()
             failed = running.result()
         except BaseException as error:
-            self._stop(running, gently=isinstance(error, JobCanceled))
+            self._stop(running, gently=isinstance(error, JobCanceled | FunctionFailed))
             raise
         self._read_notes(plan)
         self._attempt.check()
         if failed:
             first = min(failed, key=lambda row: row.fragment)
+            if first.is_function:
+                raise FunctionFailed(first.error, detail=first.detail)
             raise InvalidRequest(
                 f"column {self._spec.column} cannot be computed in fragment {first.fragment}: "
                 f"{first.error}",
@@ -201,6 +206,27 @@ class _Backfill:
         if lost := missing.keys() - self._files.ready.keys() - self._files.committed.keys():
             raise Unavailable(f"the files of {len(lost)} fragments are not there")
         crash_point("files written")
+
+    def _order(self, work: tuple[tuple[FragmentWork, ...], ...], version: int) -> FillOrder:
+        spec, columns = self._spec, self._planner.columns
+        flush_seconds = spec.batch_checkpoint_flush_interval_seconds
+        return FillOrder(
+            self._attempt.job,
+            self._attempt.number,
+            self._location.uri,
+            self._location.branch,
+            self._location.options,
+            version,
+            Computation(columns[0], spec.expression or "", spec.where, not spec.inputs),
+            work,
+            function=spec.function,
+            columns=columns if spec.function is not None else (),
+            threads=spec.intra_applier_concurrency or 1,
+            batch_rows=spec.checkpoint_size,
+            min_rows=spec.min_checkpoint_size,
+            max_rows=spec.max_checkpoint_size,
+            flush_seconds=FLUSH_SECONDS if flush_seconds is None else flush_seconds,
+        )
 
     def _stop(self, running: Tasks, *, gently: bool) -> None:
         """End the tasks, so that nothing is written any more when this returns."""
@@ -217,21 +243,14 @@ class _Backfill:
     def _read_notes(self, plan: Fill) -> bool:
         """Take in what workers have finished since the last look; whether there was anything."""
         wanted = {work.id: work for work in plan.work}
-        moved = False
-        found = checkpoints.read_checkpoints(self._place, self._attempt.job, self._seen)
-        for name, note in found:
-            self._seen.add(name)
-            if note.attempt == self._attempt.number:
-                self._function_calls += note.computed
-            elif not checkpoints.has_file(self._place, self._location, note):
-                continue
-            self._notes.append(note)
-            moved = True
-        for note in self._notes:
+        moved = self._heard.listen()
+        for note in self._heard.notes:
             if (work := wanted.get(note.work.id)) is not None and note.serves(work):
                 self._files.add(note)
-        if moved:
+                self._heard.failures.use_file(note.work.id, note.failed)
+        if self._heard.listen_inside() or moved:
             self._tell_progress()
+        self._heard.failures.check()
         return moved
 
     # Telling ---------------------------------------------------------------------------------
@@ -247,24 +266,30 @@ class _Backfill:
         self._tell_progress()
 
     def _tell_progress(self) -> None:
+        finished = self._files.committed.keys() | self._files.ready.keys()
+        inside = self._heard.rows_inside(finished)
         self._attempt.progress(
-            rows_done=self._files.rows_committed + self._files.rows_ready,
-            fragments_done=len(self._files.committed) + len(self._files.ready),
-            function_calls=self._function_calls,
-            rows_failed=0,
+            rows_done=self._files.rows_committed + self._files.rows_ready + inside,
+            fragments_done=len(finished),
+            function_calls=self._heard.function_calls,
+            rows_failed=max(self._heard.failures.rows, self._files.rows_failed),
         )
 
     def _result(self, plan: UpToDate | Fill, dataset: "LanceDataset | None") -> BackfillResult:
         """What was done, with what earlier attempts committed and could not report."""
         versions, rows = set(self._files.versions), self._files.rows_committed
-        if self._attempt.number > 1:
-            latest = self._catalog.open_latest(self._spec.table, self._spec.branch)
-            earlier = find_commits(latest, self._attempt.job, COMMITS_BACK)
-            rows += sum(count for version, count in earlier if version not in versions)
-            versions.update(version for version, _ in earlier)
+        self._find_earlier()
+        rows += sum(commit.rows for commit in self._earlier if commit.version not in versions)
+        versions.update(commit.version for commit in self._earlier)
         if isinstance(plan, UpToDate):
             self._attempt.log(plan.reason)
             self._attempt.progress(rows_total=rows, fragments_total=0)
+        watermark = self._planner.finish(versions)
+        failed = self._files.rows_failed
+        if self._spec.function is not None and watermark is not None:
+            self._rows_left = max(0, watermark.unfilled_rows - failed)
+        if self._spec.function is not None:
+            self._attempt.progress(rows_left=self._rows_left)
         self._tell_progress()
         self._attempt.progress(mode=plan.mode, reason=plan.reason, rows_done=rows)
         found = max(versions) if versions else None
@@ -273,19 +298,14 @@ class _Backfill:
             found = dataset.version
         return BackfillResult(
             found,
-            self._watermark(versions),
+            watermark,
             plan.mode,
             plan.reason,
             rows,
-            self._function_calls,
+            self._heard.function_calls,
             tuple(sorted(versions)),
             tuple(sorted(self._files.committed)),
+            failed,
+            self._rows_left,
+            self._heard.rate(),
         )
-
-    def _watermark(self, versions: set[int]) -> Watermark | None:
-        if (self._spec.where, self._options.num_frags, self._spec.read_version) != (None,) * 3:
-            return None
-        # What others committed between the snapshot and our commits may have brought new rows.
-        while self._covered + 1 in versions:
-            self._covered += 1
-        return Watermark(self._covered)

@@ -5,7 +5,8 @@ computed; else its fragment has to be computed again.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -14,35 +15,70 @@ from penstock.datasets.checkpoints import Checkpoint
 from penstock.datasets.remote import RemoteCatalog
 from penstock.datasets.replacement import (
     ATTEMPT_PROPERTY,
+    COLUMN_PROPERTY,
+    FRAGMENTS_PROPERTY,
+    FUNCTION_PROPERTY,
     JOB_PROPERTY,
     ROWS_PROPERTY,
     commit_files,
 )
-from penstock.datasets.snapshot import take_snapshot
+from penstock.datasets.scans import live_rows
 from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
+from penstock.model.functions import Function
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
+    Fill,
     FragmentState,
+    FragmentWork,
     Watermark,
     fragment_key,
 )
+from penstock.pipeline.plan.masks import unpack
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 MAX_TRIES = 20
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0
 
 
 class BackfillSpec(Struct, frozen=True, kw_only=True):
-    """Which column of which table is filled."""
+    """Which column of which table is filled, and by what: an expression or a function."""
 
     table: tuple[str, ...]
     column: str
     branch: str = ""
-    expression: str
+    expression: str | None = None
     inputs: tuple[str, ...]
     where: str | None = None
     read_version: int | None = None
+    num_frags: int | None = None
     watermark: Watermark | None = None
+    # For functions: all columns that it fills, and what their backfills left, newest first.
+    function: Function | None = None
+    columns: tuple[str, ...] = ()
+    binding: str = ""
+    watermarks: tuple[Watermark, ...] = ()
+    errors_only: bool = False
+    intra_applier_concurrency: int | None = None
+    checkpoint_size: int | None = None
+    min_checkpoint_size: int | None = None
+    max_checkpoint_size: int | None = None
+    batch_checkpoint_flush_interval_seconds: float | None = None
+
+    @property
+    def function_identity(self) -> str | None:
+        return None if self.function is None else self.function.identity
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What the columns were called when the job was leased."""
+        return self.columns or (self.column,)
+
+    @property
+    def known_watermarks(self) -> tuple[Watermark, ...]:
+        return self.watermarks or (() if self.watermark is None else (self.watermark,))
 
 
 class Replacements:
@@ -54,22 +90,40 @@ class Replacements:
         options: BackfillOptions,
         catalog: RemoteCatalog,
         attempt: Attempt,
+        describe: Callable[["LanceDataset"], Sequence[FragmentState]],
     ) -> None:
         self._spec = spec
         self._options = options
         self._catalog = catalog
         self._attempt = attempt
+        self._describe = describe
         self.ready: dict[int, Checkpoint] = {}
         self.committed: dict[int, Checkpoint] = {}
         self.versions: list[int] = []
+        # Of fragments that others changed after they were committed, and that a plan has again.
+        self._replaced: list[Checkpoint] = []
+
+    @property
+    def fragments_committed(self) -> int:
+        return len(self.committed) + len(self._replaced)
 
     @property
     def rows_ready(self) -> int:
-        return _rows(self.ready)
+        return _rows(self.ready.values())
 
     @property
     def rows_committed(self) -> int:
-        return _rows(self.committed)
+        return _rows(self.committed.values()) + _rows(self._replaced)
+
+    @property
+    def rows_failed(self) -> int:
+        return sum(note.failed for note in (*self.ready.values(), *self.committed.values()))
+
+    def begin(self, plan: Fill) -> None:
+        """Make room for what a plan wants to be computed, once more if need be."""
+        for work in plan.work:
+            if (old := self.committed.pop(work.id, None)) is not None:
+                self._replaced.append(old)
 
     def add(self, note: Checkpoint) -> None:
         """Take a finished file."""
@@ -112,11 +166,10 @@ class Replacements:
     def _try_commit(self, ids: Sequence[int]) -> bool:
         spec = self._spec
         latest = self._catalog.open_latest(spec.table, spec.branch)
-        now = take_snapshot(latest, spec.column, spec.inputs, None, None)
-        states = {fragment.id: fragment for fragment in now.fragments}
+        states = {fragment.id: fragment for fragment in self._describe(latest)}
         notes = {id: self.ready[id] for id in ids}
         done = {id for id, note in notes.items() if _holds(states.get(id), note)}
-        fit = {id for id, note in notes.items() if self._fits(states.get(id), note)} - done
+        fit = {id for id in notes.keys() - done if self._fits(latest, states.get(id), notes[id])}
         changed = set(ids) - done - fit
         for id in changed:
             del self.ready[id]
@@ -126,7 +179,8 @@ class Replacements:
         if fit:
             files = {id: notes[id].file for id in sorted(fit)}
             rows = sum(notes[id].computed for id in fit)
-            self.versions.append(commit_files(latest, files, self._properties(rows)))
+            properties = self._properties(rows, len(files))
+            self.versions.append(commit_files(latest, files, properties))
             crash_point("backfill committed")
             self._attempt.log(f"version {self.versions[-1]}: {len(files)} fragments, {rows} rows")
         elif done:
@@ -135,7 +189,7 @@ class Replacements:
             self.committed[id] = self.ready.pop(id)
         return not changed
 
-    def _fits(self, now: FragmentState | None, note: Checkpoint) -> bool:
+    def _fits(self, latest: "LanceDataset", now: FragmentState | None, note: Checkpoint) -> bool:
         """Whether nobody changed what the file was made from, nor what it replaces."""
         made = note.work
         return (
@@ -145,14 +199,30 @@ class Replacements:
             # More rows than then are alive: a restore brought deleted ones back.
             and now.rows <= made.live_rows
             and fragment_key(now, self._options) == made.key
+            and (made.deletions in ("", now.deletions) or _still_dead(latest, made))
         )
 
-    def _properties(self, rows: int) -> dict[str, str]:
-        return {
+    def _properties(self, rows: int, fragments: int) -> dict[str, str]:
+        found = {
             JOB_PROPERTY: self._attempt.job,
             ATTEMPT_PROPERTY: str(self._attempt.number),
             ROWS_PROPERTY: str(rows),
+            FRAGMENTS_PROPERTY: str(fragments),
         }
+        if (function := self._spec.function_identity) is not None:
+            found[COLUMN_PROPERTY] = self._spec.binding
+            found[FUNCTION_PROPERTY] = function
+        return found
+
+
+def _still_dead(latest: "LanceDataset", made: FragmentWork) -> bool:
+    """Whether every row without a value, because it was deleted, is deleted now."""
+    if made.dead is None:
+        return True
+    fragment = latest.get_fragment(made.id)
+    if fragment is None:
+        return False
+    return not (live_rows(latest, fragment) & unpack(made.dead, made.physical_rows)).any()
 
 
 def _holds(now: FragmentState | None, note: Checkpoint) -> bool:
@@ -160,5 +230,5 @@ def _holds(now: FragmentState | None, note: Checkpoint) -> bool:
     return now is not None and now.target_files == (note.file.path,)
 
 
-def _rows(notes: Mapping[int, Checkpoint]) -> int:
-    return sum(note.computed for note in notes.values())
+def _rows(notes: Iterable[Checkpoint]) -> int:
+    return sum(note.computed for note in notes)

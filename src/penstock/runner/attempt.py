@@ -3,11 +3,16 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 from penstock.errors import LeaseLost, PenstockError, Unavailable
+from penstock.model.functions import RowError
 from penstock.pipeline.attempt import JobCanceled, Value
 from penstock.runner.client import Ending, Lease, LogLine, Pulse, ServerClient
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -15,6 +20,8 @@ log = logging.getLogger(__name__)
 MOVING_SECONDS = 1.0
 AWAY_SECONDS = 0.5
 MAX_LINES = 10_000
+# What one request to the ledger may carry.
+MAX_ERRORS, MAX_CHARACTERS = 500, 2_000_000
 
 
 class RunnerStopping(Exception):
@@ -55,15 +62,27 @@ class LeasedAttempt:
             raise self._stop
 
     def fence(self) -> None:
+        self._insist(self._pulse)
+        self.check()
+
+    def errors(self, rows: Sequence[RowError]) -> None:
+        for batch in _divide(rows):
+            self._insist(partial(self._client.errors, self.lease, batch))
+
+    def error_rows(self) -> frozenset[int]:
+        return self._insist(lambda: self._client.error_rows(self.lease))
+
+    def _insist(self, ask: Callable[[], T]) -> T:
+        """Ask the server until it answers; raises what makes the work stop."""
         while True:
             self.check()
             try:
-                self._pulse()
+                return ask()
             except Unavailable:
                 self._ended.wait(AWAY_SECONDS)
-            else:
-                self.check()
-                return
+            except LeaseLost as error:
+                self._stop = error
+                raise
 
     def is_held(self, give_up: Callable[[], bool]) -> bool:
         """Whether the job is still this attempt's, asked until the server answers."""
@@ -84,8 +103,15 @@ class LeasedAttempt:
             self._is_news |= any(self._progress.get(k) != v for k, v in values.items())
             self._progress.update(values)
 
+    def told(self, name: str) -> float:
+        """A number that was told as progress; 0 when it was not."""
+        value = self._progress.get(name, 0)
+        return value if isinstance(value, int | float) else 0
+
     def log(self, text: str, level: str = "info") -> None:
-        log.log(logging.getLevelName(level.upper()), "job %s: %s", self.job, text)
+        # What a function prints has a level of its own; it is for the job's log.
+        known = logging.getLevelNamesMapping().get(level.upper(), logging.DEBUG)
+        log.log(known, "job %s: %s", self.job, text)
         with self._lock:
             if len(self._lines) < MAX_LINES:
                 self._lines.append(LogLine(int(time.time() * 1000), level, text))
@@ -155,3 +181,18 @@ class LeasedAttempt:
         with self._lock:
             lines, self._lines = self._lines, []
         return lines
+
+
+def _divide(rows: Sequence[RowError]) -> Iterator[list[RowError]]:
+    """Batches that a request can carry; one row is always small enough."""
+    batch: list[RowError] = []
+    size = 0
+    for row in rows:
+        length = len(row.inputs) + len(row.message) + len(row.traceback)
+        if batch and (len(batch) == MAX_ERRORS or size + length > MAX_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += length
+    if batch:
+        yield batch

@@ -7,10 +7,13 @@ import httpx
 import msgspec
 
 from penstock.errors import InvalidRequest, LeaseLost, PenstockError, Unavailable
+from penstock.model.functions import RowError
 
 T = TypeVar("T")
 
 REQUEST_SECONDS = 15
+# The ledger is a table, on storage that may be slow.
+LEDGER_SECONDS = 60
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -56,6 +59,10 @@ class _Finished(msgspec.Struct, frozen=True):
     state: str
 
 
+class _ErrorRows(msgspec.Struct, frozen=True):
+    rows: tuple[int, ...]
+
+
 class ServerClient:
     """A server's runner protocol; threads may share it. Unavailable means: try again later."""
 
@@ -96,6 +103,17 @@ class ServerClient:
         }
         content = self._post(f"/v1/runner/job/{lease.id}/finish", body)
         return _read(content, _Finished).state
+
+    def errors(self, lease: Lease, rows: Sequence[RowError]) -> None:
+        """Put rows that a function failed on into the ledger; may be repeated."""
+        body = {"attempt": lease.attempt, "errors": rows}
+        self._post(f"/v1/runner/job/{lease.id}/errors", body, LEDGER_SECONDS)
+
+    def error_rows(self, lease: Lease) -> frozenset[int]:
+        """The rows of the ledger that the job's column failed on."""
+        body = {"attempt": lease.attempt}
+        content = self._post(f"/v1/runner/job/{lease.id}/error_rows", body, LEDGER_SECONDS)
+        return frozenset(_read(content, _ErrorRows).rows)
 
     def close(self) -> None:
         self._http.close()

@@ -14,6 +14,7 @@ from penstock.datasets.remote import RemoteCatalog
 from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.pipeline.attempt import JobCanceled, is_passing
 from penstock.pipeline.backfill import run_backfill, sweep_backfill
+from penstock.pipeline.preview import run_preview, sweep_preview
 from penstock.pipeline.spark.engine import Engine
 from penstock.runner.attempt import LeasedAttempt, RunnerStopping
 from penstock.runner.client import Ending, Lease, ServerClient
@@ -40,7 +41,10 @@ class Recipe:
     sweep: Callable[[Mapping[str, Any], RemoteCatalog, str, int], int]
 
 
-RECIPES = {"backfill": Recipe(run_backfill, sweep_backfill)}
+RECIPES = {
+    "backfill": Recipe(run_backfill, sweep_backfill),
+    "preview": Recipe(run_preview, sweep_preview),
+}
 
 
 class Runner:
@@ -144,6 +148,8 @@ class Runner:
             seconds = time.monotonic() - started
             log.info("job %s: %s after %.2f s", lease.id, state or "not reported", seconds)
             self._metrics.observe(lease.kind, state or "unreported", seconds)
+            calls, failed = attempt.told("function_calls"), attempt.told("rows_failed")
+            self._metrics.count_rows(lease.kind, calls, failed)
         finally:
             attempt.end()
             with self._room:

@@ -27,6 +27,18 @@ class RunnerMetrics:
             registry=self._registry,
         )
 
+        self._rows = Counter(
+            "penstock_runner_rows",
+            "Rows that were computed, and those of them that failed, by kind of job.",
+            ("kind", "outcome"),
+            registry=self._registry,
+        )
+
+    def count_rows(self, kind: str, computed: float, failed: float) -> None:
+        """Count the rows of one attempt."""
+        self._rows.labels(kind, "computed").inc(computed)
+        self._rows.labels(kind, "failed").inc(failed)
+
     def observe(self, kind: str, state: str, seconds: float) -> None:
         """Count one attempt that ended."""
         self._attempts.labels(kind, state).inc()

@@ -37,6 +37,7 @@ class Metrics(Collector):
         self.in_flight = 0
         self._queue = queue or Queue()
         self._jobs: dict[str, int] = {}
+        self._stale: dict[bool, int] = {}
         self._requests: defaultdict[tuple[str, int], int] = defaultdict(int)
         self._latencies: defaultdict[str, _Latency] = defaultdict(_Latency)
         self._work: dict[str, int] = {}
@@ -56,6 +57,9 @@ class Metrics(Collector):
 
     def set_jobs(self, by_state: dict[str, int]) -> None:
         self._jobs = by_state
+
+    def set_stale(self, by_auto: dict[bool, int]) -> None:
+        self._stale = by_auto
 
     def set_database(self, kind: str, up: bool) -> None:
         self._database[kind] = up
@@ -93,6 +97,7 @@ class Metrics(Collector):
             database.add_metric((kind,), int(up))
         yield database
         yield from self._collect_jobs()
+        yield from self._collect_columns()
 
     def _collect_jobs(self) -> Iterator[Metric]:
         jobs = GaugeMetricFamily("penstock_jobs", "Jobs by state.", labels=("state",))
@@ -115,6 +120,21 @@ class Metrics(Collector):
         )
         waits.add_metric((), _accumulate(WAIT_BUCKETS, queue.waits), queue.waited_seconds)
         yield waits
+
+    def _collect_columns(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "penstock_auto_backfills",
+            "Backfills that this server requested by itself.",
+            value=self._queue.auto_backfills,
+        )
+        stale = GaugeMetricFamily(
+            "penstock_columns_stale",
+            "Bound columns of tables that changed since their last whole backfill.",
+            labels=("auto_backfill",),
+        )
+        for is_auto, count in self._stale.items():
+            stale.add_metric((str(is_auto).lower(),), count)
+        yield stale
 
     def _collect_latencies(self) -> Metric:
         found = HistogramMetricFamily(

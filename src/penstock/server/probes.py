@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock.catalog import health, jobs
+from penstock.catalog import auto_backfill, health, jobs
 from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
 from penstock.server.http import Reply
@@ -41,6 +41,7 @@ async def _metrics(catalog: Catalog, metrics: Metrics) -> Reply:
         for name, count in work.items():
             metrics.set_work(name, count)
         metrics.set_jobs(await jobs.count_by_state(catalog.database))
+        metrics.set_stale(await auto_backfill.count_stale(catalog.database))
         metrics.set_database(kind, up=True)
     except PenstockError:
         metrics.set_database(kind, up=False)

@@ -13,7 +13,8 @@ from typing import Any, cast
 
 import uvicorn
 
-from penstock.catalog import keeper, leases, maintenance, tokens
+from penstock.catalog import auto_backfill, keeper, leases, maintenance, tokens
+from penstock.catalog.auto_backfill import Rules
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
@@ -136,6 +137,9 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         asyncio.create_task(keeper.run_for_ever(catalog)),
         *(asyncio.create_task(chore) for chore in gate_chores),
     ]
+    if settings.auto_backfill.enabled:
+        rules = Rules(settings.auto_backfill.changes, settings.auto_backfill.cooldown_seconds)
+        chores.append(asyncio.create_task(auto_backfill.run_for_ever(catalog, rules)))
     chores.append(
         asyncio.create_task(
             watch(

@@ -311,6 +311,26 @@ class Jobs(Struct, frozen=True, kw_only=True):
     ] = "local"
 
 
+class AutoBackfill(Struct, frozen=True, kw_only=True):
+    """When columns that were added with `auto_backfill` are filled without a request."""
+
+    enabled: Annotated[
+        bool, Meta(description="Whether this server requests backfills by itself.")
+    ] = True
+    changes: Annotated[
+        int,
+        Meta(ge=1, description="How many new versions of a table make a backfill worthwhile."),
+    ] = 1
+    cooldown_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="How long a backfill waits after the first change, so that others join it, "
+            "and after the last backfill of the column.",
+        ),
+    ] = 5
+
+
 class Runner(Struct, frozen=True, kw_only=True):
     """The runner that works beside the server."""
 
@@ -380,6 +400,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     iceberg: Iceberg = Iceberg()
     auth: Auth = Auth()
     jobs: Jobs = Jobs()
+    auto_backfill: AutoBackfill = AutoBackfill()
     runner: Runner = Runner()
     clusters: Clusters = field(default_factory=lambda: {"local": LOCAL})
     log: Log = Log()

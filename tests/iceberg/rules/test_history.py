@@ -108,9 +108,9 @@ def seconds_to_add(count: int, alike: bool) -> float:
     request = read_replace({"updates": additions(count, "new", alike)})
     took = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         replace_metadata(view, request, NOW)
-        took.append(time.perf_counter() - start)
+        took.append(time.thread_time() - start)
     return min(took)
 
 

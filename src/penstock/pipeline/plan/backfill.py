@@ -3,7 +3,8 @@
 A file that a backfill wrote tells by its name what it was computed from: the expression, the files
 of the inputs, and the `where`. So a fragment is fresh exactly when the name of its file is the one
 that this backfill would give; nothing else has to be remembered, and an attempt that comes after a
-killed one finds what was committed already.
+killed one finds what was committed already. A column that a function fills is planned row by row
+(`plan.rows`), with the same names.
 """
 
 import hashlib
@@ -15,7 +16,8 @@ from msgspec import Struct, convert, json, structs
 
 Mode = Literal["full", "incremental"]
 
-PREFIX = "bf"
+# The second is for files of which some rows are not fresh; they say which.
+PREFIX, PARTIAL_PREFIX = "bf", "bp"
 JOB_CHARACTERS = 12
 # A Spark task costs about 60 ms of core time, so there are only as many as there are slots until
 # each would compute more rows than this.
@@ -23,9 +25,21 @@ ROWS_PER_TASK = 4_000_000
 
 
 class Watermark(Struct, frozen=True):
-    """What the last successful backfill of the column left."""
+    """What a successful backfill of the column left: every row of a version, but some, is fresh.
+
+    The version is that of a branch, and its transaction tells it from another of the same number.
+    For a function there also is which version of it filled the rows, the names that its columns
+    had then, and the file that lists the rows that are not filled.
+    """
 
     version: int
+    function: str | None = None
+    unfilled: str | None = None
+    unfilled_rows: int = 0
+    branch: str = ""
+    transaction: str = ""
+    inputs: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
 
 
 class FragmentState(Struct, frozen=True):
@@ -41,6 +55,10 @@ class FragmentState(Struct, frozen=True):
     target_files: tuple[str, ...]
     # All files but those of the column: what a `where` may look at.
     other_files: tuple[str, ...]
+    # The file that says which rows are deleted.
+    deletions: str = ""
+    # One file holds all of the column.
+    is_whole: bool = True
 
 
 class Snapshot(Struct, frozen=True):
@@ -55,7 +73,10 @@ class Snapshot(Struct, frozen=True):
 class BackfillOptions(Struct, frozen=True, kw_only=True):
     """The part of a backfill's spec that decides its plan."""
 
-    expression: str
+    expression: str | None = None
+    # What the function is known by, when it is one, and what binds its columns to it.
+    function: str | None = None
+    binding: str = ""
     where: str | None = None
     num_frags: int | None = None
     task_size: int | None = None
@@ -77,6 +98,12 @@ class FragmentWork(Struct, frozen=True):
     rows: int
     input_files: tuple[str, ...]
     target_files: tuple[str, ...]
+    # Packed masks over the physical rows, for functions: those to compute (None: all that are
+    # alive), those that are not fresh even afterwards, and those that are deleted.
+    need: bytes | None = None
+    left: bytes | None = None
+    dead: bytes | None = None
+    deletions: str = ""
 
 
 class UpToDate(Struct, frozen=True):
@@ -87,6 +114,8 @@ class UpToDate(Struct, frozen=True):
     rows: int = 0
     function_calls: int = 0
     fragments: int = 0
+    rows_left: int = 0
+    calls_by_reason: dict[str, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return _to_json(self)
@@ -98,6 +127,8 @@ class Fill(Struct, frozen=True):
     mode: Mode
     reason: str
     work: tuple[FragmentWork, ...]
+    rows_left: int = 0
+    calls_by_reason: dict[str, int] | None = None
 
     @property
     def rows(self) -> int:
@@ -115,9 +146,11 @@ class Fill(Struct, frozen=True):
         return _to_json(self)
 
 
-def to_options(spec: Mapping[str, Any], job: str = "") -> BackfillOptions:
+def to_options(
+    spec: Mapping[str, Any], job: str = "", function: str | None = None
+) -> BackfillOptions:
     """The options of a job's spec, whose other keys say which table and column it is."""
-    return convert({**spec, "job": job}, BackfillOptions)
+    return convert({**spec, "function": function, "job": job}, BackfillOptions)
 
 
 def plan_backfill(snapshot: Snapshot, options: BackfillOptions) -> UpToDate | Fill:
@@ -173,14 +206,19 @@ def plan_tasks(
 def fragment_key(fragment: FragmentState, options: BackfillOptions) -> str:
     """What the column's file of this fragment is made from, as 32 characters."""
     made_from: list[Any] = [options.expression, fragment.physical_rows, fragment.input_files]
-    if options.where is not None:
+    if options.function is not None:
+        # Which rows are filled is told beside the key. A column that was dropped may have had the
+        # same name and, of another function, the same version.
+        made_from[0] = [options.function, options.binding]
+    elif options.where is not None:
         made_from += [options.where, fragment.other_files]
     return hashlib.sha256(json.encode(made_from)).hexdigest()[:32]
 
 
-def file_name(key: str, job: str, attempt: int, unique: str) -> str:
-    """The name of a file that an attempt of a job writes."""
-    return f"{PREFIX}-{key}-{short_job(job)}-{attempt}-{unique}.lance"
+def file_name(key: str, job: str, attempt: int, unique: str, *, partial: bool = False) -> str:
+    """The name of a file that an attempt of a job writes; partial: some rows are not fresh."""
+    prefix = PARTIAL_PREFIX if partial else PREFIX
+    return f"{prefix}-{key}-{short_job(job)}-{attempt}-{unique}.lance"
 
 
 def short_job(job: str) -> str:
@@ -191,7 +229,9 @@ def short_job(job: str) -> str:
 def is_file_of(name: str, job: str, attempt: int = sys.maxsize) -> bool:
     """Whether this attempt of this job, or an earlier one, wrote the file."""
     parts = name.split("-")
-    if len(parts) != 5 or parts[0] != PREFIX or parts[2] != short_job(job):
+    if len(parts) != 5 or parts[0] not in (PREFIX, PARTIAL_PREFIX):
+        return False
+    if parts[2] != short_job(job):
         return False
     return parts[3].isdecimal() and int(parts[3]) <= attempt
 
@@ -235,7 +275,7 @@ def _why_nothing(snapshot: Snapshot, stale: Sequence[FragmentState]) -> str:
 
 
 def _to_json(plan: UpToDate | Fill) -> dict[str, Any]:
-    return {
+    shown = {
         "mode": plan.mode,
         "reason": plan.reason,
         "rows_to_insert": 0,
@@ -245,3 +285,6 @@ def _to_json(plan: UpToDate | Fill) -> dict[str, Any]:
         "fragments": plan.fragments,
         "estimated_seconds": None,
     }
+    if plan.calls_by_reason is not None:
+        shown |= {"calls_by_reason": plan.calls_by_reason, "rows_left": plan.rows_left}
+    return shown

@@ -95,6 +95,14 @@ class Tasks:
             self._failure = _explain(error)
 
 
+def is_second_try() -> bool:
+    """In a worker: whether Spark runs this task again, because its process may have died."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context is not None and context.attemptNumber() > 0
+
+
 @contextmanager
 def _worker_python(engine: Engine) -> Iterator[None]:
     """Inside, what is made for the engine's workers runs with its Python."""

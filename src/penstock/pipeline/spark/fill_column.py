@@ -1,27 +1,50 @@
-"""Fill a column on Spark: each task goes through its fragments and writes a file for each.
+"""Fill columns on Spark: each task goes through its fragments and writes a file for each.
 
 The functions below `fill_kernel` run in Python workers, which need penstock installed.
 """
 
+import base64
+import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct, json
+from msgspec import Struct, json, structs
 
 from penstock.datasets.checkpoints import Checkpoint, is_stopped, write_checkpoint
+from penstock.datasets.column_files import (
+    Piece,
+    Target,
+    compute_pieces,
+    get_fragment,
+    get_targets,
+    write_column_file,
+)
+from penstock.datasets.lake import Place
+from penstock.datasets.marks import UNFILLED_KEY
 from penstock.datasets.remote import Location, open_version
-from penstock.datasets.replacement import Computation, write_column_file
-from penstock.errors import PenstockError, Unavailable
-from penstock.pipeline.plan.backfill import FragmentWork, file_name
-from penstock.pipeline.spark.engine import Kernel
+from penstock.datasets.replacement import ColumnFile, Computation
+from penstock.errors import FunctionFailed, PenstockError, Unavailable
+from penstock.model.functions import Function
+from penstock.pipeline.plan.backfill import (
+    PARTIAL_PREFIX,
+    PREFIX,
+    FragmentWork,
+    file_name,
+)
+from penstock.pipeline.plan.masks import pack, unpack
+from penstock.pipeline.spark.engine import Kernel, is_second_try
+from penstock.pipeline.spark.functions.errors import Stopped, may_skip
+from penstock.pipeline.spark.functions.fragment import FragmentRun
+from penstock.pipeline.spark.functions.task import FunctionTask, Knobs
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from lance import LanceDataset, LanceFragment
 
-SCHEMA = "fragment bigint, error string"
+SCHEMA = "fragment bigint, error string, detail string, is_function boolean"
 
 
 class FillOrder(Struct, frozen=True):
@@ -35,6 +58,14 @@ class FillOrder(Struct, frozen=True):
     version: int
     what: Computation
     tasks: tuple[tuple[FragmentWork, ...], ...]
+    # None: the column is computed by its SQL expression.
+    function: Function | None = None
+    columns: tuple[str, ...] = ()
+    threads: int = 1
+    batch_rows: int | None = None
+    min_rows: int | None = None
+    max_rows: int | None = None
+    flush_seconds: float = 5.0
 
 
 class FragmentFailed(Struct, frozen=True):
@@ -42,6 +73,9 @@ class FragmentFailed(Struct, frozen=True):
 
     fragment: int
     error: str
+    detail: str
+    # The function failed, and the error says it all.
+    is_function: bool
 
 
 def fill_kernel(order: FillOrder) -> Kernel:
@@ -55,29 +89,181 @@ def _fill(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.R
     order = json.decode(encoded, type=FillOrder)
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            failed = _fill_fragments(order, order.tasks[number])
+            failed = fill_fragments(order, order.tasks[number], is_second=is_second_try())
             if failed is not None:
-                yield pa.record_batch([[failed.fragment], [failed.error]], ["fragment", "error"])
+                row = structs.asdict(failed)
+                yield pa.record_batch([[value] for value in row.values()], list(row))
 
 
-def _fill_fragments(order: FillOrder, work: tuple[FragmentWork, ...]) -> FragmentFailed | None:
+def fill_fragments(
+    order: FillOrder, work: tuple[FragmentWork, ...], *, is_second: bool = False
+) -> FragmentFailed | None:
+    """Write the files of these fragments; returns why that can't be done."""
     location = Location(order.uri, order.branch, order.options)
-    place = location.place()
-    for each in work:
-        if is_stopped(place, order.job, order.attempt):
-            return None
-        started = time.perf_counter()
-        name = file_name(each.key, order.job, order.attempt, uuid.uuid4().hex[:8])
-        try:
-            dataset = open_version(location, order.version, order.job)
-            file, computed = write_column_file(dataset, location, each.id, order.what, name)
-        except Unavailable:
-            # Spark tries the task again, perhaps elsewhere.
-            raise
-        except PenstockError as error:
-            # An error of the values comes back every time, so Spark must not hear of it.
-            return FragmentFailed(each.id, error.message)
-        seconds = round(time.perf_counter() - started, 4)
-        note = Checkpoint(each, file, computed, order.attempt, seconds)
-        write_checkpoint(place, order.job, note)
+    filler = _Filler(order, location, location.place(), is_second)
+    try:
+        for each in work:
+            try:
+                filler.fill(each)
+            except Stopped:
+                return None
+            except Unavailable:
+                # Spark tries the task again, perhaps elsewhere.
+                raise
+            except PenstockError as error:
+                # An error of the values comes back every time, so Spark must not hear of it.
+                is_function = isinstance(error, FunctionFailed)
+                return FragmentFailed(each.id, error.message, error.detail, is_function)
+    finally:
+        filler.close()
     return None
+
+
+class _Done(NamedTuple):
+    """A file, the rows with new values in it, those given to the function, and those it failed."""
+
+    file: ColumnFile
+    computed: int
+    calls: int
+    failed: int
+
+
+class _Filler:
+    """One try of a task."""
+
+    def __init__(self, order: FillOrder, location: Location, place: Place, is_second: bool) -> None:
+        self._order = order
+        self._location = location
+        self._place = place
+        self._is_second = is_second
+        self._task: FunctionTask | None = None
+
+    def fill(self, work: FragmentWork) -> None:
+        order = self._order
+        if is_stopped(self._place, order.job, order.attempt):
+            raise Stopped
+        started = time.perf_counter()
+        dataset = open_version(self._location, order.version, order.job)
+        fragment = get_fragment(dataset, work.id)
+        targets = get_targets(dataset, order.columns or (order.what.column,))
+        if order.function is None:
+            done = self._by_expression(dataset, fragment, targets, work)
+        else:
+            done = self._by_function(dataset, fragment, targets, work)
+        seconds = round(time.perf_counter() - started, 4)
+        note = Checkpoint(
+            work, done.file, done.computed, order.attempt, seconds, done.calls, done.failed
+        )
+        write_checkpoint(self._place, order.job, note)
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.close()
+
+    def _by_expression(
+        self,
+        dataset: "LanceDataset",
+        fragment: "LanceFragment",
+        targets: tuple[Target, ...],
+        work: FragmentWork,
+    ) -> "_Done":
+        what = self._order.what
+        computed = 0
+
+        def pieces() -> Iterator[Piece]:
+            nonlocal computed
+            for piece in compute_pieces(dataset, fragment, targets[0], what):
+                computed += piece.values.num_rows
+                yield piece
+
+        file = write_column_file(
+            dataset,
+            self._location,
+            fragment,
+            targets,
+            pieces(),
+            self._name(work),
+            keep=what.where is not None,
+        )
+        return _Done(file, computed, computed, 0)
+
+    def _by_function(
+        self,
+        dataset: "LanceDataset",
+        fragment: "LanceFragment",
+        targets: tuple[Target, ...],
+        work: FragmentWork,
+    ) -> "_Done":
+        task = self._task = self._task or self._make_task(targets)
+        run = FragmentRun(task, dataset, fragment, work)
+        left = _left(work)
+        is_partial = left is not None or may_skip(task.function.on_error)
+
+        def metadata() -> dict[str, str]:
+            if not is_partial:
+                return {}
+            return {
+                UNFILLED_KEY.decode(): _show_rows(_with_rows(left, run.failed, work.physical_rows))
+            }
+
+        file = write_column_file(
+            dataset,
+            self._location,
+            fragment,
+            targets,
+            run.pieces(),
+            self._name(work, partial=is_partial),
+            keep=work.need is not None,
+            metadata=metadata,
+        )
+        if is_partial and left is None and not run.failed:
+            file = self._rename_complete(file)
+        return _Done(file, run.computed, run.calls, len(run.failed))
+
+    def _make_task(self, targets: tuple[Target, ...]) -> FunctionTask:
+        import pyarrow as pa
+
+        order = self._order
+        assert order.function is not None
+        return FunctionTask(
+            self._place,
+            order.job,
+            order.attempt,
+            order.function,
+            pa.schema([pa.field(target.name, target.kind) for target in targets]),
+            Knobs(
+                order.threads, order.batch_rows, order.min_rows, order.max_rows, order.flush_seconds
+            ),
+            # What killed the process before is then found, row by row.
+            isolated=self._is_second or order.attempt > 1,
+        )
+
+    def _rename_complete(self, file: ColumnFile) -> ColumnFile:
+        """No row failed after all. Elsewhere than on a disk a new name would be a copy."""
+        if not self._place.is_local:
+            return file
+        name = PREFIX + file.path.removeprefix(PARTIAL_PREFIX)
+        folder = self._place.file(self._location.data_folder)
+        os.rename(f"{folder}/{file.path}", f"{folder}/{name}")
+        return structs.replace(file, path=name)
+
+    def _name(self, work: FragmentWork, *, partial: bool = False) -> str:
+        unique = uuid.uuid4().hex[:8]
+        order = self._order
+        return file_name(work.key, order.job, order.attempt, unique, partial=partial)
+
+
+def _left(work: FragmentWork) -> Any:
+    return unpack(work.left, work.physical_rows) if work.left is not None else None
+
+
+def _with_rows(mask: Any, rows: list[int], count: int) -> Any:
+    import numpy as np
+
+    found = np.zeros(count, bool) if mask is None else mask.copy()
+    found[rows] = True
+    return found
+
+
+def _show_rows(mask: Any) -> str:
+    return base64.b64encode(pack(mask)).decode()

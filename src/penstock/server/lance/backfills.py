@@ -1,18 +1,23 @@
-"""The operations that fill computed columns: request a backfill, or have its plan explained."""
+"""The operations that fill bound columns: request a backfill, or have its plan explained."""
 
 from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog import columns, tables
+from penstock.catalog import columns, ledger, tables
 from penstock.catalog.columns import Backfill
+from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
 from penstock.server.http import Reply
 from penstock.server.lance.call import Body, Call, Version
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=86400)]
+
+# As a `where` it stands for the rows that a function failed on.
+ERRORS = "errors"
 
 
 class BackfillColumn(Body):
@@ -25,14 +30,14 @@ class BackfillColumn(Body):
     concurrency: Count | None = None
     commit_granularity: Count | None = None
     checkpoint_size: CountOrNone | None = None
-    # Taken and without effect: Spark and the size of a checkpoint decide these.
-    intra_applier_concurrency: Count | None = None
+    intra_applier_concurrency: Threads | None = None
     min_checkpoint_size: CountOrNone | None = None
     max_checkpoint_size: CountOrNone | None = None
     batch_checkpoint_flush_interval_seconds: Seconds | None = None
     cluster: str | None = None
     manifest: Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$")] | None = None
     force: bool | None = None
+    errors_only: bool | None = None
 
 
 class QueuedJob(msgspec.Struct):
@@ -52,18 +57,26 @@ async def request(call: Call) -> Reply:
 async def explain(call: Call) -> Reply:
     wanted = _read(call)
     table = await tables.get(call.catalog.database, call.id)
-    plan = await columns.explain_backfill(call.catalog, table, wanted)
+    failed = None
+    if wanted.errors_only:
+        column = await columns.check(call.catalog, table, wanted)
+        failed = await ledger.find_rows(call.catalog, table.id, wanted.branch, column.binding)
+    plan = await columns.explain_backfill(call.catalog, table, wanted, failed)
     return Reply(200, msgspec.json.encode(plan))
 
 
 def _read(call: Call) -> Backfill:
     body = call.decode(_backfill)
+    where = body.where if body.where and body.where.strip() else None
+    is_errors = where is not None and where.strip().lower() == ERRORS
     options: dict[str, Any] = {
         "num_frags": body.num_frags,
         "task_size": body.task_size or None,
         "concurrency": body.concurrency,
         "commit_granularity": body.commit_granularity,
-        "checkpoint_size": body.checkpoint_size or None,
+        **_read_sizes(body),
+        "intra_applier_concurrency": body.intra_applier_concurrency,
+        "batch_checkpoint_flush_interval_seconds": body.batch_checkpoint_flush_interval_seconds,
         "force": bool(body.force),
     }
     return Backfill(
@@ -71,7 +84,20 @@ def _read(call: Call) -> Backfill:
         branch=check_branch(body.branch),
         options=options,
         read_version=body.read_version,
-        where=body.where if body.where and body.where.strip() else None,
+        where=None if is_errors else where,
         cluster=body.cluster,
         manifest=body.manifest,
+        errors_only=bool(body.errors_only) or is_errors,
     )
+
+
+def _read_sizes(body: BackfillColumn) -> dict[str, int | None]:
+    """The sizes of checkpoints, which must not contradict each other; 0 is none."""
+    least, most = body.min_checkpoint_size or None, body.max_checkpoint_size or None
+    first = body.checkpoint_size or None
+    if least is not None and most is not None and least > most:
+        raise InvalidRequest(
+            f"min_checkpoint_size is {least}, more than max_checkpoint_size, which is {most}",
+            detail="make them agree, or leave one out",
+        )
+    return {"checkpoint_size": first, "min_checkpoint_size": least, "max_checkpoint_size": most}

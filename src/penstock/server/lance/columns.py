@@ -4,25 +4,31 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog import columns as bound_columns
+from penstock.catalog import bindings as bound
 from penstock.catalog import data, refs, tables
-from penstock.datasets import bindings, columns, computed
+from penstock.datasets import bindings, columns
 from penstock.datasets.columns import Alteration, MetadataUpdate
-from penstock.errors import InvalidRequest, Unsupported
+from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
 from penstock.server.http import Reply
 from penstock.server.lance.call import Body, Call
+from penstock.server.lance.virtual_columns import (
+    AddVirtualColumn,
+    AlterVirtualColumn,
+    read_altered,
+    read_new,
+)
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-
-LATER = "it comes with a later release; docs/operations.md lists what is served"
 
 
 class NewColumn(msgspec.Struct):
     name: Name
     expression: str | None = None
     computed: str | None = None
-    virtual_column: dict[str, Any] | None = None
+    virtual_column: AddVirtualColumn | None = None
+    # Of a computed column; a virtual one has its own.
+    auto_backfill: bool | None = None
 
 
 class AddColumns(Body):
@@ -35,7 +41,7 @@ class AlteredColumn(msgspec.Struct):
     rename: Name | None = None
     nullable: bool | None = None
     data_type: Any = None
-    virtual_column: dict[str, Any] | None = None
+    virtual_column: AlterVirtualColumn | None = None
 
 
 class AlterColumns(Body):
@@ -83,19 +89,25 @@ _map = msgspec.json.Decoder(dict[str, str])
 async def add(call: Call) -> ChangedColumns:
     body = call.decode(_add)
     _check_given("new_columns", body.new_columns)
-    definitions = {column.name: _read_definition(column) for column in body.new_columns}
-    if len(definitions) < len(body.new_columns):
+    for column in body.new_columns:
+        _check_definition(column)
+    plain = {c.name: c.expression for c in body.new_columns if c.expression is not None}
+    sql = {c.name: c.computed for c in body.new_columns if c.computed is not None}
+    auto = {c.name for c in body.new_columns if c.computed is not None and c.auto_backfill}
+    declared = [
+        read_new(c.name, c.virtual_column) for c in body.new_columns if c.virtual_column is not None
+    ]
+    filled = [output.column for new, _ in declared for output in new.outputs]
+    names = [c.name for c in body.new_columns if c.virtual_column is None] + filled
+    if len(set(names)) < len(names):
         raise InvalidRequest("new_columns names a column twice", detail="name each column once")
-    plain = {name: sql for name, (kind, sql) in definitions.items() if kind == "expression"}
-    bound = {name: sql for name, (kind, sql) in definitions.items() if kind == "computed"}
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
     version = 0
-    if plain and bound:
-        # They take two versions: what the second one would refuse is refused before the first.
-        await data.read(
-            catalog, table, branch, None, lambda dataset: computed.check_new(dataset, bound)
-        )
+    if declared or (plain and sql):
+        # What is refused is refused before anything of it is kept. Plain columns and bound ones
+        # take two versions.
+        await bound.check_new(catalog, table, branch, sql, declared)
     if plain:
         version = await data.change(
             catalog,
@@ -104,27 +116,32 @@ async def add(call: Call) -> ChangedColumns:
             lambda dataset: columns.add_columns(dataset, plain),
             call.origin,
         )
-    if bound:
-        version = await bound_columns.add(catalog, table, branch, bound, call.origin)
+    if sql or declared:
+        version = await bound.add(catalog, table, branch, sql, declared, call.origin, auto)
     return ChangedColumns(version)
 
 
 async def alter(call: Call) -> ChangedColumns:
     body = call.decode(_alter)
     _check_given("alterations", body.alterations)
-    if any(each.virtual_column is not None for each in body.alterations):
-        raise Unsupported("altering a virtual_column is not served by this release", detail=LATER)
-    wanted = [Alteration(a.path, a.rename, a.nullable, a.data_type) for a in body.alterations]
+    functions = [
+        (a.path, *read_altered(a.virtual_column))
+        for a in body.alterations
+        if a.virtual_column is not None
+    ]
+    wanted = [
+        Alteration(a.path, a.rename, a.nullable, a.data_type)
+        for a in body.alterations
+        if a.virtual_column is None or (a.rename, a.nullable, a.data_type) != (None, None, None)
+    ]
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
-    version, names = await data.change(
-        catalog,
-        table,
-        branch,
-        lambda dataset: bindings.alter_columns(dataset, wanted),
-        call.origin,
-    )
-    await bound_columns.rename(catalog, table, branch, names)
+    version = 0
+    if functions:
+        await bound.check_altered(catalog, table, branch, functions, wanted)
+        version = await bound.redeclare(catalog, table, branch, functions, call.origin)
+    if wanted:
+        version = await bound.alter(catalog, table, branch, wanted, call.origin)
     return ChangedColumns(version)
 
 
@@ -140,7 +157,7 @@ async def drop(call: Call) -> DroppedColumns:
         lambda dataset: bindings.drop_columns(dataset, body.columns),
         call.origin,
     )
-    await bound_columns.forget(catalog, table, branch, names)
+    await bound.forget(catalog, table, branch, names)
     transaction = await refs.find_transaction(catalog, table, branch, version)
     return DroppedColumns(version, transaction)
 
@@ -185,8 +202,7 @@ def _check_given(name: str, items: list[Any]) -> None:
         raise InvalidRequest(f"{name} is empty", detail="name at least one column")
 
 
-def _read_definition(column: NewColumn) -> tuple[str, str]:
-    """Which kind of definition a new column has, and its SQL."""
+def _check_definition(column: NewColumn) -> None:
     kinds = ("expression", "computed", "virtual_column")
     given = [kind for kind in kinds if getattr(column, kind) is not None]
     if len(given) != 1:
@@ -194,10 +210,3 @@ def _read_definition(column: NewColumn) -> tuple[str, str]:
             f"column {column.name!r} has {' and '.join(given) or 'no definition'}",
             detail="send exactly one of " + ", ".join(kinds),
         )
-    if column.computed is not None:
-        return "computed", column.computed
-    if column.expression is None:
-        raise Unsupported(
-            f"column {column.name!r}: {given[0]} is not served by this release", detail=LATER
-        )
-    return "expression", column.expression

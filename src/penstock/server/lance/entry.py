@@ -5,10 +5,12 @@ from functools import lru_cache, partial
 import msgspec
 
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.ledger import refuse_write
 from penstock.errors import PenstockError, Unsupported
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier
 from penstock.model.principals import Identity
 from penstock.model.rights import READ, WRITE
+from penstock.model.system import LEDGER
 from penstock.server.exchange import Exchange
 from penstock.server.gate import MAX_UNKNOWN_BODY, Gate
 from penstock.server.http import (
@@ -27,6 +29,12 @@ from penstock.server.lance.operations import Operation
 from penstock.server.lance.recover import recover
 from penstock.server.once import HEADER, Arrival, Once, arrive
 from penstock.server.rules import Names
+
+# What clients may change of the ledger: not its rows and columns.
+OPEN = (
+    *("DropTable", "CreateTableIndex", "CreateTableScalarIndex", "DropTableIndex"),
+    *("CreateTableTag", "UpdateTableTag", "DeleteTableTag"),
+)
 
 
 class Lance:
@@ -99,6 +107,8 @@ class Lance:
             call.still_allowed = partial(
                 self._gate.still_admits, identity, operation.needs, call, names, exchange
             )
+        if id == LEDGER and operation.is_change and operation.name not in OPEN:
+            raise refuse_write()
         if arrival is None:
             return await self._run(operation, call)
         return await self._once.answer(

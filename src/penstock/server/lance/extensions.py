@@ -1,11 +1,23 @@
 """What Penstock serves beyond the Lance Namespace REST API: jobs, environments, runners.
 
-`/v1/jobs/list|describe|cancel|query_events` are lancedb's; the rest is our own.
+`/v1/jobs/list|describe|cancel|query_events` and `/v1/table/{id}/errors` are lancedb's; the rest is
+our own.
 """
 
-from penstock.server.lance import audit, backfills, grants, job_stream, jobs, manifests, runner
+from penstock.server.lance import (
+    audit,
+    backfills,
+    function_errors,
+    grants,
+    job_stream,
+    jobs,
+    manifests,
+    previews,
+    runner,
+)
 from penstock.server.lance.operations import Operation
 from penstock.server.lance.rules import (
+    BACKFILL,
     BRING_CODE,
     CANCEL_JOB,
     GRANT,
@@ -25,6 +37,16 @@ EXTENSIONS = (
         "POST",
         "table/{id}/explain_backfill",
         backfills.explain,
+        needs=READ_TABLE,
+    ),
+    Operation(
+        "PreviewColumn", "POST", "table/{id}/preview_column", previews.preview, needs=BACKFILL
+    ),
+    Operation(
+        "ListTableErrors",
+        "POST",
+        "table/{id}/errors",
+        function_errors.list_errors,
         needs=READ_TABLE,
     ),
     Operation("ListJobs", "POST", "jobs/list", jobs.list_jobs, needs=SIGNED_IN),
@@ -58,6 +80,16 @@ EXTENSIONS = (
     Operation("LeaseJobs", "POST", "runner/lease", runner.lease, needs=RUN_JOBS),
     Operation("ReportJob", "POST", "runner/job/{id}/heartbeat", runner.heartbeat, needs=RUN_JOBS),
     Operation("FinishJob", "POST", "runner/job/{id}/finish", runner.finish, needs=RUN_JOBS),
+    Operation(
+        "ReportJobErrors", "POST", "runner/job/{id}/errors", runner.report_errors, needs=RUN_JOBS
+    ),
+    Operation(
+        "ListJobErrorRows",
+        "POST",
+        "runner/job/{id}/error_rows",
+        runner.list_error_rows,
+        needs=RUN_JOBS,
+    ),
     Operation("CreateGrant", "POST", "grants/create", grants.create, needs=GRANT),
     Operation("RevokeGrant", "POST", "grants/revoke", grants.revoke, needs=GRANT),
     Operation("ListAudit", "POST", "audit/list", audit.list_entries, needs=OWN_CATALOG),

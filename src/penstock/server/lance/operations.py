@@ -43,10 +43,10 @@ from penstock.server.lance.rules import (
 from penstock.server.limits import QUERIES, UPLOADS
 from penstock.server.rules import Rule
 
-READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze", "Stream")
+READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze", "Stream", "Preview")
 QUERYING = (
     *("QueryTable", "CountTableRows", "ExplainTableQueryPlan", "AnalyzeTableQueryPlan"),
-    "ExplainBackfill",
+    *("ExplainBackfill", "PreviewColumn"),
 )
 # A runner's reports name the attempt they are about, which does what a key would do.
 REPORTING = ("Lease", "Report", "Finish")

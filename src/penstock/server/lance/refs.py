@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock.catalog import refs, tables
+from penstock.catalog import bindings, refs, tables
 from penstock.datasets.refs import check_new_branch, check_new_tag
 from penstock.model.branches import check_branch, check_tag
 from penstock.server.lance.call import Body, Call, Version
@@ -141,6 +141,8 @@ async def create_branch(call: Call) -> Done:
     transaction = await refs.create_branch(
         call.catalog, table, name, source, body.from_version, call.origin
     )
+    if table.has_bound_columns:
+        await bindings.mirror(call.catalog, table, name)
     return Done(transaction)
 
 
@@ -156,4 +158,5 @@ async def restore(call: Call) -> Done:
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
     version = await refs.restore(catalog, table, branch, body.version, call.origin)
+    await bindings.mirror(catalog, table, branch)
     return Done(await refs.find_transaction(catalog, table, branch, version))

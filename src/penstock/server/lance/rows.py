@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from penstock.catalog import data, rows, tables
+from penstock.catalog import bindings, data, rows, tables
 from penstock.datasets.rows import Merge, delete, update
 from penstock.datasets.uploads import Source
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
-from penstock.model.tables import Table
+from penstock.model.tables import MAIN, Table
 from penstock.server.http import ClientGone, LentBody
 from penstock.server.lance.call import Body, Call, choose
 from penstock.server.uploads import DirectUpload, Upload
@@ -78,6 +78,8 @@ async def create(call: Call) -> CreatedTable:
         made = await rows.create(catalog, new, mode, source, call.origin)
     options = catalog.lake.public_options() or None
     table = made.table
+    if mode == "overwrite" and table.has_bound_columns:
+        await bindings.mirror(catalog, table, MAIN)
     return CreatedTable(
         table.location, made.version, table.properties, options, made.transaction_id
     )
@@ -92,6 +94,8 @@ async def insert(call: Call) -> InsertedRows:
         write = rows.insert
     async with _arriving(call) as source:
         done = await write(call.catalog, table, branch, source, call.origin)
+    if mode == "overwrite" and table.has_bound_columns:
+        await bindings.mirror(call.catalog, table, branch)
     return InsertedRows(done.version, done.rows, done.transaction_id or None)
 
 

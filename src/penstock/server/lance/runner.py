@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog import leases
+from penstock.catalog import leases, ledger
 from penstock.catalog.leases import News
 from penstock.catalog.queue import wait_for
 from penstock.errors import InvalidRequest
+from penstock.model.functions import RowError
 from penstock.model.jobs import FINISHED, QUEUED, Job, LogLine, Report, Value
 from penstock.server.lance.call import Body, Call, Text
 from penstock.server.lance.job_stream import gone
@@ -21,11 +22,20 @@ from penstock.server.lance.jobs import job_id
 # An attempt ends with the job, or gives it back to the queue.
 ENDS = (*FINISHED, QUEUED)
 MAX_WAIT_SECONDS = 60.0
+MAX_ERRORS = 1000
 # How often, at least, it is seen that a runner has gone and so must not get a job.
 LOOK_SECONDS = 1.0
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
 Millis = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+# The last moment is that of the year 9999.
+NUMBERS = {
+    "row_id": 2**64,
+    "fragment": 2**63,
+    "offset": 2**63,
+    "tries": 2**63,
+    "at": 253_402_300_800_000,
+}
 Progress = Annotated[
     dict[Annotated[str, msgspec.Meta(max_length=100)], Value], msgspec.Meta(max_length=100)
 ]
@@ -57,6 +67,14 @@ class Finish(Heartbeat, kw_only=True):
     retryable: bool = False
 
 
+class Held(Body):
+    attempt: Number
+
+
+class ReportErrors(Held, kw_only=True):
+    errors: Annotated[list[RowError], msgspec.Meta(max_length=MAX_ERRORS)]
+
+
 class Lease(msgspec.Struct):
     id: str
     kind: str
@@ -81,9 +99,19 @@ class Ended(msgspec.Struct):
     state: str
 
 
+class Recorded(msgspec.Struct):
+    recorded: int
+
+
+class ErrorRows(msgspec.Struct):
+    rows: list[int]
+
+
 _lease = msgspec.json.Decoder(LeaseJobs)
 _heartbeat = msgspec.json.Decoder(Heartbeat)
 _finish = msgspec.json.Decoder(Finish)
+_held = msgspec.json.Decoder(Held)
+_errors = msgspec.json.Decoder(ReportErrors)
 
 
 async def lease(call: Call) -> Leases:
@@ -127,6 +155,27 @@ async def finish(call: Call) -> Ended:
     report = Report(state, body.result or {}, (body.error or "").replace("\0", "�"), body.retryable)
     id = job_id(call)
     return Ended(await leases.finish(call.catalog, id, body.attempt, report, _to_news(body)))
+
+
+async def report_errors(call: Call) -> Recorded:
+    body = call.decode(_errors)
+    for error in body.errors:
+        _check_numbers(error)
+    return Recorded(await ledger.record(call.catalog, job_id(call), body.attempt, body.errors))
+
+
+async def list_error_rows(call: Call) -> ErrorRows:
+    body = call.decode(_held)
+    return ErrorRows(await ledger.list_rows(call.catalog, job_id(call), body.attempt))
+
+
+def _check_numbers(error: RowError) -> None:
+    """Refuse what the ledger's columns cannot hold."""
+    for name, most in NUMBERS.items():
+        if not 0 <= (number := getattr(error, name)) < most:
+            raise InvalidRequest(
+                f"{name} of an error is {number}", detail=f"use a number from 0 to {most - 1}"
+            )
 
 
 def _to_lease(call: Call, job: Job) -> Lease:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import reconcile, tables
+from penstock.catalog import bindings, reconcile, tables
 from penstock.datasets import details
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.model.branches import check_branch, check_tag
@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 # lancedb's remote client reads version and schema, in Lance's words, from every description.
 LANCEDB_HEADER = "x-lancedb-database"
+BOUND_PROPERTY = "penstock.columns"
 
 
 class DeclareTable(Body):
@@ -160,6 +161,8 @@ async def describe(call: Call) -> DescribedTable:
         if detailed:
             reply.table, reply.namespace = table.name, list(table.namespace)
             await _load_details(call, table, branch, reply)
+    if table.has_bound_columns:
+        await _tell_bound(call, table, check_branch(body.branch), reply)
     return reply
 
 
@@ -227,6 +230,12 @@ async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[
         branch, version = await catalog.lake.run(details.read_tag, place, check_tag(body.tag))
     found = await reconcile.get_version_of_branch(catalog, table, branch, version)
     return branch, found.version
+
+
+async def _tell_bound(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:
+    if found := await bindings.describe(call.catalog, table, branch):
+        text = msgspec.json.encode(found).decode()
+        reply.properties = {**table.properties, BOUND_PROPERTY: text}
 
 
 async def _load_details(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:

@@ -13,10 +13,12 @@ from penstock.catalog.commits import (
     Deregister,
     Operation,
 )
+from penstock.catalog.ledger import refuse_write
 from penstock.catalog.staging import NewVersion
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
 from penstock.model.identifiers import Identifier, check_identifier
+from penstock.model.system import LEDGER
 from penstock.model.tables import Table, TableVersion, VersionRange
 from penstock.server.lance.call import Body, Call, Version
 from penstock.server.lance.tables import (
@@ -213,7 +215,9 @@ def _created_info(call: Call, result: commits.Result) -> VersionInfo:
 def _named(body: Body, where: str) -> Identifier:
     if not body.id:
         raise InvalidRequest(f"id is missing in one of {where}", detail="name the table")
-    return check_identifier(tuple(body.id), f"id in {where}")
+    if (id := check_identifier(tuple(body.id), f"id in {where}")) == LEDGER:
+        raise refuse_write()
+    return id
 
 
 def _to_create(id: Identifier, body: CreateTableVersion) -> CreateVersion:

@@ -1,0 +1,286 @@
+"""How fast functions fill columns, beside plain processes that do the same without us.
+
+Every figure has its counterpart in the same run, measured in turn: two plain processes (scan,
+call, write, commit) as the ceiling, and pylance's `add_columns` in one process as what a user would
+write first. So the ratios bear a busy machine; the seconds do not.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+# Lance warns at every commit of a column that the operation is young; it reads this at import.
+os.environ["LANCE_LOG"] = "error"
+
+import msgspec
+
+# Run as a file, Python looks for modules beside it, not beside its folder.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import filling, plain, servers
+from benchmarks.filling import Case
+from benchmarks.jobs import Client, family, resident_mb, runner, timed
+from benchmarks.progress import Progress
+from benchmarks.report import align
+
+JOB_SECONDS = 600
+RATIOS = {"arrow": 1.35, "scalar": 1.35, "vector": 1.3}
+UPDATED_ROWS, UPDATE_SHARE = 100, 0.05
+NOTHING_SECONDS = 0.5
+CHECKPOINT_SHARE = 0.05
+PLAN_SECONDS = 2.0
+
+
+class Effort(msgspec.Struct, frozen=True):
+    """How much is measured."""
+
+    rows: int
+    fragments: int
+    rounds: int
+    slow_rows: int
+    long_fragment: int
+    blobs: int
+    planned_rows: int
+
+
+FULL = Effort(2_000_000, 16, 3, 300_000, 5_000_000, 2_000, 100_000_000)
+QUICK = Effort(200_000, 16, 2, 40_000, 500_000, 200, 10_000_000)
+
+
+class Series(msgspec.Struct):
+    """One function: seconds of the job, of two plain processes, and of pylance's add_columns."""
+
+    job: list[float] = []
+    ceiling: list[float] = []
+    add_columns: list[float] = []
+
+
+class Figures(msgspec.Struct):
+    """Everything that was measured, in seconds where nothing else is said."""
+
+    load_average: float
+    effort: Effort
+    functions: dict[str, Series] = {}
+    update: list[float] = []
+    nothing: list[float] = []
+    without_parts: list[float] = []
+    with_parts: list[float] = []
+    long_mb: float = 0.0
+    blobs_mb: float = 0.0
+    plan: float = 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke run, not for comparisons")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the raw figures there")
+    options = parser.parse_args()
+    effort = QUICK if options.quick else FULL
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
+        figures = run(effort, Path(name))
+    print(show(figures))
+    if options.json:
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
+
+
+def run(effort: Effort, folder: Path) -> Figures:
+    """All phases on one server and one runner."""
+    figures = Figures(os.getloadavg()[0], effort)
+    with servers.penstock(folder / "data") as server:
+        client = Client(f"http://127.0.0.1:{server.port}")
+        with (
+            runner(client.url, folder) as process,
+            ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool,
+        ):
+            for case in filling.CASES:
+                figures.functions[case.name] = measure_function(client, pool, case, effort)
+            measure_changes(client, effort, figures)
+            measure_parts(client, effort, figures)
+            measure_memory(client, process.pid, effort, figures)
+            measure_plan(client, effort, figures)
+    return figures
+
+
+def measure_function(
+    client: Client, pool: ProcessPoolExecutor, case: Case, effort: Effort
+) -> Series:
+    """The same column by a job, by two plain processes and by pylance alone, in turn."""
+    table = filling.make_table(client, effort.rows, effort.fragments)
+    filling.add_column(client, table, case)
+    found = Series()
+    # Once without the clock: processes are up, workers have loaded the function.
+    plain.fill(pool, client.url, table, case)
+    filling.renew_column(client, table, case)
+    fill(client, table)
+    progress = Progress(f"{case.name} of {effort.rows:,} rows", effort.rounds)
+    for _ in range(effort.rounds):
+        # Both fill a column that has no values yet.
+        filling.renew_column(client, table, case)
+        found.ceiling.append(timed(lambda: plain.fill(pool, client.url, table, case)))
+        filling.renew_column(client, table, case)
+        found.job.append(timed(lambda: fill(client, table, calls=effort.rows)))
+        found.add_columns.append(plain.add_columns(client.url, table, case))
+        progress.step(f"{found.job[-1]:.2f} s beside {found.ceiling[-1]:.2f} s")
+    return found
+
+
+def measure_changes(client: Client, effort: Effort, figures: Figures) -> None:
+    """What a few changed rows cost, and nothing at all."""
+    table = filling.make_table(client, effort.rows, effort.fragments)
+    filling.add_column(client, table, filling.SCALAR)
+    fill(client, table)
+    progress = Progress("changes", effort.rounds)
+    for number in range(effort.rounds):
+        first = number * UPDATED_ROWS * 7
+        rows = ", ".join(str((first + n * 7919) % effort.rows) for n in range(UPDATED_ROWS))
+        body = {"updates": [["text", f"'changed {number}'"]], "predicate": f"id IN ({rows})"}
+        client.post(f"/v1/table/{'$'.join(table)}/update", body)
+        figures.update.append(timed(lambda: fill(client, table, calls=UPDATED_ROWS)))
+        figures.nothing.append(timed(lambda: fill(client, table, calls=0)))
+        progress.step(f"{figures.update[-1]:.2f} s, then {figures.nothing[-1]:.2f} s")
+
+
+def measure_parts(client: Client, effort: Effort, figures: Figures) -> None:
+    """A slow function with and without checkpoints inside its fragments."""
+    table = filling.make_table(client, effort.slow_rows, 2)
+    filling.add_column(client, table, filling.SLOW)
+    progress = Progress("checkpoints", effort.rounds)
+    for _ in range(effort.rounds):
+        for found, seconds in ((figures.without_parts, 3600), (figures.with_parts, None)):
+            knob = {"batch_checkpoint_flush_interval_seconds": seconds}
+            found.append(timed(lambda knob=knob: fill(client, table, force=True, **knob)))  # type: ignore[misc]
+        progress.step(f"{figures.with_parts[-1]:.2f} s beside {figures.without_parts[-1]:.2f} s")
+
+
+def measure_memory(client: Client, runner: int, effort: Effort, figures: Figures) -> None:
+    """The largest worker while one long fragment, and then large values, go through it."""
+    table = filling.make_table(client, effort.long_fragment, 1)
+    filling.add_column(client, table, filling.SCALAR)
+    with watched(runner) as peak:
+        fill(client, table)
+    figures.long_mb = peak[0]
+    table = filling.make_blobs(client, effort.blobs)
+    filling.add_column(client, table, filling.BLOBS)
+    with watched(runner) as peak:
+        fill(client, table)
+    figures.blobs_mb = peak[0]
+
+
+def measure_plan(client: Client, effort: Effort, figures: Figures) -> None:
+    """The plan of a large table, none of whose rows has to be read for it."""
+    table = filling.make_wide(client, effort.planned_rows)
+    filling.add_column(client, table, filling.SCALAR)
+    path = f"/v1/table/{'$'.join(table)}/explain_backfill"
+    figures.plan = min(timed(lambda: client.post(path, {"column": "value"})) for _ in range(3))
+
+
+def fill(client: Client, table: list[str], calls: int | None = None, **body: Any) -> None:
+    """Fill the column; the job must have made so many calls."""
+    asked = {"column": "value", **body}
+    job = client.post(f"/v1/table/{'$'.join(table)}/backfill_column", asked)["job_id"]
+    deadline = time.monotonic() + JOB_SECONDS
+    while (found := client.post(f"/v1/transaction/{job}/describe"))["status"] != "SUCCEEDED":
+        if found["status"] in ("FAILED", "CANCELED") or time.monotonic() > deadline:
+            raise RuntimeError(f"job {job} did not succeed: {found}")
+        time.sleep(0.005)
+    made = int(found["properties"].get("function_calls", 0))
+    if calls is not None and made != calls:
+        raise RuntimeError(f"job {job} made {made} calls instead of {calls}")
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[list[float]]:
+    """The peak of the largest Python worker's resident memory in MB, while inside."""
+    peak, ended = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.05):
+            for each in family(pid):
+                try:
+                    name = Path(f"/proc/{each}/cmdline").read_text()
+                    if "pyspark.daemon" in name:
+                        peak[0] = max(peak[0], resident_mb(each))
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        thread.join()
+
+
+def show(figures: Figures) -> str:
+    """The figures beside their goals."""
+    rows = [["measure", "job", "ceiling", "ratio", "goal", "add_columns", ""]]
+    for name, found in figures.functions.items():
+        job, ceiling, single = (_median(s) for s in (found.job, found.ceiling, found.add_columns))
+        goal = RATIOS.get(name)
+        ratio = statistics.median(a / b for a, b in zip(found.job, found.ceiling, strict=True))
+        rows.append(
+            [
+                f"{name}, {figures.effort.rows:,} rows",
+                f"{job:.2f} s",
+                f"{ceiling:.2f} s",
+                f"{ratio:.2f}",
+                f"{goal:.2f}" if goal else "",
+                f"{single:.2f} s",
+                _verdict(ratio <= goal) if goal else "",
+            ]
+        )
+    full = _median(figures.functions["scalar"].job)
+    share = _median(figures.update) / full
+    rows += [
+        _row(f"{UPDATED_ROWS} rows changed", _median(figures.update), share, UPDATE_SHARE),
+        _row("nothing to do", _median(figures.nothing), _median(figures.nothing), NOTHING_SECONDS),
+        _row(
+            "checkpoints' share", _median(figures.with_parts), _overhead(figures), CHECKPOINT_SHARE
+        ),
+        _row(
+            f"plan of {figures.effort.planned_rows:,} rows",
+            figures.plan,
+            figures.plan,
+            PLAN_SECONDS,
+        ),
+    ]
+    head = f"load average at the start: {figures.load_average:.1f}"
+    memory = (
+        f"largest worker: {figures.long_mb:.0f} MB with a fragment of "
+        f"{figures.effort.long_fragment:,} rows, {figures.blobs_mb:.0f} MB with "
+        f"{figures.effort.blobs:,} values of 100 KB"
+    )
+    return f"{head}\n\n{align(rows, range(1, 6))}\n\n{memory}"
+
+
+def _overhead(figures: Figures) -> float:
+    pairs = zip(figures.with_parts, figures.without_parts, strict=True)
+    return statistics.median(a / b for a, b in pairs) - 1
+
+
+def _row(measure: str, seconds: float, figure: float, goal: float) -> list[str]:
+    shown = [measure, f"{seconds:.2f} s", "", f"{figure:.2f}", f"{goal:.2f}", ""]
+    return [*shown, _verdict(figure <= goal)]
+
+
+def _verdict(is_reached: bool) -> str:
+    return "reached" if is_reached else "MISSED"
+
+
+def _median(seconds: list[float]) -> float:
+    return statistics.median(seconds)
+
+
+if __name__ == "__main__":
+    main()

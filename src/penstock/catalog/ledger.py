@@ -1,0 +1,140 @@
+"""The ledger: a table of the catalog with every row that a function failed on.
+
+It is made when it is first needed, and is listed, described and queried like any other; only the
+server writes to it. An entry stays as long as its job can be described.
+"""
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.catalog import columns, data, leases, namespaces, rows, tables, versions
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.queue import DAY_MILLIS
+from penstock.datasets import ledger
+from penstock.datasets.ledger import Failing, Listing, Wanted
+from penstock.errors import (
+    InvalidRequest,
+    InvalidTableState,
+    NamespaceNotFound,
+    TableAlreadyExists,
+    TableNotFound,
+)
+from penstock.model.functions import RowError
+from penstock.model.identifiers import show
+from penstock.model.jobs import Job
+from penstock.model.system import LEDGER, SYSTEM
+from penstock.model.tables import MAIN, Table
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+NOTHING = Listing([], [], False)
+
+
+async def record(catalog: Catalog, job_id: str, attempt: int, errors: Sequence[RowError]) -> int:
+    """Note rows that an attempt failed on; returns how many were not in the ledger yet."""
+    job = await leases.get_held(catalog, job_id, attempt)
+    if not errors:
+        return 0
+    failing = await _describe(catalog, job, attempt)
+    table = await _get_or_create(catalog)
+    ids = [ledger.make_id(job.id, error.row_id, failing.column) for error in errors]
+    # One after the other, so that what is sent twice at once finds itself.
+    async with catalog.ledger_lock:
+        known = await data.read(catalog, table, MAIN, None, lambda d: ledger.find_ids(d, ids))
+        new = [error for id, error in zip(ids, errors, strict=True) if id not in known]
+        if new:
+            body = await catalog.workers.run(ledger.encode, failing, new)
+            await rows.insert(catalog, table, MAIN, body)
+    return len(set(ids) - known)
+
+
+async def list_rows(catalog: Catalog, job_id: str, attempt: int) -> list[int]:
+    """The ids of the rows on which the column of an attempt failed, in this job or before."""
+    spec = (await leases.get_held(catalog, job_id, attempt)).spec
+    return await find_rows(catalog, spec["table_id"], spec["branch"], spec["binding"])
+
+
+async def find_rows(catalog: Catalog, table_id: str, branch: str, binding: str) -> list[int]:
+    """The ids of the rows on which a column failed."""
+    table = await _find(catalog)
+    if table is None:
+        return []
+
+    def work(dataset: "LanceDataset") -> list[int]:
+        return ledger.list_rows(dataset, table_id, branch, binding)
+
+    return await data.read(catalog, table, MAIN, None, work)
+
+
+async def list_errors(catalog: Catalog, wanted: Wanted, limit: int) -> Listing:
+    """The newest entries about a table."""
+    table = await _find(catalog)
+    if table is None:
+        return NOTHING
+    return await data.read(
+        catalog, table, MAIN, None, lambda d: ledger.list_entries(d, wanted, limit)
+    )
+
+
+async def purge(catalog: Catalog) -> None:
+    """Forget entries older than the history of jobs that is kept."""
+    table = await _find(catalog)
+    if table is None:
+        return
+    before = int(time.time() * 1000) - catalog.queue.history_days * DAY_MILLIS
+    if await data.read(catalog, table, MAIN, None, lambda d: ledger.has_before(d, before)):
+        await data.change(catalog, table, MAIN, lambda d: ledger.delete_before(d, before))
+
+
+async def _find(catalog: Catalog) -> Table | None:
+    try:
+        table = await tables.get(catalog.database, LEDGER)
+    except (TableNotFound, NamespaceNotFound):
+        return None
+    return table if await data.has_version(catalog, table, MAIN) else None
+
+
+async def _get_or_create(catalog: Catalog) -> Table:
+    if (found := await _find(catalog)) is not None:
+        return found
+    await namespaces.create(catalog, SYSTEM, {}, "exist_ok")
+    new = tables.plan_table(catalog, LEDGER, None, {}, managed=True)
+    nothing = await catalog.workers.run(ledger.encode_nothing)
+    # Another server may be making it at this moment.
+    with contextlib.suppress(TableAlreadyExists):
+        await rows.create(catalog, new, "exist_ok", nothing)
+    return await tables.get(catalog.database, LEDGER)
+
+
+async def _describe(catalog: Catalog, job: Job, attempt: int) -> Failing:
+    spec: dict[str, Any] = job.spec
+    if "binding" not in spec:
+        raise InvalidRequest(f"job {job.id} fills no column", detail="report its error instead")
+    now = await columns.complete_spec(catalog.database, spec) or spec
+    function = spec.get("function") or {}
+    head = await versions.find_head(catalog.database, spec["table_id"], spec["branch"])
+    filled = tuple(spec.get("columns") or [spec["column"]])
+    return Failing(
+        table=show(tuple(now["table"])),
+        table_id=spec["table_id"],
+        table_version=head.version if head else 0,
+        branch=spec["branch"],
+        # Whichever column of a group a request names, its failures are the same.
+        column=filled[0],
+        columns=filled,
+        binding=spec["binding"],
+        function=function.get("name") or spec.get("expression") or "",
+        function_version=function.get("version", ""),
+        job_id=job.id,
+        attempt=attempt,
+    )
+
+
+def refuse_write() -> InvalidTableState:
+    return InvalidTableState(
+        f"table {show(LEDGER)} is written by the server alone",
+        detail="copy what you need into a table of your own; drop it to forget all errors",
+    )

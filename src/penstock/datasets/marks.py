@@ -1,0 +1,232 @@
+"""Watermarks of a column that a function fills: versions of its table to compare rows with.
+
+A watermark says that in its version every row is fresh, but for those that a file lists. A row
+whose inputs and values are today what they were then is as fresh as it was. All of it blocks.
+"""
+
+import base64
+import contextlib
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.datasets import files
+from penstock.datasets.blobs import Side, fields_equal
+from penstock.datasets.columns import get_field
+from penstock.datasets.failures import translated
+from penstock.datasets.lake import Place
+from penstock.datasets.reading import RowReader
+from penstock.datasets.refs import OUR_TAGS
+from penstock.datasets.remote import Location
+from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
+from penstock.datasets.snapshot import describe_fragments
+from penstock.errors import (
+    ColumnNotFound,
+    InvalidRequest,
+    InvalidTableState,
+    NotFound,
+)
+from penstock.pipeline.plan.backfill import FragmentState, Watermark
+from penstock.pipeline.plan.masks import unpack
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.datasets.rowsets import Ids
+    from penstock.pipeline.plan.masks import Mask
+
+FOLDER = "_backfill"
+# In the metadata of a file: the offsets of rows that are not fresh.
+UNFILLED_KEY = b"penstock.unfilled"
+# How much of a column is in memory at once, and how many rows at most.
+STEP_BYTES, MAX_STEP = 32_000_000, 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function in its version, with the columns that it fills and reads."""
+
+    columns: tuple[str, ...]
+    inputs: tuple[str, ...]
+    function: str
+    binding: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mark:
+    """A watermark whose version is still there."""
+
+    watermark: Watermark
+    dataset: "LanceDataset"
+    states: dict[int, FragmentState]
+    unfilled: RowSet
+    bound: Bound
+
+
+def open_mark(
+    dataset: "LanceDataset", place: Place, watermark: Watermark, bound: Bound
+) -> Mark | str:
+    """The version that a watermark speaks of, or why it cannot be used."""
+    then = Bound(
+        bound.columns if watermark.columns is None else watermark.columns,
+        bound.inputs if watermark.inputs is None else watermark.inputs,
+        watermark.function or "",
+    )
+    gone = f"version {watermark.version}, up to which the column was filled, is gone"
+    if (len(then.columns), len(then.inputs)) != (len(bound.columns), len(bound.inputs)):
+        return f"version {watermark.version} was filled from other columns"
+    try:
+        with translated():
+            opened = dataset.checkout_version((watermark.branch or None, watermark.version))
+        if watermark.transaction not in ("", transaction_of(opened)):
+            return gone
+        states = describe_fragments(opened, then.columns, then.inputs)
+        unfilled = make_row_set([])
+        if watermark.unfilled is not None:
+            unfilled = decode_row_set(files.read(place, f"{FOLDER}/{watermark.unfilled}"))
+    except ColumnNotFound as error:
+        return f"version {watermark.version} cannot be compared: {error.message}"
+    except (FileNotFoundError, InvalidRequest, InvalidTableState, NotFound):
+        return gone
+    if len(unfilled) != watermark.unfilled_rows:
+        return f"the list of rows that version {watermark.version} left is not whole"
+    return Mark(watermark, opened, {state.id: state for state in states}, unfilled, then)
+
+
+def make_mark(
+    dataset: "LanceDataset",
+    branch: str,
+    bound: Bound,
+    states: Collection[FragmentState],
+    unfilled: RowSet,
+) -> Mark:
+    """A version that no watermark speaks of, with what is known of it."""
+    watermark = Watermark(dataset.version, bound.function, None, len(unfilled), branch)
+    return Mark(watermark, dataset, {state.id: state for state in states}, unfilled, bound)
+
+
+def transaction_of(dataset: "LanceDataset") -> str:
+    """What tells a version from another of the same number; '' when that is not known."""
+    with contextlib.suppress(OSError, ValueError):
+        found = dataset.read_transaction(dataset.version)
+        return "" if found is None else str(found.uuid)
+    return ""
+
+
+def rows_unchanged(
+    now: RowReader,
+    new: Sequence[str],
+    then: RowReader,
+    old: Sequence[str],
+    ids: "Ids",
+    step: int,
+) -> "Mask":
+    """Whether the fields of each row, which both versions have, are the same in both."""
+    import numpy as np
+
+    same = np.ones(len(ids), bool)
+    if not new:
+        return same
+    for start in range(0, len(ids), step):
+        part = ids[start : start + step]
+        left, right = now.read(part, new), then.read(part, old)
+        for n, path in enumerate(new):
+            field = get_field(now.dataset, path).lance
+            sides = Side(now, path, left[n]), Side(then, old[n], right[n])
+            same[start : start + step] &= fields_equal(*sides, field, part)
+    return same
+
+
+def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) -> "Mask":
+    """Whether every one of the columns is null, for each row."""
+    import numpy as np
+
+    found = np.ones(len(ids), bool)
+    for start in range(0, len(ids), step):
+        for values in reader.read(ids[start : start + step], columns):
+            found[start : start + step] &= np.asarray(values.is_null())
+    return found
+
+
+def read_unfilled(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Mask":
+    """The rows of a fragment that its file says are not filled."""
+    from lance.file import LanceFileReader
+
+    name = state.target_files[0]
+    with translated():
+        fragment = dataset.get_fragment(state.id)
+        held = fragment.data_files() if fragment is not None else []
+        base = next(file.base_id for file in held if file.path == name)
+        folder = f"{location.uri}/{location.data_folder}"
+        if base is not None:
+            # The file of another branch, or of a table that this one was copied from.
+            root = dataset.base_paths()[base]
+            folder = f"{_uri_of(root.path, location)}/data" if root.is_dataset_root else root.path
+        reader = LanceFileReader(f"{folder}/{name}", storage_options=dict(location.options) or None)
+        stored = (reader.metadata().schema.metadata or {}).get(UNFILLED_KEY, b"")
+    return unpack(base64.b64decode(stored), state.physical_rows)
+
+
+def step_rows(dataset: "LanceDataset", fragments: Collection[int]) -> int:
+    """How many rows of these fragments may be looked at together."""
+    widest = 1.0
+    for fragment in dataset.get_fragments():
+        if fragment.fragment_id in fragments and fragment.physical_rows:
+            size = sum(file.file_size_bytes or 0 for file in fragment.data_files())
+            widest = max(widest, size / fragment.physical_rows)
+    return max(16, min(MAX_STEP, int(STEP_BYTES / widest)))
+
+
+def folder_of(binding: str, branch: str) -> str:
+    """Where the lists of rows of a column lie; branches have lists of their own."""
+    plain = binding if binding.isalnum() else hashlib.sha256(binding.encode()).hexdigest()[:32]
+    return f"{plain}-{_brief(branch)}" if branch else plain
+
+
+def tag_of(binding: str, branch: str) -> str:
+    """The tag that keeps a watermark's version from being cleaned up."""
+    name = f"{OUR_TAGS}{folder_of(binding, '')[:12]}"
+    return f"{name}-{_brief(branch)}" if branch else name
+
+
+def keep_version(dataset: "LanceDataset", tag: str, branch: str, version: int) -> None:
+    """Move the tag to a version."""
+    with translated():
+        reference = (branch or None, version)
+        known = dataset.tags.list().get(tag)
+        if known is None:
+            dataset.tags.create(tag, reference)
+        # Whoever was here later is right.
+        elif known["version"] < version:
+            dataset.tags.update(tag, reference)
+
+
+def write_unfilled(place: Place, folder: str, name: str, rows: RowSet) -> str | None:
+    """Store the list of rows that are not filled; None when there are none."""
+    if not len(rows):
+        return None
+    files.write_new(place, f"{FOLDER}/{folder}/{name}", rows.encode())
+    return f"{folder}/{name}"
+
+
+def sweep_unfilled(place: Place, folder: str, kept: Collection[str | None], before: int) -> None:
+    """Remove the lists of versions before this one that no watermark names any more.
+
+    A later attempt may have come so far that its own list is there.
+    """
+    for entry in files.list_folder(place, f"{FOLDER}/{folder}"):
+        version = entry.name.partition("-")[0]
+        is_old = not version.isdecimal() or int(version) < before
+        if is_old and f"{folder}/{entry.name}" not in kept:
+            files.remove(place, f"{FOLDER}/{folder}/{entry.name}")
+
+
+def _brief(branch: str) -> str:
+    return hashlib.sha256(branch.encode()).hexdigest()[:8]
+
+
+def _uri_of(path: str, location: Location) -> str:
+    # Lance keeps the way to a base without its scheme.
+    scheme, found, _ = location.uri.partition("://")
+    return path if not found or "://" in path else f"{scheme}://{path}"

@@ -1,0 +1,91 @@
+"""Sets of row ids, kept as runs of neighbours, and the files that they are stored in.
+
+A file has a header of eight bytes, then the compressed gaps and lengths of the runs.
+"""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidTableState
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock.pipeline.plan.masks import Mask
+
+    Ids = np.ndarray[Any, np.dtype[np.int64]]
+
+HEADER = b"PSROWS1\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowSet:
+    """Row ids from each start to before its end; runs are sorted and do not touch."""
+
+    starts: "Ids"
+    ends: "Ids"
+
+    def __len__(self) -> int:
+        return int((self.ends - self.starts).sum())
+
+    def contains(self, ids: "Ids") -> "Mask":
+        """Whether each of the ids is in the set."""
+        import numpy as np
+
+        if not len(self.starts):
+            return np.zeros(len(ids), bool)
+        run = np.searchsorted(self.starts, ids, side="right") - 1
+        found: Mask = (run >= 0) & (ids < self.ends[np.maximum(run, 0)])
+        return found
+
+    def encode(self) -> bytes:
+        import numpy as np
+
+        gaps = self.starts - np.concatenate([[0], self.ends[:-1]])
+        both = np.stack([gaps, self.ends - self.starts]).astype("<i8")
+        return HEADER + zlib.compress(both.tobytes(), 6)
+
+
+def make_row_set(ids: "Iterable[Ids]") -> RowSet:
+    """The set of all these ids, given in parts and in any order."""
+    import numpy as np
+
+    starts: list[Any] = []
+    ends: list[Any] = []
+    for part in ids:
+        if len(part):
+            ordered = np.unique(np.asarray(part, np.int64))
+            breaks = np.flatnonzero(np.diff(ordered) != 1)
+            starts.append(ordered[np.concatenate([[0], breaks + 1])])
+            ends.append(ordered[np.concatenate([breaks, [len(ordered) - 1]])] + 1)
+    if not starts:
+        return RowSet(np.empty(0, np.int64), np.empty(0, np.int64))
+    return _join(np.concatenate(starts), np.concatenate(ends))
+
+
+def decode_row_set(data: bytes) -> RowSet:
+    """A set as `encode` wrote it."""
+    import numpy as np
+
+    try:
+        if not data.startswith(HEADER):
+            raise ValueError("another header")
+        raw = zlib.decompress(data[len(HEADER) :])
+        both = np.frombuffer(raw, "<i8").astype(np.int64).reshape(2, -1)
+    except (ValueError, zlib.error) as error:
+        raise InvalidTableState(f"a file of row ids is damaged: {error}") from error
+    ends = np.cumsum(both.sum(axis=0))
+    return RowSet(ends - both[1], ends)
+
+
+def _join(starts: "Ids", ends: "Ids") -> RowSet:
+    """Runs that may overlap or touch, as a set."""
+    import numpy as np
+
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    first = np.concatenate([[True], starts[1:] > ends[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return RowSet(starts[first], ends[last])

@@ -1,0 +1,171 @@
+"""What `udf` holds: a function's code as clients pack it, read without looking into the pickle.
+
+After base64 it is our own envelope (JSON with `format`), another client's (JSON with `udf_pickle`),
+or nothing but the pickle. All of it is pure.
+"""
+
+import base64
+import binascii
+import hashlib
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from penstock.errors import InvalidRequest
+from penstock.model.functions import Form, Kind, Needs, OnError
+
+FORMAT: Form = "penstock/1"
+FORMS = f'"format": "{FORMAT}" or "udf_pickle"'
+
+Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Seconds = Annotated[float, Meta(gt=0, le=30 * 86400)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class Code(Struct, frozen=True, kw_only=True):
+    """The bytes that a client sent, and what their envelope says of them."""
+
+    content: bytes
+    form: Form
+    kind: Kind | None = None
+    batch_size: int | None = None
+    timeout_seconds: float | None = None
+    on_error: OnError = OnError()
+    needs: Needs = Needs()
+    # Where the pickle was made: `python` as "3.11", `system`, `arch`; as far as it is told.
+    platform: dict[str, str] = {}
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+class _OnError(Struct, forbid_unknown_fields=True):
+    action: str = "fail"
+    max_attempts: Annotated[int, Meta(ge=1, le=1000)] = 3
+    backoff_seconds: Annotated[float, Meta(ge=0, le=86400)] = 1.0
+    match: tuple[Name, ...] = ()
+    rate_limit: tuple[Name, ...] = ()
+    max_failed_rows: Annotated[int, Meta(ge=0, le=2**62)] | None = None
+    max_failed_fraction: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+
+class _Needs(Struct, forbid_unknown_fields=True):
+    num_cpus: Annotated[float, Meta(gt=0, le=10_000)] | None = None
+    num_gpus: Annotated[float, Meta(ge=0, le=10_000)] | None = None
+    memory: Annotated[int, Meta(gt=0, le=2**50)] | None = None
+
+
+class _Envelope(Struct):
+    kind: Kind
+    payload: str
+    sha256: str
+    batch_size: Count | None = None
+    timeout_seconds: Seconds | None = None
+    on_error: _OnError | None = None
+    needs: _Needs | None = None
+    python: str | None = None
+    env: dict[str, Any] | None = None
+
+
+class _Foreign(Struct):
+    udf_pickle: str
+    udf_checksum: str | None = None
+
+
+def read_code(udf: str) -> Code:
+    """Read the text of `udf`; raises when it is not base64, or its checksum is another's."""
+    content = _from_base64("udf", udf)
+    if not content:
+        raise InvalidRequest("udf is empty", detail="send the base64 of a function")
+    try:
+        found = msgspec.json.decode(content)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        # No pickle begins like that.
+        if content.lstrip()[:1] == b"{":
+            raise InvalidRequest(
+                f"udf is not JSON, though it begins like it: {error}",
+                detail="encode the whole JSON object in base64, once",
+            ) from error
+        return Code(content=content, form="pickle")
+    if not isinstance(found, dict):
+        raise _other(f"a JSON {_kind_of(found)}")
+    if "format" in found:
+        return _read_own(content, found)
+    if "udf_pickle" in found:
+        return _read_foreign(content, found)
+    raise _other("a JSON object of another kind")
+
+
+def check_sha256(what: str, given: str, content: bytes) -> None:
+    """Refuse a checksum that is not the one of the content."""
+    found = hashlib.sha256(content).hexdigest()
+    if given.strip().lower() != found:
+        raise InvalidRequest(
+            f"{what} is {given[:100]!r}, but the content has {found}",
+            detail="send the SHA-256 in hex of exactly the bytes that you send",
+        )
+
+
+def _read_own(content: bytes, found: dict[str, Any]) -> Code:
+    if found["format"] != FORMAT:
+        raise InvalidRequest(
+            f"udf has the unknown format {str(found['format'])[:100]!r}",
+            detail=f"use {FORMAT!r}",
+        )
+    sent = _convert(found, _Envelope)
+    check_sha256("sha256 in udf", sent.sha256, _from_base64("payload in udf", sent.payload))
+    return Code(
+        content=content,
+        form=FORMAT,
+        kind=sent.kind,
+        batch_size=sent.batch_size,
+        timeout_seconds=sent.timeout_seconds,
+        on_error=_convert(msgspec.to_builtins(sent.on_error or _OnError()), OnError),
+        needs=_convert(msgspec.to_builtins(sent.needs or _Needs()), Needs),
+        platform=_read_platform(sent),
+    )
+
+
+def _read_foreign(content: bytes, found: dict[str, Any]) -> Code:
+    sent = _convert(found, _Foreign)
+    pickled = _from_base64("udf_pickle in udf", sent.udf_pickle)
+    if sent.udf_checksum is not None:
+        check_sha256("udf_checksum in udf", sent.udf_checksum, pickled)
+    return Code(content=content, form="udf_pickle")
+
+
+def _read_platform(sent: _Envelope) -> dict[str, str]:
+    told = {"python": sent.python} | {k: (sent.env or {}).get(k) for k in ("system", "arch")}
+    if told["python"] is None:
+        told["python"] = (sent.env or {}).get("python")
+    return {k: v for k, v in told.items() if isinstance(v, str) and v.isprintable() and len(v) < 99}
+
+
+def _from_base64(what: str, text: str) -> bytes:
+    # Encoders for mail break lines.
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidRequest(
+            f"{what} is not base64: {error}", detail="encode the bytes with standard base64"
+        ) from error
+
+
+def _convert(found: object, kind: type[Any]) -> Any:
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(
+            f"udf is not right: {error}", detail="correct the field after '$.' in the envelope"
+        ) from error
+
+
+def _other(found: str) -> InvalidRequest:
+    return InvalidRequest(f"udf holds {found}", detail=f"use an object with {FORMS}, or a pickle")
+
+
+def _kind_of(found: object) -> str:
+    names = {list: "list", str: "text", bool: "boolean", type(None): "null"}
+    return names.get(type(found), "number")

@@ -1,0 +1,26 @@
+"""Sets of rows of one fragment: a truth for each physical row, and its short form in bytes."""
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def pack(mask: "Mask") -> bytes:
+    """The mask as compressed bits."""
+    import numpy as np
+
+    return zlib.compress(np.packbits(mask).tobytes(), 1)
+
+
+def unpack(packed: bytes, length: int) -> "Mask":
+    """The mask of so many rows that `pack` was given."""
+    import numpy as np
+
+    bits = np.frombuffer(zlib.decompress(packed), np.uint8)
+    if len(bits) * 8 < length:
+        raise ValueError(f"{len(bits) * 8} bits are too few for {length} rows")
+    return np.unpackbits(bits, count=length).astype(bool)

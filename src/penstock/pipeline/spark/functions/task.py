@@ -1,0 +1,115 @@
+"""What the fragments of one task share: the function, its batch size, and word to the driver."""
+
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.datasets import files
+from penstock.datasets.checkpoints import is_stopped
+from penstock.datasets.functions import path_of
+from penstock.datasets.lake import Place
+from penstock.datasets.notes import Beat, write_beat, write_output
+from penstock.model.functions import Function
+from penstock.pipeline.spark.functions.batches import DEFAULT_ROWS, MAX_ROWS, MIN_ROWS, BatchSize
+from penstock.pipeline.spark.functions.calls import DirectCaller
+from penstock.pipeline.spark.functions.errors import Policy, Stopped
+from penstock.pipeline.spark.functions.isolate import IsolatedCaller
+from penstock.pipeline.spark.functions.load import load, unusable
+from penstock.pipeline.spark.functions.outcomes import Caller
+from penstock.pipeline.spark.functions.output import Output
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BEAT_SECONDS = 1.0
+LOOK_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """How a function is run; None is what suits its kind."""
+
+    threads: int = 1
+    batch_rows: int | None = None
+    min_rows: int | None = None
+    max_rows: int | None = None
+    flush_seconds: float = 5.0
+
+
+class FunctionTask:
+    """A function at work in one try of a task."""
+
+    def __init__(
+        self,
+        place: Place,
+        job: str,
+        attempt: int,
+        function: Function,
+        kinds: "pa.Schema",
+        knobs: Knobs,
+        *,
+        isolated: bool = False,
+    ) -> None:
+        self.place, self.job, self.attempt = place, job, attempt
+        self.function, self.kinds, self.knobs = function, kinds, knobs
+        self.output = Output()
+        self._name = uuid.uuid4().hex[:12]
+        self._last_beat = time.monotonic()
+        self._last_look = 0.0
+        self._is_stopped = False
+        self._looking = threading.Lock()
+        self._caller, kind = self._make_caller(isolated)
+        self.policy = Policy(function, self._caller, kinds, self.is_stopped)
+        rows = knobs.batch_rows or function.batch_size or DEFAULT_ROWS[kind]
+        self.size = BatchSize(rows, knobs.min_rows or MIN_ROWS, knobs.max_rows or MAX_ROWS)
+
+    def beat(self, fragment: int, rows: int) -> None:
+        """Between batches: tell how far the fragment is; raises when the job was stopped."""
+        if self.is_stopped():
+            raise Stopped
+        now = time.monotonic()
+        if now - self._last_beat >= BEAT_SECONDS:
+            self._last_beat = now
+            write_beat(self.place, self.job, self._name, Beat(self.attempt, fragment, rows))
+            self.tell_output()
+
+    def tell_output(self) -> None:
+        """Hand over what was printed since the last time."""
+        if lines := self.output.take():
+            write_output(self.place, self.job, lines)
+
+    def is_stopped(self) -> bool:
+        """Whether the job was stopped; looked for a few times a second at most."""
+        with self._looking:
+            now = time.monotonic()
+            if not self._is_stopped and now - self._last_look >= LOOK_SECONDS:
+                self._last_look = now
+                self._is_stopped = is_stopped(self.place, self.job, self.attempt)
+            return self._is_stopped
+
+    def close(self) -> None:
+        self.tell_output()
+        self._caller.close()
+
+    def _make_caller(self, isolated: bool) -> tuple[Caller, str]:
+        content = read_function(self.place, self.function)
+        function = self.function
+        if isolated or function.timeout_seconds or function.needs.memory:
+            apart = IsolatedCaller(content, function, self.kinds, self.output, self.is_stopped)
+            return apart, apart.start()
+        loaded = load(content, function)
+        return DirectCaller(loaded, function, self.kinds, self.output), loaded.kind
+
+
+def read_function(place: Place, function: Function) -> bytes:
+    """The stored bytes of a function."""
+    try:
+        return files.read(place, path_of(function.sha256))
+    except FileNotFoundError as error:
+        raise unusable(
+            function,
+            f"{path_of(function.sha256)} is not in the table's folder",
+            "alter the column with the function again",
+        ) from error

@@ -1,0 +1,34 @@
+"""Sets of row ids say of each id what a set of Python says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.datasets.rowsets import decode_row_set, make_row_set
+from penstock.errors import InvalidTableState
+
+IDS = st.integers(0, 60) | st.integers(2**40, 2**40 + 5)
+
+
+@given(st.lists(st.lists(IDS)), st.lists(IDS))
+def test_a_set_knows_its_ids(parts: list[list[int]], asked: list[int]) -> None:
+    expected = {id for part in parts for id in part}
+    found = make_row_set(np.array(part, np.int64) for part in parts)
+    assert found.contains(np.array(sorted(expected), np.int64)).all()
+    assert len(found) == len(expected)
+    again = decode_row_set(found.encode())
+    answers = again.contains(np.array(asked, np.int64)).tolist()
+    assert answers == [id in expected for id in asked]
+
+
+def test_neighbours_cost_next_to_nothing() -> None:
+    found = make_row_set([np.arange(1_000_000), np.arange(1_000_000, 3_000_000)])
+    assert len(found) == 3_000_000
+    assert len(found.encode()) < 100
+
+
+def test_a_damaged_file_is_named() -> None:
+    for data in (b"", b"PSROWS1\nnothing", b"other"):
+        with pytest.raises(InvalidTableState, match="row ids"):
+            decode_row_set(data)

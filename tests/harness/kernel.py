@@ -1,0 +1,209 @@
+"""Functions run over a table's fragments without a catalog: what a Spark task does, in the test."""
+
+import base64
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import lance
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from penstock.datasets.checkpoints import Checkpoint
+from penstock.datasets.replacement import Computation, commit_files
+from penstock.model.functions import Function, OnError, Output, RowError
+from penstock.pipeline.plan.backfill import FragmentWork
+from penstock.pipeline.plan.masks import pack
+from penstock.pipeline.spark.fill_column import FillOrder, FragmentFailed, fill_fragments
+
+
+def pickled(function: Any) -> bytes:
+    """A pickle that does not need the tests' modules."""
+    module = getattr(function, "__module__", "")
+    import sys
+
+    known = sys.modules.get(module)
+    if known is None or not module.startswith("test"):
+        return bytes(cloudpickle.dumps(function))
+    cloudpickle.register_pickle_by_value(known)
+    try:
+        return bytes(cloudpickle.dumps(function))
+    finally:
+        cloudpickle.unregister_pickle_by_value(known)
+
+
+def seal(function: Any, kind: str | None = "scalar") -> bytes:
+    """Our envelope, as it is stored."""
+    payload = pickled(function)
+    made = {
+        "format": "penstock/1",
+        "kind": kind,
+        "payload": base64.b64encode(payload).decode(),
+        "sha256": hashlib.sha256(payload).hexdigest(),
+    }
+    return json.dumps(made).encode()
+
+
+def declare(
+    content: bytes,
+    inputs: Sequence[str],
+    outputs: Sequence[str] = ("value",),
+    *,
+    name: str = "f",
+    kind: Any = "scalar",
+    form: Any = "penstock/1",
+    on_error: Mapping[str, Any] | None = None,
+    nullable: bool = True,
+    **more: Any,
+) -> Function:
+    return Function(
+        name=name,
+        version="1",
+        sha256=hashlib.sha256(content).hexdigest(),
+        form=form,
+        kind=kind,
+        inputs=tuple(inputs),
+        outputs=tuple(
+            Output(column, column if len(outputs) > 1 else "", {}, nullable) for column in outputs
+        ),
+        on_error=OnError(**(on_error or {})),
+        **more,
+    )
+
+
+@dataclass
+class Bench:
+    """A table whose columns a function is to fill."""
+
+    root: Path
+    function: Function | None
+    columns: tuple[str, ...] = ("value",)
+    job: str = field(default_factory=lambda: str(uuid.uuid4()))
+    attempt: int = 1
+
+    def open(self) -> lance.LanceDataset:
+        return lance.dataset(str(self.root))
+
+    def work(self, need: Any = None, left: Any = None) -> tuple[FragmentWork, ...]:
+        """All fragments; `need` and `left` are predicates on arrays of offsets."""
+
+        def choose(predicate: Callable[[Any], Any] | None, rows: int) -> bytes | None:
+            return None if predicate is None else pack(predicate(np.arange(rows)))
+
+        return tuple(
+            FragmentWork(
+                f.fragment_id,
+                "0" * 32,
+                f.physical_rows,
+                f.count_rows(),
+                f.count_rows(),
+                (),
+                (),
+                choose(need, f.physical_rows),
+                choose(left, f.physical_rows),
+            )
+            for f in self.open().get_fragments()
+        )
+
+    def order(self, work: tuple[FragmentWork, ...], **more: Any) -> FillOrder:
+        what = more.pop("what", Computation(self.columns[0]))
+        return FillOrder(
+            self.job,
+            self.attempt,
+            str(self.root),
+            "",
+            {},
+            self.open().version,
+            what,
+            (work,),
+            self.function,
+            self.columns,
+            **more,
+        )
+
+    def run(
+        self, *, need: Any = None, left: Any = None, is_second: bool = False, **more: Any
+    ) -> FragmentFailed | None:
+        """Compute all fragments and commit them, as far as they were finished."""
+        work = self.work(need, left)
+        failed = fill_fragments(self.order(work, **more), work, is_second=is_second)
+        self.commit()
+        return failed
+
+    def commit(self) -> None:
+        if files := {note.work.id: note.file for note in self.notes()}:
+            commit_files(self.open(), files, {})
+
+    def notes(self) -> list[Checkpoint]:
+        found = self.folder.glob("[0-9]*.json")
+        return [msgspec.json.decode(p.read_bytes(), type=Checkpoint) for p in sorted(found)]
+
+    def errors(self) -> list[RowError]:
+        found = self.folder.glob("errors-*.json")
+        return [
+            e
+            for p in sorted(found)
+            for e in msgspec.json.decode(p.read_bytes(), type=list[RowError])
+        ]
+
+    def printed(self) -> list[str]:
+        found = self.folder.glob("out-*.json")
+        return [line for p in sorted(found) for line in json.loads(p.read_text())]
+
+    def parts(self) -> list[str]:
+        return sorted(os.listdir(self.folder / "parts")) if (self.folder / "parts").exists() else []
+
+    def values(self, column: str = "value") -> list[Any]:
+        table = self.open().scanner(columns=[column], blob_handling="all_binary").to_table()
+        return list(table[column].to_pylist())
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "_jobs" / self.job
+
+
+def bench(
+    folder: Path,
+    data: pa.Table,
+    function: Any,
+    inputs: Sequence[str],
+    outputs: Mapping[str, Any],
+    *,
+    kind: str | None = "scalar",
+    fragments: int = 2,
+    storage: Any = "2.1",
+    content: bytes | None = None,
+    **more: Any,
+) -> Bench:
+    """A table with empty columns, and a function for them; outputs are types or fields by name."""
+    root = folder / uuid.uuid4().hex[:8]
+    dataset = lance.write_dataset(
+        data,
+        str(root),
+        max_rows_per_file=-(-len(data) // fragments),
+        enable_stable_row_ids=True,
+        data_storage_version=storage,
+    )
+    fields = [v if isinstance(v, pa.Field) else pa.field(k, v) for k, v in outputs.items()]
+    dataset.add_columns(pa.schema(fields))
+    content = content or seal(function, kind)
+    (root / "_udfs").mkdir()
+    declared = declare(content, inputs, tuple(outputs), kind=kind, **more)
+    (root / "_udfs" / declared.sha256).write_bytes(content)
+    return Bench(root, declared, tuple(outputs))
+
+
+def recorded(path: Path, row: Any) -> None:
+    """Leave a line in a file, whichever process this is."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(handle, f"{row}\n".encode())
+    finally:
+        os.close(handle)

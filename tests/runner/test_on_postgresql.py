@@ -1,0 +1,53 @@
+"""The same jobs with the catalog in PostgreSQL, while runner or server are killed."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tests.harness import servers
+from tests.harness.databases import new_postgres_database
+from tests.harness.runners import RunnerProcess, Team, restart
+from tests.harness.servers import Server
+from tests.runner.conftest import LEASES, SPARK
+from tests.runner.test_kills import begun, ends_right
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(scope="module")
+def environ(postgres: str) -> Mapping[str, str]:
+    return LEASES | {"PENSTOCK__DATABASE__URL": new_postgres_database(postgres)}
+
+
+@pytest.fixture(scope="module")
+def server(
+    environ: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    started = servers.start(tmp_path_factory.mktemp("data"), environ=environ)
+    yield started
+    with contextlib.suppress(ProcessLookupError):
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def team(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    found = Team(server, tmp_path_factory.mktemp("runner"), SPARK)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def pair(team: Team) -> list[RunnerProcess]:
+    return team.at_least(2)
+
+
+def test_a_job_survives_its_server_and_its_runner(
+    server: Server, environ: Mapping[str, str], team: Team, pair: list[RunnerProcess]
+) -> None:
+    table, job = begun(server)
+    restart(server, environ=environ)
+    team.holder(job).kill()
+    found = ends_right(table, job)
+    assert found["attempt"] == "2"
+    assert int(found["function_calls"]) < 3_000
