@@ -48,6 +48,12 @@ CREATE TABLE audit (
     address KEYTEXT NOT NULL
 );
 
+-- Environments that columns were declared with, by the hash of their text.
+CREATE TABLE environments (
+    sha256 KEYTEXT PRIMARY KEY,
+    created_at BIGINT NOT NULL
+);
+
 INSERT INTO locks (name, taken) VALUES ('access', 0);
 
 -- Who made it; empty where authentication is off.
