@@ -28,7 +28,6 @@
     │   ├── RequirementFailed     what the client asserts of the object does not hold
     │   └── LeaseLost             the attempt that reports does not hold the job any more
     ├── NotAuthenticated          no valid credentials
-    │   └── TokenExpired
     ├── Forbidden                 this caller may not do that
     ├── Unprocessable             understood, but contradicts itself or what was said before
     │   └── KeyMismatch           an idempotency key that was used for something else
@@ -219,10 +218,6 @@ class LeaseLost(ConcurrentCommit):
 
 class NotAuthenticated(PenstockError):
     default = "credentials are missing or not valid"
-
-
-class TokenExpired(NotAuthenticated):
-    default = "the token has expired"
 
 
 class Forbidden(PenstockError):

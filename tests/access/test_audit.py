@@ -5,8 +5,9 @@ import time
 import uuid
 from typing import Any
 
-from tests.harness.access import Guarded
+from tests.harness.access import Guarded, connect
 from tests.harness.servers import Server
+from tests.harness.waiting import until
 
 
 def list_entries(admin: Server, **body: Any) -> list[dict[str, Any]]:
@@ -59,3 +60,20 @@ def test_only_owners_of_the_catalog_read_it(gate: Guarded) -> None:
         assert gate.ask("/v1/audit/list", key).json()["code"] == 15
     gate.grant(name, "owner")
     assert gate.ask("/v1/audit/list", key).status_code == 200
+
+
+def test_who_leaves_before_the_answer_is_logged_all_the_same(gate: Guarded) -> None:
+    admin, ns = gate.admin(), f"n{uuid.uuid4().hex[:8]}"
+    with connect(gate.server) as connection:
+        connection.sendall(
+            f"POST /v1/namespace/{ns}/create HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
+            f"Authorization: {admin.client.headers['authorization']}\r\n\r\n{{".encode()
+        )
+        # Only when it is on its way there is somebody to leave.
+        until(lambda: b"penstock_requests_in_flight 2" in admin.get("/metrics").content)
+    until(lambda: any(ns in entry["object"] for entry in list_entries(admin)))
+    (entry,) = [entry for entry in list_entries(admin) if ns in entry["object"]]
+    assert (entry["operation"], entry["status"], entry["outcome"]) == (
+        *("CreateNamespace", 499),
+        "failed",
+    )

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from penstock.catalog import grants
+from penstock.model.rights import READ, Need
 from tests.harness import view_requests as views
 from tests.harness.access import Guarded, Issuer
 from tests.harness.arrow import people, send
@@ -310,6 +312,24 @@ def test_a_file_of_a_view_is_registered_by_who_may_read_the_view(
     assert answer.text == absent.text.replace(f"{loaded}x", loaded)
 
 
+@pytest.mark.parametrize("route", ["lineage", "dialects?target=trino"])
+def test_a_view_shows_no_columns_of_what_its_reader_may_not_read(
+    gate: Guarded, admin: Server, ns: str, route: str
+) -> None:
+    columns = {"id": "secret_column"}
+    table = people(1).rename_columns([columns.get(name, name) for name in people(1).schema.names])
+    send(admin, f"/v1/table/{ns}$rows/create", table).raise_for_status()
+    mine = f"n{uuid.uuid4().hex[:8]}"
+    admin.post(f"/v1/namespace/{mine}/create").raise_for_status()
+    ann = person(gate)
+    gate.grant(ann.name, "owner", "namespace", mine)
+    views.create(mine, "spy", f"select * from {ns}.rows").send(ann.server).raise_for_status()
+    path = f"/iceberg/v1/namespaces/{mine}/views/spy/{route}"
+    assert "secret_column" not in ann.server.get(path).text
+    gate.grant(ann.name, "reader", "table", ns, "rows")
+    assert "secret_column" in ann.server.get(path).text
+
+
 def test_only_who_reads_the_whole_catalog_gets_metrics(gate: Guarded, admin: Server) -> None:
     assert gate.ask("/metrics", method="GET").status_code == 401
     assert gate.ask("/metrics", gate.key("somebody"), method="GET").status_code == 403
@@ -360,6 +380,44 @@ def test_an_idempotency_key_is_worth_nothing_to_others(gate: Guarded, ns: str) -
     gate.ungrant(ann.name, "owner", "namespace", ns)
     # Rights are looked at before what was answered the last time; the table is its maker's.
     assert ann.server.client.post(path, headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_drop_is_answered_again_though_the_right_to_it_went_with_it(
+    gate: Guarded, ns: str, kind: str
+) -> None:
+    ann, bob = person(gate), person(gate)
+    method, path = "POST", f"/v1/table/{ns}$a/drop"
+    if kind == "view":
+        method, path = "DELETE", f"/iceberg/v1/namespaces/{ns}/views/v"
+    gate.grant(ann.name, "owner", kind, ns, "a" if kind == "table" else "v")
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
+
+    def ask(who: Person) -> httpx.Response:
+        return who.server.client.request(method, path, headers=headers)
+
+    first, second = ask(ann), ask(ann)
+    assert first.status_code == second.status_code in (200, 204)
+    assert first.content == second.content
+    assert ask(bob).status_code == 404
+    other = ann.server.client.request(method, f"{path}?x=y", headers=headers)
+    assert other.status_code in (400, 422)
+
+
+def test_a_right_can_be_asked_for_those_who_are_not_there(gate: Guarded, ns: str) -> None:
+    need = Need(READ, "table", (ns, "a"))
+
+    def may(*grantees: str) -> bool:
+        return gate.work(lambda database: grants.may_in(database, grantees, need))
+
+    name = f"p{uuid.uuid4().hex[:8]}"
+    assert not may(name, "group:x")
+    gate.grant(name, "reader", "namespace", ns)
+    assert may(name, "group:x")
+    gate.ungrant(name, "reader", "namespace", ns)
+    assert not may(name, "group:x")
+    # Made while authentication was off.
+    assert may()
 
 
 def test_a_revoked_grant_stops_at_once_however_many_ask_meanwhile(gate: Guarded, ns: str) -> None:

@@ -3,6 +3,7 @@
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,14 +15,10 @@ import pytest
 from penstock.errors import TooManyRequests
 from penstock.server.limits import QUERIES, UPLOADS, Limiter, Quotas
 from tests.harness import servers
-from tests.harness.access import guarded, tls
+from tests.harness.access import connect, guarded, tls
 from tests.harness.arrow import send
 from tests.harness.servers import Server
-
-
-def connect(server: Server) -> socket.socket:
-    address = urlsplit(server.url)
-    return socket.create_connection((address.hostname, address.port), timeout=10)
+from tests.harness.waiting import until
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -64,6 +61,41 @@ def test_a_principal_may_have_so_much_running_at_once() -> None:
     limiter.begin("ann", UPLOADS)
     ends[0]()
     limiter.begin("ann", QUERIES)
+
+
+def test_an_address_has_only_so_many_wrong_credentials_a_second() -> None:
+    now = 0.0
+    limiter = Limiter(Quotas(failures_per_second=2), lambda: now)
+    for _ in range(2):
+        limiter.check_address("1.2.3.4")
+        limiter.note_failure("1.2.3.4")
+    with pytest.raises(TooManyRequests, match="this address"):
+        limiter.check_address("1.2.3.4")
+    limiter.check_address("1.2.3.5")
+    now = 0.6
+    limiter.check_address("1.2.3.4")
+
+
+def test_who_guesses_is_slowed_down_and_others_behind_the_same_address_are_not(
+    tmp_path: Path,
+) -> None:
+    with guarded(tmp_path, environ={"PENSTOCK__AUTH__FAILURES_PER_SECOND": "1"}) as gate:
+        ann = gate.as_(gate.key("ann"))
+        ann.get("/v1/table").raise_for_status()
+        wrong = "pstk_" + "0" * 16 + "_" + "0" * 64
+        asked: list[Callable[[], httpx.Response]] = [
+            lambda: gate.ask("/v1/table", wrong, method="GET"),
+            lambda: gate.ask("/v1/table", method="GET"),
+            lambda: gate.ask("/v1/namespace/n/create", "a.b.c"),
+            lambda: gate.ask("/iceberg/v1/config", wrong, method="GET"),
+            lambda: gate.token(grant_type="client_credentials", client_secret=wrong),
+        ]
+        for ask in asked:
+            answers = [ask() for _ in range(10)]
+            assert answers[-1].status_code == 429
+            assert answers[-1].headers["retry-after"] == "1"
+            assert ann.get("/v1/table").status_code == 200
+        until(lambda: gate.ask("/v1/table", method="GET").status_code == 401)
 
 
 def test_too_many_requests_are_told_when_to_come_back(tmp_path: Path) -> None:

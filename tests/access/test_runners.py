@@ -11,6 +11,9 @@ import pytest
 
 from penstock.catalog import tokens
 from penstock.cli.runner import forget_secrets
+from penstock.server.iceberg.routes import ROUTES
+from penstock.server.lance.extensions import EXTENSIONS
+from penstock.server.lance.operations import OPERATIONS
 from penstock.server.runner_child import list_session
 from tests.harness.access import Guarded, guarded, tls
 from tests.harness.arrow import people, send
@@ -75,14 +78,36 @@ def test_a_runner_has_rights_on_the_table_of_its_job_while_it_holds_it(site: Sit
     assert status("drop") == 403
     assert status("add_columns", {"new_columns": []}) == 403
     assert status("describe", of=f"{site.ns}$b") == 404
-    assert runner.server.get("/v1/table").json()["tables"] == []
-    assert runner.server.get("/v1/namespace/$/list").json()["namespaces"] == []
-    assert runner.server.post(f"/v1/namespace/{site.ns}/describe").status_code == 404
-    grant = {"principal": "x", "role": "owner"}
-    assert runner.server.post("/v1/grants/create", grant).status_code == 403
+    for path in other_requests(table, job["id"]):
+        answer = runner.server.client.request(*path)
+        assert answer.status_code == 403, path
+        assert "a runner's key leases jobs" in answer.text
     assert runner.report(job, progress={}).status_code == 200
     assert runner.finish(job).status_code == 200
     assert status("describe") == 404
+
+
+def other_requests(table: str, job: str) -> list[tuple[str, str]]:
+    """Everything that a runner has no business with, about the table and the job it holds."""
+    found = []
+    for operation in (*OPERATIONS, *EXTENSIONS):
+        if not operation.path.startswith("runner/") and operation.name not in A_RUNNER_NEEDS:
+            is_job = operation.path.startswith("jobs/")
+            path = operation.path.replace("{id}", job if is_job else table)
+            found.append((operation.method, f"/v1/{path.replace('{index_name}', 'i')}"))
+    namespace = table.partition("$")[0]
+    for route in ROUTES:
+        if route.name not in ("GetToken", "LoadView"):
+            path = route.path.replace("{namespace}", namespace)
+            path = path.replace("{view}", "v").replace("{table}", "t")
+            found.append((route.method, f"/iceberg/v1/{path}"))
+    return [each for each in found if each[0] != "HEAD"]
+
+
+A_RUNNER_NEEDS = {
+    *("DescribeTable", "ListTableVersions", "DescribeTableVersion", "CreateTableVersion"),
+    "TableExists",
+}
 
 
 def test_a_runner_reports_on_its_own_jobs_only(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,19 @@ def test_a_client_gets_credentials_of_its_own_for_a_table(vending_gate: Guarded)
     # The same again while they last.
     assert options(ann) == options(ann)
     assert options(ann, {"vend_credentials": False}) == {}
+
+
+def test_credentials_are_not_kept_with_an_answer(vending_gate: Guarded) -> None:
+    admin, key = vending_gate.admin(), str(uuid.uuid4())
+    ask: dict[str, Any] = {"json": {"vend_credentials": True}, "headers": {"Idempotency-Key": key}}
+    first, again = (admin.client.post("/v1/table/n$kept/declare", **ask) for _ in range(2))
+    assert first.json()["storage_options"]["aws_session_token"]
+    assert first.headers["cache-control"] == "no-store"
+    assert again.json()["location"] == first.json()["location"]
+    sql = "SELECT answer FROM idempotency_keys WHERE value = $1"
+    row = vending_gate.work(lambda database: database.fetch_one(sql, key))
+    assert row is not None
+    assert "aws_" not in row[0]
 
 
 def test_a_policy_reaches_one_folder_and_writes_only_if_it_may() -> None:

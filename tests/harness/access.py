@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import json
+import socket
 import threading
 import time
 import uuid
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 from joserfc import jwt
@@ -29,7 +31,8 @@ from tests.harness.servers import Server
 
 T = TypeVar("T")
 
-AUTH = {"PENSTOCK__AUTH__ENABLED": "true"}
+# Tests come with wrong credentials as often as they like.
+AUTH = {"PENSTOCK__AUTH__ENABLED": "true", "PENSTOCK__AUTH__FAILURES_PER_SECOND": "0"}
 AUDIENCE = "penstock-tests"
 
 
@@ -214,6 +217,11 @@ def issuing() -> Iterator[Issuer]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def connect(server: Server) -> socket.socket:
+    address = urlsplit(server.url)
+    return socket.create_connection((address.hostname, address.port), timeout=10)
 
 
 def tls(folder: Path) -> dict[str, str]:

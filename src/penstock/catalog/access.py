@@ -91,6 +91,10 @@ class Access:
         self._standings.clear()
         self._signing_keys = ()
 
+    def remembers(self, token_id: str) -> bool:
+        """Whether a key is known without asking the database."""
+        return token_id in self._tokens
+
     async def find_token(self, id: str) -> Token | None:
         """The record of a key, valid or not."""
         if id in self._tokens:
@@ -119,6 +123,10 @@ class Access:
             if generation == self.generation:
                 self._standings[key] = found
         return found
+
+    async def may(self, identity: Identity, need: Need) -> bool:
+        """Whether a caller has a right."""
+        return (await self.standing(identity, need.kind, need.id)).has(need.right)
 
     async def check(self, identity: Identity, need: Need) -> Standing:
         """Refuse a caller that lacks a right; what it may not see is not there for it."""

@@ -15,7 +15,16 @@ from penstock.model.identifiers import SEPARATOR, Identifier, from_path, show, s
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.principals import check_grantee
-from penstock.model.rights import NAMESPACE, ROLES, SEEING, VIEW, Standing, check_role, name_target
+from penstock.model.rights import (
+    NAMESPACE,
+    ROLES,
+    SEEING,
+    VIEW,
+    Need,
+    Standing,
+    check_role,
+    name_target,
+)
 
 OBJECT = "object"
 OWNER = "owner"
@@ -119,6 +128,17 @@ async def find_standing(
     if not sees and kind == NAMESPACE:
         sees = not id or await _has_below(tx, grantees, paths[-1])
     return Standing(rights, sees)
+
+
+async def may_in(tx: Transaction, grantees: Sequence[str], need: Need) -> bool:
+    """Whether holders of these grants have a right now, who are not there to ask themselves.
+
+    They are those of the caller that something was made for (`Identity.grantees`); none where
+    authentication was off.
+    """
+    if not grantees:
+        return True
+    return (await find_standing(tx, grantees, need.kind, need.id)).has(need.right)
 
 
 def visible_objects(grantees: Sequence[str], first: int) -> str:

@@ -18,6 +18,8 @@ from penstock.server.logs import REQUESTS
 from penstock.server.metrics import Metrics
 from penstock.server.once import Once
 
+# What the audit log tells of a client that did not wait for its answer.
+GONE = 499
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 log = logging.getLogger(__name__)
@@ -59,17 +61,22 @@ class App:
         started = time.perf_counter()
         exchange = begin(scope, receive)
         self._metrics.in_flight += 1
+        reply, is_gone = None, False
         try:
             reply = await self._answer(exchange)
             await send_reply(send, reply, exchange.request_id)
         except ClientGone:
-            return
+            is_gone = True
         finally:
             self._metrics.in_flight -= 1
             if exchange.at_end is not None:
                 exchange.at_end()
+        # Who leaves before the answer may have changed something all the same.
+        status = GONE if reply is None else reply.status
         if self._gate is not None and exchange.subject is not None:
-            self._gate.note(exchange, reply.status)
+            self._gate.note(exchange, status)
+        if reply is None or is_gone:
+            return
         seconds = time.perf_counter() - started
         self._metrics.observe(exchange.operation, reply.status, seconds)
         if request_log.isEnabledFor(logging.INFO):
@@ -110,7 +117,7 @@ class App:
         if exchange.method not in ("GET", "HEAD"):
             return self._lance.refuse_method(exchange, "GET")
         if self._gate is not None and page == "metrics":
-            await self._gate.check_catalog(exchange.headers, READ)
+            await self._gate.check_catalog(exchange, READ)
         return await probes.answer(page, self._catalog, self._metrics, tells_why=self._gate is None)
 
 

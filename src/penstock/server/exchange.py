@@ -32,6 +32,12 @@ class Exchange:
     at_end: Callable[[], None] | None = None
 
     @property
+    def address(self) -> str:
+        """Where the request comes from."""
+        client = self.scope.get("client")
+        return client[0] if client else ""
+
+    @property
     def method(self) -> str:
         method: str = self.scope["method"]
         return method

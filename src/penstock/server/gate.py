@@ -12,19 +12,19 @@ import msgspec
 from penstock.catalog import tokens
 from penstock.catalog.access import MAX_KEPT, Access
 from penstock.catalog.audit import Audit, make_entry
-from penstock.errors import NotAuthenticated, PenstockError
+from penstock.errors import Forbidden, NotAuthenticated, PenstockError
 from penstock.model.identifiers import ROOT
 from penstock.model.principals import Identity
 from penstock.model.rights import NAMESPACE, Need, Standing
 from penstock.server import signing
 from penstock.server.exchange import Exchange
-from penstock.server.http import Headers
 from penstock.server.limits import Limiter
 from penstock.server.oidc import Oidc
 from penstock.server.rules import CATALOG, C, Names, Rule
 
 HOW = "send a key as x-api-key, or a key or token as Authorization: Bearer"
 MAX_CREDENTIAL = 16_384
+TOO_MANY = 429
 # A request whose credentials are in its body is read so far before anybody knows who sent it.
 MAX_UNKNOWN_BODY = 1024 * 1024
 
@@ -67,16 +67,26 @@ class Gate:
         self._generation = (-1, 0)
 
     async def enter(
-        self, exchange: Exchange, identity: Identity | None = None, work: str = ""
+        self,
+        exchange: Exchange,
+        identity: Identity | None = None,
+        work: str = "",
+        *,
+        for_runners: bool = False,
     ) -> Identity:
         """Let a request in, or refuse it: who sends it by its headers, and not too often.
 
         `work` is the kind of it that takes a while.
         """
-        identity = identity or await self.identify(exchange.headers)
+        identity = identity or await self.identify(exchange)
         if identity is None:
-            raise NotAuthenticated("this server needs credentials", detail=HOW)
+            raise self._refuse(exchange)
         exchange.principal, exchange.token = identity.principal, identity.token
+        if identity.is_runner and not for_runners:
+            raise Forbidden(
+                "a runner's key leases jobs and commits their results, and nothing else",
+                detail="use another key",
+            )
         if not identity.is_runner:
             self._limiter.take(identity.principal)
         if work:
@@ -85,7 +95,9 @@ class Gate:
 
     def note(self, exchange: Exchange, status: int) -> None:
         """Put a change, done or refused, into the audit log."""
-        client = exchange.scope.get("client")
+        if status == TOO_MANY and not exchange.principal:
+            # Nobody fills the log by coming without credentials.
+            return
         self._audit.note(
             make_entry(
                 exchange.principal,
@@ -94,7 +106,7 @@ class Gate:
                 status,
                 token=exchange.token,
                 request_id=exchange.request_id,
-                address=client[0] if client else "",
+                address=exchange.address,
             )
         )
 
@@ -103,12 +115,15 @@ class Gate:
         await self._audit.close()
         await self.access.close()
 
-    async def identify(self, headers: Headers) -> Identity | None:
+    async def identify(self, exchange: Exchange) -> Identity | None:
         """Who sends a request by its headers; None when they hold no credentials."""
-        credential = find_credential(headers.values)
-        return None if credential is None else await self.prove(credential)
+        credential = find_credential(exchange.headers.values)
+        if credential is not None:
+            return await self.prove(credential, exchange.address)
+        self._limiter.check_address(exchange.address)
+        return None
 
-    async def identify_body(self, body: bytes) -> Identity:
+    async def identify_body(self, body: bytes, exchange: Exchange) -> Identity:
         """Who sends a request by `identity` in its body."""
         try:
             given = _identity.decode(body).identity if body else None
@@ -116,8 +131,8 @@ class Gate:
             given = None
         credential = (given.api_key or given.auth_token) if given is not None else None
         if not credential:
-            raise NotAuthenticated("this server needs credentials", detail=HOW)
-        return await self.prove(credential)
+            raise self._refuse(exchange)
+        return await self.prove(credential, exchange.address)
 
     async def admit(
         self, identity: Identity, rule: Rule[C], call: C, names: Names, exchange: Exchange
@@ -150,16 +165,36 @@ class Gate:
             return False
         return True
 
-    async def check_catalog(self, headers: Headers, right: int) -> None:
+    async def check_catalog(self, exchange: Exchange, right: int) -> None:
         """Refuse who does not have a right on the whole catalog."""
-        identity = await self.identify(headers)
+        identity = await self.identify(exchange)
         if identity is None:
-            raise NotAuthenticated("this server needs credentials", detail=HOW)
+            raise self._refuse(exchange)
         await self.access.check(identity, Need(right, NAMESPACE, ROOT))
 
-    async def prove(self, credential: str) -> Identity:
-        """Who a key or token speaks for."""
+    async def prove(self, credential: str, address: str) -> Identity:
+        """Who a key or token speaks for, that came from an address."""
         await self.access.refresh()
+        if not self._is_remembered(credential):
+            self._limiter.check_address(address)
+        try:
+            return await self._prove(credential)
+        except NotAuthenticated:
+            self._limiter.note_failure(address)
+            raise
+
+    def _is_remembered(self, credential: str) -> bool:
+        """Whether nobody needs to be asked about it, as with all that are in use."""
+        parts = tokens.split_key(credential)
+        if parts is not None:
+            return self.access.remembers(parts[0])
+        return len(credential) <= MAX_CREDENTIAL and _digest(credential) in self._verified
+
+    def _refuse(self, exchange: Exchange) -> NotAuthenticated:
+        self._limiter.note_failure(exchange.address)
+        return NotAuthenticated("this server needs credentials", detail=HOW)
+
+    async def _prove(self, credential: str) -> Identity:
         if len(credential) > MAX_CREDENTIAL:
             raise NotAuthenticated("the credentials are too long", detail=HOW)
         if credential.startswith(tokens.PREFIX):
@@ -203,7 +238,7 @@ class Gate:
         if self._generation != generation:
             self._generation = generation
             self._verified.clear()
-        digest = hashlib.sha256(credential.encode(errors="replace")).digest()
+        digest = _digest(credential)
         identity = self._verified.get(digest)
         now = self.access.now_millis
         if identity is None:
@@ -237,6 +272,10 @@ class Gate:
         if not found.is_valid(self.access.now_millis):
             how = "was revoked" if found.revoked_at is not None else "has expired"
             raise NotAuthenticated(f"the key {how}", detail="ask for a new one")
+
+
+def _digest(credential: str) -> bytes:
+    return hashlib.sha256(credential.encode(errors="replace")).digest()
 
 
 def find_credential(headers: Mapping[str, str]) -> str | None:

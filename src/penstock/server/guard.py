@@ -81,7 +81,12 @@ async def make_gate(
     elif not await tokens.list_tokens(catalog.database):
         log.warning("nobody can come in yet: make a key with 'penstock token create'")
     limiter = Limiter(
-        Quotas(auth.requests_per_second, auth.max_queries, auth.max_uploads),
+        Quotas(
+            auth.requests_per_second,
+            auth.max_queries,
+            auth.max_uploads,
+            auth.failures_per_second,
+        ),
         asyncio.get_running_loop().time,
     )
     audit = Audit(catalog.database, Path(audit_file(settings)), auth.audit_days)

@@ -23,6 +23,8 @@ TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 MAX_TRACE_ID = 128
 CONTEXT_PREFIX = "x-lance-ctx-"
 JSON = b"application/json"
+# On answers with secrets: nobody keeps them, nor do we.
+NOT_STORED = ((b"cache-control", b"no-store"),)
 # The extension of a request's scope that is its connection.
 CONNECTION = "penstock.connection"
 NO_CONTENT = 204

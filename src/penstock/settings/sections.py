@@ -267,6 +267,14 @@ class Auth(Struct, frozen=True, kw_only=True):
     requests_per_second: Annotated[
         int, Meta(ge=0, description="Requests a second of one principal; 0 for any number.")
     ] = 0
+    failures_per_second: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Requests a second of one address without the right credentials; beyond "
+            "them it is refused what a server does not know yet. 0 for any number.",
+        ),
+    ] = 20
     max_queries: Annotated[
         int, Meta(ge=0, description="Queries of one principal at the same time; 0 for any number.")
     ] = 32

@@ -13,6 +13,7 @@ from penstock.model.identifiers import SEPARATOR, Identifier, check_identifier
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
 from penstock.model.principals import Identity
+from penstock.model.rights import READ, VIEW, Need
 from penstock.server.gate import Gate
 from penstock.server.http import Headers, decode_json, find_trace_id
 from penstock.server.iceberg.replies import LoadedViews
@@ -57,6 +58,7 @@ class Call:
     # None where authentication is off; a request for a token comes from somebody unknown.
     gate: Gate | None = None
     identity: Identity | None = None
+    address: str = ""
     # Whose grants a listing is limited to; None when everything may be seen.
     only: tuple[str, ...] | None = None
 
@@ -72,6 +74,12 @@ class Call:
     def origin(self) -> Origin:
         principal = "" if self.identity is None else self.identity.principal
         return Origin(self.trace_id, () if self.key is None else (self.key,), principal)
+
+    async def may_read(self, id: Identifier) -> bool:
+        """Whether the caller may read a table or view."""
+        if self.gate is None or self.identity is None:
+            return self.gate is None
+        return await self.gate.access.may(self.identity, Need(READ, VIEW, id))
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
         """The JSON body."""

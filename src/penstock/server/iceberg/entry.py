@@ -1,7 +1,7 @@
 """The way into the Iceberg protocol: find the route, call it, answer."""
 
 from penstock.catalog.catalog import Catalog
-from penstock.errors import PenstockError
+from penstock.errors import NotFound, PenstockError
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
 from penstock.model.rights import READ
 from penstock.server.exchange import Exchange
@@ -58,7 +58,7 @@ class Iceberg:
                 exchange.subject = "/".join(decode_segment(part) for part in parts).replace(
                     SEPARATOR, "$"
                 )
-            identity = await self._gate.enter(exchange)
+            identity = await self._gate.enter(exchange, for_runners=route.for_runners)
         namespace, name = _read_names(parts)
         arrival: Arrival | None = None
         if route.is_change and HEADER in exchange.headers.values:
@@ -77,11 +77,18 @@ class Iceberg:
             key=None if arrival is None else arrival.key,
             gate=self._gate,
             identity=identity,
+            address=exchange.address,
         )
         exchange.call = call
         if self._gate is not None and identity is not None:
             names = Names(call.id, call.namespace)
-            standing = await self._gate.admit(identity, route.needs, call, names, exchange)
+            try:
+                standing = await self._gate.admit(identity, route.needs, call, names, exchange)
+            except NotFound:
+                kept = None if arrival is None else await self._once.find_answer(arrival)
+                if kept is None:
+                    raise
+                return kept
             call.only = None if standing.has(READ) else identity.grantees
         if arrival is None:
             return await route.handler(call)

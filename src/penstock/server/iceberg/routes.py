@@ -41,6 +41,8 @@ class Route:
     needs: Rule[Call] = field(kw_only=True)
     is_change: bool = False
     is_told: bool = True
+    # Whether a runner's key is good for it at all: to read the views that its jobs read.
+    for_runners: bool = False
 
 
 ROUTES = (
@@ -77,7 +79,7 @@ ROUTES = (
         is_change=True,
         needs=OWN_NAMESPACE,
     ),
-    Route("LoadView", "GET", VIEW, views.load, needs=READ_VIEW),
+    Route("LoadView", "GET", VIEW, views.load, needs=READ_VIEW, for_runners=True),
     Route("ViewExists", "HEAD", VIEW, views.exists, needs=READ_VIEW),
     Route("ReplaceView", "POST", VIEW, views.replace, is_change=True, needs=OWN_VIEW),
     Route("DropView", "DELETE", VIEW, views.drop, is_change=True, needs=OWN_VIEW),

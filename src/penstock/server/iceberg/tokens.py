@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote_plus
 from penstock.errors import NotAuthenticated
 from penstock.model.principals import Identity
 from penstock.server.gate import Gate
-from penstock.server.http import Reply, retry_headers
+from penstock.server.http import NOT_STORED, Reply, retry_headers
 from penstock.server.iceberg.call import Call
 from penstock.server.iceberg.replies import json_reply
 
@@ -22,7 +22,6 @@ TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 TOKEN_TYPES = (ACCESS_TOKEN, "urn:ietf:params:oauth:token-type:jwt")
 EXPIRES_SECONDS = 3600
-NOT_STORED = ((b"cache-control", b"no-store"),)
 
 
 async def issue(call: Call) -> Reply:
@@ -47,9 +46,9 @@ async def issue(call: Call) -> Reply:
     try:
         if grant == CLIENT_CREDENTIALS:
             assert client is not None
-            identity = await _prove_client(call.gate, *client)
+            identity = await _prove_client(call, call.gate, *client)
         else:
-            identity = await call.gate.prove(form["subject_token"])
+            identity = await call.gate.prove(form["subject_token"], call.address)
     except NotAuthenticated as error:
         if grant == TOKEN_EXCHANGE:
             return _refuse("invalid_grant", error.message)
@@ -59,8 +58,8 @@ async def issue(call: Call) -> Reply:
     return _give(*await call.gate.issue(identity))
 
 
-async def _prove_client(gate: Gate, id: str, secret: str) -> Identity:
-    identity = await gate.prove(secret)
+async def _prove_client(call: Call, gate: Gate, id: str, secret: str) -> Identity:
+    identity = await gate.prove(secret, call.address)
     names = (identity.principal, identity.token)
     if id and not any(hmac.compare_digest(id.encode(), name.encode()) for name in names):
         raise NotAuthenticated("client_id is not the key's")

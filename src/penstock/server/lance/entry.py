@@ -6,7 +6,7 @@ import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.ledger import refuse_write
-from penstock.errors import PenstockError, Unsupported
+from penstock.errors import NotFound, PenstockError, Unsupported
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier
 from penstock.model.principals import Identity
 from penstock.model.rights import READ, WRITE
@@ -101,7 +101,13 @@ class Lance:
         exchange.call = call
         if self._gate is not None and identity is not None:
             names = Names(call.id, call.id[:-1])
-            standing = await self._gate.admit(identity, operation.needs, call, names, exchange)
+            try:
+                standing = await self._gate.admit(identity, operation.needs, call, names, exchange)
+            except NotFound:
+                kept = None if arrival is None else await self._once.find_answer(arrival)
+                if kept is None:
+                    raise
+                return kept
             call.only = None if standing.has(READ) else identity.grantees
             call.may_write = standing.has(WRITE)
             call.still_allowed = partial(
@@ -142,12 +148,14 @@ class Lance:
 
     async def _identify(self, gate: Gate, operation: Operation, exchange: Exchange) -> Identity:
         """Who is asking; credentials in the body count when the headers have none."""
-        identity = await gate.identify(exchange.headers)
+        identity = await gate.identify(exchange)
         if identity is None and not operation.streams:
             body = await read_body(exchange.receive, MAX_UNKNOWN_BODY)
             exchange.receive = replay(body, exchange.receive)
-            identity = await gate.identify_body(body)
-        return await gate.enter(exchange, identity, operation.work)
+            identity = await gate.identify_body(body, exchange)
+        return await gate.enter(
+            exchange, identity, operation.work, for_runners=operation.for_runners
+        )
 
     async def _run(self, operation: Operation, call: Call) -> Reply:
         assert operation.handler is not None

@@ -35,6 +35,7 @@ from penstock.server.lance.rules import (
     READ_TABLE,
     READ_TRANSACTION,
     RENAME,
+    RUN_JOBS,
     SEE_NAMESPACE,
     SIGNED_IN,
     WRITE_ENTRIES,
@@ -47,6 +48,11 @@ READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze", "S
 QUERYING = (
     *("QueryTable", "CountTableRows", "ExplainTableQueryPlan", "AnalyzeTableQueryPlan"),
     *("ExplainBackfill", "PreviewColumn"),
+)
+# How a runner opens the tables of its jobs, and commits to them.
+RUNNING = (
+    *("DescribeTable", "ListTableVersions", "DescribeTableVersion", "CreateTableVersion"),
+    "TableExists",
 )
 # A runner's reports name the attempt they are about, which does what a key would do.
 REPORTING = ("Lease", "Report", "Finish")
@@ -74,6 +80,11 @@ class Operation:
     def work(self) -> str:
         """The kind of work that takes a while, of which a principal may have so much at once."""
         return UPLOADS if self.streams else QUERIES if self.name in QUERYING else ""
+
+    @property
+    def for_runners(self) -> bool:
+        """Whether a runner's key is good for it at all."""
+        return self.needs is RUN_JOBS or self.name in RUNNING
 
     @property
     def is_change(self) -> bool:

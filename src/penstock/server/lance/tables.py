@@ -11,6 +11,7 @@ from penstock.errors import InvalidRequest, Unavailable
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
 from penstock.model.tables import Table
+from penstock.server.http import NOT_STORED, Reply
 from penstock.server.lance.call import Body, Call, Version, choose
 
 log = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ async def list_all(call: Call) -> Tables:
     return Tables([call.delimiter.join(id) for id in found.items], found.token)
 
 
-async def declare(call: Call) -> DeclaredTable:
+async def declare(call: Call) -> DeclaredTable | Reply:
     body = call.decode(_declare)
     catalog = call.catalog
     new = tables.plan_table(
@@ -123,6 +124,8 @@ async def declare(call: Call) -> DeclaredTable:
     reply = declared_table(call, new.table, transaction, body.vend_credentials)
     if body.vend_credentials:
         reply.storage_options = await _storage_options(call, new.table, True)
+        if catalog.vendor is not None:
+            return Reply(200, msgspec.json.encode(reply), headers=NOT_STORED)
     return reply
 
 
