@@ -1,11 +1,24 @@
 """Keys: who shows one is known, who does not is refused, and a revoked one is worth nothing."""
 
+import hashlib
+import sys
 import time
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from penstock.catalog import tokens
+from penstock.catalog.access import Access
+from penstock.catalog.audit import Audit
+from penstock.database.connect import open_beside
+from penstock.errors import NotAuthenticated
+from penstock.server.gate import Gate
+from penstock.server.limits import Limiter, Quotas
 from tests.harness.access import Guarded
 
 CONFIG = "/iceberg/v1/config"
@@ -119,3 +132,81 @@ def test_nothing_of_a_credential_is_logged(gate: Guarded) -> None:
     printed = gate.server.output()
     assert key.rpartition("_")[2] not in printed
     assert short.rpartition(".")[2][:16] not in printed
+
+
+def steps(work: Callable[[], object]) -> list[str]:
+    """The functions that some work calls, in their order, those written in C among them."""
+    found: list[str] = []
+
+    def note(frame: FrameType, event: str, called: Any) -> None:
+        if event == "c_call":
+            found.append(called.__name__)
+        elif event == "call":
+            found.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_a_secret_is_compared_in_the_same_steps_whatever_of_it_is_right() -> None:
+    secret = "a" * 64
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    token = tokens.Token("0" * 16, digest, "key", "ann", (), "", 0, None, None, None)
+    assert tokens.matches(token, secret)
+    unknown = steps(lambda: tokens.matches(None, "b" * 64))
+    assert unknown.count("compare_digest") == 1
+    for wrong in ("b" * 64, "a" * 63 + "b", "b" + "a" * 63):
+        assert not tokens.matches(token, wrong)
+        assert steps(lambda wrong=wrong: tokens.matches(token, wrong)) == unknown  # type: ignore[misc]
+    # What is compared has one length: a difference in it would be told by the time.
+    assert len(tokens.NO_DIGEST) == len(digest)
+    # Nobody's secret has the digest that stands in for a key that does not exist.
+    assert not tokens.matches(None, "")
+
+
+@pytest.mark.anyio
+async def test_a_key_that_is_not_known_takes_the_way_of_one_with_a_wrong_secret(
+    gate: Guarded, tmp_path: Path
+) -> None:
+    database = await open_beside(gate.database)
+    audit = Audit(database, tmp_path / "audit", 1)
+    ways = []
+    try:
+        _, key = await tokens.create(database, tokens.NewToken("ann"))
+        wrong = key[:-1] + ("0" if key[-1] != "0" else "1")
+        for credential in (wrong, tokens.PREFIX + "0" * 16 + "_" + "0" * 64):
+            limiter = Limiter(Quotas(), lambda: 0.0)
+            # One that remembers nothing yet.
+            guard = Gate(Access(database), 60, limiter, audit)
+            with tracing() as way, pytest.raises(NotAuthenticated, match="the key is not known"):
+                await guard.prove(credential, "127.0.0.1")
+            ways.append(way)
+    finally:
+        await audit.close()
+        await database.close()
+    # Only a record that was found is made into a token.
+    first, second = (
+        [name for name in way if name not in ("_to_token", "__post_init__")] for way in ways
+    )
+    assert "matches" in first
+    assert first == second
+
+
+@contextmanager
+def tracing() -> Iterator[dict[str, None]]:
+    """The functions of keys and the gate that are called, in the order of their first calls."""
+    found: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith(("/tokens.py", "/gate.py")):
+            found[frame.f_code.co_name] = None
+
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
