@@ -135,6 +135,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Any:
         "PENSTOCK__SERVER__HEAD_SECONDS": "1",
         "PENSTOCK__SERVER__READ_SECONDS": "1",
         "PENSTOCK__SERVER__MAX_HEAD_BYTES": "8192",
+        "PENSTOCK__SERVER__ALLOWED_ORIGINS": "https://console.example",
     }
     with servers.running(tmp_path_factory.mktemp("data"), environ=environ) as server:
         yield server
@@ -254,3 +255,25 @@ def test_pages_from_elsewhere_may_not_use_a_server_without_authentication(
         headers = {"Origin": origin, "Content-Type": "text/plain"}
         answer = strict.client.post(path, headers=headers)
         assert (answer.status_code == 403) == (status == 403), answer.text
+
+
+@pytest.mark.parametrize(
+    ("host", "is_served"),
+    [
+        ("evil.example:2333", False),
+        ("localhost.evil.example", False),
+        ("evil.example.", False),
+        ("console.example:80", True),
+        ("localhost:2333", True),
+        ("penstock.localhost", True),
+        ("penstock", True),
+        ("127.0.0.1:2333", True),
+        ("[::1]:2333", True),
+    ],
+)
+def test_a_public_name_that_points_to_this_machine_is_not_ours(
+    strict: Server, host: str, is_served: bool
+) -> None:
+    for path in ("/v1/table", "/iceberg/v1/config"):
+        answer = strict.client.get(path, headers={"Host": host})
+        assert answer.status_code == (200 if is_served else 403), answer.text

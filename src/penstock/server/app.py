@@ -3,10 +3,9 @@
 import logging
 import time
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from penstock.catalog.catalog import Catalog
-from penstock.errors import Forbidden, PenstockError
+from penstock.errors import PenstockError
 from penstock.model.rights import READ
 from penstock.server import probes
 from penstock.server.exchange import Exchange, begin
@@ -17,10 +16,10 @@ from penstock.server.lance.entry import Lance
 from penstock.server.logs import REQUESTS
 from penstock.server.metrics import Metrics
 from penstock.server.once import Once
+from penstock.server.pages import Pages
 
 # What the audit log tells of a client that did not wait for its answer.
 GONE = 499
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 log = logging.getLogger(__name__)
 request_log = logging.getLogger(REQUESTS)
@@ -45,11 +44,12 @@ class App:
         limits: Limits,
         warehouse: str,
         gate: Gate | None = None,
-        origins: tuple[str, ...] = (),
+        pages: Pages | None = None,
     ) -> None:
         self._catalog = catalog
         self._gate = gate
-        self._origins = origins
+        # Who knows its callers need not mind through which page they come.
+        self._pages = pages if gate is None else None
         self._metrics = Metrics(catalog.queue)
         once = Once(catalog)
         self._lance = Lance(catalog, limits, once, gate)
@@ -86,8 +86,8 @@ class App:
         first = exchange.segments[0] if exchange.segments else ""
         entry: Entry = self._iceberg if first == "iceberg" else self._lance
         try:
-            if self._gate is None and (origin := exchange.headers.values.get("origin")):
-                self._check_origin(origin)
+            if self._pages is not None:
+                self._pages.check(exchange.headers.values)
             if len(exchange.segments) == 1 and first in probes.PATHS:
                 return await self._probe(first, exchange)
             return await entry.answer(exchange)
@@ -99,18 +99,6 @@ class App:
             # Outside our error tree: a bug. The client gets its id, the log gets the rest.
             log.exception("request %s failed", exchange.request_id)
             return entry.fail_internally(exchange)
-
-    def _check_origin(self, origin: str) -> None:
-        """Refuse pages from elsewhere, whose scripts a browser on this machine would run."""
-        try:
-            host = urlsplit(origin).hostname or ""
-        except ValueError:
-            host = ""
-        if host not in LOOPBACK and origin not in self._origins:
-            raise Forbidden(
-                f"pages of {origin} may not use a server that asks for no credentials",
-                detail="switch authentication on, or add it to server.allowed_origins",
-            )
 
     async def _probe(self, page: str, exchange: Exchange) -> Reply:
         exchange.operation = page

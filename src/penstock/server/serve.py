@@ -25,6 +25,7 @@ from penstock.errors import PenstockError, Unavailable
 from penstock.server.app import App
 from penstock.server.guard import check_access, is_loopback, make_child_key, make_gate, read_tls
 from penstock.server.http import Limits
+from penstock.server.pages import Pages
 from penstock.server.protocol import JoiningProtocol, make_protocol, watch
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.sections import (
@@ -117,7 +118,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
                 limits,
                 settings.iceberg.warehouse,
                 gate,
-                settings.server.allowed_origins,
+                Pages(settings.server.allowed_origins, is_loopback(settings.server.host)),
             ),
             http=make_protocol(settings.server.max_head_bytes),
             **read_tls(settings),
