@@ -15,7 +15,7 @@ import pytest
 from penstock.errors import TooManyRequests
 from penstock.server.limits import QUERIES, UPLOADS, Limiter, Quotas
 from tests.harness import servers
-from tests.harness.access import connect, guarded, tls
+from tests.harness.access import Guarded, connect, guarded, tls
 from tests.harness.arrow import send
 from tests.harness.servers import Server
 from tests.harness.waiting import until
@@ -76,56 +76,65 @@ def test_an_address_has_only_so_many_wrong_credentials_a_second() -> None:
     limiter.check_address("1.2.3.4")
 
 
+@pytest.fixture(scope="module")
+def mean(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A server that lets everybody do little."""
+    environ = {
+        "PENSTOCK__AUTH__FAILURES_PER_SECOND": "1",
+        "PENSTOCK__AUTH__REQUESTS_PER_SECOND": "5",
+        "PENSTOCK__AUTH__MAX_UPLOADS": "1",
+    }
+    with guarded(tmp_path_factory.mktemp("data"), environ=environ) as gate:
+        yield gate
+
+
+def test_too_many_requests_are_told_when_to_come_back(mean: Guarded) -> None:
+    ann, admin = mean.as_(mean.key("ann")), mean.admin()
+    answers = [ann.get("/v1/table") for _ in range(30)]
+    refused = [a for a in answers if a.status_code == 429]
+    assert len(answers) - len(refused) >= 5
+    assert refused
+    assert refused[0].json()["code"] == 21
+    assert refused[0].headers["retry-after"] == "1"
+    iceberg = [ann.get("/iceberg/v1/config") for _ in range(10)][-1]
+    assert iceberg.json()["error"]["type"] == "SlowDownException"
+    # Somebody else is not concerned.
+    assert admin.get("/v1/table").status_code == 200
+    time.sleep(1)
+    admin.post("/v1/namespace/n/create").raise_for_status()
+    with connect(mean.server) as first:
+        key = admin.client.headers["authorization"]
+        first.sendall(
+            b"POST /v1/table/n$t/create HTTP/1.1\r\nHost: x\r\n"
+            b"Authorization: %b\r\nContent-Length: 100\r\n\r\nx" % key.encode()
+        )
+        time.sleep(0.3)
+        assert admin.client.post("/v1/table/n$u/create", content=b"x").status_code == 429
+    deadline = time.monotonic() + 10
+    while admin.client.post("/v1/table/n$u/create", content=b"x").status_code == 429:
+        assert time.monotonic() < deadline, "the upload that was broken off still counts"
+        time.sleep(0.3)
+
+
 def test_who_guesses_is_slowed_down_and_others_behind_the_same_address_are_not(
-    tmp_path: Path,
+    mean: Guarded,
 ) -> None:
-    with guarded(tmp_path, environ={"PENSTOCK__AUTH__FAILURES_PER_SECOND": "1"}) as gate:
-        ann = gate.as_(gate.key("ann"))
-        ann.get("/v1/table").raise_for_status()
-        wrong = "pstk_" + "0" * 16 + "_" + "0" * 64
-        asked: list[Callable[[], httpx.Response]] = [
-            lambda: gate.ask("/v1/table", wrong, method="GET"),
-            lambda: gate.ask("/v1/table", method="GET"),
-            lambda: gate.ask("/v1/namespace/n/create", "a.b.c"),
-            lambda: gate.ask("/iceberg/v1/config", wrong, method="GET"),
-            lambda: gate.token(grant_type="client_credentials", client_secret=wrong),
-        ]
-        for ask in asked:
-            answers = [ask() for _ in range(10)]
-            assert answers[-1].status_code == 429
-            assert answers[-1].headers["retry-after"] == "1"
-            assert ann.get("/v1/table").status_code == 200
-        until(lambda: gate.ask("/v1/table", method="GET").status_code == 401)
-
-
-def test_too_many_requests_are_told_when_to_come_back(tmp_path: Path) -> None:
-    environ = {"PENSTOCK__AUTH__REQUESTS_PER_SECOND": "5", "PENSTOCK__AUTH__MAX_UPLOADS": "1"}
-    with guarded(tmp_path, environ=environ) as gate:
-        ann, admin = gate.as_(gate.key("ann")), gate.admin()
-        answers = [ann.get("/v1/table") for _ in range(30)]
-        refused = [a for a in answers if a.status_code == 429]
-        assert len(answers) - len(refused) >= 5
-        assert refused
-        assert refused[0].json()["code"] == 21
+    wrong = "pstk_" + "0" * 16 + "_" + "0" * 64
+    asked: list[Callable[[], httpx.Response]] = [
+        lambda: mean.ask("/v1/table", wrong, method="GET"),
+        lambda: mean.ask("/v1/table", method="GET"),
+        lambda: mean.ask("/v1/namespace/n/create", "a.b.c"),
+        lambda: mean.ask("/iceberg/v1/config", wrong, method="GET"),
+        lambda: mean.token(grant_type="client_credentials", client_secret=wrong),
+    ]
+    others = [mean.as_(mean.key(f"other{number}")) for number in range(len(asked))]
+    for other in others:
+        other.get("/v1/table").raise_for_status()
+    for ask, other in zip(asked, others, strict=True):
+        refused = [answer for _ in range(10) if (answer := ask()).status_code == 429]
         assert refused[0].headers["retry-after"] == "1"
-        iceberg = [ann.get("/iceberg/v1/config") for _ in range(10)][-1]
-        assert iceberg.json()["error"]["type"] == "SlowDownException"
-        # Somebody else is not concerned.
-        assert admin.get("/v1/table").status_code == 200
-        time.sleep(1)
-        admin.post("/v1/namespace/n/create").raise_for_status()
-        with connect(gate.server) as first:
-            key = admin.client.headers["authorization"]
-            first.sendall(
-                b"POST /v1/table/n$t/create HTTP/1.1\r\nHost: x\r\n"
-                b"Authorization: %b\r\nContent-Length: 100\r\n\r\nx" % key.encode()
-            )
-            time.sleep(0.3)
-            assert admin.client.post("/v1/table/n$u/create", content=b"x").status_code == 429
-        deadline = time.monotonic() + 10
-        while admin.client.post("/v1/table/n$u/create", content=b"x").status_code == 429:
-            assert time.monotonic() < deadline, "the upload that was broken off still counts"
-            time.sleep(0.3)
+        assert other.get("/v1/table").status_code == 200
+    until(lambda: mean.ask("/v1/table", method="GET").status_code == 401)
 
 
 @pytest.fixture(scope="module")

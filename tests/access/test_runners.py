@@ -15,9 +15,9 @@ from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
 from penstock.server.runner_child import list_session
+from tests.access.conftest import CLUSTER
 from tests.harness.access import Guarded, guarded, tls
 from tests.harness.arrow import people, send
-from tests.harness.databases import KINDS, new_postgres_database
 from tests.harness.jobs import Runner
 from tests.harness.servers import Server
 
@@ -30,34 +30,28 @@ class Site:
 
     def runner(self) -> Runner:
         key = self.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
-        return Runner(self.gate.as_(key), self.ns)
+        return Runner(self.gate.as_(key), CLUSTER)
 
     def request(self, table: str) -> str:
-        body = {"column": "double", "cluster": self.ns, "where": f"id > {time.time_ns()}"}
+        body = {"column": "double", "cluster": CLUSTER, "where": f"id > {time.time_ns()}"}
         answer = self.admin.post(f"/v1/table/{self.ns}${table}/backfill_column", body)
         assert answer.status_code == 202, answer.text
         return str(answer.json()["job_id"])
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    ns = f"n{uuid.uuid4().hex[:8]}"
-    clusters = f'{{"{ns}": {{"master": "local[1]"}}}}'
-    url, environ = "", {"PENSTOCK__CLUSTERS": clusters}
-    if request.param == "postgresql":
-        url = new_postgres_database(request.getfixturevalue("postgres"))
-    with guarded(tmp_path_factory.mktemp("d"), database=url, environ=environ) as gate:
-        admin = gate.admin()
-        admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
-        columns = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
-        for table in ("a", "b"):
-            send(admin, f"/v1/table/{ns}${table}/create", people(1)).raise_for_status()
-            admin.post(f"/v1/table/{ns}${table}/add_columns", columns).raise_for_status()
-        yield Site(gate, admin, ns)
+@pytest.fixture(scope="module")
+def site(gate: Guarded) -> Site:
+    admin, ns = gate.admin(), f"n{uuid.uuid4().hex[:8]}"
+    admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
+    columns = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
+    for table in ("a", "b"):
+        send(admin, f"/v1/table/{ns}${table}/create", people(1)).raise_for_status()
+        admin.post(f"/v1/table/{ns}${table}/add_columns", columns).raise_for_status()
+    return Site(gate, admin, ns)
 
 
 def test_only_a_runners_key_leases_jobs(site: Site) -> None:
-    refused = Runner(site.admin, site.ns).ask_lease()
+    refused = Runner(site.admin, CLUSTER).ask_lease()
     assert (refused.status_code, refused.json()["code"]) == (403, 15)
     assert site.runner().ask_lease().status_code == 200
 
