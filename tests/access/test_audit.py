@@ -62,6 +62,19 @@ def test_only_owners_of_the_catalog_read_it(gate: Guarded) -> None:
     assert gate.ask("/v1/audit/list", key).status_code == 200
 
 
+def test_a_change_is_logged_under_the_name_of_what_it_changed(gate: Guarded) -> None:
+    admin, ns = gate.admin(), f"n{uuid.uuid4().hex[:8]}"
+    admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
+    # Another delimiter is another spelling of the same.
+    admin.post(f"/v1/table/{ns}.t/declare", delimiter=".").raise_for_status()
+    grant = {"principal": "bob", "role": "reader", "namespace": [ns]}
+    admin.post("/v1/grants/create", grant).raise_for_status()
+    until(lambda: len([e for e in list_entries(admin) if ns in e["object"]]) == 3)
+    given, declared, _ = (e["object"] for e in list_entries(admin) if ns in e["object"])
+    assert declared == f"{ns}$t"
+    assert given == f"reader on namespace {ns} of bob"
+
+
 def test_who_leaves_before_the_answer_is_logged_all_the_same(gate: Guarded) -> None:
     admin, ns = gate.admin(), f"n{uuid.uuid4().hex[:8]}"
     with connect(gate.server) as connection:

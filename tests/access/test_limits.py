@@ -12,8 +12,10 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from penstock.errors import TooManyRequests
+from penstock.errors import InvalidRequest, TooManyRequests
+from penstock.server.guard import read_tls
 from penstock.server.limits import QUERIES, UPLOADS, Limiter, Quotas
+from penstock.settings.load import load
 from tests.harness import servers
 from tests.harness.access import Guarded, connect, guarded, tls
 from tests.harness.arrow import send
@@ -241,9 +243,10 @@ def test_everything_works_over_tls_long_bodies_too(tmp_path: Path) -> None:
             assert b"200" not in read_all(plain)
 
 
-def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="belong together"):
-        servers.start(tmp_path, environ={"PENSTOCK__SERVER__TLS_CERTIFICATE": "x"})
+def test_a_certificate_without_its_key_is_refused() -> None:
+    settings = load(None, {"PENSTOCK__SERVER__TLS_CERTIFICATE": "x"}, {}).settings
+    with pytest.raises(InvalidRequest, match="belong together"):
+        read_tls(settings)
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def test_an_answer_that_is_not_sts_s_is_refused() -> None:
             vending.read_answer(content)
 
 
+@pytest.mark.slow
 def test_no_role_no_credentials(store: Store, tmp_path: Path) -> None:
     from tests.harness.s3 import serving
 

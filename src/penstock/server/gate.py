@@ -144,6 +144,8 @@ class Gate:
             needs = await rule.more(call, self.access)
             if exchange.subject is not None and rule.on == CATALOG and needs:
                 exchange.subject = ", ".join(dict.fromkeys(map(str, needs)))
+            if exchange.subject is not None and rule.tell is not None:
+                exchange.subject = rule.tell(call)
             for need in needs:
                 standing = await self.access.check(identity, need)
         return standing

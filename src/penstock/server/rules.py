@@ -37,6 +37,8 @@ class Rule(Generic[C]):
     is_open: bool = False
     # What `more` asks for, in words.
     also: str = ""
+    # What the audit log tells of a call, when that is more than what it is about.
+    tell: Callable[[C], str] | None = None
 
     def __str__(self) -> str:
         if self.is_open:

@@ -271,8 +271,8 @@ class Auth(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="Requests a second of one address without the right credentials; beyond "
-            "them it is refused what a server does not know yet. 0 for any number.",
+            description="Requests a second of one address whose credentials are missing or wrong, "
+            "before it is not listened to; 0 for any number.",
         ),
     ] = 20
     max_queries: Annotated[

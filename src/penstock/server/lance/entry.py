@@ -7,7 +7,7 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.ledger import refuse_write
 from penstock.errors import NotFound, PenstockError, Unsupported
-from penstock.model.identifiers import ROOT, Identifier, parse_identifier
+from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
 from penstock.model.principals import Identity
 from penstock.model.rights import READ, WRITE
 from penstock.model.system import LEDGER
@@ -72,6 +72,9 @@ class Lance:
         query = read_query(exchange.scope)
         delimiter = query.get("delimiter", ["$"])[-1]
         id = ROOT if match.id is None else _read_id(match.id, delimiter)
+        if exchange.subject is not None and id:
+            # Under whichever delimiter it came.
+            exchange.subject = show(id)
         if operation.handler is None:
             raise Unsupported(
                 f"{operation.name} is not served by this release",

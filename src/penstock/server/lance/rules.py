@@ -228,6 +228,13 @@ async def _grant(call: Call, access: Access) -> Needs:
     return needs
 
 
+def _tell_grant(call: Call) -> str:
+    from penstock.server.lance.grants import read_change
+
+    change = read_change(call)
+    return f"{change.role} on {change.target} of {change.grantee}"
+
+
 async def _list_grants(call: Call, access: Access) -> Needs:
     from penstock.server.lance.grants import read_listing
 
@@ -288,7 +295,11 @@ OWN_CATALOG: Rule[Call] = Rule(OWN, CATALOG)
 BRING_CODE: Rule[Call] = Rule(FUNCTIONS, CATALOG)
 RUN_JOBS: Rule[Call] = Rule(SEE, CATALOG, more=_run, also="a runner's key")
 GRANT: Rule[Call] = Rule(
-    SEE, CATALOG, more=_grant, also="owner on what it is on, and functions to grant functions"
+    SEE,
+    CATALOG,
+    more=_grant,
+    also="owner on what it is on, and functions to grant functions",
+    tell=_tell_grant,
 )
 LIST_GRANTS: Rule[Call] = Rule(
     SEE,
