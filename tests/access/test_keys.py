@@ -19,7 +19,8 @@ from penstock.database.connect import open_beside
 from penstock.errors import NotAuthenticated
 from penstock.server.gate import Gate
 from penstock.server.limits import Limiter, Quotas
-from tests.harness.access import Guarded
+from tests.harness.access import Guarded, guarded
+from tests.harness.databases import new_postgres_database
 
 CONFIG = "/iceberg/v1/config"
 LIST = "/v1/namespace/$/list"
@@ -132,6 +133,30 @@ def test_nothing_of_a_credential_is_logged(gate: Guarded) -> None:
     printed = gate.server.output()
     assert key.rpartition("_")[2] not in printed
     assert short.rpartition(".")[2][:16] not in printed
+
+
+@pytest.mark.slow
+def test_what_is_revoked_stops_at_once_on_every_server(postgres: str, tmp_path: Path) -> None:
+    url = new_postgres_database(postgres)
+    with (
+        guarded(tmp_path / "one", database=url) as one,
+        guarded(tmp_path / "two", database=url) as two,
+    ):
+        admin = one.admin()
+        admin.post("/v1/namespace/n/create").raise_for_status()
+        token, key = one.make_key("ann")
+        grant = {"principal": "ann", "role": "reader", "namespace": ["n"]}
+        for _ in range(20):
+            admin.post("/v1/grants/create", grant).raise_for_status()
+            assert two.ask("/v1/namespace/n/describe", key).status_code == 200
+            admin.post("/v1/grants/revoke", grant).raise_for_status()
+            assert two.ask("/v1/namespace/n/describe", key).status_code == 404
+        short = one.client_token(key)
+        for credential in (key, short):
+            assert two.ask(LIST, credential, method="GET").status_code == 200
+        one.revoke(token.id)
+        for credential in (key, short):
+            assert two.ask(LIST, credential, method="GET").status_code == 401
 
 
 def steps(work: Callable[[], object]) -> list[str]:
