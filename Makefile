@@ -1,5 +1,8 @@
 PYTHON_BIN = .venv/bin/python
 
+# The tests start hundreds of servers, which should not compile their code again each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL = help
 .PHONY: help setup demo test slow check bench lock clean
 
