@@ -22,8 +22,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what only one process can do, and do so for long."""
-    items.sort(key=lambda item: not has_spark(item.path))
+    """Begin with what takes long, so that no process is left alone with it at the end."""
+    items.sort(key=lambda item: (not has_spark(item.path), -_allowed_seconds(item)))
+
+
+def _allowed_seconds(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark else 0
 
 
 @pytest.fixture(scope="session")
