@@ -1,7 +1,6 @@
 PYTHON_BIN = .venv/bin/python
 # How many processes share the tests; each has servers and a PostgreSQL of its own.
 WORKERS = 2
-PYTEST = $(PYTHON_BIN) -m pytest -n $(WORKERS)
 
 # The tests start hundreds of servers, which should not compile their code again each time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,11 +18,11 @@ demo: setup  ## start a server, use a table and a view through it
 	@.venv/bin/penstock demo
 
 test: setup  ## run the tests
-	@$(PYTEST) -m "not slow"
+	@$(PYTHON_BIN) -m pytest -n $(WORKERS) -m "not slow"
 
 # pytest answers 5 when it finds no test, which is no failure here.
 slow: setup  ## run the slow tests
-	@$(PYTEST) -m slow || test $$? -eq 5
+	@$(PYTHON_BIN) -m pytest -m slow || test $$? -eq 5
 
 check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/ruff check .
