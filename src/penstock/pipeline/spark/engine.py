@@ -129,6 +129,9 @@ def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterato
     """In a worker: run one task."""
     import pyarrow as pa
 
+    # Spark keeps a worker for its next task only if it has read to the end of its input.
+    for _ in nothing:
+        raise RuntimeError("a task has no input but its number")
     for batch in kernel(iter([pa.record_batch([[number]], ["id"])])):
         yield from batch.to_pylist()
 
