@@ -32,6 +32,7 @@ from benchmarks import filling, plain, servers
 from benchmarks.filling import Case
 from benchmarks.floor import spark_floor
 from benchmarks.jobs import Client, family, resident_mb, runner, timed
+from benchmarks.memory import prepare_memory
 from benchmarks.progress import Progress
 from benchmarks.report import align
 
@@ -114,7 +115,7 @@ def run(effort: Effort, folder: Path) -> Figures:
             ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool,
         ):
             for case in filling.CASES:
-                figures.functions[case.name] = measure_function(client, pool, case, effort)
+                figures.functions[case.name] = measure_function(client, pool, case, effort, folder)
             for case in (filling.SCALAR, filling.COSTLY):
                 figures.changes[case.name] = measure_changes(client, case, effort)
             measure_parts(client, effort, figures)
@@ -124,9 +125,10 @@ def run(effort: Effort, folder: Path) -> Figures:
 
 
 def measure_function(
-    client: Client, pool: ProcessPoolExecutor, case: Case, effort: Effort
+    client: Client, pool: ProcessPoolExecutor, case: Case, effort: Effort, folder: Path
 ) -> Series:
     """The same column by a job, by two plain processes and by pylance alone, in turn."""
+    size_bytes = effort.rows * case.value_bytes
     table = filling.make_table(client, effort.rows, effort.fragments)
     filling.add_column(client, table, case)
     found = Series()
@@ -138,8 +140,10 @@ def measure_function(
     for _ in range(effort.rounds):
         # Both fill a column that has no values yet.
         filling.renew_column(client, table, case)
+        prepare_memory(folder, size_bytes)
         found.ceiling.append(timed(lambda: plain.fill(pool, client.url, table, case)))
         filling.renew_column(client, table, case)
+        prepare_memory(folder, size_bytes)
         found.job.append(timed(lambda: fill(client, table, calls=effort.rows)))
         found.add_columns.append(plain.add_columns(client.url, table, case))
         progress.step(f"{found.job[-1]:.2f} s beside {found.ceiling[-1]:.2f} s")

@@ -34,6 +34,13 @@ class Case:
     json_type: dict[str, Any]
     input: str = "text"
 
+    @property
+    def value_bytes(self) -> int:
+        """What one value takes in memory and in a file."""
+        if pa.types.is_fixed_size_list(self.type):
+            return int(self.type.list_size) * int(self.type.value_type.bit_width) // 8
+        return int(self.type.bit_width) // 8
+
 
 def _vector_json(length: int) -> dict[str, Any]:
     item = {"name": "item", "type": {"type": "float"}, "nullable": True}
