@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.columns import Path, get_field, parse_path
 from penstock.datasets.failures import translated
-from penstock.datasets.snapshot import has_blobs
+from penstock.datasets.snapshot import all_ids, has_blobs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,8 +51,7 @@ def scan_rows(
     The columns have the names of their numbers, so that a path may be given twice.
     """
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
-    is_apart = any(has_blobs(get_field(dataset, path).lance) for path in paths)
-    size = _batch_rows(dataset, fragment, columns, is_apart=is_apart)
+    size = _batch_rows(dataset, fragment, columns, paths)
     ranges = _ranges(dataset, fragment, wanted)
     if size < FEW_ROWS:
         ranges = _steps(ranges, fragment.physical_rows - fragment.num_deletions, size)
@@ -133,14 +132,20 @@ def _batch_rows(
     dataset: "LanceDataset",
     fragment: "LanceFragment",
     columns: Mapping[str, str],
-    *,
-    is_apart: bool,
+    paths: Sequence[str],
 ) -> int:
     """How many rows a batch may have, so that it is not too large in bytes."""
     rows = max(1, fragment.physical_rows)
+    fields = [get_field(dataset, path).lance for path in paths]
+    ids = {id for field in fields for id in all_ids(field)}
     # Blobs may lie in files that are not named here.
-    sizes = [None if is_apart else file.file_size_bytes for file in fragment.data_files()]
-    if all(sizes) and sum(size or 0 for size in sizes) / rows * BATCH_ROWS <= SAFE_BYTES:
+    is_apart = any(map(has_blobs, fields))
+    sizes = [file.file_size_bytes for file in fragment.data_files() if ids & set(file.fields)]
+    if (
+        not is_apart
+        and all(sizes)
+        and sum(size or 0 for size in sizes) / rows * BATCH_ROWS <= SAFE_BYTES
+    ):
         return BATCH_ROWS
     live = rows - fragment.num_deletions
     found = read = 0
