@@ -1,4 +1,9 @@
 PYTHON_BIN = .venv/bin/python
+# How many processes share the tests; each has servers and a PostgreSQL of its own.
+WORKERS = 2
+
+# The tests start hundreds of servers, which should not compile their code again each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
 .PHONY: help setup demo test slow check bench lock clean
@@ -13,11 +18,11 @@ demo: setup  ## start a server, use a table and a view through it
 	@.venv/bin/penstock demo
 
 test: setup  ## run the tests
-	@$(PYTHON_BIN) -m pytest -m "not slow"
+	@$(PYTHON_BIN) -m pytest -n $(WORKERS) -m "not slow"
 
 # pytest answers 5 when it finds no test, which is no failure here.
 slow: setup  ## run the slow tests
-	@$(PYTHON_BIN) -m pytest -m slow || test $$? -eq 5
+	@$(PYTHON_BIN) -m pytest -n $(WORKERS) -m slow || test $$? -eq 5
 
 check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/ruff check .
@@ -31,6 +36,7 @@ bench: setup  ## measure everything beside its counterpart (docs/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/views.py
 	@$(PYTHON_BIN) benchmarks/jobs.py
 	@$(PYTHON_BIN) benchmarks/backfill.py
+	@$(PYTHON_BIN) benchmarks/access.py
 
 lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows
 	@scripts/lock

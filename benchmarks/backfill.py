@@ -2,7 +2,8 @@
 
 Every figure has its counterpart in the same run, measured in turn: two plain processes (scan,
 call, write, commit) as the ceiling, and pylance's `add_columns` in one process as what a user would
-write first. So the ratios bear a busy machine; the seconds do not.
+write first. So the ratios bear a busy machine; the seconds do not. What Spark alone takes for two
+tasks is measured before; "to floor" is a job beside that and the two processes together.
 """
 
 import argparse
@@ -29,7 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import filling, plain, servers
 from benchmarks.filling import Case
+from benchmarks.floor import spark_floor
 from benchmarks.jobs import Client, family, resident_mb, runner, timed
+from benchmarks.memory import prepare_memory
 from benchmarks.progress import Progress
 from benchmarks.report import align
 
@@ -65,14 +68,22 @@ class Series(msgspec.Struct):
     add_columns: list[float] = []
 
 
+class Changes(msgspec.Struct):
+    """One function: seconds of a whole fill, of one after a few rows changed, and of none."""
+
+    full: float
+    update: list[float] = []
+    nothing: list[float] = []
+
+
 class Figures(msgspec.Struct):
     """Everything that was measured, in seconds where nothing else is said."""
 
     load_average: float
     effort: Effort
     functions: dict[str, Series] = {}
-    update: list[float] = []
-    nothing: list[float] = []
+    spark: float = 0.0
+    changes: dict[str, Changes] = {}
     without_parts: list[float] = []
     with_parts: list[float] = []
     long_mb: float = 0.0
@@ -96,6 +107,7 @@ def main() -> None:
 def run(effort: Effort, folder: Path) -> Figures:
     """All phases on one server and one runner."""
     figures = Figures(os.getloadavg()[0], effort)
+    figures.spark = spark_floor(folder)
     with servers.penstock(folder / "data") as server:
         client = Client(f"http://127.0.0.1:{server.port}")
         with (
@@ -103,8 +115,9 @@ def run(effort: Effort, folder: Path) -> Figures:
             ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool,
         ):
             for case in filling.CASES:
-                figures.functions[case.name] = measure_function(client, pool, case, effort)
-            measure_changes(client, effort, figures)
+                figures.functions[case.name] = measure_function(client, pool, case, effort, folder)
+            for case in (filling.SCALAR, filling.COSTLY):
+                figures.changes[case.name] = measure_changes(client, case, effort)
             measure_parts(client, effort, figures)
             measure_memory(client, process.pid, effort, figures)
             measure_plan(client, effort, figures)
@@ -112,9 +125,10 @@ def run(effort: Effort, folder: Path) -> Figures:
 
 
 def measure_function(
-    client: Client, pool: ProcessPoolExecutor, case: Case, effort: Effort
+    client: Client, pool: ProcessPoolExecutor, case: Case, effort: Effort, folder: Path
 ) -> Series:
     """The same column by a job, by two plain processes and by pylance alone, in turn."""
+    size_bytes = effort.rows * case.value_bytes
     table = filling.make_table(client, effort.rows, effort.fragments)
     filling.add_column(client, table, case)
     found = Series()
@@ -126,28 +140,31 @@ def measure_function(
     for _ in range(effort.rounds):
         # Both fill a column that has no values yet.
         filling.renew_column(client, table, case)
+        prepare_memory(folder, size_bytes)
         found.ceiling.append(timed(lambda: plain.fill(pool, client.url, table, case)))
         filling.renew_column(client, table, case)
+        prepare_memory(folder, size_bytes)
         found.job.append(timed(lambda: fill(client, table, calls=effort.rows)))
         found.add_columns.append(plain.add_columns(client.url, table, case))
         progress.step(f"{found.job[-1]:.2f} s beside {found.ceiling[-1]:.2f} s")
     return found
 
 
-def measure_changes(client: Client, effort: Effort, figures: Figures) -> None:
-    """What a few changed rows cost, and nothing at all."""
+def measure_changes(client: Client, case: Case, effort: Effort) -> Changes:
+    """What a few changed rows cost, and nothing at all, beside the whole column."""
     table = filling.make_table(client, effort.rows, effort.fragments)
-    filling.add_column(client, table, filling.SCALAR)
-    fill(client, table)
-    progress = Progress("changes", effort.rounds)
+    filling.add_column(client, table, case)
+    progress = Progress(f"changes, {case.name}", effort.rounds)
+    found = Changes(timed(lambda: fill(client, table)))
     for number in range(effort.rounds):
         first = number * UPDATED_ROWS * 7
         rows = ", ".join(str((first + n * 7919) % effort.rows) for n in range(UPDATED_ROWS))
         body = {"updates": [["text", f"'changed {number}'"]], "predicate": f"id IN ({rows})"}
         client.post(f"/v1/table/{'$'.join(table)}/update", body)
-        figures.update.append(timed(lambda: fill(client, table, calls=UPDATED_ROWS)))
-        figures.nothing.append(timed(lambda: fill(client, table, calls=0)))
-        progress.step(f"{figures.update[-1]:.2f} s, then {figures.nothing[-1]:.2f} s")
+        found.update.append(timed(lambda: fill(client, table, calls=UPDATED_ROWS)))
+        found.nothing.append(timed(lambda: fill(client, table, calls=0)))
+        progress.step(f"{found.update[-1]:.2f} s, then {found.nothing[-1]:.2f} s")
+    return found
 
 
 def measure_parts(client: Client, effort: Effort, figures: Figures) -> None:
@@ -224,7 +241,7 @@ def watched(pid: int) -> Iterator[list[float]]:
 
 def show(figures: Figures) -> str:
     """The figures beside their goals."""
-    rows = [["measure", "job", "ceiling", "ratio", "goal", "add_columns", ""]]
+    rows = [["measure", "job", "ceiling", "ratio", "goal", "add_columns", "to floor", ""]]
     for name, found in figures.functions.items():
         job, ceiling, single = (_median(s) for s in (found.job, found.ceiling, found.add_columns))
         goal = RATIOS.get(name)
@@ -237,14 +254,16 @@ def show(figures: Figures) -> str:
                 f"{ratio:.2f}",
                 f"{goal:.2f}" if goal else "",
                 f"{single:.2f} s",
+                f"{job / (ceiling + figures.spark):.2f}",
                 _verdict(ratio <= goal) if goal else "",
             ]
         )
-    full = _median(figures.functions["scalar"].job)
-    share = _median(figures.update) / full
+    for name, changes in figures.changes.items():
+        update, nothing = _median(changes.update), _median(changes.nothing)
+        what = f"{UPDATED_ROWS} rows changed, {name}, part of {changes.full:.2f} s"
+        rows.append(_row(what, update, update / changes.full, UPDATE_SHARE))
+        rows.append(_row(f"nothing to do, {name}", nothing, nothing, NOTHING_SECONDS))
     rows += [
-        _row(f"{UPDATED_ROWS} rows changed", _median(figures.update), share, UPDATE_SHARE),
-        _row("nothing to do", _median(figures.nothing), _median(figures.nothing), NOTHING_SECONDS),
         _row(
             "checkpoints' share", _median(figures.with_parts), _overhead(figures), CHECKPOINT_SHARE
         ),
@@ -255,13 +274,17 @@ def show(figures: Figures) -> str:
             PLAN_SECONDS,
         ),
     ]
-    head = f"load average at the start: {figures.load_average:.1f}"
+    head = (
+        f"load average at the start: {figures.load_average:.1f}\n"
+        f"two empty tasks on a warm Spark session: {figures.spark:.3f} s; the floor of a job is "
+        "that and the two processes"
+    )
     memory = (
         f"largest worker: {figures.long_mb:.0f} MB with a fragment of "
         f"{figures.effort.long_fragment:,} rows, {figures.blobs_mb:.0f} MB with "
         f"{figures.effort.blobs:,} values of 100 KB"
     )
-    return f"{head}\n\n{align(rows, range(1, 6))}\n\n{memory}"
+    return f"{head}\n\n{align(rows, range(1, 7))}\n\n{memory}"
 
 
 def _overhead(figures: Figures) -> float:
@@ -270,7 +293,7 @@ def _overhead(figures: Figures) -> float:
 
 
 def _row(measure: str, seconds: float, figure: float, goal: float) -> list[str]:
-    shown = [measure, f"{seconds:.2f} s", "", f"{figure:.2f}", f"{goal:.2f}", ""]
+    shown = [measure, f"{seconds:.2f} s", "", f"{figure:.2f}", f"{goal:.2f}", "", ""]
     return [*shown, _verdict(figure <= goal)]
 
 

@@ -20,11 +20,7 @@ from benchmarks.jobs import Client
 DIMENSIONS = 128
 BLOB_BYTES = 100_000
 VECTOR = pa.list_(pa.float32(), DIMENSIONS)
-VECTOR_JSON = {
-    "type": "fixed_size_list",
-    "fields": [{"name": "item", "type": {"type": "float"}, "nullable": True}],
-    "length": DIMENSIONS,
-}
+HASHES = 16
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,18 @@ class Case:
     type: pa.DataType
     json_type: dict[str, Any]
     input: str = "text"
+
+    @property
+    def value_bytes(self) -> int:
+        """What one value takes in memory and in a file."""
+        if pa.types.is_fixed_size_list(self.type):
+            return int(self.type.list_size) * int(self.type.value_type.bit_width) // 8
+        return int(self.type.bit_width) // 8
+
+
+def _vector_json(length: int) -> dict[str, Any]:
+    item = {"name": "item", "type": {"type": "float"}, "nullable": True}
+    return {"type": "fixed_size_list", "fields": [item], "length": length}
 
 
 def length_of_all(texts: pa.Array) -> pa.Array:
@@ -60,18 +68,28 @@ def slow_length(text: str) -> int:
     return len(text) + total * 0
 
 
+def hashed(text: str) -> list[float]:
+    """A hashing embedding; it takes some 20 microseconds."""
+    content = text.encode()
+    digests = (
+        hashlib.blake2b(content, digest_size=4, salt=bytes([n])).digest() for n in range(HASHES)
+    )
+    return [int.from_bytes(digest, "big") / 2**32 for digest in digests]
+
+
 def size_of_one(content: bytes) -> int:
     return len(content)
 
 
 LONG = {"type": "int64"}
 SCALAR = Case("scalar", "scalar", length_of_one, pa.int64(), LONG)
+COSTLY = Case("costly", "scalar", hashed, pa.list_(pa.float32(), HASHES), _vector_json(HASHES))
 SLOW = Case("slow", "scalar", slow_length, pa.int64(), LONG)
 BLOBS = Case("blobs", "scalar", size_of_one, pa.int64(), LONG, "content")
 CASES = (
     Case("arrow", "arrow", length_of_all, pa.int64(), LONG),
     SCALAR,
-    Case("vector", "arrow", vectors, VECTOR, VECTOR_JSON, "id"),
+    Case("vector", "arrow", vectors, VECTOR, _vector_json(DIMENSIONS), "id"),
 )
 
 

@@ -14,6 +14,7 @@ from lance.file import LanceFileWriter
 from lance.fragment import DataFile
 
 from benchmarks.filling import Case
+from benchmarks.memory import prepare_memory
 from penstock.datasets.remote import RemoteCatalog
 
 BATCH_ROWS = 65_536
@@ -74,6 +75,7 @@ def add_columns(url: str, table: list[str], case: Case) -> float:
         def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
             return pa.record_batch([_call(case, batch.column(0))], schema=schema)
 
+        prepare_memory(Path(folder), len(rows) * case.value_bytes)
         started = time.perf_counter()
         copy.add_columns(compute, read_columns=[case.input], batch_size=BATCH_ROWS)
         return time.perf_counter() - started

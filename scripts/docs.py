@@ -50,9 +50,9 @@ def settings_row(key: Key) -> tuple[str, ...]:
 OPERATIONS_HEAD = """\
 # Operations
 
-The operations of the Lance Namespace REST API, and which of them this release serves. An operation
-that is not served yet answers 406 with code 0. [The protocol page](protocol.md) tells how the
-served ones behave where the specification leaves room.
+The operations of the Lance Namespace REST API. [The protocol page](protocol.md) tells how they
+behave where the specification leaves room. What an operation *needs* counts with `auth.enabled`
+([security](security.md#grants)).
 """
 
 
@@ -66,18 +66,16 @@ and [errors.md](errors.md) describe them.
 
 
 def operations_page() -> str:
-    served = sum(operation.handler is not None for operation in OPERATIONS)
-    count = f"{served} of {len(OPERATIONS)} operations are served.\n"
-    header = ("operation", "method", "path", "state")
-    own = table(header[:3], [operations_row(operation)[:3] for operation in EXTENSIONS])
+    count = f"All {len(OPERATIONS)} operations are served.\n"
+    header = ("operation", "method", "path", "needs")
+    own = table(header, map(operations_row, EXTENSIONS))
     specified = table(header, map(operations_row, OPERATIONS))
     return "\n".join([OPERATIONS_HEAD, count, specified, EXTENSIONS_HEAD, own])
 
 
 def operations_row(operation: Operation) -> tuple[str, ...]:
-    state = "not yet: answers 406 / 0" if operation.handler is None else "served"
     methods = " or ".join(filter(None, (operation.method, operation.also)))
-    return (operation.name, methods, f"`/v1/{operation.path}`", state)
+    return (operation.name, methods, f"`/v1/{operation.path}`", str(operation.needs))
 
 
 ROUTES_HEAD = """\
@@ -85,18 +83,18 @@ ROUTES_HEAD = """\
 
 Everything that is served under `/iceberg/v1/`, with or without the warehouse as prefix. Those that
 are told are among the `endpoints` of the configuration. [Iceberg views](iceberg.md) tells how they
-behave.
+behave. What a route *needs* counts with `auth.enabled` ([security](security.md#grants)).
 """
 
 
 def routes_page() -> str:
-    header = ("route", "method", "path", "told", "takes a key")
+    header = ("route", "method", "path", "told", "takes a key", "needs")
     return "\n".join([ROUTES_HEAD, table(header, map(routes_row, ROUTES))])
 
 
 def routes_row(route: Route) -> tuple[str, ...]:
     marks = ("yes" if mark else "" for mark in (route.is_told, route.is_change))
-    return (route.name, route.method, f"`{route.path}`", *marks)
+    return (route.name, route.method, f"`{route.path}`", *marks, str(route.needs))
 
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

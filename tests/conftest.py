@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,23 @@ from penstock.database.connect import open_catalog
 from penstock.datasets.lake import Lake
 from tests.harness import servers
 from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
+from tests.harness.sharing import Sharing, has_spark
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
+    return Sharing(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long, so that no process is left alone with it at the end."""
+    items.sort(key=lambda item: (not has_spark(item.path), -_allowed_seconds(item)))
+
+
+def _allowed_seconds(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark else 0
 
 
 @pytest.fixture(scope="session")

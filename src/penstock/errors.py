@@ -15,6 +15,7 @@
     │   │                                └── JobNotFound
     │   ├── ColumnNotFound  IndexNotFound  ManifestNotFound
     │   └── ViewNotFound  WarehouseNotFound  FileNotFound
+    │       TokenNotFound  GrantNotFound
     ├── AlreadyExists
     │   ├── NamespaceAlreadyExists  TableAlreadyExists  ViewAlreadyExists
     │   ├── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
@@ -28,7 +29,6 @@
     │   ├── RequirementFailed     what the client asserts of the object does not hold
     │   └── LeaseLost             the attempt that reports does not hold the job any more
     ├── NotAuthenticated          no valid credentials
-    │   └── TokenExpired
     ├── Forbidden                 this caller may not do that
     ├── Unprocessable             understood, but contradicts itself or what was said before
     │   └── KeyMismatch           an idempotency key that was used for something else
@@ -149,6 +149,14 @@ class FileNotFound(NotFound):
     default = "file not found"
 
 
+class TokenNotFound(NotFound):
+    default = "key not found"
+
+
+class GrantNotFound(NotFound):
+    default = "grant not found"
+
+
 class AlreadyExists(PenstockError):
     default = "already exists"
 
@@ -215,10 +223,6 @@ class LeaseLost(ConcurrentCommit):
 
 class NotAuthenticated(PenstockError):
     default = "credentials are missing or not valid"
-
-
-class TokenExpired(NotAuthenticated):
-    default = "the token has expired"
 
 
 class Forbidden(PenstockError):

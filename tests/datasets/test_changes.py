@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.datasets.selection import Scope
+from penstock.errors import PenstockError
 from penstock.pipeline.plan.backfill import Fill
 from tests.harness.by_hand import Filled, make_filled, some_rows
 
@@ -202,6 +203,25 @@ def test_force_computes_fresh_rows_too(table: Filled) -> None:
     assert table.fill(scope=Scope(where="id < 12", force=True), force=True) == 7
     assert table.fill() == 0
     assert table.values() == table.expected()
+
+
+def test_force_looks_at_no_row_for_its_plan(table: Filled) -> None:
+    table.fill()
+    table.open().update({"value": "'x'"})
+    for file in (table.path / "data").iterdir():
+        file.write_bytes(b"nothing that can be read")
+    found = table.plan(scope=Scope(force=True), force=True)
+    assert (found.function_calls, found.rows_left) == (40, 0)
+    with pytest.raises(PenstockError):
+        table.plan()
+
+
+def test_force_of_some_fragments_still_knows_what_is_left(table: Filled) -> None:
+    table.fill()
+    table.open().update({"value": "'x'"}, "id = 4")
+    fragments = len(table.open().get_fragments())
+    forced = table.plan(scope=Scope(force=True, num_frags=1), force=True, num_frags=1)
+    assert (forced.fragments, forced.rows_left, fragments > 1) == (1, 1, True)
 
 
 def test_a_branch_goes_its_own_way(table: Filled) -> None:

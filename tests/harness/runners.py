@@ -23,8 +23,8 @@ from tests.harness.pylance import connect
 from tests.harness.servers import Server
 from tests.harness.tables import new_name
 
-# Spark starts in a few seconds, and in a minute on a machine that does other things.
-START_SECONDS = 180
+# Spark starts in a few seconds, and in minutes on a machine that does many other things.
+START_SECONDS = 300
 JOB_SECONDS = 180
 WORKER_SECONDS = 60
 FINISHED = ("SUCCEEDED", "FAILED", "CANCELED")
@@ -132,7 +132,10 @@ class Team:
         """So many warm runners, or more."""
         self.members = [runner for runner in self.members if runner.process.poll() is None]
         new = [self.start() for _ in range(count - len(self.members))]
-        self.members += [runner.wait_until_warm() for runner in new]
+        # Before they are warm, so that they are stopped even if they never are.
+        self.members += new
+        for runner in new:
+            runner.wait_until_warm()
         return self.members
 
     def start(self, **environ: str) -> RunnerProcess:

@@ -122,7 +122,7 @@ def start(
     try:
         while True:
             seen.append(lines.get(timeout=START_SECONDS))
-            if match := re.search(r"serves (http://\S+)", seen[-1]):
+            if match := re.search(r"serves (https?://\S+)", seen[-1]):
                 # No certificates to load: making a client must not cost more than its requests.
                 client = httpx.Client(base_url=match[1], timeout=60, verify=False, trust_env=False)
                 return Server(match[1], data, process, lines, client)

@@ -20,7 +20,6 @@ OF_THE_MOMENT = (
     errors.Unavailable,
     errors.OutcomeUnknown,
     errors.NotAuthenticated,
-    errors.TokenExpired,
     errors.Forbidden,
     errors.OutsideLake,
     errors.TooManyRequests,

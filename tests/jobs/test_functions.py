@@ -1,6 +1,8 @@
 """Backfills of virtual columns: what a runner gets, and what is recorded when it is done."""
 
+import hashlib
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -258,17 +260,52 @@ def test_code_that_was_lost_is_brought_back_from_the_catalog(column: Column) -> 
     assert path.read_bytes() == content
 
 
+def bind_by_path(column: Column, **metadata: str | None) -> int:
+    """Change what binds the column as somebody does who can write to the table's folder."""
+    dataset = lance.dataset(column.ask("describe").json()["location"])
+    dataset.update_field_metadata({"len": metadata})
+    return int(dataset.version)
+
+
+def bring_beside(column: Column) -> dict[str, Any]:
+    """The column's function with other code, which lies in the table's folder and nowhere else."""
+    location = Path(column.ask("describe").json()["location"])
+    found = lance.dataset(str(location)).schema.field("len").metadata[b"penstock.function"]
+    content = uuid.uuid4().bytes
+    sha256 = hashlib.sha256(content).hexdigest()
+    (location / "_udfs" / sha256).write_bytes(content)
+    return {**json.loads(found), "sha256": sha256}
+
+
 @ON_SQLITE
-def test_code_that_nobody_has_is_said_before_a_job_is_queued(column: Column) -> None:
-    location = column.ask("describe").json()["location"]
-    unknown = "0" * 64
-    dataset = lance.dataset(location)
-    function = dataset.schema.field("len").metadata[b"penstock.function"].decode()
-    changed = json.dumps(json.loads(function) | {"sha256": unknown})
-    dataset.update_field_metadata({"len": {"penstock.function": changed}})
-    answer = column.ask_backfill()
+@pytest.mark.parametrize("operation", ["backfill_column", "preview_column"])
+def test_code_that_nobody_declared_is_not_run(column: Column, operation: str) -> None:
+    function = bring_beside(column)
+    bind_by_path(column, **{"penstock.function": json.dumps(function)})
+    answer = column.ask(operation, {"column": "len", "timeout_seconds": 0})
     assert code(answer) == (400, 19)
-    assert unknown in answer.json()["error"]
+    assert function["sha256"] in answer.json()["error"]
+
+
+def test_a_queued_job_takes_no_code_that_nobody_declared(column: Column) -> None:
+    column.request()
+    function = bring_beside(column)
+    version = bind_by_path(column, **{"penstock.function": json.dumps(function)})
+    # Now the catalog's mirror tells of it.
+    column.ask("restore", {"version": version}).raise_for_status()
+    (job,) = column.runner.lease()
+    assert job["spec"]["function"]["name"] == "length"
+    assert job["spec"]["function"]["sha256"] != function["sha256"]
+
+
+def test_an_environment_that_nobody_declared_is_not_built(column: Column) -> None:
+    mine = '{"pip": ["mine"]}'
+    alter_function(column.server, column.table, "len", manifest=mine).raise_for_status()
+    assert lease(column)["manifest"] == mine
+    bind_by_path(column, **{"virtual_column.manifest": '{"pip": ["theirs"]}'})
+    answer = column.ask_backfill(force=True)
+    assert code(answer) == (400, 19)
+    assert "manifest" in answer.json()["error"]
 
 
 @ON_SQLITE

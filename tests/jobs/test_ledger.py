@@ -18,6 +18,7 @@ from tests.harness.functions import new_column, virtual_column
 from tests.harness.jobs import Column, cancel, make_column
 from tests.harness.servers import Server
 from tests.harness.tables import code
+from tests.harness.waiting import until
 
 LEDGER = "__system$errors"
 
@@ -303,9 +304,6 @@ def test_entries_older_than_the_history_are_forgotten(forgetful: Server) -> None
     now = int(time.time() * 1000)
     old = [failure(n, at=now - 2 * 86_400_000) for n in (1, 2)]
     column.runner.report_errors(lease(column), *old, failure(3)).raise_for_status()
-    deadline = time.monotonic() + 10
-    while rows_of(listed(column)) != [3]:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: rows_of(listed(column)) == [3])
     versions = forgetful.post(f"/v1/table/{LEDGER}/version/list").json()["versions"]
     assert len(versions) == 3

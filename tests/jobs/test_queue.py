@@ -94,7 +94,7 @@ def test_a_runner_of_any_cluster_gets_every_job(column: Column) -> None:
 def test_a_runner_that_waits_hears_of_a_job_at_once(column: Column) -> None:
     took = []
     with ThreadPoolExecutor(1) as threads:
-        for _ in range(3):
+        for _ in range(10):
             waiting = threads.submit(column.runner.lease, 1, 20)
             column.server.wait_for_requests(1)
             requested = time.monotonic()

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,12 @@ def test_a_row_that_kills_its_worker_is_found_by_the_next_try(
     calls = Counter(map(int, log.read_text().split()))
     # Parts hold what came before; only the batch of the deadly row is given again.
     assert {n for n, count in calls.items() if count > 1} <= set(range(130, 140))
+
+
+def test_a_worker_serves_one_task_after_the_other(engine: Engine) -> None:
+    def tell_process(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            yield pa.record_batch([[os.getpid()] * batch.num_rows], ["process"])
+
+    runs = [Tasks(engine, tell_process, 1, "process bigint").result() for _ in range(6)]
+    assert len({row.process for (row,) in runs}) <= engine.slots

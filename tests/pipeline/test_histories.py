@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.spark.engine import Engine
 from tests.harness.here import make_table
 from tests.harness.histories import run_history
 
-SHORT, LONG, ON_SPARK = range(15), range(15, 215), range(1000, 1006)
+SHORT, LONG = range(15), range(15, 215)
 
 
 @pytest.mark.parametrize("seed", SHORT)
@@ -20,9 +19,3 @@ def test_a_history_ends_right_with_no_call_too_many(tmp_path: Path, seed: int) -
 @pytest.mark.parametrize("seed", LONG)
 def test_many_histories(tmp_path: Path, seed: int) -> None:
     run_history(make_table(tmp_path), seed, steps=10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", ON_SPARK)
-def test_histories_on_spark(tmp_path: Path, engine: Engine, seed: int) -> None:
-    run_history(make_table(tmp_path, engine=engine), seed)

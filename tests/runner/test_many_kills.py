@@ -14,7 +14,7 @@ from tests.harness.runners import FINISHED, SLOW, Filled, Team, make_filled, res
 from tests.harness.servers import Server
 from tests.runner.conftest import LEASES, SPARK
 
-KILLS = 50
+KILLS, DONE = 50, 3
 # How often each is killed, about; a worker and the server are back soonest.
 VICTIMS = ["worker"] * 4 + ["server"] * 2 + ["jvm"] * 2 + ["runner"] * 2
 ENVIRON = LEASES | {"PENSTOCK__JOBS__MAX_ATTEMPTS": "100"}
@@ -52,7 +52,8 @@ def test_no_job_is_lost_or_committed_twice(tmp_path: Path) -> None:
         team.at_least(2)
         running = {table.name: table.request(force=True) for table in tables}
         kills = 0
-        while kills < KILLS:
+        # On a busy machine it takes more of them until some jobs are done.
+        while kills < KILLS or len(done) < DONE:
             time.sleep(chance.uniform(0.2, 3))
             kills += kill(chance.choice(VICTIMS), server, team, chance)
             for table in tables:
@@ -62,7 +63,6 @@ def test_no_job_is_lost_or_committed_twice(tmp_path: Path) -> None:
         for table in tables:
             table.finish(running[table.name], 600)
             done.append((table, running[table.name]))
-        assert len(done) > 5
         for table, job in done:
             assert describe(server, job)["status"] == "SUCCEEDED", describe(server, job)
             assert len(table.commits(job)) == 1

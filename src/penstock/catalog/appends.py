@@ -6,7 +6,7 @@ and none of them meets a conflict with the others.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.catalog import data
@@ -242,7 +242,8 @@ def _check_fields(dataset: "LanceDataset", written: Written) -> None:
 
 def _join(origins: list[Origin]) -> Origin:
     """Where a shared commit comes from: the first one's trace, everybody's keys."""
-    return Origin(origins[0].trace_id, tuple(key for each in origins for key in each.keys))
+    keys = tuple(key for each in origins for key in each.keys)
+    return replace(origins[0], keys=keys)
 
 
 def _fail(one: _Waiting, error: Exception) -> None:

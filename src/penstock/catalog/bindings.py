@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.catalog import data, functions, versions
+from penstock.catalog import data, functions, manifests, versions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import bindings, leftovers
@@ -56,6 +56,7 @@ async def add(
 ) -> int:
     """Add bound columns, all null; returns the version."""
     codes = [code for _, code in declared]
+    environments = [each.manifest for each, _ in declared if each.manifest is not None]
     # Before the columns, so that there is none without its code.
     await functions.store(catalog, table, codes)
     version, added = await data.change(
@@ -65,7 +66,7 @@ async def add(
         lambda dataset: bindings.add_bound(dataset, expressions, declared, auto),
         origin,
     )
-    await catalog.database.write(_record_all, table, branch, added, codes)
+    await catalog.database.write(_record_all, table, branch, added, codes, environments)
     return version
 
 
@@ -94,11 +95,12 @@ async def redeclare(
 ) -> int:
     """Give columns other versions of their functions; the values stay. Returns the version."""
     codes = [code for _, _, code in changes if code is not None]
+    environments = [each.manifest for _, each, _ in changes if each.manifest is not None]
     await functions.store(catalog, table, codes)
     version, changed = await data.change(
         catalog, table, branch, lambda dataset: bindings.redeclare(dataset, changes), origin
     )
-    gone = await catalog.database.write(_replace, table, branch, changed, codes)
+    gone = await catalog.database.write(_replace, table, branch, changed, codes, environments)
     await sweep(catalog, table, gone)
     return version
 
@@ -197,12 +199,19 @@ async def record_in(
 
 
 async def _record_all(
-    tx: Transaction, table: Table, branch: str, columns: Sequence[Computed], codes: Sequence[Code]
+    tx: Transaction,
+    table: Table,
+    branch: str,
+    columns: Sequence[Computed],
+    codes: Sequence[Code],
+    environments: Sequence[str],
 ) -> None:
     by_hash = {code.sha256: code for code in codes}
     used = {c.function.sha256: c.function for c in columns if c.function is not None}
     for sha256 in by_hash.keys() & used.keys():
         await functions.record_in(tx, used[sha256], by_hash[sha256].content)
+    for text in environments:
+        await manifests.record_in(tx, text)
     await record_in(tx, table, branch, columns)
 
 
@@ -227,10 +236,15 @@ async def list_bindings(tx: Transaction, table: Table) -> set[str]:
 
 
 async def _replace(
-    tx: Transaction, table: Table, branch: str, columns: Sequence[Computed], codes: Sequence[Code]
+    tx: Transaction,
+    table: Table,
+    branch: str,
+    columns: Sequence[Computed],
+    codes: Sequence[Code],
+    environments: Sequence[str],
 ) -> set[str]:
     before = await list_bindings(tx, table)
-    await _record_all(tx, table, branch, columns, codes)
+    await _record_all(tx, table, branch, columns, codes, environments)
     return before - await list_bindings(tx, table)
 
 

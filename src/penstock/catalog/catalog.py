@@ -11,6 +11,7 @@ from penstock.catalog.settling import Key, Settler
 from penstock.database.interface import Database
 from penstock.datasets.lake import Lake
 from penstock.datasets.session import Datasets
+from penstock.datasets.vending import Vendor
 from penstock.datasets.workers import Workers
 from penstock.model.tables import Table
 
@@ -27,6 +28,8 @@ class Catalog:
     data_threads: int = 8
     max_data_requests: int = 64
     queue: Queue = field(default_factory=Queue)
+    # Makes credentials for clients; None where they get none.
+    vendor: Vendor | None = None
     settler: Settler = field(init=False)
     datasets: Datasets = field(init=False)
     workers: Workers = field(init=False)

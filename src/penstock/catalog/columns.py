@@ -113,7 +113,13 @@ async def complete_spec(tx: Transaction, spec: dict[str, Any]) -> dict[str, Any]
         "watermark": watermarks[0] if watermarks else None,
         "watermarks": watermarks,
     }
-    return spec | now | ({} if function is None else _follow(spec, function))
+    found_now = spec | now
+    if function is not None:
+        declared = msgspec.json.decode(function)
+        # Other code counts only if it was declared here: the mirror tells what the table says.
+        if await functions.is_known(tx, declared["sha256"]):
+            found_now |= _follow(spec, declared)
+    return found_now
 
 
 async def is_bound(tx: Transaction, spec: Mapping[str, Any]) -> bool:
@@ -197,9 +203,8 @@ def make_spec(table: Table, request: Backfill, column: Computed) -> dict[str, An
     }
 
 
-def _follow(spec: Mapping[str, Any], function: str) -> dict[str, Any]:
+def _follow(spec: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """What a function's columns are called, and the function itself, since the job was queued."""
-    now = msgspec.json.decode(function)
     columns = [output["column"] for output in now["outputs"]]
     return {
         "column": spec["column"] if spec["column"] in columns else columns[0],
@@ -237,7 +242,7 @@ async def _enqueue(
         + (column.name if column.function is None else column.binding),
         spec=make_spec(table, request, column),
         cluster=cluster,
-        manifest=await manifests.resolve_in(tx, request.manifest) or column.manifest,
+        manifest=await manifests.choose_in(tx, request.manifest, column.manifest),
     )
     id = await jobs.enqueue_in(tx, new, max_attempts)
     await idempotency.use(tx, origin, id)

@@ -13,6 +13,7 @@ from functools import partial
 
 from penstock.catalog import (
     dependents,
+    grants,
     idempotency,
     reconcile,
     settling,
@@ -168,7 +169,7 @@ async def _apply(
     undo: list[Undo] = [partial(idempotency.forget, origin=origin)]
     transaction, parts, created_version = "", list[str](), None
     # The keys are noted once, for all that the commit does.
-    unkeyed = Origin(origin.trace_id)
+    unkeyed = replace(origin, keys=())
     for index, op in enumerate(operations):
         match op:
             case Declare(new, record):
@@ -202,6 +203,7 @@ async def _apply(
                     undo.append(await versions.keep(tx, table.id))
                     if table.is_view:
                         undo.append(await dependents.keep(tx, table.id))
+                undo.append(await grants.keep(tx, table.id))
                 undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
                 _, transaction = await tables.deregister_in(tx, id, unkeyed)
                 results.append(table)

@@ -4,12 +4,14 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.catalog import jobs
+from penstock.catalog import grants, jobs
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets.lake import Place
-from penstock.errors import PenstockError, TableInUse
+from penstock.errors import Forbidden, PenstockError, TableInUse
 from penstock.model.identifiers import Identifier, from_path, show, to_path
+from penstock.model.origins import Origin
+from penstock.model.rights import OWN, READ, TABLE, Need
 
 log = logging.getLogger(__name__)
 
@@ -51,19 +53,46 @@ async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
     return found
 
 
-async def check_unread(tx: Transaction, what: str, ids: Sequence[str], cascade: bool) -> list[str]:
+async def check_unread(
+    tx: Transaction, what: str, ids: Sequence[str], cascade: bool, origin: Origin
+) -> list[str]:
     """The views that would go with these; refused when there are any, unless they may."""
     for id in ids:
         # Taken first, so that on PostgreSQL a view that is just being made is seen.
         await tx.fetch("UPDATE objects SET id = id WHERE id = $1", id)
     readers = await find_readers(tx, ids)
     if readers and not cascade:
-        names = [show(name) for name in await _list_names(tx, readers)]
         raise TableInUse(
-            f"{what} is read by " + ", ".join(names[:SHOWN]) + " and others" * (len(names) > SHOWN),
+            f"{what} is read by {await _tell(tx, readers, origin)}",
             detail="drop these first, or use ?cascade=true to drop them along with it",
         )
+    if readers and origin.grantees:
+        await _check_owned(tx, what, readers, origin)
     return readers
+
+
+async def _tell(tx: Transaction, views: Sequence[str], origin: Origin) -> str:
+    """The names of some views, as far as the caller may see them."""
+    names = await _list_names(tx, views[:AT_ONCE])
+    seen = [n for n in names if await grants.may_in(tx, origin.grantees, Need(READ, TABLE, n))]
+    if not seen:
+        return "materialized views"
+    shown = ", ".join(map(show, seen[:SHOWN]))
+    return f"{shown} and others" if len(views) > len(seen[:SHOWN]) else shown
+
+
+async def _check_owned(tx: Transaction, what: str, views: Sequence[str], origin: Origin) -> None:
+    """Refuse to drop views that are not the caller's, by name only if it may see them."""
+    for start in range(0, len(views), AT_ONCE):
+        for name in await _list_names(tx, views[start : start + AT_ONCE]):
+            if await grants.may_in(tx, origin.grantees, Need(OWN, TABLE, name)):
+                continue
+            if await grants.may_in(tx, origin.grantees, Need(READ, TABLE, name)):
+                raise grants.lacking(origin.principal, Need(OWN, TABLE, name))
+            raise Forbidden(
+                f"{what} is read by a view that {origin.principal} does not own",
+                detail="ask who owns it to drop it first",
+            )
 
 
 async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str]) -> None:
@@ -125,6 +154,7 @@ async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | N
     await jobs.cancel_slots_in(tx, table_id, reason)
     row = await tx.fetch_one("DELETE FROM tables WHERE id = $1 RETURNING location", table_id)
     await tx.fetch("DELETE FROM objects WHERE id = $1", table_id)
+    await grants.forget_in(tx, table_id)
     return None if row is None else str(row[0])
 
 
@@ -160,9 +190,9 @@ async def _list_readers(tx: Transaction, source: str) -> list[str]:
 
 
 async def _list_names(tx: Transaction, ids: Sequence[str]) -> list[Identifier]:
-    places = ", ".join(f"${n + 1}" for n in range(len(ids[:AT_ONCE])))
+    places = ", ".join(f"${n + 1}" for n in range(len(ids)))
     rows = await tx.fetch(
         f"SELECT namespace, name FROM objects WHERE id IN ({places}) ORDER BY namespace, name",
-        *ids[:AT_ONCE],
+        *ids,
     )
     return [(*from_path(row[0]), row[1]) for row in rows]

@@ -21,20 +21,30 @@ async def store(catalog: Catalog, table: Table, codes: Sequence[Code]) -> None:
 
 
 async def ensure(catalog: Catalog, table: Table, function: Function) -> None:
-    """See to it that a function's code lies beside the table, as a runner needs it."""
+    """See to it that a function's code lies beside the table, as a runner needs it.
+
+    Who can write to the table's folder can put code there and bind a column to it; but nothing is
+    run that was not declared here, by somebody who may.
+    """
+    if not await is_known(catalog.database, function.sha256):
+        raise InvalidTableState(
+            f"the code of function {function.name!r}, {function.sha256}, is not in the catalog",
+            detail="alter the column with the function's udf to bring it here",
+        )
     place = catalog.lake.place(table.location)
     if await catalog.lake.run_briefly(place, files.exists, place, function.sha256):
         return
     row = await catalog.database.fetch_one(
         "SELECT content FROM functions WHERE sha256 = $1", function.sha256
     )
-    if row is None:
-        raise InvalidTableState(
-            f"the code of function {function.name!r} is neither at "
-            f"{place.location}/{files.path_of(function.sha256)} nor in the catalog",
-            detail="alter the column with the function's udf to bring it back",
-        )
+    assert row is not None
     await catalog.lake.run(files.store, place, bytes(row[0]))
+
+
+async def is_known(tx: Transaction, sha256: str) -> bool:
+    """Whether code was declared here."""
+    sql = "SELECT 1 FROM functions WHERE sha256 = $1"
+    return await tx.fetch_one(sql, sha256) is not None
 
 
 async def record_in(tx: Transaction, function: Function, content: bytes) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.catalog import dependents, locations, namespaces, removals, transactions
+from penstock.catalog import dependents, grants, locations, namespaces, removals, transactions
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.grants import Target
 from penstock.catalog.view_files import (
     Document,
     keeps_files,
@@ -135,12 +136,16 @@ async def get_state(tx: Transaction, id: Identifier) -> tuple[str, str]:
     return row[0], row[1]
 
 
-async def list_names(tx: Transaction, namespace: Identifier, page: PageRequest) -> Page[str]:
-    """The names of the views directly in a namespace."""
+async def list_names(
+    tx: Transaction, namespace: Identifier, page: PageRequest, only: Sequence[str] | None = None
+) -> Page[str]:
+    """The names of the views directly in a namespace; only those that these grantees may see."""
+    seen = grants.seen(only, 5)
     rows = await tx.fetch(
-        "SELECT name FROM objects WHERE namespace = $1 AND kind = $2 AND name > $3 "
+        f"SELECT name FROM objects o WHERE namespace = $1 AND kind = $2 AND name > $3 {seen} "
         "ORDER BY name LIMIT $4",
         *(to_path(namespace), KIND, page.after or "", page.limit + 1),
+        *(only or ()),
     )
     if not rows:
         await namespaces.get(tx, namespace)
@@ -228,12 +233,13 @@ async def _insert(
         "VALUES ($1, $2, $3, $4, $5)",
         *(view.id, document.folder, view.folder, document.location, document.text),
     )
+    await grants.give_owner_in(tx, origin, Target(KIND, view.identifier), view.id)
     await transactions.record(tx, operation, show(view.identifier), origin)
 
 
 async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     view = await get(tx, id)
-    await dependents.check_unread(tx, f"view {show(id)}", [view.id], cascade=False)
+    await dependents.check_unread(tx, f"view {show(id)}", [view.id], False, origin)
     # On PostgreSQL, others may have dropped, renamed or replaced it since: what is deleted decides.
     row = await tx.fetch_one(
         "DELETE FROM views WHERE id = $1 RETURNING folder, metadata_location, metadata, location",
@@ -245,6 +251,7 @@ async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     )
     if row is None or not gone:
         raise missing(id)
+    await grants.forget_in(tx, view.id)
     view = replace(view, folder=row[0], document=Document(row[1], row[2], row[3]))
     if view.folder and not keeps_files(view.document.text):
         await removals.enqueue(tx, [view.folder])
@@ -268,6 +275,7 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
     )
     if not moved:
         raise missing(id)
+    await grants.moved_in(tx, view.id)
     await transactions.record(tx, "RenameView", f"{show(id)} -> {show(new)}", origin)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import idempotency, job_notes
+from penstock.catalog import grants, idempotency, job_notes
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import DAY_MILLIS
 from penstock.catalog.transactions import Action, SetStatus, apply_actions
@@ -24,6 +24,8 @@ COLUMNS = (
     "started_at, finished_at"
 )
 PURGE_AT_ONCE = 500
+# A slot begins with the id of the table that the job works on.
+OBJECT_ID = "substr(slot, 1, 32)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Filter:
     kind: str | None = None
     # The table or view, or what of it the job works on.
     target: str | None = None
+    # Only jobs on what these grantees may see.
+    only: Sequence[str] | None = None
 
 
 async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
@@ -102,6 +106,10 @@ async def list_jobs(catalog: Catalog, page: PageRequest, wanted: Filter) -> Page
         conditions.append(f"kind = {place(wanted.kind)}")
     if wanted.target is not None:
         conditions.append(f"(target = {place(wanted.target)} OR object = {place(wanted.target)})")
+    if wanted.only is not None:
+        seen = grants.visible_objects(wanted.only, len(values) + 1)
+        values += wanted.only
+        conditions.append(f"EXISTS (SELECT 1 FROM objects o WHERE o.id = {OBJECT_ID} AND {seen})")
     rows = await catalog.database.fetch(
         f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(conditions)} "
         "ORDER BY number DESC LIMIT $2",

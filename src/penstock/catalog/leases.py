@@ -46,7 +46,7 @@ READY = (
 # The state is asked for twice: on PostgreSQL a row that somebody else leased while this statement
 # waited for it is looked at again, and left alone.
 LEASE = (
-    "UPDATE jobs SET state = 'RUNNING', attempt = attempt + 1, runner = $1, "
+    "UPDATE jobs SET state = 'RUNNING', attempt = attempt + 1, runner = $1, token = $4, "
     "lease_until = now_millis() + $2, started_at = coalesce(started_at, now_millis()), error = '' "
     "WHERE state = 'QUEUED' AND number IN ({ready}) RETURNING {columns}"
 )
@@ -61,16 +61,16 @@ class News:
 
 
 async def lease(
-    catalog: Catalog, runner: str, clusters: Sequence[str] | None, count: int
+    catalog: Catalog, runner: str, clusters: Sequence[str] | None, count: int, token: str = ""
 ) -> list[Job]:
-    """Lease up to `count` of the jobs that can be begun now."""
+    """Lease up to `count` of the jobs that can be begun now, to the holder of a key."""
     taken: list[Job] = []
     for _ in range(LOOKS):
         # A look costs less than a lease, and most that are asked for find nothing.
         if not await has_ready(catalog, clusters):
             break
         lease_millis = catalog.queue.lease_seconds * 1000
-        taken = await catalog.database.write(_lease, runner, clusters, count, lease_millis)
+        taken = await catalog.database.write(_lease, runner, clusters, count, lease_millis, token)
         if taken:
             break
         await asyncio.sleep(random.uniform(0, 0.01))
@@ -137,11 +137,16 @@ async def release(catalog: Catalog, prefix: str) -> int:
 
 
 async def _lease(
-    tx: Transaction, runner: str, clusters: Sequence[str] | None, count: int, lease_millis: int
+    tx: Transaction,
+    runner: str,
+    clusters: Sequence[str] | None,
+    count: int,
+    lease_millis: int,
+    token: str,
 ) -> list[Job]:
-    ready = READY.format(clusters=_match_clusters(clusters, 4), limit="$3")
+    ready = READY.format(clusters=_match_clusters(clusters, 5), limit="$3")
     sql = LEASE.format(ready=ready, columns=jobs.COLUMNS)
-    rows = await tx.fetch(sql, runner, lease_millis, count, *(clusters or ()))
+    rows = await tx.fetch(sql, runner, lease_millis, count, token, *(clusters or ()))
     found = sorted((jobs.to_job(row) for row in rows), key=lambda job: job.number)
     return [each for job in found if (each := await _begin(tx, job)) is not None]
 
@@ -286,3 +291,9 @@ def _after_silence(job: Job) -> tuple[str, str]:
 
 def _encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+async def find_holder(tx: Transaction, id: str) -> str | None:
+    """The key of the runner that leased a job last; None without such a job."""
+    row = await tx.fetch_one("SELECT token FROM jobs WHERE id = $1", id)
+    return None if row is None else row[0]

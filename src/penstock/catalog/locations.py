@@ -1,7 +1,9 @@
 """Locations that clients choose: what is dropped in one must not take another's files along."""
 
 from penstock.database.interface import Row, Transaction
+from penstock.datasets.lake import Lake
 from penstock.errors import InvalidRequest, TableAlreadyExists
+from penstock.model.identifiers import Identifier, from_path
 
 
 async def check_table(tx: Transaction, location: str) -> None:
@@ -20,9 +22,9 @@ async def check_table(tx: Transaction, location: str) -> None:
         around = await _find_around(tx, relation, location)
         if relation == "views":
             around += await _find_around(tx, relation, location, "folder")
-        if taken := below or around:
+        if below or around:
             raise TableAlreadyExists(
-                f"location {location!r} overlaps {taken[0][0]!r}, which {owner}",
+                f"location {location!r} overlaps one that {owner}",
                 detail="choose a location of its own for each table",
             )
 
@@ -38,11 +40,26 @@ async def check_view(tx: Transaction, location: str) -> None:
         ("views", "folder", "belongs to another view"),
         ("removals", "location", "is being removed"),
     ):
-        if taken := await _find_around(tx, relation, location, column):
+        if await _find_around(tx, relation, location, column):
             raise InvalidRequest(
-                f"location {location!r} is inside {taken[0][0]!r}, which {owner}",
+                f"location {location!r} is inside one that {owner}",
                 detail="choose a location outside the folders of tables and other views",
             )
+
+
+async def list_owners(tx: Transaction, lake: Lake, location: str) -> list[tuple[str, Identifier]]:
+    """The tables and views to whose folders a file belongs, with their kinds."""
+    found = []
+    path = lake.accept(location)
+    for relation, column in (("tables", "location"), ("views", "folder"), ("views", "location")):
+        for row in await _find_around(tx, relation, path, column):
+            if row[0]:
+                found += await tx.fetch(
+                    f"SELECT o.kind, o.namespace, o.name FROM {relation} t "
+                    f"JOIN objects o ON o.id = t.id WHERE t.{column} = $1",
+                    row[0],
+                )
+    return sorted({(kind, (*from_path(namespace), name)) for kind, namespace, name in found})
 
 
 async def _lock(tx: Transaction) -> None:

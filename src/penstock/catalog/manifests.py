@@ -8,7 +8,12 @@ import msgspec
 from penstock.catalog import idempotency
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
-from penstock.errors import InvalidRequest, ManifestAlreadyExists, ManifestNotFound
+from penstock.errors import (
+    InvalidRequest,
+    InvalidTableState,
+    ManifestAlreadyExists,
+    ManifestNotFound,
+)
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 
@@ -67,6 +72,32 @@ async def resolve_in(tx: Transaction, given: str | None) -> str | None:
         raise InvalidRequest(error.message, detail="create it, or give it inline as JSON") from None
 
 
+async def choose_in(tx: Transaction, given: str | None, declared: str | None) -> str | None:
+    """The environment of a job: the request's, or else what its column was declared with.
+
+    The latter is read from the table, to which others may write: it must have been declared here.
+    """
+    text = await resolve_in(tx, given)
+    if text is not None or declared is None:
+        return text
+    sql = "SELECT 1 FROM environments WHERE sha256 = $1"
+    if await tx.fetch_one(sql, _checksum(declared)) is None:
+        raise InvalidTableState(
+            "the manifest in the column's metadata was not declared here",
+            detail="alter the column with the manifest, or name one in the request",
+        )
+    return declared
+
+
+async def record_in(tx: Transaction, content: str) -> None:
+    """Note an environment that a column is declared with."""
+    await tx.fetch(
+        "INSERT INTO environments (sha256, created_at) VALUES ($1, now_millis()) "
+        "ON CONFLICT DO NOTHING",
+        _checksum(content),
+    )
+
+
 def check_content(content: str) -> str:
     """Refuse a manifest whose known keys are not what they must be; others are kept."""
     try:
@@ -91,7 +122,6 @@ async def _create(
     tx: Transaction, name: str, content: str, overwrite: bool, origin: Origin
 ) -> Manifest:
     await idempotency.use(tx, origin, "")
-    checksum = hashlib.sha256(content.encode()).hexdigest()
     action = (
         "UPDATE SET content = excluded.content, checksum = excluded.checksum, "
         "created_at = excluded.created_at"
@@ -103,7 +133,7 @@ async def _create(
         f"ON CONFLICT (name) DO {action} RETURNING {COLUMNS}",
         name,
         content,
-        checksum,
+        _checksum(content),
     )
     if row is not None:
         return _to_manifest(row)
@@ -123,6 +153,10 @@ async def _drop(tx: Transaction, name: str, origin: Origin) -> Manifest:
         return await get(tx, name)
     await idempotency.use(tx, origin, "", asdict(found))
     return found
+
+
+def _checksum(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _to_manifest(row: Row) -> Manifest:

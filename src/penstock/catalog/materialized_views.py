@@ -4,25 +4,26 @@ The record holds what the client sent, because a definition is made anew wheneve
 tables that a query reads change, and so may the Iceberg views in it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from penstock.catalog import dependents, namespaces, tables, transactions
+from penstock.catalog import dependents, grants, namespaces, tables, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
-from penstock.errors import InvalidTableState
+from penstock.errors import Forbidden, InvalidTableState, TableInUse
 from penstock.model.identifiers import Identifier, from_path, show, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
+from penstock.model.rights import READ, Need
 from penstock.model.tables import MAIN, Table
 from penstock.model.views import Definition, Kind, Watermark
 
 COLUMNS = (
     "m.kind, m.request, m.definition, m.auto_refresh, m.target_lag_seconds, m.watermark, "
-    "m.refreshed_at, m.created_at"
+    "m.refreshed_at, m.created_at, m.owner"
 )
 
 
@@ -50,6 +51,8 @@ class View:
     watermark: Watermark | None
     refreshed_at: int | None
     created_at: int
+    # The names under which whoever created it holds grants; none where authentication was off.
+    owner: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,8 @@ async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:
     await tx.fetch(
         "INSERT INTO materialized_views (id, kind, request, definition, owner, auto_refresh, "
         "target_lag_seconds, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, now_millis())",
-        *(table.id, view.asked.kind, _encode(view.asked), _encode(view.definition), view.owner),
-        *(int(view.auto_refresh), view.target_lag_seconds),
+        *(table.id, view.asked.kind, _encode(view.asked), _encode(view.definition)),
+        *(_encode(view.owner), int(view.auto_refresh), view.target_lag_seconds),
     )
     await dependents.record(tx, table.id, view.sources)
 
@@ -102,7 +105,7 @@ class NewView:
     asked: Asked
     definition: Definition
     sources: Mapping[Identifier, str]
-    owner: str = ""
+    owner: tuple[str, ...] = ()
     auto_refresh: bool = False
     target_lag_seconds: int | None = None
 
@@ -114,12 +117,15 @@ async def alter(
     return await catalog.database.write(_alter, id, changes, origin)
 
 
-async def list_names(catalog: Catalog, namespace: Identifier, page: PageRequest) -> Page[str]:
-    """The names of the views directly in a namespace."""
+async def list_names(
+    catalog: Catalog, namespace: Identifier, page: PageRequest, only: Sequence[str] | None = None
+) -> Page[str]:
+    """The names of the views directly in a namespace; only those that these grantees may see."""
     rows = await catalog.database.fetch(
         "SELECT o.name FROM objects o JOIN materialized_views m ON m.id = o.id "
-        "WHERE o.namespace = $1 AND o.name > $2 ORDER BY o.name LIMIT $3",
+        f"WHERE o.namespace = $1 AND o.name > $2 {grants.seen(only, 4)} ORDER BY o.name LIMIT $3",
         *(to_path(namespace), page.after or "", page.limit + 1),
+        *(only or ()),
     )
     names = [row[0] for row in rows]
     if not names:
@@ -143,6 +149,20 @@ async def list_sources(
     return [_to_state(row, watermark) for row in rows]
 
 
+async def check_sources(tx: Transaction, owner: Sequence[str], ids: Collection[str]) -> None:
+    """Refuse a view whose owner may not read all that it is made from any more."""
+    for id in sorted(ids) if owner else ():
+        row = await tx.fetch_one("SELECT namespace, name, kind FROM objects WHERE id = $1", id)
+        if row is None:
+            raise TableInUse("a table that the view reads was dropped meanwhile", detail="retry")
+        need = Need(READ, row[2], (*from_path(row[0]), row[1]))
+        if not await grants.may_in(tx, owner, need):
+            raise Forbidden(
+                f"the view reads with the rights of {owner[0]}, who lacks reader on {need}",
+                detail="ask an owner to grant it, or create the view anew",
+            )
+
+
 async def list_names_of_sources(tx: Transaction, view_id: str) -> dict[Identifier, str]:
     """The ids of the sources by the names that the query has for them."""
     rows = await tx.fetch("SELECT name, source_id FROM view_sources WHERE view_id = $1", view_id)
@@ -155,7 +175,7 @@ def is_stale(view: View, sources: list[SourceState]) -> bool:
 
 
 def to_view(table: Table, row: Row) -> View:
-    _, request, definition, auto_refresh, lag, watermark, refreshed_at, created_at = row
+    _, request, definition, auto_refresh, lag, watermark, refreshed_at, created_at, owner = row
     return View(
         table,
         msgspec.json.decode(request, type=Asked),
@@ -165,6 +185,7 @@ def to_view(table: Table, row: Row) -> View:
         None if watermark is None else msgspec.json.decode(watermark, type=Watermark),
         refreshed_at,
         created_at,
+        msgspec.json.decode(owner, type=tuple[str, ...]),
     )
 
 

@@ -1,11 +1,13 @@
 """Namespaces: a tree of any depth, kept by the full path of each."""
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.catalog import dependents, jobs, removals, transactions
+from penstock.catalog import dependents, grants, jobs, removals, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.dependents import Kept
+from penstock.catalog.grants import Target
 from penstock.catalog.view_files import keeps_files, remove_file
 from penstock.database.interface import Transaction
 from penstock.errors import (
@@ -18,6 +20,7 @@ from penstock.model.identifiers import ROOT, Identifier, show, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
+from penstock.model.rights import NAMESPACE
 from penstock.model.system import SYSTEM
 
 
@@ -97,13 +100,16 @@ async def get(tx: Transaction, id: Identifier) -> dict[str, str]:
     return decode_properties(row[0])
 
 
-async def list_children(tx: Transaction, id: Identifier, page: PageRequest) -> Page[str]:
-    """The names of the namespaces directly below this one."""
+async def list_children(
+    tx: Transaction, id: Identifier, page: PageRequest, only: Sequence[str] | None = None
+) -> Page[str]:
+    """The names of the namespaces directly below this one; only what these grantees may see."""
+    seen = "" if only is None else f"AND {grants.visible_namespaces(only, 4)}"
     rows = await tx.fetch(
-        "SELECT name FROM namespaces WHERE parent = $1 AND name > $2 ORDER BY name LIMIT $3",
-        to_path(id),
-        page.after or "",
-        page.limit + 1,
+        f"SELECT name FROM namespaces n WHERE parent = $1 AND name > $2 {seen} "
+        "ORDER BY name LIMIT $3",
+        *(to_path(id), page.after or "", page.limit + 1),
+        *(only or ()),
     )
     if not rows:
         await get(tx, id)
@@ -142,7 +148,7 @@ async def _create(
         )
     if row is not None:
         with contextlib.suppress(NamespaceNotFound):
-            dropped = await _drop_tree(tx, id)
+            dropped = await _drop_tree(tx, id, origin)
     await get(tx, id[:-1])
     await tx.fetch(
         "INSERT INTO namespaces (path, parent, name, properties, created_at) "
@@ -152,6 +158,7 @@ async def _create(
         id[-1],
         encode_properties(properties),
     )
+    await grants.give_owner_in(tx, origin, Target(NAMESPACE, id), to_path(id))
     transaction = await transactions.record(tx, "CreateNamespace", show(id), origin)
     return CreatedNamespace(properties, transaction), dropped
 
@@ -163,7 +170,7 @@ async def _drop(
         properties = await get(tx, id)
         if behavior == "restrict":
             await _check_empty(tx, id)
-        dropped = await _drop_tree(tx, id, with_readers)
+        dropped = await _drop_tree(tx, id, origin, with_readers)
     except NamespaceNotFound:
         if mode == "skip":
             return {}, NOTHING
@@ -223,7 +230,9 @@ async def _carry_out(catalog: Catalog, dropped: Dropped) -> None:
     await dependents.let_go(catalog, dropped.kept)
 
 
-async def _drop_tree(tx: Transaction, id: Identifier, with_readers: bool = False) -> Dropped:
+async def _drop_tree(
+    tx: Transaction, id: Identifier, origin: Origin, with_readers: bool = False
+) -> Dropped:
     """Delete the namespace and all below it; returns what is to be removed from storage."""
     path = to_path(id)
     # All paths below this one start with it and the separator, which sorts just before a space.
@@ -232,7 +241,7 @@ async def _drop_tree(tx: Transaction, id: Identifier, with_readers: bool = False
     objects = f"(SELECT id FROM objects WHERE {within})"
     rows = await tx.fetch(f"SELECT id FROM materialized_views WHERE id IN {objects}", *below)
     kept = await dependents.list_kept(tx, [row[0] for row in rows])
-    readers, more = await _drop_readers(tx, id, below, within, with_readers)
+    readers, more = await _drop_readers(tx, id, below, within, with_readers, origin)
     for relation, key in (
         *(("table_versions", "table_id"), ("columns", "table_id")),
         *(("view_sources", "view_id"), ("materialized_views", "id")),
@@ -247,6 +256,7 @@ async def _drop_tree(tx: Transaction, id: Identifier, with_readers: bool = False
         f"DELETE FROM views WHERE id IN {objects} RETURNING folder, metadata_location, metadata",
         *below,
     )
+    await grants.forget_tree_in(tx, path)
     await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
     gone = await tx.fetch(
         "DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3) RETURNING path",
@@ -262,7 +272,12 @@ async def _drop_tree(tx: Transaction, id: Identifier, with_readers: bool = False
 
 
 async def _drop_readers(
-    tx: Transaction, id: Identifier, below: tuple[str, str, str], within: str, with_readers: bool
+    tx: Transaction,
+    id: Identifier,
+    below: tuple[str, str, str],
+    within: str,
+    with_readers: bool,
+    origin: Origin,
 ) -> tuple[list[str], list[Kept]]:
     """Drop the materialized views elsewhere that read what is in a namespace; their folders."""
     # Taken first, so that on PostgreSQL a view that is just being made is seen.
@@ -273,7 +288,8 @@ async def _drop_readers(
     ):
         return [], []
     what = f"something in namespace {show(id)}"
-    readers = await dependents.check_unread(tx, what, [row[0] for row in taken], with_readers)
+    ids = [row[0] for row in taken]
+    readers = await dependents.check_unread(tx, what, ids, with_readers, origin)
     kept = await dependents.list_kept(tx, readers)
     reason = f"namespace {show(id)}, which it reads, was dropped"
     gone = [await dependents.delete_records(tx, reader, reason) for reader in readers]

@@ -77,7 +77,7 @@ async def _enqueue(
         slot=f"{table.id}/preview:{uuid.uuid4()}",
         spec=columns.make_spec(table, request, column) | {"rows": rows},
         cluster=cluster,
-        manifest=await manifests.resolve_in(tx, request.manifest) or column.manifest,
+        manifest=await manifests.choose_in(tx, request.manifest, column.manifest),
     )
     # Whoever waits for it can ask again.
     return await jobs.enqueue_in(tx, new, max_attempts=1)

@@ -57,7 +57,7 @@ async def request_refresh(
     for function in list_functions(defined.definition):
         await functions.ensure(catalog, view.table, function)
     id = await catalog.database.write(
-        _enqueue, view.table, defined, request, cluster, catalog.queue.max_attempts, origin
+        _enqueue, view, defined, request, cluster, catalog.queue.max_attempts, origin
     )
     catalog.queue.ring()
     return id
@@ -68,6 +68,8 @@ async def explain_refresh(catalog: Catalog, view: View, request: Refresh) -> dic
     catalog.queue.check_cluster(request.cluster)
     await catalog.database.read(manifests.resolve_in, request.manifest)
     defined = await define(catalog, view, request)
+    ids_read = set(defined.sources.values())
+    await catalog.database.read(materialized_views.check_sources, view.owner, ids_read)
     spec, error = await complete_spec(catalog.database, make_spec(view.table, defined, request))
     if spec is None:
         raise InvalidRequest(error, detail="check the view's id")
@@ -107,6 +109,7 @@ async def define(catalog: Catalog, view: View, request: Refresh) -> Defined:
         catalog,
         view.table.namespace,
         view.asked,
+        may_read=view_definitions.reading_as(catalog, view.owner),
         known=known,
         created=view.definition,
         version=request.src_version,
@@ -151,6 +154,8 @@ def make_spec(table: Table, defined: Defined, request: Refresh) -> dict[str, Any
         "resources": msgspec.to_builtins(found[0].needs) if found else None,
         # The Iceberg views that the definition is made from.
         "states": dict(defined.states),
+        # What the runner may read for the job.
+        "source_ids": sorted({source.id for source in defined.definition.sources}),
     }
 
 
@@ -210,16 +215,18 @@ def list_functions(definition: Definition) -> list[Function]:
 
 async def _enqueue(
     tx: Transaction,
-    table: Table,
+    view: View,
     defined: Defined,
     request: Refresh,
     cluster: str,
     max_attempts: int,
     origin: Origin,
 ) -> str:
+    table = view.table
     now = await tables.get(tx, table.identifier)
     if now.id != table.id:
         raise tables.missing(table.identifier)
+    await materialized_views.check_sources(tx, view.owner, set(defined.sources.values()))
     await dependents.record(tx, table.id, defined.sources)
     id = await enqueue_in(tx, new_job(table, defined, request, cluster), request, max_attempts)
     await idempotency.use(tx, origin, id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.catalog import (
     dependents,
+    grants,
     locations,
     namespaces,
     reconcile,
@@ -15,6 +16,7 @@ from penstock.catalog import (
 )
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.dependents import Kept
+from penstock.catalog.grants import Target
 from penstock.database.interface import Row, Transaction
 from penstock.datasets import files
 from penstock.datasets.manifest import parse_name, versions_folder
@@ -27,6 +29,7 @@ from penstock.errors import (
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.properties import decode_properties, encode_properties
+from penstock.model.rights import TABLE
 from penstock.model.tables import MAIN, Table
 
 MANAGED_PROPERTY = "penstock.managed_versioning"
@@ -164,7 +167,7 @@ def plan_table(
 
 
 async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
-    await insert_in(tx, new)
+    await insert_in(tx, new, origin)
     return await transactions.record(tx, "DeclareTable", str(new.table), origin)
 
 
@@ -178,15 +181,15 @@ async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -
         with contextlib.suppress(TableNotFound):
             table = await get(tx, new.table.identifier)
             check_rows(table)
-            await _delete(tx, table.identifier, cascade=False)
-    await insert_in(tx, new)
+            await _delete(tx, table.identifier, False, origin)
+    await insert_in(tx, new, origin)
     return await transactions.record(tx, "RegisterTable", str(new.table), origin)
 
 
 async def _drop(
     tx: Transaction, id: Identifier, origin: Origin, cascade: bool
 ) -> tuple[list[Table], list[Kept], str]:
-    gone, kept = await _delete(tx, id, cascade)
+    gone, kept = await _delete(tx, id, cascade, origin)
     await removals.enqueue(tx, [table.location for table in gone])
     return gone, kept, await transactions.record(tx, "DropTable", str(gone[0]), origin)
 
@@ -194,15 +197,17 @@ async def _drop(
 async def _deregister(
     tx: Transaction, id: Identifier, origin: Origin, cascade: bool
 ) -> tuple[list[Table], list[Kept], str]:
-    gone, kept = await _delete(tx, id, cascade)
+    gone, kept = await _delete(tx, id, cascade, origin)
     return gone, kept, await transactions.record(tx, "DeregisterTable", str(gone[0]), origin)
 
 
-async def _delete(tx: Transaction, id: Identifier, cascade: bool) -> tuple[list[Table], list[Kept]]:
+async def _delete(
+    tx: Transaction, id: Identifier, cascade: bool, origin: Origin
+) -> tuple[list[Table], list[Kept]]:
     """Delete a table and the views that read it; it comes first in what is returned."""
     table = await get(tx, id)
     gone = [table]
-    for view in await dependents.check_unread(tx, f"table {table}", [table.id], cascade):
+    for view in await dependents.check_unread(tx, f"table {table}", [table.id], cascade, origin):
         gone += [] if (found := await find_by_id(tx, view)) is None else [found]
     kept = await dependents.list_kept(tx, [each.id for each in gone if each.is_view])
     for each in reversed(gone):
@@ -226,6 +231,7 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
     )
     if not renamed:
         raise missing(id)
+    await grants.moved_in(tx, table.id)
     return await transactions.record(tx, "RenameTable", f"{show(id)} -> {show(new)}", origin)
 
 
@@ -235,7 +241,7 @@ async def check_new(tx: Transaction, new: NewTable) -> None:
     await check_free(tx, new.table.identifier)
 
 
-async def insert_in(tx: Transaction, new: NewTable) -> None:
+async def insert_in(tx: Transaction, new: NewTable, origin: Origin = NOBODY) -> None:
     table = new.table
     await check_new(tx, new)
     if new.is_placed:
@@ -254,6 +260,7 @@ async def insert_in(tx: Transaction, new: NewTable) -> None:
         table.location,
         int(table.managed),
     )
+    await grants.give_owner_in(tx, origin, Target(TABLE, table.identifier), table.id)
 
 
 async def delete_in(tx: Transaction, table: Table) -> None:

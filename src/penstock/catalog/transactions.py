@@ -65,13 +65,14 @@ async def record(
     properties = {"trace_id": origin.trace_id} if origin.trace_id else {}
     await idempotency.use(tx, origin, id, notes)
     await tx.fetch(
-        "INSERT INTO transactions (id, operation, target, status, properties, created_at) "
-        "VALUES ($1, $2, $3, $4, $5, now_millis()) ON CONFLICT DO NOTHING",
+        "INSERT INTO transactions (id, operation, target, status, properties, created_at, "
+        "principal) VALUES ($1, $2, $3, $4, $5, now_millis(), $6) ON CONFLICT DO NOTHING",
         id,
         operation,
         target,
         SUCCEEDED,
         encode_properties(properties),
+        origin.principal,
     )
     return id
 
@@ -82,13 +83,23 @@ async def get(tx: Transaction, id: str) -> TransactionRecord:
         id,
     )
     if row is None:
-        raise TransactionNotFound(
-            f"transaction {id!r} does not exist",
-            detail="check the id; finished transactions are kept for catalog.transaction_days",
-        )
+        raise missing(id)
     status, operation, target, properties, created_at = row
     known = {"kind": operation, "target": target, "created_at": str(created_at)}
     return TransactionRecord(id, status, decode_properties(properties) | known)
+
+
+async def find_maker(tx: Transaction, id: str) -> str | None:
+    """Who made a transaction; None when there is none of this id."""
+    row = await tx.fetch_one("SELECT principal FROM transactions WHERE id = $1", id)
+    return None if row is None else row[0]
+
+
+def missing(id: str) -> TransactionNotFound:
+    return TransactionNotFound(
+        f"transaction {id!r} does not exist",
+        detail="check the id; finished transactions are kept for catalog.transaction_days",
+    )
 
 
 async def forget(tx: Transaction, id: str) -> None:

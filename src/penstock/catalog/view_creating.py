@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from penstock.catalog import (
     data,
     functions,
+    grants,
     materialized_views,
     refreshes,
     tables,
@@ -23,6 +24,7 @@ from penstock.datasets import functions as code_files
 from penstock.datasets.failures import translated
 from penstock.model.identifiers import Identifier
 from penstock.model.origins import NOBODY, Origin
+from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
 from penstock.model.tables import Table
 
 FIRST_REFRESH = Refresh()
@@ -53,12 +55,18 @@ async def create(
     cluster = catalog.queue.check_cluster(wanted.cluster)
     new = tables.plan_table(catalog, id, None, {}, managed=True)
     await tables.check_new(catalog.database, new)
-    defined = await view_definitions.define(catalog, new.table.namespace, wanted.asked)
+    may_read = view_definitions.reading_as(catalog, origin.grantees)
+    defined = await view_definitions.define(
+        catalog, new.table.namespace, wanted.asked, may_read=may_read
+    )
+    if _list_codes(defined):
+        need = Need(FUNCTIONS, NAMESPACE, new.table.namespace)
+        await grants.check_in(catalog.database, origin, need)
     queued: list[str] = []
 
     async def record(tx: Transaction) -> None:
         queued.clear()
-        await _record(tx, new.table, wanted, defined)
+        await _record(tx, new.table, wanted, defined, origin.grantees)
         if wanted.with_data:
             job = refreshes.new_job(new.table, defined, FIRST_REFRESH, cluster)
             attempts = catalog.queue.max_attempts
@@ -102,11 +110,15 @@ async def _write(
     return await catalog.workers.run(run)
 
 
-async def _record(tx: Transaction, table: Table, wanted: Wanted, defined: Defined) -> None:
+async def _record(
+    tx: Transaction, table: Table, wanted: Wanted, defined: Defined, owner: tuple[str, ...]
+) -> None:
+    await materialized_views.check_sources(tx, owner, set(defined.sources.values()))
     view = NewView(
         asked=wanted.asked,
         definition=defined.definition,
         sources=defined.sources,
+        owner=owner,
         auto_refresh=wanted.auto_refresh,
         target_lag_seconds=wanted.target_lag_seconds,
     )

@@ -5,18 +5,19 @@ that is called by now; only what is new in an Iceberg view is looked up again.
 """
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.catalog import data, dependents, iceberg_views, tables, view_dialects
+from penstock.catalog import data, dependents, grants, iceberg_views, tables, view_dialects
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views import Asked
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, from_path, show, to_path
+from penstock.model.rights import READ, TABLE, Need
 from penstock.model.tables import MAIN
 from penstock.model.views import Definition
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 MAX_REFERENCES = 100
 NEAR = 3
+
+# Whether a table or view may be read by who a view is made for.
+MayRead = Callable[[Identifier], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class _Found:
 
     known: Mapping[Identifier, str]
     version: int | None
+    may_read: MayRead
     tables: "dict[Identifier, SourceTable]" = field(default_factory=dict)
     names: dict[Identifier, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
@@ -62,17 +67,19 @@ async def define(
     namespace: Identifier,
     asked: Asked,
     *,
+    may_read: MayRead,
     known: Mapping[Identifier, str] | None = None,
     created: Definition | None = None,
     version: int | None = None,
 ) -> Defined:
     """The definition of a view at this moment, or with its one table at a version of that.
 
-    `known` are the names that were looked up before, `created` is the first definition.
+    `known` are the names that were looked up before, `created` is the first definition. What may
+    not be read is not there when it is looked up.
     """
     run = catalog.workers.run
     query, udtf = await run(_read, asked, namespace)
-    found = _Found(known or {}, version)
+    found = _Found(known or {}, version, may_read)
     query = await _look_up(catalog, query, found)
     if version is not None and len(found.tables) != 1:
         raise InvalidRequest(
@@ -84,7 +91,7 @@ async def define(
     except InvalidRequest as error:
         if not found.missing:
             raise
-        near = await _find_near(catalog, found.missing[0])
+        near = await _find_near(catalog, found.missing[0], may_read)
         raise InvalidRequest(error.message, detail=near or error.detail) from error
     return Defined(
         definition,
@@ -94,6 +101,15 @@ async def define(
         found.states,
         tuple(t.identifier for t in found.tables.values() if not t.has_stable_row_ids),
     )
+
+
+def reading_as(catalog: Catalog, grantees: Sequence[str]) -> MayRead:
+    """What holders of these grants may read; everything where authentication was off."""
+
+    async def may_read(id: Identifier) -> bool:
+        return await grants.may_in(catalog.database, grantees, Need(READ, TABLE, id))
+
+    return may_read
 
 
 async def check_acyclic(catalog: Catalog, table_id: str, sources: Collection[str]) -> None:
@@ -153,7 +169,8 @@ async def _look_up(catalog: Catalog, query: "Query", found: _Found) -> "Query":
 
 
 async def _find(catalog: Catalog, query: "Query", reference: "Reference", found: _Found) -> "Query":
-    place = await _recall(catalog, reference, found.known) or await _search(catalog, reference)
+    place = await _recall(catalog, reference, found.known)
+    place = place or await _search(catalog, reference, found.may_read)
     if place is None:
         found.missing.append(reference)
         return query
@@ -184,7 +201,9 @@ async def _recall(
     return None
 
 
-async def _search(catalog: Catalog, reference: "Reference") -> tuple[Identifier, str, str] | None:
+async def _search(
+    catalog: Catalog, reference: "Reference", may_read: MayRead
+) -> tuple[Identifier, str, str] | None:
     """What a name stands for now: itself, else what differs in case alone and is the only one."""
     for candidate in reference.candidates:
         if not candidate:
@@ -194,7 +213,8 @@ async def _search(catalog: Catalog, reference: "Reference") -> tuple[Identifier,
             "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) LIMIT 10",
             *(to_path(candidate[:-1]), to_path(candidate[:-1]).lower(), candidate[-1]),
         )
-        places = [((*from_path(row[0]), row[1]), row[2], row[3]) for row in rows]
+        named = [((*from_path(row[0]), row[1]), row[2], row[3]) for row in rows]
+        places = [place for place in named if await may_read(place[0])]
         exact = [place for place in places if place[0] == candidate]
         if exact or len(places) == 1:
             return (exact or places)[0]
@@ -253,7 +273,7 @@ def _check_views(query: "Query", found: _Found) -> None:
         ) from error
 
 
-async def _find_near(catalog: Catalog, reference: "Reference") -> str:
+async def _find_near(catalog: Catalog, reference: "Reference", may_read: MayRead) -> str:
     """A hint of names that are like one that is not there."""
     near = list[str]()
     for candidate in filter(None, reference.candidates):
@@ -263,7 +283,8 @@ async def _find_near(catalog: Catalog, reference: "Reference") -> str:
         )
         names = {row[0].lower(): row[0] for row in rows}
         close = difflib.get_close_matches(candidate[-1].lower(), names, NEAR)
-        near += [show((*candidate[:-1], names[name])) for name in close]
+        meant = [(*candidate[:-1], names[name]) for name in close]
+        near += [show(name) for name in meant if await may_read(name)]
     return "there is " + ", ".join(dict.fromkeys(near)) if near else ""
 
 

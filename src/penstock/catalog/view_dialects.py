@@ -3,6 +3,7 @@
 The rules about SQL are in `dialects`; here are the view's own words and the catalog's columns.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,31 +18,43 @@ if TYPE_CHECKING:
     from penstock.dialects.results import Columns, Refusal
 
 Json = dict[str, Any]
+# Whether the caller may read a table or view.
+MayRead = Callable[[Identifier], Awaitable[bool]]
 
 MAX_REFERENCES = 100
 
 
-async def translate(catalog: Catalog, id: Identifier, target: str, source: str | None) -> Json:
+async def translate(
+    catalog: Catalog, id: Identifier, target: str, source: str | None, may_read: MayRead
+) -> Json:
     """The view's current SQL in another dialect; Unprocessable when that is not safe."""
     metadata = await get_metadata(catalog, id)
     chosen, sql = choose_sql(metadata, target, source)
     if chosen.lower() == target.lower():
         return {"dialect": target, "source": chosen, "sql": sql}
-    found = await _reason(catalog, metadata, sql, chosen, target)
+    found = await _reason(catalog, metadata, sql, chosen, target, may_read)
     return {"source": chosen} | found
 
 
-async def trace(catalog: Catalog, id: Identifier, source: str | None) -> Json:
+async def trace(catalog: Catalog, id: Identifier, source: str | None, may_read: MayRead) -> Json:
     """Which columns feed which column of the view."""
     metadata = await get_metadata(catalog, id)
     chosen, sql = choose_sql(metadata, None, source)
-    return {"source": chosen} | await _reason(catalog, metadata, sql, chosen, None)
+    return {"source": chosen} | await _reason(catalog, metadata, sql, chosen, None, may_read)
 
 
 async def _reason(
-    catalog: Catalog, metadata: Json, sql: str, dialect: str, target: str | None
+    catalog: Catalog,
+    metadata: Json,
+    sql: str,
+    dialect: str,
+    target: str | None,
+    may_read: MayRead,
 ) -> Json:
-    """Look up what the statement reads, then translate or trace it."""
+    """Look up what the statement reads, then translate or trace it.
+
+    Anybody may write a statement that reads anything: what the caller may not is not there for it.
+    """
     from penstock.iceberg.metadata import current_version
 
     version = current_version(metadata)
@@ -51,7 +64,7 @@ async def _reason(
     if len(references) > MAX_REFERENCES:
         raise Unprocessable(f"the statement reads {len(references)} tables, too many to look up")
     named = [id for each in references for id in await _find_spellings(catalog, each)]
-    known = {id: await _find_columns(catalog, id) for id in named}
+    known = {id: await _find_columns(catalog, id) for id in named if await may_read(id)}
     schemas = {id: columns for id, columns in known.items() if columns != {}}
     found = await run(_judge, sql, dialect, target, schemas, namespace, held)
     if not isinstance(found, dict):

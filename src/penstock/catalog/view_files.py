@@ -80,12 +80,16 @@ def read_document(lake: Lake, location: str) -> Document:
             raise InvalidView(f"{location} has {size} bytes, which no metadata has")
         raw = files.read(place, name)
     except FileNotFoundError as error:
-        raise FileNotFound(
-            f"the metadata file {location} does not exist", detail="check metadata-location"
-        ) from error
+        raise missing_file(location) from error
     metadata = check_metadata(decode_metadata(raw, location))
     lake.accept(plain(metadata["location"]))
     return Document(location, msgspec.json.encode(metadata).decode(), place.location)
+
+
+def missing_file(location: str) -> FileNotFound:
+    return FileNotFound(
+        f"the metadata file {location} does not exist", detail="check metadata-location"
+    )
 
 
 def remove_file(lake: Lake, location: str) -> None:

@@ -15,8 +15,12 @@ COMMANDS = {
     "config": "Print each setting and where its value comes from.",
     "db": "Show or upgrade the catalog's database.",
     "demo": "Start a server, use a table and a view through it, and say what happened.",
+    "grant": "Give a principal or group a role.",
+    "grants": "List who holds which role on what.",
+    "revoke": "Take a role back.",
     "runner": "Work on the jobs of a server, on Spark.",
     "serve": "Start the server.",
+    "token": "Make, list and revoke keys.",
 }
 
 

@@ -17,6 +17,10 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "--port": {"metavar": "PORT"},
     "--data": {"metavar": "DIR"},
     "--database": {"metavar": "URL"},
+    "--insecure": {
+        "flag_value": "true",
+        "help": "Listen beyond this machine without authentication.",
+    },
     "--no-runner": {"flag_value": "false", "help": "Do not start a runner."},
 }
 

@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import uuid
+from collections.abc import MutableMapping
 from pathlib import Path
 
 import click
@@ -18,8 +19,11 @@ from penstock.settings.sections import Settings, clusters_of
 @click.command()
 @click.option("--url", metavar="URL", required=True, help="Address of the server.")
 @click.option(
-    "--token", metavar="TOKEN", default="", envvar="PENSTOCK_TOKEN", help="How it knows us."
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the key that the server knows us by; or set PENSTOCK_TOKEN.",
 )
+@click.option("--token-stdin", is_flag=True, help="Read the key from the first line of input.")
 @click.option("--cluster", metavar="NAME", help="Work for this cluster only.")
 @click.option(
     "--metrics-port", metavar="PORT", type=int, default=0, help="Tell Prometheus on this port."
@@ -35,7 +39,8 @@ from penstock.settings.sections import Settings, clusters_of
 def command(
     *,
     url: str,
-    token: str,
+    token_file: Path | None,
+    token_stdin: bool,
     cluster: str | None,
     metrics_port: int,
     data: str | None,
@@ -49,6 +54,7 @@ def command(
 
     loaded = load(config, os.environ, {"storage.data": data} if data else {})
     settings = loaded.settings
+    token = _read_token(token_file, token_stdin)
     logs.configure(settings.log.level, settings.log.format)
     clusters = clusters_of(settings)
     if cluster is not None and cluster not in clusters:
@@ -68,8 +74,9 @@ def command(
             # The last one given counts: each process gets a port of its own.
             for place, arguments in enumerate(commands.values()):
                 arguments += ["--metrics-port", str(metrics_port + place)]
-        run_fleet(commands, stop)
+        run_fleet(commands, stop, token if token_stdin else "")
         return
+    forget_secrets(os.environ)
     # A runner elsewhere has no data folder, and must not make one where it happens to start.
     is_set = loaded.sources["storage.data"] != "default"
     home = Path(settings.storage.data).expanduser().absolute() if is_set else _cache()
@@ -78,6 +85,24 @@ def command(
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _read_token(file: Path | None, from_input: bool) -> str:
+    """The key; never from the command line, which everybody on the machine can read."""
+    if from_input:
+        return sys.stdin.readline().strip()
+    if file is None:
+        return os.environ.get("PENSTOCK_TOKEN", "")
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"--token-file {file} cannot be read: {error}") from error
+
+
+def forget_secrets(environ: MutableMapping[str, str]) -> None:
+    """Take out what is ours, before Spark and the functions that it runs inherit it."""
+    for name in [name for name in environ if name.startswith("PENSTOCK_")]:
+        del environ[name]
 
 
 def _cache() -> Path:

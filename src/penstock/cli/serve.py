@@ -7,7 +7,7 @@ import click
 from penstock.cli.options import settings_options
 from penstock.settings.load import Loaded
 from penstock.settings.redact import redact_url
-from penstock.settings.sections import database_url, lake_root
+from penstock.settings.sections import Auth, database_url, lake_root
 
 
 @click.command()
@@ -27,6 +27,15 @@ def command(loaded: Loaded) -> None:
         click.echo(f"Penstock {version('penstock')} serves {url}")
         click.echo(f"  catalog  {redact_url(database_url(settings))}")
         click.echo(f"  lake     {lake_root(settings)}")
-        click.echo("  access   everybody who reaches this address: there is no authentication")
+        click.echo(f"  access   {_access(settings.auth)}")
 
     serve(settings, tell, loaded.file)
+
+
+def _access(auth: Auth) -> str:
+    if not auth.enabled:
+        return (
+            "everybody who reaches this address: there is no authentication (auth.enabled = true "
+            "switches it on)"
+        )
+    return "with a key" + (f", or a token of {auth.oidc_issuer}" if auth.oidc_issuer else "")

@@ -7,15 +7,19 @@ from penstock.database.interface import Database
 from penstock.errors import DatabaseMismatch, InvalidRequest
 
 
-async def connect(url: str, pool_size: int = 8, *, to_write: bool = True) -> Database:
+async def connect(
+    url: str, pool_size: int = 8, *, to_write: bool = True, beside: bool = False
+) -> Database:
     """Open `sqlite:///path` or `postgresql://…`, without looking at its schema.
 
-    A SQLite file that is not `to_write` may belong to a running server.
+    A SQLite file that is not `to_write`, or is used `beside`, may belong to a running server.
     """
     if url.startswith("sqlite:///"):
         from penstock.database.sqlite import SqliteDatabase
 
-        return SqliteDatabase(Path(url.removeprefix("sqlite:///")), to_write=to_write)
+        return SqliteDatabase(
+            Path(url.removeprefix("sqlite:///")), to_write=to_write, beside=beside
+        )
     if url.startswith(("postgresql://", "postgres://")):
         # Imported here: each driver is only loaded where it is used.
         from penstock.database.postgres import connect_postgres
@@ -43,3 +47,27 @@ async def open_catalog(url: str, pool_size: int = 8) -> Database:
         await database.close()
         raise
     return database
+
+
+async def open_beside(url: str) -> Database:
+    """Open a catalog that a server may be using, for a few small writes; a fresh one is made."""
+    if _is_missing(url):
+        return await open_catalog(url)
+    database = await connect(url, 1, beside=True)
+    try:
+        status = await schema.get_status(database)
+        if status.is_fresh and database.kind == "postgresql":
+            await schema.upgrade(database)
+        elif not status.is_current:
+            raise DatabaseMismatch(
+                f"the database is {len(status.pending)} migrations behind this release",
+                detail="stop its servers and run 'penstock db upgrade'",
+            )
+    except BaseException:
+        await database.close()
+        raise
+    return database
+
+
+def _is_missing(url: str) -> bool:
+    return url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists()

@@ -55,7 +55,8 @@ CREATE TABLE transactions (
     target TEXT NOT NULL,
     status KEYTEXT NOT NULL,
     properties TEXT NOT NULL,
-    created_at BIGINT NOT NULL
+    created_at BIGINT NOT NULL,
+    principal KEYTEXT NOT NULL DEFAULT ''
 );
 
 CREATE INDEX transactions_created_at ON transactions (created_at);
@@ -128,7 +129,8 @@ CREATE TABLE jobs (
     last_report KEYTEXT NOT NULL,
     created_at BIGINT NOT NULL,
     started_at BIGINT,
-    finished_at BIGINT
+    finished_at BIGINT,
+    token KEYTEXT NOT NULL DEFAULT ''
 );
 
 -- Whatever goes wrong elsewhere, two jobs never work on the same thing.
@@ -139,6 +141,8 @@ CREATE INDEX jobs_by_state ON jobs (state, number);
 CREATE INDEX jobs_by_slot ON jobs (slot, number);
 
 CREATE INDEX jobs_finished_at ON jobs (finished_at);
+
+CREATE INDEX jobs_by_token ON jobs (token, state);
 
 -- What happened to a job: its states, one after the other.
 CREATE TABLE job_events (
@@ -197,6 +201,64 @@ CREATE TABLE functions (
 );
 
 CREATE INDEX functions_by_version ON functions (name, version);
+
+-- Keys that principals show; only the digest of the secret part is here.
+CREATE TABLE tokens (
+    id KEYTEXT PRIMARY KEY,
+    digest KEYTEXT NOT NULL,
+    kind KEYTEXT NOT NULL,
+    principal KEYTEXT NOT NULL,
+    member_of TEXT NOT NULL,
+    note TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    used_at BIGINT,
+    revoked_at BIGINT
+);
+
+CREATE INDEX tokens_by_principal ON tokens (principal);
+
+-- What short-lived tokens are signed with, by all servers of this catalog.
+CREATE TABLE signing_keys (
+    id KEYTEXT PRIMARY KEY,
+    secret TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+
+-- Which role a principal or group holds on a namespace (by its path) or an object (by its id).
+CREATE TABLE grants (
+    grantee KEYTEXT NOT NULL,
+    scope KEYTEXT NOT NULL,
+    target KEYTEXT NOT NULL,
+    role KEYTEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by KEYTEXT NOT NULL,
+    PRIMARY KEY (grantee, scope, target, role)
+);
+
+CREATE INDEX grants_by_target ON grants (scope, target);
+
+-- Who changed what, and how it went; the id begins with the time.
+CREATE TABLE audit (
+    id KEYTEXT PRIMARY KEY,
+    at BIGINT NOT NULL,
+    principal KEYTEXT NOT NULL,
+    token KEYTEXT NOT NULL,
+    operation KEYTEXT NOT NULL,
+    object KEYTEXT NOT NULL,
+    status BIGINT NOT NULL,
+    outcome KEYTEXT NOT NULL,
+    request_id KEYTEXT NOT NULL,
+    address KEYTEXT NOT NULL
+);
+
+-- Environments that columns were declared with, by the hash of their text.
+CREATE TABLE environments (
+    sha256 KEYTEXT PRIMARY KEY,
+    created_at BIGINT NOT NULL
+);
+
+INSERT INTO locks (name, taken) VALUES ('access', 0);
 
 -- What a materialized view has beyond its table: what was asked for, and what it is now.
 CREATE TABLE materialized_views (

@@ -61,16 +61,16 @@ class _Write:
 
 
 class SqliteDatabase(SqliteTransaction):
-    """One SQLite file, owned by this process."""
+    """One SQLite file, owned by this process; or, `beside` its owner, for a few small writes."""
 
     kind = "sqlite"
 
-    def __init__(self, path: Path, *, to_write: bool = True) -> None:
-        if to_write:
+    def __init__(self, path: Path, *, to_write: bool = True, beside: bool = False) -> None:
+        if to_write and not beside:
             _make_folder(path.parent)
         elif not path.exists():
             raise Unavailable(f"there is no catalog at {path}", detail="'penstock serve' makes one")
-        self._lock = _own(path) if to_write else None
+        self._lock = _own(path) if to_write and not beside else None
         try:
             self._writer = _connect(path)
             self._reader = _connect(path)
@@ -178,6 +178,10 @@ def _translate(sql: str) -> str:
 
 
 def _connect(path: Path) -> apsw.Connection:
+    # It holds what tokens are signed with: nobody else on this machine is to read it. SQLite gives
+    # the files that it makes beside it the same permissions.
+    if not path.exists():
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(10_000)
     connection.execute("PRAGMA journal_mode = WAL")

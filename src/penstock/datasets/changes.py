@@ -69,17 +69,22 @@ class Freshness:
 
     def snapshot(self, dataset: "LanceDataset", scope: Scope | None = None) -> RowSnapshot:
         """Every fragment of a version, with what is to be known of its rows."""
-        self._learn(dataset)
-        rows = select(dataset, self._location.branch, self._found(), scope or Scope())
-        self._known = {state: self._known[state] for state in self._states}
+        scope = scope or Scope()
+        self._learn(dataset, by_files=scope.is_everything)
+        rows = select(dataset, self._location.branch, self._found(), scope)
+        self._known = {state: self._known[state] for state in self._states if state in self._known}
         mark = self._watermarks[0] if self._watermarks else None
         return RowSnapshot(dataset.version, tuple(rows), mark, tuple(self._notes))
 
-    def _learn(self, dataset: "LanceDataset", *, is_back: bool = False) -> None:
-        """Find out what there is to know of each fragment of a version."""
+    def _learn(
+        self, dataset: "LanceDataset", *, by_files: bool = False, is_back: bool = False
+    ) -> None:
+        """Find out what there is to know of each fragment of a version, or only what files say."""
         bound = self._bound = follow(dataset, self._bound)
         states = self._states = describe_fragments(dataset, bound.columns, bound.inputs)
         unsure = [state for state in states if not self._decide_by_file(dataset, state)]
+        if by_files:
+            return
         unsure = [state for state in unsure if not self._is_settled(dataset, state)]
         unsure = self._drop_compacted(dataset, unsure)
         if unsure and not is_back:
@@ -89,7 +94,8 @@ class Freshness:
         self._compare(dataset, unsure)
 
     def _found(self) -> list[FragmentRows]:
-        return [FragmentRows(state, self._known[state]) for state in self._states]
+        # Where no look was taken, every row is computed in any case.
+        return [FragmentRows(state, self._known.get(state, NEVER_FILLED)) for state in self._states]
 
     # By the names of files ---------------------------------------------------------------------
 

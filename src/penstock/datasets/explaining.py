@@ -36,5 +36,7 @@ def explain(
         with translated():
             dataset = dataset.checkout_version((location.branch or None, None))
     chosen = error_rows if spec.get("errors_only") else None
-    scope = Scope(spec.get("where"), spec.get("read_version"), chosen, wanted.force)
+    scope = Scope(
+        spec.get("where"), spec.get("read_version"), chosen, wanted.force, wanted.num_frags
+    )
     return plan_rows(freshness.snapshot(dataset, scope), wanted).to_json()

@@ -121,8 +121,10 @@ def _open(
 ) -> Any:
     import lance
 
-    dataset = lance.dataset(uri, storage_options=dict(options) or None)
-    return dataset.checkout_version((branch or None, version))
+    found = dict(options) or None
+    if not branch:
+        return lance.dataset(uri, version=version, storage_options=found)
+    return lance.dataset(uri, storage_options=found).checkout_version((branch, version))
 
 
 def _refused(table: str, error: Exception) -> PenstockError:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.columns import Path, get_field, parse_path
 from penstock.datasets.failures import translated
-from penstock.datasets.snapshot import has_blobs
+from penstock.datasets.snapshot import all_ids, has_blobs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,8 +52,7 @@ def scan_rows(
     The columns have the names of their numbers, so that a path may be given twice.
     """
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
-    is_apart = any(has_blobs(get_field(dataset, path).lance) for path in paths)
-    return scan_columns(dataset, fragment, columns, wanted=wanted, is_apart=is_apart)
+    return scan_columns(dataset, fragment, columns, wanted=wanted, paths=paths)
 
 
 def scan_columns(
@@ -63,14 +62,14 @@ def scan_columns(
     *,
     where: str | None = None,
     wanted: Any = None,
-    is_apart: bool = True,
+    paths: Sequence[str] | None = None,
     with_row_id: bool = False,
 ) -> "Iterator[pa.RecordBatch]":
     """Expressions over the live rows that `where` takes, or those of them in `wanted`.
 
-    `is_apart` says that the columns may read blobs, whose size the files do not tell.
+    `paths` are the fields that they are, if they are no more than fields.
     """
-    size = _batch_rows(dataset, fragment, columns, is_apart=is_apart)
+    size = _batch_rows(dataset, fragment, columns, paths)
     ranges = _ranges(dataset, fragment, wanted)
     if size < FEW_ROWS:
         ranges = _steps(ranges, fragment.physical_rows - fragment.num_deletions, size)
@@ -166,14 +165,12 @@ def _batch_rows(
     dataset: "LanceDataset",
     fragment: "LanceFragment",
     columns: Mapping[str, str],
-    *,
-    is_apart: bool,
+    paths: Sequence[str] | None,
 ) -> int:
     """How many rows a batch may have, so that it is not too large in bytes."""
     rows = max(1, fragment.physical_rows)
-    # Blobs may lie in files that are not named here.
-    sizes = [None if is_apart else file.file_size_bytes for file in fragment.data_files()]
-    if all(sizes) and sum(size or 0 for size in sizes) / rows * BATCH_ROWS <= SAFE_BYTES:
+    total = None if paths is None else _stored_bytes(dataset, fragment, paths)
+    if total is not None and total / rows * BATCH_ROWS <= SAFE_BYTES:
         return BATCH_ROWS
     live = rows - fragment.num_deletions
     found = read = 0
@@ -184,6 +181,19 @@ def _batch_rows(
         for batch in sample:
             found, read = found + batch.nbytes, read + batch.num_rows
     return min(BATCH_ROWS, max(1, BATCH_BYTES * read // max(1, found))) if read else BATCH_ROWS
+
+
+def _stored_bytes(
+    dataset: "LanceDataset", fragment: "LanceFragment", paths: Sequence[str]
+) -> int | None:
+    """How large the files of some fields are at most; None when they do not tell."""
+    fields = [get_field(dataset, path).lance for path in paths]
+    # Blobs may lie in files that are not named here.
+    if any(map(has_blobs, fields)):
+        return None
+    ids = {id for field in fields for id in all_ids(field)}
+    sizes = [file.file_size_bytes for file in fragment.data_files() if ids & set(file.fields)]
+    return sum(size or 0 for size in sizes) if all(sizes) else None
 
 
 def _pick(batch: "pa.RecordBatch", wanted: Any) -> "pa.RecordBatch":

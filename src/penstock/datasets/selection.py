@@ -34,6 +34,14 @@ class Scope:
     row_ids: Collection[int] | None = None
     # Fresh rows as well.
     force: bool = False
+    # Of so many fragments that have such rows.
+    num_frags: int | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every row is computed, whatever is known of it."""
+        limits = self.where, self.version, self.row_ids, self.num_frags
+        return self.force and limits == (None,) * len(limits)
 
 
 def select(

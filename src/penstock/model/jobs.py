@@ -162,3 +162,13 @@ def show_value(value: Value) -> str:
 def merge_progress(known: Mapping[str, Value], news: Mapping[str, Value]) -> dict[str, Value]:
     """Progress after a report: what it does not mention stays, null takes away."""
     return {key: value for key, value in {**known, **news}.items() if value is not None}
+
+
+def list_targets(spec: Mapping[str, Any]) -> list[str]:
+    """The ids of the tables that a job changes: `table_id` of its spec."""
+    return [spec["table_id"]] if "table_id" in spec else []
+
+
+def list_sources(spec: Mapping[str, Any]) -> list[str]:
+    """The ids of the tables and views that a job reads besides: `source_ids` of its spec."""
+    return [id for id in spec.get("source_ids", ()) if isinstance(id, str)]

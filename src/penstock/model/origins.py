@@ -34,6 +34,10 @@ class Origin:
     trace_id: str = ""
     # Several when requests share a commit.
     keys: tuple[Key, ...] = ()
+    # Who asked for the change; empty where authentication is off.
+    principal: str = ""
+    # The names under which they hold grants.
+    grantees: tuple[str, ...] = ()
 
 
 NOBODY = Origin()

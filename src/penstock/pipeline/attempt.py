@@ -37,7 +37,7 @@ class Attempt(Protocol):
     def fence(self) -> None:
         """Ask the server whether the attempt still holds the job, until it answers; then as above.
 
-        Called before everything that others can see.
+        Called before everything that others can see. An answer of a moment ago will do.
         """
 
     def progress(self, **values: Value) -> None:

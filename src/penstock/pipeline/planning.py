@@ -138,7 +138,7 @@ class FunctionPlanner:
             self._first = dataset.version
         self._planned = dataset.version
         self._bound = follow(dataset, self._bound)
-        scope = Scope(spec.where, limit, self._error_rows, options.force)
+        scope = Scope(spec.where, limit, self._error_rows, options.force, options.num_frags)
         return plan_rows(self._freshness.snapshot(dataset, scope), options)
 
     def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:

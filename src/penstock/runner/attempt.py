@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 # While something moves it is told at least so often, however rare heartbeats are.
 MOVING_SECONDS = 1.0
 AWAY_SECONDS = 0.5
+# So long an answer of the server's stands, if that is but a small part of the lease that it gave:
+# nobody else can have the job before that one is over.
+RECENT_SECONDS, RECENT_PART = 0.25, 0.05
 MAX_LINES = 10_000
 # What one request to the ledger may carry.
 MAX_ERRORS, MAX_CHARACTERS = 500, 2_000_000
@@ -42,6 +45,8 @@ class LeasedAttempt:
         self._is_news = False
         self._lines: list[LogLine] = []
         self._ended = threading.Event()
+        # When the last heartbeat was sent that was answered.
+        self._answered_at = float("-inf")
         self._stop: Exception | None = None
         self._thread = threading.Thread(target=self._beat, name=f"heartbeat {lease.id}")
         self._thread.daemon = True
@@ -62,7 +67,8 @@ class LeasedAttempt:
             raise self._stop
 
     def fence(self) -> None:
-        self._insist(self._pulse)
+        if not self._is_recent():
+            self._insist(self._pulse)
         self.check()
 
     def errors(self, rows: Sequence[RowError]) -> None:
@@ -86,7 +92,7 @@ class LeasedAttempt:
 
     def is_held(self, give_up: Callable[[], bool]) -> bool:
         """Whether the job is still this attempt's, asked until the server answers."""
-        while True:
+        while not self._is_recent():
             try:
                 self._pulse()
             except LeaseLost:
@@ -95,8 +101,11 @@ class LeasedAttempt:
                 if give_up():
                     return False
                 time.sleep(AWAY_SECONDS)
-            else:
-                return True
+        return True
+
+    def _is_recent(self) -> bool:
+        seconds = min(RECENT_SECONDS, RECENT_PART * self.lease.lease_seconds)
+        return self._stop is None and self._clock() - self._answered_at < seconds
 
     def progress(self, **values: Value) -> None:
         with self._lock:
@@ -163,6 +172,7 @@ class LeasedAttempt:
         with self._lock:
             progress, self._is_news = dict(self._progress), False
         lines = self._take_lines()
+        sent = self._clock()
         try:
             pulse = self._client.heartbeat(self.lease, progress, lines)
         except LeaseLost as error:
@@ -173,6 +183,7 @@ class LeasedAttempt:
                 self._lines = lines + self._lines
                 self._is_news = True
             raise
+        self._answered_at = sent
         if pulse.cancel and self._stop is None:
             self._stop = JobCanceled()
         return pulse

@@ -1,5 +1,6 @@
 """Several clusters: a process for each, because a process can have one classic session only."""
 
+import contextlib
 import logging
 import subprocess
 import threading
@@ -13,9 +14,11 @@ LOOK_SECONDS = 0.2
 STOP_SECONDS = 9.0
 
 
-def run_fleet(commands: Mapping[str, Sequence[str]], stop: threading.Event) -> None:
-    """Keep a process running for each cluster until `stop` is set."""
-    children = {name: subprocess.Popen(command) for name, command in commands.items()}
+def run_fleet(
+    commands: Mapping[str, Sequence[str]], stop: threading.Event, token: str = ""
+) -> None:
+    """Keep a process running for each cluster until `stop` is set; each is told the key, if any."""
+    children = {name: _start(command, token) for name, command in commands.items()}
     pauses = dict.fromkeys(commands, FIRST_PAUSE_SECONDS)
     due = dict.fromkeys(commands, 0.0)
     while not stop.wait(LOOK_SECONDS):
@@ -27,7 +30,7 @@ def run_fleet(commands: Mapping[str, Sequence[str]], stop: threading.Event) -> N
                 due[name] = time.monotonic() + pauses[name]
                 pauses[name] = min(MAX_PAUSE_SECONDS, pauses[name] * 2)
             elif time.monotonic() >= due[name]:
-                children[name] = subprocess.Popen(commands[name])
+                children[name] = _start(commands[name], token)
                 due[name] = 0.0
     for child in children.values():
         child.terminate()
@@ -37,3 +40,15 @@ def run_fleet(commands: Mapping[str, Sequence[str]], stop: threading.Event) -> N
             child.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             child.kill()
+
+
+def _start(command: Sequence[str], token: str) -> "subprocess.Popen[str]":
+    if not token:
+        return subprocess.Popen(command, text=True)
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+    assert child.stdin is not None
+    # One that died at once is seen, and started again, like any other.
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(f"{token}\n")
+        child.stdin.close()
+    return child

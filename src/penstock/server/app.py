@@ -6,14 +6,20 @@ from typing import Protocol
 
 from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
+from penstock.model.rights import READ
 from penstock.server import probes
 from penstock.server.exchange import Exchange, begin
+from penstock.server.gate import Gate
 from penstock.server.http import ClientGone, Limits, Receive, Reply, Scope, Send, send_reply
 from penstock.server.iceberg.entry import Iceberg
 from penstock.server.lance.entry import Lance
 from penstock.server.logs import REQUESTS
 from penstock.server.metrics import Metrics
 from penstock.server.once import Once
+from penstock.server.pages import Pages
+
+# What the audit log tells of a client that did not wait for its answer.
+GONE = 499
 
 log = logging.getLogger(__name__)
 request_log = logging.getLogger(REQUESTS)
@@ -32,12 +38,22 @@ class Entry(Protocol):
 class App:
     """One server's application."""
 
-    def __init__(self, catalog: Catalog, limits: Limits, warehouse: str) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        limits: Limits,
+        warehouse: str,
+        gate: Gate | None = None,
+        pages: Pages | None = None,
+    ) -> None:
         self._catalog = catalog
+        self._gate = gate
+        # Who knows its callers need not mind through which page they come.
+        self._pages = pages if gate is None else None
         self._metrics = Metrics(catalog.queue)
         once = Once(catalog)
-        self._lance = Lance(catalog, limits, once)
-        self._iceberg = Iceberg(catalog, limits, once, warehouse)
+        self._lance = Lance(catalog, limits, once, gate)
+        self._iceberg = Iceberg(catalog, limits, once, warehouse, gate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -45,13 +61,22 @@ class App:
         started = time.perf_counter()
         exchange = begin(scope, receive)
         self._metrics.in_flight += 1
+        reply, is_gone = None, False
         try:
             reply = await self._answer(exchange)
             await send_reply(send, reply, exchange.request_id)
         except ClientGone:
-            return
+            is_gone = True
         finally:
             self._metrics.in_flight -= 1
+            if exchange.at_end is not None:
+                exchange.at_end()
+        # Who leaves before the answer may have changed something all the same.
+        status = GONE if reply is None else reply.status
+        if self._gate is not None and exchange.subject is not None:
+            self._gate.note(exchange, status)
+        if reply is None or is_gone:
+            return
         seconds = time.perf_counter() - started
         self._metrics.observe(exchange.operation, reply.status, seconds)
         if request_log.isEnabledFor(logging.INFO):
@@ -61,6 +86,8 @@ class App:
         first = exchange.segments[0] if exchange.segments else ""
         entry: Entry = self._iceberg if first == "iceberg" else self._lance
         try:
+            if self._pages is not None:
+                self._pages.check(exchange.headers.values)
             if len(exchange.segments) == 1 and first in probes.PATHS:
                 return await self._probe(first, exchange)
             return await entry.answer(exchange)
@@ -77,7 +104,9 @@ class App:
         exchange.operation = page
         if exchange.method not in ("GET", "HEAD"):
             return self._lance.refuse_method(exchange, "GET")
-        return await probes.answer(page, self._catalog, self._metrics)
+        if self._gate is not None and page == "metrics":
+            await self._gate.check_catalog(exchange, READ)
+        return await probes.answer(page, self._catalog, self._metrics, tells_why=self._gate is None)
 
 
 def _log_request(exchange: Exchange, status: int, seconds: float) -> None:
@@ -93,6 +122,7 @@ def _log_request(exchange: Exchange, status: int, seconds: float) -> None:
         extra={
             "request_id": exchange.request_id,
             "trace_id": exchange.call.trace_id if exchange.call else "",
+            "principal": exchange.principal,
             "operation": exchange.operation,
             "method": exchange.method,
             "path": path,

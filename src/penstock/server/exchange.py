@@ -1,5 +1,6 @@
 """One request while it is answered: what came in, and what logs and metrics tell of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +23,19 @@ class Exchange:
     segments: list[str]
     operation: str = "unknown"
     call: "Traced | None" = None
+    # Empty while nobody is known, and where authentication is off.
+    principal: str = ""
+    token: str = ""
+    # What a change is about; None when there is nothing to audit.
+    subject: str | None = None
+    # What is to be done when the answer has been sent.
+    at_end: Callable[[], None] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the request comes from."""
+        client = self.scope.get("client")
+        return client[0] if client else ""
 
     @property
     def method(self) -> str:

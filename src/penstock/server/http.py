@@ -23,6 +23,8 @@ TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 MAX_TRACE_ID = 128
 CONTEXT_PREFIX = "x-lance-ctx-"
 JSON = b"application/json"
+# On answers with secrets: nobody keeps them, nor do we.
+NOT_STORED = ((b"cache-control", b"no-store"),)
 # The extension of a request's scope that is its connection.
 CONNECTION = "penstock.connection"
 NO_CONTENT = 204
@@ -103,6 +105,8 @@ class Connection(Protocol):
 
     async def lend_answer(self) -> socket.socket: ...
 
+    async def take_back_answer(self) -> None: ...
+
 
 def read_headers(scope: Scope) -> Headers:
     return Headers({k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]})
@@ -148,6 +152,23 @@ def decode_segment(segment: str) -> str:
             f"the path segment {unquote(segment, errors='replace')!r} is not UTF-8",
             detail="percent-encode ids as UTF-8",
         ) from error
+
+
+def retry_headers(status: int) -> tuple[tuple[bytes, bytes], ...]:
+    """What an error tells a client to do before it tries again."""
+    if status in (429, 503):
+        return ((b"retry-after", b"1"),)
+    return ((b"www-authenticate", b'Bearer realm="penstock"'),) if status == 401 else ()
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A body that was read already, as it would be received; then whatever comes after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return again
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:

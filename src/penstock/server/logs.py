@@ -10,7 +10,10 @@ import msgspec
 
 # Requests have a logger of their own, so that they can be switched on apart.
 REQUESTS = "penstock.requests"
-FIELDS = ("request_id", "trace_id", "operation", "method", "path", "status", "milliseconds")
+FIELDS = (
+    *("request_id", "trace_id", "principal", "operation", "method", "path", "status"),
+    "milliseconds",
+)
 
 
 def configure(level: str, style: str, stream: TextIO | None = None) -> None:

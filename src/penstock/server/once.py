@@ -26,7 +26,7 @@ from penstock.errors import (
 )
 from penstock.model.origins import Key
 from penstock.server.exchange import Exchange
-from penstock.server.http import ClientGone, Message, Receive, Reply
+from penstock.server.http import NOT_STORED, ClientGone, Message, Receive, Reply
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +97,18 @@ class Once:
         finally:
             self._running.pop(id).set()
 
+    async def find_answer(self, arrival: Arrival) -> Reply | None:
+        """The answer that a key has, for who would not be let in any more.
+
+        What a request is about may have gone with that request, and the right to it as well.
+        """
+        used = await idempotency.find(self._catalog.database, arrival.key)
+        if used is None or used.status in (UNANSWERED, REMADE):
+            return None
+        await arrival.drain()
+        _check_same(arrival, used)
+        return Reply(used.status, used.answer.encode())
+
     async def _answer(
         self,
         arrival: Arrival,
@@ -134,9 +146,10 @@ class Once:
         await arrival.drain(MAX_DRAINED_BYTES)
         if not arrival.is_complete:
             return None
-        # A long one is made anew when it is asked for again.
-        is_long = reply.status < 300 and len(reply.body) > MAX_KEPT_BYTES
-        status, answer = (REMADE, b"") if is_long else (reply.status, reply.body)
+        # A long one is made anew when it is asked for again, as is one with secrets, without them.
+        is_remade = len(reply.body) > MAX_KEPT_BYTES or reply.headers == NOT_STORED
+        is_remade = is_remade and reply.status < 300
+        status, answer = (REMADE, b"") if is_remade else (reply.status, reply.body)
         try:
             return await idempotency.record_answer(
                 self._catalog, arrival.key, status, answer.decode()
@@ -156,11 +169,7 @@ class Once:
                 return None
         # Not before: a request that is run after all needs its body.
         await arrival.drain()
-        if used.fingerprint != arrival.key.fingerprint:
-            raise KeyMismatch(
-                f"Idempotency-Key {arrival.key.value} was used for another request",
-                detail="use a new key for each operation, and the same one only to repeat it",
-            )
+        _check_same(arrival, used)
         if used.status not in (UNANSWERED, REMADE):
             return Reply(used.status, used.answer.encode())
         reply = await recover(used)
@@ -178,6 +187,14 @@ class Once:
             await asyncio.sleep(PAUSE_SECONDS)
             used = await idempotency.find(self._catalog.database, key) or used
         return used
+
+
+def _check_same(arrival: Arrival, used: Used) -> None:
+    if used.fingerprint != arrival.key.fingerprint:
+        raise KeyMismatch(
+            f"Idempotency-Key {arrival.key.value} was used for another request",
+            detail="use a new key for each operation, and the same one only to repeat it",
+        )
 
 
 def _is_final(error: PenstockError) -> bool:

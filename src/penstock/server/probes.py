@@ -11,24 +11,24 @@ from penstock.server.metrics import CONTENT_TYPE, Metrics
 PATHS = ("healthz", "readyz", "metrics")
 
 
-async def answer(page: str, catalog: Catalog, metrics: Metrics) -> Reply:
-    """One of the pages in PATHS."""
+async def answer(page: str, catalog: Catalog, metrics: Metrics, *, tells_why: bool = True) -> Reply:
+    """One of the pages in PATHS; `tells_why` when everybody may know what is wrong."""
     match page:
         case "healthz":
             return Reply(200, b'{"status":"ok"}')
         case "readyz":
-            return await _ready(catalog)
+            return await _ready(catalog, tells_why)
         case _:
             return await _metrics(catalog, metrics)
 
 
-async def _ready(catalog: Catalog) -> Reply:
+async def _ready(catalog: Catalog, tells_why: bool) -> Reply:
     problems = {}
     for part, check in (("database", health.check_database), ("storage", health.check_storage)):
         try:
             await check(catalog)
         except PenstockError as error:
-            problems[part] = error.message
+            problems[part] = error.message if tells_why else "unavailable"
     status = "unavailable" if problems else "ok"
     body = msgspec.json.encode({"status": status, **problems})
     return Reply(503, body, headers=((b"retry-after", b"1"),)) if problems else Reply(200, body)

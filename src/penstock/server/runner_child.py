@@ -39,6 +39,8 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
+NOT_ITS = ("PENSTOCK_TOKEN", "PENSTOCK__DATABASE__", "PENSTOCK__AUTH__")
+
 # Told the process id, and whether another one will be started.
 OnDeath = Callable[[int, bool], Awaitable[None]]
 
@@ -51,10 +53,12 @@ class RunnerChild:
         command: Sequence[str],
         environ: Mapping[str, str],
         on_death: OnDeath | None = None,
+        token: str = "",
     ) -> None:
         self.command = command
         self.environ = environ
         self._on_death = on_death
+        self._token = token
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -102,23 +106,37 @@ class RunnerChild:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         first = (sys.executable, "-I", "-S", "-c", DIE_WITH_PARENT, str(os.getpid()))
-        return await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *first,
             *self.command,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE if self._token else asyncio.subprocess.DEVNULL,
             env=dict(self.environ),
             start_new_session=True,
         )
+        if process.stdin is not None:
+            # By a pipe: command lines and environments can be read by others.
+            with contextlib.suppress(ConnectionError):
+                process.stdin.write(f"{self._token}\n".encode())
+                await process.stdin.drain()
+            process.stdin.close()
+        return process
 
 
-def make_child(url: str, data: str, config: str, on_death: OnDeath) -> RunnerChild | None:
+def make_child(
+    url: str, data: str, config: str, on_death: OnDeath, token: str = ""
+) -> RunnerChild | None:
     """The runner of a server at this URL; None, and a line that says so, where Spark is missing."""
     if find_spec("pyspark") is None:
         log.warning("no runner is started: pyspark is not installed (install penstock[runner])")
         return None
-    environ = {**os.environ, **({"PENSTOCK_CONFIG": config} if config else {})}
+    # A runner needs neither the database nor what the server lets others in by.
+    environ = {name: text for name, text in os.environ.items() if not name.startswith(NOT_ITS)}
+    if config:
+        environ["PENSTOCK_CONFIG"] = config
     command = [sys.executable, "-m", "penstock", "runner", "--url", url, "--data", data]
-    return RunnerChild(command, environ, on_death)
+    if token:
+        command.append("--token-stdin")
+    return RunnerChild(command, environ, on_death, token)
 
 
 def lease_prefix(pid: int) -> str:

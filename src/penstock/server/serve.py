@@ -4,29 +4,33 @@ import asyncio
 import contextlib
 import errno
 import logging
-import os.path
+import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
-from penstock.catalog import auto_backfill, auto_refresh, keeper, leases, maintenance
+from penstock.catalog import auto_backfill, auto_refresh, keeper, leases, maintenance, tokens
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.due import Rules
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
+from penstock.datasets.vending import Vendor
 from penstock.errors import PenstockError, Unavailable
 from penstock.server.app import App
+from penstock.server.guard import check_access, is_loopback, make_child_key, make_gate, read_tls
 from penstock.server.http import Limits
-from penstock.server.protocol import JoiningProtocol
+from penstock.server.pages import Pages
+from penstock.server.protocol import JoiningProtocol, make_protocol, watch
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.sections import (
     Settings,
+    Storage,
     allowed_roots,
     clusters_of,
     database_url,
@@ -37,7 +41,6 @@ log = logging.getLogger(__name__)
 
 # Clients that wait for a job ask every few seconds; a connection must not be closed just then.
 KEEP_ALIVE_SECONDS = 75
-LOOPBACK = ("127.", "::1", "localhost")
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
@@ -62,6 +65,7 @@ async def open_parts(settings: Settings) -> Catalog:
         cache_bytes=settings.storage.cache_bytes,
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
+        vendor=_make_vendor(settings.storage),
         queue=Queue(
             lease_seconds=settings.jobs.lease_seconds,
             heartbeat_seconds=settings.jobs.heartbeat_seconds,
@@ -71,6 +75,12 @@ async def open_parts(settings: Settings) -> Catalog:
             default_cluster=settings.jobs.cluster,
         ),
     )
+
+
+def _make_vendor(storage: Storage) -> Vendor | None:
+    if not storage.vend_role:
+        return None
+    return Vendor(storage.vend_role, storage.vend_seconds, storage.options, storage.vend_endpoint)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -93,19 +103,28 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 async def _serve(settings: Settings, on_ready: Callable[[str], None], config: str) -> None:
+    check_access(settings)
     listener = bind(settings.server.host, settings.server.port)
     try:
         catalog = await open_parts(settings)
     except BaseException:
         listener.close()
         raise
-    if not settings.server.host.startswith(LOOPBACK):
+    if not (settings.auth.enabled or is_loopback(settings.server.host)):
         log.warning("listening beyond this machine without authentication")
+    gate, gate_chores = await make_gate(settings, catalog)
     limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
     server = _Server(
         uvicorn.Config(
-            App(catalog, limits, settings.iceberg.warehouse),
-            http=JoiningProtocol,
+            App(
+                catalog,
+                limits,
+                settings.iceberg.warehouse,
+                gate,
+                Pages(settings.server.allowed_origins, is_loopback(settings.server.host)),
+            ),
+            http=make_protocol(settings.server.max_head_bytes),
+            **read_tls(settings),
             loop="none",
             lifespan="off",
             ws="none",
@@ -121,6 +140,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     chores = [
         asyncio.create_task(maintenance.run_for_ever(catalog, settings.catalog.maintain_seconds)),
         asyncio.create_task(keeper.run_for_ever(catalog)),
+        *(asyncio.create_task(chore) for chore in gate_chores),
     ]
     if settings.auto_backfill.enabled:
         rules = Rules(settings.auto_backfill.changes, settings.auto_backfill.cooldown_seconds)
@@ -128,11 +148,30 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     if settings.auto_refresh.enabled:
         rules = Rules(settings.auto_refresh.changes, settings.auto_refresh.cooldown_seconds)
         chores.append(asyncio.create_task(auto_refresh.run_for_ever(catalog, rules)))
+    chores.append(
+        asyncio.create_task(
+            watch(
+                server.server_state.connections,
+                settings.server.head_seconds,
+                settings.server.read_seconds,
+            )
+        )
+    )
     host, port = listener.getsockname()[:2]
-    child = _make_child(settings, catalog, host, port, config)
+    child_key = (
+        await make_child_key(catalog) if gate is not None and settings.runner.start else None
+    )
+    if settings.server.tls_certificate and settings.runner.start:
+        # The child need not know whom the certificate is for: it has a way in on this machine.
+        server.inner = bind("127.0.0.1", 0)
+        inner_host, inner_port = server.inner.getsockname()[:2]
+        child = _make_child(settings, catalog, inner_host, inner_port, config, child_key)
+    else:
+        child = _make_child(settings, catalog, host, port, config, child_key)
 
     def begin() -> None:
-        on_ready(f"http://{_bracket(host)}:{port}")
+        scheme = "https" if settings.server.tls_certificate else "http"
+        on_ready(f"{scheme}://{_bracket(host)}:{port}")
         if child is not None:
             child.start()
 
@@ -148,11 +187,23 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         for chore in chores:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
+        try:
+            if gate is not None:
+                await gate.close()
+            if child_key is not None:
+                await tokens.revoke(catalog.database, child_key[0].id)
+        except PenstockError as error:
+            log.warning("the end is not on record: %s", error.message)
         await catalog.close()
 
 
 def _make_child(
-    settings: Settings, catalog: Catalog, host: str, port: int, config: str
+    settings: Settings,
+    catalog: Catalog,
+    host: str,
+    port: int,
+    config: str,
+    key: tuple[tokens.Token, str] | None,
 ) -> RunnerChild | None:
     if not settings.runner.start:
         return None
@@ -167,7 +218,8 @@ def _make_child(
     # An address that stands for all of this machine's is no address to go to.
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     url = f"http://{_bracket(reachable)}:{port}"
-    return make_child(url, os.path.abspath(settings.storage.data), config, release)
+    token = "" if key is None else key[1]
+    return make_child(url, os.path.abspath(settings.storage.data), config, release, token)
 
 
 def _bracket(host: str) -> str:
@@ -182,9 +234,17 @@ class _Server(uvicorn.Server):
     # What is done between a first signal and the exit; a second signal does not wait for it.
     before_exit: Callable[[], Coroutine[Any, Any, None]] | None = None
     _exiting: asyncio.Task[None] | None = None
+    # A listener on this machine that does without TLS.
+    inner: socket.socket | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self.inner is not None:
+            make = cast("type[JoiningProtocol]", self.config.http_protocol_class)
+            inner = await asyncio.get_running_loop().create_server(
+                lambda: make(self.config, self.server_state, {}), sock=self.inner
+            )
+            self.servers.append(inner)
         self.on_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -25,6 +25,20 @@ class Server(Struct, frozen=True, kw_only=True):
             extra={"flag": "--port"},
         ),
     ] = 2333
+    insecure: Annotated[
+        bool,
+        Meta(
+            description="Whether to listen beyond this machine without authentication.",
+            extra={"flag": "--insecure"},
+        ),
+    ] = False
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Web origins whose pages may use a server without authentication.",
+            extra={"wanted": "a list of origins, as in https://console.example"},
+        ),
+    ] = ()
     max_json_bytes: Annotated[
         int, Meta(ge=1024, description="Size of the largest JSON body a request may have.")
     ] = 16_777_216
@@ -38,6 +52,30 @@ class Server(Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1, description="How many data operations may run and wait before one is refused."),
     ] = 64
+    max_head_bytes: Annotated[
+        int,
+        Meta(ge=1024, description="Size of the largest head, of path and headers, a request has."),
+    ] = 65_536
+    head_seconds: Annotated[
+        int, Meta(ge=1, description="How long a client may take to send the head of a request.")
+    ] = 10
+    read_seconds: Annotated[
+        int, Meta(ge=1, description="How long a client may be silent in the middle of a body.")
+    ] = 60
+    tls_certificate: Annotated[
+        str,
+        Meta(
+            description="File with the certificate chain, in PEM; with it the server speaks TLS.",
+            extra={"wanted": "the path of a file"},
+        ),
+    ] = ""
+    tls_key: Annotated[
+        str,
+        Meta(
+            description="File with the certificate's private key, in PEM.",
+            extra={"wanted": "the path of a file"},
+        ),
+    ] = ""
     stop_seconds: Annotated[
         int, Meta(ge=0, description="How long a stop waits for requests in flight.")
     ] = 30
@@ -77,6 +115,26 @@ class Storage(Struct, frozen=True, kw_only=True):
             extra={"wanted": f"a list, each entry {_PLACE_WANTED}"},
         ),
     ] = ()
+    vend_role: Annotated[
+        str,
+        Meta(
+            pattern=r"^(|arn:[a-z0-9-]+:iam::\d*:role/[\w+=,.@/-]+)$",
+            description="The AWS role that clients get credentials of, each for one table on S3; "
+            "empty to give none.",
+            extra={"wanted": "the ARN of a role"},
+        ),
+    ] = ""
+    vend_seconds: Annotated[
+        int, Meta(ge=900, le=43_200, description="How long such credentials last.")
+    ] = 3600
+    vend_endpoint: Annotated[
+        str,
+        Meta(
+            pattern=r"^(|https?://[^\s/]+)$",
+            description="Address of the token service; empty for that of the region.",
+            extra={"wanted": "an http:// or https:// address without a path"},
+        ),
+    ] = ""
     cache_bytes: Annotated[
         int, Meta(ge=0, description="Memory for what Lance keeps of indexes and file metadata.")
     ] = 268_435_456
@@ -143,6 +201,97 @@ class Iceberg(Struct, frozen=True, kw_only=True):
             extra={"wanted": "letters, digits, - and _; no word of the protocol's paths"},
         ),
     ] = "penstock"
+
+
+# Our own addresses may do without encryption, for tests and for a proxy on this machine.
+_ADDRESS = r"^(|https://[^\s]+|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?(/[^\s]*)?)$"
+_ADDRESS_WANTED = "an https:// address, or an http:// one of this machine"
+
+Algorithm = Annotated[str, Meta(pattern=r"^((RS|PS|ES)(256|384|512)|EdDSA|Ed25519)$")]
+
+
+class Auth(Struct, frozen=True, kw_only=True):
+    """Who may come in."""
+
+    enabled: Annotated[bool, Meta(description="Whether every request needs a key or a token.")] = (
+        False
+    )
+    token_seconds: Annotated[
+        int,
+        Meta(
+            ge=10,
+            le=86_400,
+            description="How long a token from `/iceberg/v1/oauth/tokens` is valid.",
+        ),
+    ] = 3600
+    oidc_issuer: Annotated[
+        str,
+        Meta(
+            pattern=_ADDRESS,
+            description="The OpenID Connect issuer whose tokens are accepted; empty for none.",
+            extra={"wanted": _ADDRESS_WANTED},
+        ),
+    ] = ""
+    oidc_audience: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="The audiences that a token may be for; needed with `oidc_issuer`.",
+            extra={"wanted": "a list of texts"},
+        ),
+    ] = ()
+    oidc_jwks_url: Annotated[
+        str,
+        Meta(
+            pattern=_ADDRESS,
+            description="Where the issuer's public keys are; empty to ask the issuer.",
+            extra={"wanted": _ADDRESS_WANTED},
+        ),
+    ] = ""
+    oidc_algorithms: Annotated[
+        tuple[Algorithm, ...],
+        Meta(
+            min_length=1,
+            description="The algorithms that a token may be signed with.",
+            extra={"wanted": "a list of RS256, ES256 and the like, all of public keys"},
+        ),
+    ] = ("RS256", "ES256")
+    oidc_principal_claim: Annotated[
+        str, Meta(min_length=1, description="The claim that names the principal.")
+    ] = "sub"
+    oidc_groups_claim: Annotated[
+        str, Meta(min_length=1, description="The claim that names the principal's groups.")
+    ] = "groups"
+    oidc_leeway_seconds: Annotated[
+        int, Meta(ge=0, le=300, description="How far the issuer's clock may be from ours.")
+    ] = 30
+    requests_per_second: Annotated[
+        int, Meta(ge=0, description="Requests a second of one principal; 0 for any number.")
+    ] = 0
+    failures_per_second: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Requests a second of one address whose credentials are missing or wrong, "
+            "before it is not listened to; 0 for any number.",
+        ),
+    ] = 20
+    max_queries: Annotated[
+        int, Meta(ge=0, description="Queries of one principal at the same time; 0 for any number.")
+    ] = 32
+    max_uploads: Annotated[
+        int, Meta(ge=0, description="Uploads of one principal at the same time; 0 for any number.")
+    ] = 8
+    audit_file: Annotated[
+        str,
+        Meta(
+            description="File that gets a line of JSON for each change; empty means `audit.jsonl` "
+            "in the data folder.",
+            extra={"wanted": "the path of a file"},
+        ),
+    ] = ""
+    audit_days: Annotated[
+        int, Meta(ge=1, description="How long the catalog can list what was audited.")
+    ] = 90
 
 
 class Jobs(Struct, frozen=True, kw_only=True):
@@ -280,6 +429,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     database: Database = Database()
     catalog: Catalog = Catalog()
     iceberg: Iceberg = Iceberg()
+    auth: Auth = Auth()
     jobs: Jobs = Jobs()
     auto_backfill: AutoBackfill = AutoBackfill()
     auto_refresh: AutoRefresh = AutoRefresh()
@@ -302,6 +452,11 @@ def lake_root(settings: Settings) -> str:
 def allowed_roots(settings: Settings) -> tuple[str, ...]:
     """Further places where tables may be registered, in the shape of `lake_root`."""
     return tuple(_absolute_place(root) for root in settings.storage.allowed_roots)
+
+
+def audit_file(settings: Settings) -> str:
+    """The file that gets a line for each change."""
+    return _absolute(settings.auth.audit_file or _in_data(settings, "audit.jsonl"))
 
 
 def database_url(settings: Settings) -> str:

@@ -1,8 +1,10 @@
 """Work on Spark: a function over numbered tasks, which can be watched and canceled.
 
-Only the DataFrame API is used, so that a classic session and one of Spark Connect run the same.
+A classic session runs them without a query, whose planning takes longer than a small job, unless
+more of Spark comes after them; one of Spark Connect has nothing but queries.
 """
 
+import functools
 import itertools
 import re
 import threading
@@ -65,11 +67,11 @@ class Tasks:
         self._tag = f"penstock-{uuid.uuid4().hex}"
         self._rows: list[Any] = []
         self._failure: Exception | None = None
-        # One partition with one number for each task: nothing has to be sent to the JVM.
-        numbers = engine.spark.range(0, count, 1, count)
         with _worker_python(engine):
-            frame = numbers.mapInArrow(kernel, schema, profile=engine.profile)
-            self._frame = frame if then is None else then(frame)
+            if engine.is_connect or then is not None:
+                self._work = _make_query(engine, kernel, count, schema, then)
+            else:
+                self._work = _make_tasks(engine, kernel, count)
         # A canceled call may hang on in the JVM; the process need not wait for it at its end.
         self._thread = threading.Thread(target=self._collect, name=self._tag, daemon=True)
         self._thread.start()
@@ -103,10 +105,52 @@ class Tasks:
             # Only pools are fair to each other; within one, jobs wait in line.
             context.setLocalProperty("spark.scheduler.pool", f"penstock-{next(_turn) % POOLS}")
         try:
-            self._rows = self._frame.collect()
+            self._rows = self._work()
         # Whatever Spark raises, down to a broken connection to its JVM, is told by `result`.
         except Exception as error:
             self._failure = _explain(error)
+
+
+def _make_query(
+    engine: Engine, kernel: Kernel, count: int, schema: str, then: Callable[[Any], Any] | None
+) -> Callable[[], list[Any]]:
+    """The tasks as a query, and what comes after them; returns what runs it."""
+    # One partition with one number for each task: nothing has to be sent to Spark.
+    numbers = engine.spark.range(0, count, 1, count)
+    query: Any = numbers.mapInArrow(kernel, schema, profile=engine.profile)
+    found: Callable[[], list[Any]] = (query if then is None else then(query)).collect
+    return found
+
+
+def _make_tasks(engine: Engine, kernel: Kernel, count: int) -> Callable[[], list[Any]]:
+    """The tasks by themselves; their rows name their columns, so that no schema is needed."""
+    from pyspark.sql import Row
+
+    tasks = _partitions(engine.spark.sparkContext, count).mapPartitionsWithIndex(
+        functools.partial(_run_task, kernel)
+    )
+    if engine.profile is not None:
+        tasks = tasks.withResources(engine.profile)
+    # Made now, while the context has the Python that the tasks are to run with.
+    assert tasks._jrdd is not None
+    return lambda: [Row(**row) for row in tasks.collect()]
+
+
+@functools.lru_cache(16)
+def _partitions(context: Any, count: int) -> Any:
+    """So many empty partitions, which any number of jobs may begin with."""
+    return context.parallelize([], count)
+
+
+def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterator[dict[str, Any]]:
+    """In a worker: run one task."""
+    import pyarrow as pa
+
+    # Spark keeps a worker for its next task only if it has read to the end of its input.
+    for _ in nothing:
+        raise RuntimeError("a task has no input but its number")
+    for batch in kernel(iter([pa.record_batch([[number]], ["id"])])):
+        yield from batch.to_pylist()
 
 
 def is_second_try() -> bool:

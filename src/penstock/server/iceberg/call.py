@@ -12,6 +12,9 @@ from penstock.errors import InvalidRequest
 from penstock.model.identifiers import SEPARATOR, Identifier, check_identifier
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
+from penstock.model.principals import Identity
+from penstock.model.rights import READ, VIEW, Need
+from penstock.server.gate import Gate
 from penstock.server.http import Headers, decode_json, find_trace_id
 from penstock.server.iceberg.replies import LoadedViews
 
@@ -52,6 +55,12 @@ class Call:
     max_page: int
     loaded: LoadedViews
     key: Key | None = None
+    # None where authentication is off; a request for a token comes from somebody unknown.
+    gate: Gate | None = None
+    identity: Identity | None = None
+    address: str = ""
+    # Whose grants a listing is limited to; None when everything may be seen.
+    only: tuple[str, ...] | None = None
 
     @property
     def id(self) -> Identifier:
@@ -63,7 +72,16 @@ class Call:
 
     @property
     def origin(self) -> Origin:
-        return Origin(self.trace_id, () if self.key is None else (self.key,))
+        keys = () if self.key is None else (self.key,)
+        if self.identity is None:
+            return Origin(self.trace_id, keys)
+        return Origin(self.trace_id, keys, self.identity.principal, self.identity.grantees)
+
+    async def may_read(self, id: Identifier) -> bool:
+        """Whether the caller may read a table or view."""
+        if self.gate is None or self.identity is None:
+            return self.gate is None
+        return await self.gate.access.may(self.identity, Need(READ, VIEW, id))
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
         """The JSON body."""

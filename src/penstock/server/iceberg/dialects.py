@@ -12,9 +12,12 @@ async def translate(call: Call) -> Reply:
     if not target:
         raise InvalidRequest("target is missing", detail="name a dialect, as in ?target=trino")
     return json_reply(
-        await view_dialects.translate(call.catalog, call.id, target, call.text("from"))
+        await view_dialects.translate(
+            call.catalog, call.id, target, call.text("from"), call.may_read
+        )
     )
 
 
 async def trace(call: Call) -> Reply:
-    return json_reply(await view_dialects.trace(call.catalog, call.id, call.text("from")))
+    found = await view_dialects.trace(call.catalog, call.id, call.text("from"), call.may_read)
+    return json_reply(found)

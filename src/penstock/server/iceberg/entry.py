@@ -1,9 +1,11 @@
 """The way into the Iceberg protocol: find the route, call it, answer."""
 
 from penstock.catalog.catalog import Catalog
-from penstock.errors import PenstockError
-from penstock.model.identifiers import ROOT, Identifier, check_identifier
+from penstock.errors import NotFound, PenstockError
+from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
+from penstock.model.rights import READ
 from penstock.server.exchange import Exchange
+from penstock.server.gate import Gate
 from penstock.server.http import Limits, Reply, decode_segment, read_body, read_query
 from penstock.server.iceberg import routes
 from penstock.server.iceberg.call import Call, split_namespace
@@ -11,16 +13,25 @@ from penstock.server.iceberg.errors import error_reply, to_reply
 from penstock.server.iceberg.recover import recover
 from penstock.server.iceberg.replies import LoadedViews
 from penstock.server.once import HEADER, Arrival, Once, arrive
+from penstock.server.rules import Names
 
 
 class Iceberg:
     """Everything under /iceberg."""
 
-    def __init__(self, catalog: Catalog, limits: Limits, once: Once, warehouse: str) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        limits: Limits,
+        once: Once,
+        warehouse: str,
+        gate: Gate | None = None,
+    ) -> None:
         self._catalog = catalog
         self._limits = limits
         self._once = once
         self._warehouse = warehouse
+        self._gate = gate
         self._loaded = LoadedViews()
 
     async def answer(self, exchange: Exchange) -> Reply:
@@ -41,10 +52,17 @@ class Iceberg:
         if route is None:
             return self._refuse_method(exchange, found)
         exchange.operation = f"Iceberg{route.name}"
+        identity = None
+        if self._gate is not None and not route.needs.is_open:
+            if route.is_change:
+                exchange.subject = "/".join(decode_segment(part) for part in parts).replace(
+                    SEPARATOR, "$"
+                )
+            identity = await self._gate.enter(exchange, for_runners=route.for_runners)
         namespace, name = _read_names(parts)
         arrival: Arrival | None = None
         if route.is_change and HEADER in exchange.headers.values:
-            arrival = arrive(exchange, "")
+            arrival = arrive(exchange, exchange.principal)
         receive = exchange.receive if arrival is None else arrival.receive
         call = Call(
             catalog=self._catalog,
@@ -57,8 +75,21 @@ class Iceberg:
             max_page=self._limits.max_page,
             loaded=self._loaded,
             key=None if arrival is None else arrival.key,
+            gate=self._gate,
+            identity=identity,
+            address=exchange.address,
         )
         exchange.call = call
+        if self._gate is not None and identity is not None:
+            names = Names(call.id, call.namespace)
+            try:
+                standing = await self._gate.admit(identity, route.needs, call, names, exchange)
+            except NotFound:
+                kept = None if arrival is None else await self._once.find_answer(arrival)
+                if kept is None:
+                    raise
+                return kept
+            call.only = None if standing.has(READ) else identity.grantees
         if arrival is None:
             return await route.handler(call)
         return await self._once.answer(

@@ -23,7 +23,6 @@ from penstock.errors import (
     TableAlreadyExists,
     TableInUse,
     TableNotFound,
-    TokenExpired,
     TooManyRequests,
     Unavailable,
     Unprocessable,
@@ -32,7 +31,7 @@ from penstock.errors import (
     ViewNotFound,
     WarehouseNotFound,
 )
-from penstock.server.http import Reply
+from penstock.server.http import Reply, retry_headers
 
 # Status, the exception that clients know, and how it names its subject.
 ICEBERG_ERRORS: dict[type[PenstockError], tuple[int, str, str]] = {
@@ -56,14 +55,12 @@ ICEBERG_ERRORS: dict[type[PenstockError], tuple[int, str, str]] = {
     ConcurrentCommit: (409, "CommitFailedException", ""),
     TableInUse: (409, "IllegalStateException", ""),
     RequestTooLarge: (413, "BadRequestException", ""),
-    TokenExpired: (419, "AuthenticationTimeoutException", ""),
     Unprocessable: (422, "UnprocessableEntityException", ""),
     TooManyRequests: (429, "SlowDownException", ""),
     OutcomeUnknown: (500, "CommitStateUnknownException", ""),
     Unavailable: (503, "ServiceUnavailableException", ""),
 }
 INTERNAL = (500, "InternalServerException", "")
-RETRY_AFTER = ((b"retry-after", b"1"),)
 
 _encoder = msgspec.json.Encoder()
 
@@ -78,7 +75,7 @@ def to_reply(error: PenstockError) -> Reply:
         message = wording.format(".".join(error.subject))
     elif error.detail:
         message = f"{message}; {error.detail}"
-    return error_reply(status, kind, message, RETRY_AFTER if status in (429, 503) else ())
+    return error_reply(status, kind, message, retry_headers(status))
 
 
 def error_reply(

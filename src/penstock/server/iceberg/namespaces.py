@@ -30,7 +30,7 @@ async def list_children(call: Call) -> Reply:
     text = call.text("parent")
     parent = split_namespace(text, "parent") if text else ROOT
     page = call.page(f"iceberg:namespaces:{to_path(parent)}")
-    found = await call.catalog.database.read(namespaces.list_children, parent, page)
+    found = await call.catalog.database.read(namespaces.list_children, parent, page, call.only)
     paths = [[*parent, name] for name in found.items]
     return json_reply({"namespaces": paths, "next-page-token": found.token})
 

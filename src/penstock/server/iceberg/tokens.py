@@ -1,15 +1,26 @@
-"""Tokens by OAuth2: with authentication off, any client gets one, and needs none."""
+"""Tokens by OAuth2: short-lived ones for a key, or for another token.
 
+A client's secret is one of our keys; its id is the key's id or principal, and may be left out. With
+authentication off, any client gets a token, and needs none.
+"""
+
+import base64
+import binascii
+import hmac
 import secrets
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote_plus
 
-from penstock.server.http import Reply
+from penstock.errors import NotAuthenticated
+from penstock.model.principals import Identity
+from penstock.server.gate import Gate
+from penstock.server.http import NOT_STORED, Reply, retry_headers
 from penstock.server.iceberg.call import Call
 from penstock.server.iceberg.replies import json_reply
 
 CLIENT_CREDENTIALS = "client_credentials"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+TOKEN_TYPES = (ACCESS_TOKEN, "urn:ietf:params:oauth:token-type:jwt")
 EXPIRES_SECONDS = 3600
 
 
@@ -25,20 +36,63 @@ async def issue(call: Call) -> Reply:
         return _refuse("unsupported_grant_type", f"use {CLIENT_CREDENTIALS} or {TOKEN_EXCHANGE}")
     if grant == TOKEN_EXCHANGE and not form.get("subject_token"):
         return _refuse("invalid_request", "subject_token is missing")
-    has_basic = call.headers.values.get("authorization", "").lower().startswith("basic ")
-    if grant == CLIENT_CREDENTIALS and not (form.get("client_secret") or has_basic):
+    if grant == TOKEN_EXCHANGE and form.get("subject_token_type", ACCESS_TOKEN) not in TOKEN_TYPES:
+        return _refuse("invalid_request", "use one of " + ", ".join(TOKEN_TYPES))
+    client = _read_client(form, call.headers.values.get("authorization", ""))
+    if grant == CLIENT_CREDENTIALS and client is None:
         return _refuse("invalid_request", "client_id and client_secret are missing")
+    if call.gate is None:
+        return _give(secrets.token_urlsafe(24), EXPIRES_SECONDS)
+    try:
+        if grant == CLIENT_CREDENTIALS:
+            assert client is not None
+            identity = await _prove_client(call, call.gate, *client)
+        else:
+            identity = await call.gate.prove(form["subject_token"], call.address)
+    except NotAuthenticated as error:
+        if grant == TOKEN_EXCHANGE:
+            return _refuse("invalid_grant", error.message)
+        return _refuse("invalid_client", error.message, 401)
+    if identity.is_runner:
+        return _refuse("unauthorized_client", "a runner shows its key itself")
+    return _give(*await call.gate.issue(identity))
+
+
+async def _prove_client(call: Call, gate: Gate, id: str, secret: str) -> Identity:
+    identity = await gate.prove(secret, call.address)
+    names = (identity.principal, identity.token)
+    if id and not any(hmac.compare_digest(id.encode(), name.encode()) for name in names):
+        raise NotAuthenticated("client_id is not the key's")
+    return identity
+
+
+def _read_client(form: dict[str, str], header: str) -> tuple[str, str] | None:
+    """The id and secret of a client, from the form or from the header."""
+    if secret := form.get("client_secret"):
+        return form.get("client_id", ""), secret
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        id, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return None
+    # RFC 6749, section 2.3.1: both are written as in a form.
+    return unquote_plus(id), unquote_plus(secret)
+
+
+def _give(token: str, seconds: int) -> Reply:
     reply = json_reply(
         {
-            "access_token": secrets.token_urlsafe(24),
+            "access_token": token,
             "token_type": "bearer",
-            "expires_in": EXPIRES_SECONDS,
+            "expires_in": seconds,
             "issued_token_type": ACCESS_TOKEN,
         }
     )
-    return Reply(200, reply.body, headers=((b"cache-control", b"no-store"),))
+    return Reply(200, reply.body, headers=NOT_STORED)
 
 
-def _refuse(error: str, description: str) -> Reply:
+def _refuse(error: str, description: str, status: int = 400) -> Reply:
     reply = json_reply({"error": error, "error_description": description})
-    return Reply(400, reply.body)
+    return Reply(status, reply.body, headers=(*NOT_STORED, *retry_headers(status)))

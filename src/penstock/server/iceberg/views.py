@@ -28,7 +28,9 @@ _register = msgspec.json.Decoder(Register)
 
 async def list_names(call: Call) -> Reply:
     page = call.page(f"iceberg:views:{to_path(call.namespace)}")
-    found = await call.catalog.database.read(iceberg_views.list_names, call.namespace, page)
+    found = await call.catalog.database.read(
+        iceberg_views.list_names, call.namespace, page, call.only
+    )
     names = [{"namespace": call.namespace, "name": name} for name in found.items]
     return json_reply({"identifiers": names, "next-page-token": found.token})
 

@@ -1,7 +1,7 @@
 """One call of a Lance operation: its id, parameters, body and context, decoded on demand."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
@@ -12,6 +12,7 @@ from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
+from penstock.model.principals import Identity
 from penstock.server.http import Connection, Headers, Receive, decode_json, find_trace_id
 
 B = TypeVar("B", bound="Body")
@@ -45,6 +46,14 @@ class Call:
     connection: Connection
     index_name: str = ""
     key: Key | None = None
+    # None where authentication is off.
+    identity: Identity | None = None
+    # Whose grants a listing is limited to; None when everything may be seen.
+    only: tuple[str, ...] | None = None
+    # Whether the caller may write what the path names.
+    may_write: bool = True
+    # Whether the caller would still be let in, for answers that go on for long.
+    still_allowed: Callable[[], Awaitable[bool]] | None = None
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
@@ -71,9 +80,17 @@ class Call:
         return find_trace_id(self.context)
 
     @property
+    def token(self) -> str:
+        """The id of the key that the caller showed; empty without one."""
+        return "" if self.identity is None else self.identity.token
+
+    @property
     def origin(self) -> Origin:
         """Where the changes of this call come from."""
-        return Origin(self.trace_id, () if self.key is None else (self.key,))
+        keys = () if self.key is None else (self.key,)
+        if self.identity is None:
+            return Origin(self.trace_id, keys)
+        return Origin(self.trace_id, keys, self.identity.principal, self.identity.grantees)
 
     def text(self, name: str) -> str | None:
         values = self.query.get(name)

@@ -1,15 +1,18 @@
 """The way into the Lance protocol: find the operation, call it, answer."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.ledger import refuse_write
-from penstock.errors import PenstockError, Unsupported
-from penstock.model.identifiers import ROOT, Identifier, parse_identifier
+from penstock.errors import NotFound, PenstockError
+from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
+from penstock.model.principals import Identity
+from penstock.model.rights import READ, WRITE
 from penstock.model.system import LEDGER
 from penstock.server.exchange import Exchange
+from penstock.server.gate import MAX_UNKNOWN_BODY, Gate
 from penstock.server.http import (
     CONNECTION,
     Limits,
@@ -17,6 +20,7 @@ from penstock.server.http import (
     decode_segment,
     read_body,
     read_query,
+    replay,
 )
 from penstock.server.lance import router
 from penstock.server.lance.call import Call
@@ -24,6 +28,7 @@ from penstock.server.lance.errors import INTERNAL, UNSUPPORTED, error_reply, to_
 from penstock.server.lance.operations import Operation
 from penstock.server.lance.recover import recover
 from penstock.server.once import HEADER, Arrival, Once, arrive
+from penstock.server.rules import Names
 
 # What clients may change of the ledger: not its rows and columns.
 OPEN = (
@@ -35,10 +40,13 @@ OPEN = (
 class Lance:
     """Everything under /v1."""
 
-    def __init__(self, catalog: Catalog, limits: Limits, once: Once) -> None:
+    def __init__(
+        self, catalog: Catalog, limits: Limits, once: Once, gate: Gate | None = None
+    ) -> None:
         self._catalog = catalog
         self._limits = limits
         self._once = once
+        self._gate = gate
         self._encode = msgspec.json.Encoder().encode
 
     async def answer(self, exchange: Exchange) -> Reply:
@@ -56,20 +64,20 @@ class Lance:
         exchange.operation = operation.name
         if exchange.method not in (operation.method, operation.also):
             return self.refuse_method(exchange, operation.method)
+        identity = None
+        if self._gate is not None:
+            if operation.is_change:
+                exchange.subject = "" if match.id is None else decode_segment(match.id)
+            identity = await self._identify(self._gate, operation, exchange)
         query = read_query(exchange.scope)
         delimiter = query.get("delimiter", ["$"])[-1]
         id = ROOT if match.id is None else _read_id(match.id, delimiter)
-        if operation.handler is None:
-            raise Unsupported(
-                f"{operation.name} is not served by this release",
-                detail="docs/operations.md lists what is",
-            )
-
-        if id == LEDGER and operation.is_change and operation.name not in OPEN:
-            raise refuse_write()
+        if exchange.subject is not None and id:
+            # Under whichever delimiter it came.
+            exchange.subject = show(id)
         arrival: Arrival | None = None
         if operation.is_change and HEADER in exchange.headers.values:
-            arrival = arrive(exchange, "")
+            arrival = arrive(exchange, exchange.principal)
         receive = exchange.receive if arrival is None else arrival.receive
         call = Call(
             catalog=self._catalog,
@@ -85,8 +93,25 @@ class Lance:
             receive=receive,
             connection=exchange.scope["extensions"][CONNECTION],
             key=None if arrival is None else arrival.key,
+            identity=identity,
         )
         exchange.call = call
+        if self._gate is not None and identity is not None:
+            names = Names(call.id, call.id[:-1])
+            try:
+                standing = await self._gate.admit(identity, operation.needs, call, names, exchange)
+            except NotFound:
+                kept = None if arrival is None else await self._once.find_answer(arrival)
+                if kept is None:
+                    raise
+                return kept
+            call.only = None if standing.has(READ) else identity.grantees
+            call.may_write = standing.has(WRITE)
+            call.still_allowed = partial(
+                self._gate.still_admits, identity, operation.needs, call, names, exchange
+            )
+        if id == LEDGER and operation.is_change and operation.name not in OPEN:
+            raise refuse_write()
         if arrival is None:
             return await self._run(operation, call)
         return await self._once.answer(
@@ -118,8 +143,18 @@ class Lance:
             ((b"allow", allowed.encode()),),
         )
 
+    async def _identify(self, gate: Gate, operation: Operation, exchange: Exchange) -> Identity:
+        """Who is asking; credentials in the body count when the headers have none."""
+        identity = await gate.identify(exchange)
+        if identity is None and not operation.streams:
+            body = await read_body(exchange.receive, MAX_UNKNOWN_BODY)
+            exchange.receive = replay(body, exchange.receive)
+            identity = await gate.identify_body(body, exchange)
+        return await gate.enter(
+            exchange, identity, operation.work, for_runners=operation.for_runners
+        )
+
     async def _run(self, operation: Operation, call: Call) -> Reply:
-        assert operation.handler is not None
         result = await operation.handler(call)
         if isinstance(result, Reply):
             return result

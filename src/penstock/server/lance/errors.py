@@ -9,6 +9,8 @@ from penstock.errors import (
     BranchNotFound,
     ColumnNotFound,
     ConcurrentCommit,
+    Forbidden,
+    GrantNotFound,
     IndexAlreadyExists,
     IndexNotFound,
     InvalidRequest,
@@ -18,6 +20,7 @@ from penstock.errors import (
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
+    NotAuthenticated,
     PenstockError,
     RequestTooLarge,
     SchemaMismatch,
@@ -33,7 +36,7 @@ from penstock.errors import (
     Unsupported,
     VersionNotFound,
 )
-from penstock.server.http import Reply
+from penstock.server.http import Reply, retry_headers
 
 UNSUPPORTED, INVALID_INPUT, INTERNAL = 0, 13, 18
 
@@ -53,9 +56,12 @@ LANCE_ERRORS: dict[type[PenstockError], tuple[int, int]] = {
     ColumnNotFound: (404, 12),
     InvalidRequest: (400, INVALID_INPUT),
     ManifestNotFound: (404, INVALID_INPUT),
+    GrantNotFound: (404, INVALID_INPUT),
     ManifestAlreadyExists: (409, INVALID_INPUT),
     RequestTooLarge: (413, INVALID_INPUT),
     ConcurrentCommit: (409, 14),
+    Forbidden: (403, 15),
+    NotAuthenticated: (401, 16),
     Unprocessable: (422, INVALID_INPUT),
     Unavailable: (503, 17),
     InvalidTableState: (400, 19),
@@ -75,7 +81,7 @@ def to_reply(error: PenstockError, request_id: str) -> Reply:
     status, code = next(
         (LANCE_ERRORS[c] for c in type(error).__mro__ if c in LANCE_ERRORS), (500, INTERNAL)
     )
-    headers = ((b"retry-after", b"1"),) if status in (429, 503) else ()
+    headers = retry_headers(status)
     return error_reply(status, code, error.message, error.detail, request_id, headers)
 
 

@@ -43,6 +43,8 @@ async def _events(call: Call, id: str) -> AsyncIterator[bytes]:
             job = await jobs.find(call.catalog.database, id)
             if job is None:
                 return
+            if call.still_allowed is not None and not await call.still_allowed():
+                return
             if (now := _show(job)) != shown:
                 shown, quiet_since = now, clock()
                 yield _encode("progress", now)

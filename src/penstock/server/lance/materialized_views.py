@@ -162,7 +162,7 @@ async def alter(call: Call) -> Altered:
 
 async def list_views(call: Call) -> Views:
     page = call.page(f"materialized views:{to_path(call.id)}")
-    found = await materialized_views.list_names(call.catalog, call.id, page)
+    found = await materialized_views.list_names(call.catalog, call.id, page, call.only)
     return Views(found.items, found.token)
 
 

@@ -41,7 +41,7 @@ async def create(call: Call) -> Properties:
 
 async def list_children(call: Call) -> Namespaces:
     page = call.page(f"namespaces:{to_path(call.id)}")
-    found = await call.catalog.database.read(namespaces.list_children, call.id, page)
+    found = await call.catalog.database.read(namespaces.list_children, call.id, page, call.only)
     return Namespaces(found.items, found.token)
 
 

@@ -237,6 +237,7 @@ async def _send(call: Call, download: Download, running: asyncio.Future[None]) -
     try:
         download.send_to(await call.connection.lend_answer())
         await running
+        await call.connection.take_back_answer()
     except PenstockError as error:
         if watching.done():
             raise ClientGone from error

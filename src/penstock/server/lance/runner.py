@@ -127,7 +127,9 @@ async def lease(call: Call) -> Leases:
             # A job that is leased to nobody would wait until the lease expires.
             if leaving.done() or queue.is_closed:
                 return Leases([])
-            found = await leases.lease(call.catalog, body.runner, body.clusters, body.free)
+            found = await leases.lease(
+                call.catalog, body.runner, body.clusters, body.free, call.token
+            )
             if found or clock() >= deadline:
                 return Leases([_to_lease(call, job) for job in found])
             while not await wait_for(bell, min(LOOK_SECONDS, max(0.0, deadline - clock()))):

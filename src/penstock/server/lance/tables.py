@@ -1,5 +1,6 @@
 """The operations on tables as names and places; their versions are in `versions`."""
 
+import logging
 from typing import Any
 
 import msgspec
@@ -13,11 +14,14 @@ from penstock.catalog import (
     view_state,
 )
 from penstock.datasets import details
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, Unavailable
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
 from penstock.model.tables import Table
+from penstock.server.http import NOT_STORED, Reply
 from penstock.server.lance.call import Body, Call, Version, choose
+
+log = logging.getLogger(__name__)
 
 # lancedb's remote client reads version and schema, in Lance's words, from every description.
 LANCEDB_HEADER = "x-lancedb-database"
@@ -106,25 +110,30 @@ _body = msgspec.json.Decoder(Body)
 async def list_names(call: Call) -> Tables:
     page = call.page(f"tables:{to_path(call.id)}")
     declared = call.flag("include_declared") is not False
-    found = await table_listing.list_names(call.catalog, call.id, page, declared)
+    found = await table_listing.list_names(call.catalog, call.id, page, declared, call.only)
     return Tables(found.items, found.token)
 
 
 async def list_all(call: Call) -> Tables:
     page = call.page("tables")
     declared = call.flag("include_declared") is not False
-    found = await table_listing.list_all(call.catalog, page, declared)
+    found = await table_listing.list_all(call.catalog, page, declared, call.only)
     return Tables([call.delimiter.join(id) for id in found.items], found.token)
 
 
-async def declare(call: Call) -> DeclaredTable:
+async def declare(call: Call) -> DeclaredTable | Reply:
     body = call.decode(_declare)
     catalog = call.catalog
     new = tables.plan_table(
         catalog, call.id, body.location, body.properties or {}, catalog.managed_versions
     )
     transaction = await tables.declare(catalog, new, call.origin)
-    return declared_table(call, new.table, transaction, body.vend_credentials)
+    reply = declared_table(call, new.table, transaction, body.vend_credentials)
+    if body.vend_credentials:
+        reply.storage_options = await _storage_options(call, new.table, True)
+        if catalog.vendor is not None:
+            return Reply(200, msgspec.json.encode(reply), headers=NOT_STORED)
+    return reply
 
 
 async def register(call: Call) -> DeclaredTable:
@@ -149,7 +158,7 @@ async def describe(call: Call) -> DescribedTable:
     if call.flag("with_table_uri") or body.with_table_uri:
         reply.table_uri = catalog.lake.place(table.location).uri
     if body.vend_credentials is not False:
-        reply.storage_options = catalog.lake.public_options() or None
+        reply.storage_options = await _storage_options(call, table, body.vend_credentials)
     detailed = call.flag("load_detailed_metadata") or body.load_detailed_metadata
     detailed = detailed or (detailed is None and LANCEDB_HEADER in call.headers.values)
     chosen = any(part is not None for part in (body.version, body.tag, body.branch))
@@ -201,6 +210,21 @@ async def rename(call: Call) -> RenamedTable:
     namespace = call.id[:-1] if body.new_namespace_id is None else tuple(body.new_namespace_id)
     new = check_identifier((*namespace, body.new_table_name), "the new id")
     return RenamedTable(await tables.rename(call.catalog, call.id, new, call.origin))
+
+
+async def _storage_options(call: Call, table: Table, vend: bool | None) -> dict[str, str] | None:
+    """What a client needs to reach a table: nothing secret but credentials for that table."""
+    lake, vendor = call.catalog.lake, call.catalog.vendor
+    options = lake.public_options()
+    if vendor is not None:
+        try:
+            options |= await lake.run(vendor.vend, table.location, call.may_write)
+        except Unavailable as error:
+            # A client that has credentials of its own does not need ours.
+            if vend:
+                raise
+            log.warning("%s", error.message)
+    return options or None
 
 
 def declared_table(

@@ -1,0 +1,197 @@
+"""Keys that principals show, and what short-lived tokens are signed with.
+
+A key is `pstk_<id>_<secret>`. The secret has 256 random bits and is kept only as its SHA-256: with
+so many bits there is nothing to guess, so a slow digest would only slow requests down.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from penstock.database.interface import Database, Row, Transaction
+from penstock.errors import TokenNotFound
+from penstock.model.principals import Identity, check_grantee, check_principal
+
+PREFIX = "pstk_"
+KEY, RUNNER = "key", "runner"
+COLUMNS = (
+    "id, digest, kind, principal, member_of, note, created_at, expires_at, used_at, revoked_at"
+)
+SECRET_BYTES = 32
+# What is compared with when there is no such key, so that it takes as long.
+NO_DIGEST = hashlib.sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A key's record; times are milliseconds."""
+
+    id: str
+    digest: str
+    kind: str
+    principal: str
+    groups: tuple[str, ...]
+    note: str
+    created_at: int
+    expires_at: int | None
+    used_at: int | None
+    revoked_at: int | None
+    identity: Identity = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_runner = self.kind == RUNNER
+        shown = Identity(self.principal, self.groups, self.id, is_runner, self.expires_at)
+        object.__setattr__(self, "identity", shown)
+
+    def is_valid(self, now_millis: int) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now_millis < self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A key that is about to be made; `seconds` is how long it lasts, None for ever."""
+
+    principal: str
+    kind: str = KEY
+    groups: tuple[str, ...] = ()
+    note: str = ""
+    seconds: int | None = None
+
+
+async def create(database: Database, new: NewToken) -> tuple[Token, str]:
+    """Make a key; its text is returned here and never again."""
+    check_principal(new.principal)
+    for group in new.groups:
+        check_grantee(group)
+    id, secret = secrets.token_hex(8), secrets.token_hex(SECRET_BYTES)
+    token = await database.write(_create, new, id, _digest(secret))
+    return token, f"{PREFIX}{id}_{secret}"
+
+
+async def revoke(database: Database, id: str) -> Token:
+    """End a key, and with it all short-lived tokens that were given for it."""
+    return await database.write(_revoke, id)
+
+
+async def list_tokens(tx: Transaction, principal: str | None = None) -> list[Token]:
+    """All keys, the newest first, or those of one principal."""
+    rows = await tx.fetch(
+        f"SELECT {COLUMNS} FROM tokens WHERE ($1 = '' OR principal = $1) "
+        "ORDER BY created_at DESC, id",
+        principal or "",
+    )
+    return [_to_token(row) for row in rows]
+
+
+async def find(tx: Transaction, id: str) -> Token | None:
+    row = await tx.fetch_one(f"SELECT {COLUMNS} FROM tokens WHERE id = $1", id)
+    return None if row is None else _to_token(row)
+
+
+def split_key(text: str) -> tuple[str, str] | None:
+    """The id and the secret of a key's text; None when it has another shape."""
+    id, _, secret = text.removeprefix(PREFIX).partition("_")
+    fits = text.startswith(PREFIX) and text.isascii() and id.isalnum() and len(id) == 16
+    return (id, secret) if fits else None
+
+
+def matches(token: Token | None, secret: str) -> bool:
+    """Whether the secret is this key's, in a time that does not tell how much of it is right."""
+    wanted = NO_DIGEST if token is None else token.digest
+    return hmac.compare_digest(wanted, _digest(secret)) and token is not None
+
+
+async def record_uses(database: Database, uses: Mapping[str, int]) -> None:
+    """Note when keys were last used."""
+    await database.write(_record_uses, uses)
+
+
+async def purge_in(tx: Transaction, oldest: int) -> None:
+    """Forget keys that were revoked, or ended, before this time."""
+    await tx.fetch("DELETE FROM tokens WHERE revoked_at < $1 OR expires_at < $1", oldest)
+
+
+async def get_signing_keys(database: Database) -> Sequence[tuple[str, str]]:
+    """The keys that tokens are signed with, the newest first; makes one when there is none."""
+    found = await _list_signing_keys(database)
+    return found or await database.write(_create_signing_key)
+
+
+async def rotate_signing_keys(database: Database) -> None:
+    """Forget all signing keys, so that no short-lived token is valid any more, and make one."""
+    await database.write(_rotate)
+
+
+async def bump_in(tx: Transaction) -> None:
+    """Tell all servers, in the transaction of a change, that what they know of access is old."""
+    await tx.fetch("UPDATE locks SET taken = taken + 1 WHERE name = 'access'")
+
+
+async def _create(tx: Transaction, new: NewToken, id: str, digest: str) -> Token:
+    row = await tx.fetch_one(
+        f"INSERT INTO tokens ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, now_millis(), "
+        f"now_millis() + $7, NULL, NULL) RETURNING {COLUMNS}",
+        *(id, digest, new.kind, new.principal, msgspec.json.encode(new.groups).decode(), new.note),
+        None if new.seconds is None else new.seconds * 1000,
+    )
+    assert row is not None
+    return _to_token(row)
+
+
+async def _revoke(tx: Transaction, id: str) -> Token:
+    row = await tx.fetch_one(
+        "UPDATE tokens SET revoked_at = coalesce(revoked_at, now_millis()) WHERE id = $1 "
+        f"RETURNING {COLUMNS}",
+        id,
+    )
+    if row is None:
+        raise TokenNotFound(f"there is no key {id!r}", detail="'penstock token list' tells the ids")
+    await bump_in(tx)
+    return _to_token(row)
+
+
+async def _record_uses(tx: Transaction, uses: Mapping[str, int]) -> None:
+    for id, at in uses.items():
+        await tx.fetch(
+            "UPDATE tokens SET used_at = $2 WHERE id = $1 AND (used_at IS NULL OR used_at < $2)",
+            id,
+            at,
+        )
+
+
+async def _list_signing_keys(tx: Transaction) -> list[tuple[str, str]]:
+    rows = await tx.fetch("SELECT id, secret FROM signing_keys ORDER BY created_at DESC, id")
+    return [(row[0], row[1]) for row in rows]
+
+
+async def _create_signing_key(tx: Transaction) -> list[tuple[str, str]]:
+    # Taken first: of two servers that start together one makes the key.
+    await bump_in(tx)
+    if found := await _list_signing_keys(tx):
+        return found
+    await tx.fetch(
+        "INSERT INTO signing_keys (id, secret, created_at) VALUES ($1, $2, now_millis())",
+        f"penstock-{secrets.token_hex(8)}",
+        secrets.token_urlsafe(SECRET_BYTES),
+    )
+    return await _list_signing_keys(tx)
+
+
+async def _rotate(tx: Transaction) -> None:
+    await bump_in(tx)
+    await tx.fetch("DELETE FROM signing_keys")
+    await _create_signing_key(tx)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def _to_token(row: Row) -> Token:
+    id, digest, kind, principal, member_of, *rest = row
+    groups: tuple[str, ...] = msgspec.json.decode(member_of, type=tuple[str, ...])
+    return Token(id, digest, kind, principal, groups, *rest)

@@ -1,0 +1,60 @@
+"""`penstock grant`: give a principal or group a role."""
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from penstock.cli.options import settings_options
+from penstock.cli.targets import (
+    as_json_option,
+    read_target,
+    record,
+    target_options,
+    with_database,
+)
+from penstock.settings.load import Loaded
+
+if TYPE_CHECKING:
+    from penstock.database.interface import Database
+
+
+@click.command()
+@click.argument("principal")
+@click.argument("role")
+@target_options
+@settings_options
+@as_json_option
+def command(
+    loaded: Loaded,
+    *,
+    principal: str,
+    role: str,
+    namespace: str | None,
+    table: str | None,
+    view: str | None,
+    as_json: bool,
+) -> None:
+    """Give PRINCIPAL (or group:NAME) the ROLE reader, writer, owner or functions.
+
+    Without an option it is on the whole catalog.
+    """
+    from penstock.catalog import grants
+    from penstock.model.origins import NOBODY
+    from penstock.model.principals import check_grantee
+    from penstock.model.rights import check_role
+
+    target = read_target(namespace, table, view)
+    check_grantee(principal)
+    check_role(role)
+
+    async def change(database: "Database") -> None:
+        await database.write(grants.create_in, principal, role, target, NOBODY)
+        await record(database, "CreateGrant", f"{principal} {role} {target}")
+
+    with_database(loaded, change)
+    if as_json:
+        body = {"principal": principal, "role": role, target.kind: target.id}
+        click.echo(msgspec.json.encode(body).decode())
+    else:
+        click.echo(f"{principal} is {role} of {target}")

@@ -1,0 +1,56 @@
+"""`penstock revoke`: take a role back."""
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from penstock.cli.options import settings_options
+from penstock.cli.targets import (
+    as_json_option,
+    read_target,
+    record,
+    target_options,
+    with_database,
+)
+from penstock.settings.load import Loaded
+
+if TYPE_CHECKING:
+    from penstock.database.interface import Database
+
+
+@click.command()
+@click.argument("principal")
+@click.argument("role")
+@target_options
+@settings_options
+@as_json_option
+def command(
+    loaded: Loaded,
+    *,
+    principal: str,
+    role: str,
+    namespace: str | None,
+    table: str | None,
+    view: str | None,
+    as_json: bool,
+) -> None:
+    """Take the ROLE back from PRINCIPAL (or group:NAME), at once and on every server.
+
+    Without an option it is the one on the whole catalog.
+    """
+    from penstock.catalog import grants
+    from penstock.model.origins import NOBODY
+
+    target = read_target(namespace, table, view)
+
+    async def change(database: "Database") -> None:
+        await database.write(grants.revoke_in, principal, role, target, NOBODY)
+        await record(database, "RevokeGrant", f"{principal} {role} {target}")
+
+    with_database(loaded, change)
+    if as_json:
+        body = {"principal": principal, "role": role, target.kind: target.id}
+        click.echo(msgspec.json.encode(body).decode())
+    else:
+        click.echo(f"{principal} is not {role} of {target} any more")

@@ -1,0 +1,79 @@
+"""What the commands about access share: the database they work on, and what a grant is on.
+
+They write to the catalog's database, beside a running server: whoever may do that is the operator,
+and needs no key.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from penstock.errors import InvalidRequest
+from penstock.settings.load import Loaded
+from penstock.settings.sections import database_url
+
+if TYPE_CHECKING:
+    from penstock.catalog.grants import Target
+    from penstock.database.interface import Database
+
+T = TypeVar("T")
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+async def record(database: "Database", operation: str, object: str) -> None:
+    """Put what an operator did into the audit log."""
+    from penstock.catalog import audit
+
+    entry = audit.make_entry(audit.OPERATOR, operation, object)
+    await database.write(audit.record_in, [entry])
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say what a grant is on."""
+    for kind in ("view", "table", "namespace"):
+        command = click.option(f"--{kind}", metavar="ID", help=f"On a {kind}, as in a$b.")(command)
+    return command
+
+
+def read_target(namespace: str | None, table: str | None, view: str | None) -> "Target":
+    """What a grant is on; without any option, the whole catalog."""
+    from penstock.catalog.grants import CATALOG, Target
+    from penstock.model.identifiers import parse_identifier
+
+    named = {"namespace": namespace, "table": table, "view": view}
+    given = [(kind, text) for kind, text in named.items() if text is not None]
+    if len(given) > 1:
+        raise InvalidRequest("a grant is on one thing", detail="give one of the options")
+    return Target(given[0][0], parse_identifier(given[0][1], "$")) if given else CATALOG
+
+
+def with_database(loaded: Loaded, work: "Callable[[Database], Awaitable[T]]") -> T:
+    """Do something with the catalog's database, whether a server runs on it or not."""
+
+    async def run() -> T:
+        from penstock.database.connect import open_beside
+
+        database = await open_beside(database_url(loaded.settings))
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(run())
+
+
+def show_time(millis: int | None, without: str) -> str:
+    if millis is None:
+        return without
+    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def echo_table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())

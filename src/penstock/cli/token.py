@@ -1,0 +1,151 @@
+"""`penstock token`: make, list and revoke the keys that principals show."""
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from penstock.cli.options import settings_options
+from penstock.cli.targets import as_json_option, echo_table, record, show_time, with_database
+from penstock.errors import InvalidRequest
+from penstock.settings.load import Loaded
+
+if TYPE_CHECKING:
+    from penstock.catalog.tokens import Token
+    from penstock.database.interface import Database
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@click.group()
+def command() -> None:
+    """Make, list and revoke keys."""
+
+
+@command.command()
+@click.argument("principal")
+@click.option("--group", "groups", multiple=True, metavar="NAME", help="A group it is in.")
+@click.option("--expires", metavar="TIME", help="How long it lasts: 90d, 12h, 30m; else for ever.")
+@click.option("--note", default="", help="What it is for.")
+@click.option("--role", "roles", multiple=True, help="A role on the whole catalog to give it.")
+@click.option("--runner", is_flag=True, help="For a runner: it can work on jobs and nothing else.")
+@settings_options
+@as_json_option
+def create(
+    loaded: Loaded,
+    *,
+    principal: str,
+    groups: tuple[str, ...],
+    expires: str | None,
+    note: str,
+    roles: tuple[str, ...],
+    runner: bool,
+    as_json: bool,
+) -> None:
+    """Make a key for PRINCIPAL and print it, this once."""
+    from penstock.catalog import grants, tokens
+    from penstock.model.origins import NOBODY
+    from penstock.model.rights import check_role
+
+    kind = tokens.RUNNER if runner else tokens.KEY
+    new = tokens.NewToken(principal, kind, groups, note, read_seconds(expires))
+    for role in roles:
+        check_role(role)
+
+    async def make(database: "Database") -> "tuple[Token, str]":
+        for role in roles:
+            await database.write(grants.create_in, principal, role, grants.CATALOG, NOBODY)
+        made = await tokens.create(database, new)
+        await record(database, "CreateToken", f"{made[0].id} of {principal}")
+        return made
+
+    token, text = with_database(loaded, make)
+    if as_json:
+        click.echo(msgspec.json.encode({**show(token), "key": text}).decode())
+        return
+    click.echo(text)
+    click.echo(f"key {token.id} of {principal}; it is not shown again", err=True)
+
+
+@command.command(name="list")
+@click.option("--principal", metavar="NAME", help="Only the keys of this principal.")
+@settings_options
+@as_json_option
+def list_keys(loaded: Loaded, *, principal: str | None, as_json: bool) -> None:
+    """List the keys, the newest first."""
+    from penstock.catalog import tokens
+
+    found = with_database(loaded, lambda database: tokens.list_tokens(database, principal))
+    if as_json:
+        click.echo(msgspec.json.encode([show(token) for token in found]).decode())
+        return
+    rows: list[tuple[str, ...]] = [
+        ("id", "kind", "principal", "expires", "last used", "state", "note")
+    ]
+    now = datetime.now(UTC).timestamp() * 1000
+    for token in found:
+        state = "valid" if token.is_valid(int(now)) else "ended"
+        state = "revoked" if token.revoked_at is not None else state
+        times = (show_time(token.expires_at, "never"), show_time(token.used_at, "never"))
+        rows.append((token.id, token.kind, token.principal, *times, state, token.note))
+    echo_table(rows)
+
+
+@command.command()
+@click.argument("id")
+@settings_options
+@as_json_option
+def revoke(loaded: Loaded, *, id: str, as_json: bool) -> None:
+    """End the key with this ID, at once and on every server."""
+    from penstock.catalog import tokens
+
+    async def end(database: "Database") -> "Token":
+        found = await tokens.revoke(database, id)
+        await record(database, "RevokeToken", f"{found.id} of {found.principal}")
+        return found
+
+    token = with_database(loaded, end)
+    if as_json:
+        click.echo(msgspec.json.encode(show(token)).decode())
+    else:
+        click.echo(f"revoked key {token.id} of {token.principal}")
+
+
+@command.command()
+@settings_options
+def rotate(loaded: Loaded) -> None:
+    """Sign with a new key from now on, which ends all short-lived tokens."""
+    from penstock.catalog import tokens
+
+    async def change(database: "Database") -> None:
+        await tokens.rotate_signing_keys(database)
+        await record(database, "RotateSigningKeys", "")
+
+    with_database(loaded, change)
+    click.echo("short-lived tokens are signed with a new key; those given before have ended")
+
+
+def show(token: "Token") -> dict[str, Any]:
+    """A key's record, without what could help to guess its secret."""
+    return {
+        "id": token.id,
+        "kind": token.kind,
+        "principal": token.principal,
+        "groups": token.groups,
+        "note": token.note,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "used_at": token.used_at,
+        "revoked_at": token.revoked_at,
+    }
+
+
+def read_seconds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,6})([smhd])", text.strip())
+    if match is None or int(match[1]) == 0:
+        raise InvalidRequest(f"--expires is {text!r}", detail="write it as 90d, 12h, 30m or 45s")
+    return int(match[1]) * UNITS[match[2]]

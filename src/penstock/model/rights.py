@@ -1,0 +1,53 @@
+"""Rights: what a role allows, and what an operation needs on what."""
+
+from dataclasses import dataclass
+
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import Identifier, show
+
+# To see that something is there needs any right on it, or on something below it.
+SEE = 0
+READ, WRITE, OWN, FUNCTIONS = 1, 2, 4, 8
+# What makes a thing visible; bringing code says nothing of whose data.
+SEEING = READ | WRITE | OWN
+
+ROLES = {"reader": READ, "writer": READ | WRITE, "owner": SEEING, "functions": FUNCTIONS}
+# The least role that brings a right.
+ROLE_OF = {READ: "reader", WRITE: "writer", OWN: "owner", FUNCTIONS: "functions"}
+
+NAMESPACE, TABLE, VIEW = "namespace", "table", "view"
+KINDS = (NAMESPACE, TABLE, VIEW)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A right on one thing; the namespace without a name is the whole catalog."""
+
+    right: int
+    kind: str
+    id: Identifier
+
+    def __str__(self) -> str:
+        return name_target(self.kind, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a caller may do with one thing; `sees` when it may know that it is there."""
+
+    rights: int
+    sees: bool
+
+    def has(self, right: int) -> bool:
+        return self.sees if right == SEE else self.rights & right == right
+
+
+def check_role(role: str) -> str:
+    if role not in ROLES:
+        raise InvalidRequest(f"role is {role!r}", detail="use one of " + ", ".join(ROLES))
+    return role
+
+
+def name_target(kind: str, id: Identifier) -> str:
+    """What a grant is on, as people read it."""
+    return f"{kind} {show(id)}" if id else "the catalog"

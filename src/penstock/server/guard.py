@@ -1,0 +1,128 @@
+"""What a server needs to let the right ones in: its gate, its certificate, its child's key."""
+
+import asyncio
+import ipaddress
+import logging
+import os
+import socket
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from penstock.catalog import tokens
+from penstock.catalog.access import Access
+from penstock.catalog.audit import Audit
+from penstock.catalog.catalog import Catalog
+from penstock.database.connect import connect
+from penstock.errors import InvalidRequest
+from penstock.server.gate import Gate
+from penstock.server.limits import Limiter, Quotas
+from penstock.server.oidc import Oidc, Provider
+from penstock.settings.sections import Settings, audit_file, database_url
+
+log = logging.getLogger(__name__)
+
+# The principal of the runner that a server starts.
+CHILD = "runner"
+
+
+def check_access(settings: Settings) -> None:
+    """Refuse to serve everybody by accident, and what authentication cannot work with."""
+    if not (settings.auth.enabled or settings.server.insecure or is_loopback(settings.server.host)):
+        raise InvalidRequest(
+            f"listening on {settings.server.host} would let everybody in who reaches it",
+            detail="set auth.enabled = true and make a key with 'penstock token create', "
+            "or add --insecure",
+        )
+    auth = settings.auth
+    if auth.oidc_issuer and not auth.oidc_audience:
+        raise InvalidRequest(
+            "auth.oidc_issuer is set without auth.oidc_audience",
+            detail="name the audience that the issuer puts into tokens for this server",
+        )
+    if auth.oidc_jwks_url and not auth.oidc_issuer:
+        raise InvalidRequest(
+            "auth.oidc_jwks_url is set without auth.oidc_issuer", detail="name the issuer"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def make_gate(
+    settings: Settings, catalog: Catalog
+) -> tuple[Gate | None, list[Coroutine[Any, Any, None]]]:
+    """What lets requests in, and what it has to do meanwhile."""
+    auth = settings.auth
+    if not auth.enabled:
+        return None, []
+    watch = None
+    if catalog.database.kind == "postgresql":
+        watch = await connect(database_url(settings), 1)
+    access, oidc = Access(catalog.database, watch), None
+    chores = [access.record_for_ever()]
+    if auth.oidc_issuer:
+        oidc = Oidc(
+            Provider(
+                auth.oidc_issuer,
+                auth.oidc_audience,
+                auth.oidc_jwks_url,
+                auth.oidc_algorithms,
+                auth.oidc_principal_claim,
+                auth.oidc_groups_claim,
+                auth.oidc_leeway_seconds,
+            )
+        )
+        chores.append(oidc.keep())
+    elif not await tokens.list_tokens(catalog.database):
+        log.warning("nobody can come in yet: make a key with 'penstock token create'")
+    limiter = Limiter(
+        Quotas(
+            auth.requests_per_second,
+            auth.max_queries,
+            auth.max_uploads,
+            auth.failures_per_second,
+        ),
+        asyncio.get_running_loop().time,
+    )
+    audit = Audit(catalog.database, Path(audit_file(settings)), auth.audit_days)
+    chores.append(audit.keep())
+    return Gate(access, auth.token_seconds, limiter, audit, oidc), chores
+
+
+async def make_child_key(catalog: Catalog) -> tuple[tokens.Token, str]:
+    """A runner's key for the child; those of servers that were killed here are revoked."""
+    here = f"child of a server on {socket.gethostname()}, pid "
+    for old in await tokens.list_tokens(catalog.database, CHILD):
+        pid = old.note.removeprefix(here)
+        if old.revoked_at is None and pid.isdecimal() and not _is_running(int(pid)):
+            await tokens.revoke(catalog.database, old.id)
+    new = tokens.NewToken(CHILD, tokens.RUNNER, note=f"{here}{os.getpid()}")
+    return await tokens.create(catalog.database, new)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid != os.getpid()
+
+
+def read_tls(settings: Settings) -> dict[str, Any]:
+    """What uvicorn needs to speak TLS; nothing without a certificate."""
+    certificate, key = settings.server.tls_certificate, settings.server.tls_key
+    if bool(certificate) != bool(key):
+        raise InvalidRequest(
+            "server.tls_certificate and server.tls_key belong together", detail="set both"
+        )
+    for file in filter(None, (certificate, key)):
+        if not os.access(file, os.R_OK):
+            raise InvalidRequest(f"{file} cannot be read", detail="check the path and permissions")
+    return {"ssl_certfile": certificate, "ssl_keyfile": key} if certificate else {}

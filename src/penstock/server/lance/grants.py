@@ -1,0 +1,114 @@
+"""Grants over HTTP: give a role, take it back, list who has which."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from penstock.catalog import grants
+from penstock.catalog.grants import CATALOG, Grant, Target
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import check_identifier
+from penstock.model.rights import KINDS, check_role
+from penstock.server.lance.call import Body, Call, Text
+
+
+class GrantTarget(Body):
+    """At most one of these; without any, the whole catalog."""
+
+    namespace: list[str] | None = None
+    table: list[str] | None = None
+    view: list[str] | None = None
+
+
+class ChangeGrant(GrantTarget, kw_only=True):
+    principal: Text
+    role: str
+
+
+class ListGrants(GrantTarget, kw_only=True):
+    principal: Text | None = None
+    catalog: bool | None = None
+
+
+class ListedGrant(msgspec.Struct, omit_defaults=True):
+    principal: str
+    role: str
+    created_at: int
+    created_by: str
+    namespace: list[str] | None = None
+    table: list[str] | None = None
+    view: list[str] | None = None
+
+
+class Grants(msgspec.Struct, omit_defaults=True):
+    grants: list[ListedGrant]
+    page_token: str | None = None
+
+
+class Changed(msgspec.Struct):
+    transaction_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    grantee: str
+    role: str
+    target: Target
+
+
+_change = msgspec.json.Decoder(ChangeGrant)
+_list = msgspec.json.Decoder(ListGrants)
+
+
+async def create(call: Call) -> Changed:
+    change = read_change(call)
+    return Changed(
+        await grants.create(call.catalog, change.grantee, change.role, change.target, call.origin)
+    )
+
+
+async def revoke(call: Call) -> Changed:
+    change = read_change(call)
+    return Changed(
+        await grants.revoke(call.catalog, change.grantee, change.role, change.target, call.origin)
+    )
+
+
+async def list_grants(call: Call) -> Grants:
+    """Grants on one thing, or of one principal; by default those of the caller."""
+    target, grantee = read_listing(call)
+    grantees = None if grantee is None else [grantee]
+    if target is None and grantee is None and call.identity is not None:
+        grantees = list(call.identity.grantees)
+    scope = msgspec.json.encode(["grants", target, grantees]).decode()
+    found = await call.catalog.database.read(grants.list_grants, call.page(scope), target, grantees)
+    return Grants([_to_listed(grant) for grant in found.items], found.token)
+
+
+def read_change(call: Call) -> Change:
+    body = call.decode(_change)
+    return Change(body.principal, check_role(body.role), _read_target(body) or CATALOG)
+
+
+def read_listing(call: Call) -> tuple[Target | None, str | None]:
+    """What a listing is about: a thing, a grantee, both or neither."""
+    body = call.decode(_list)
+    return _read_target(body) or (CATALOG if body.catalog else None), body.principal
+
+
+def _read_target(body: GrantTarget) -> Target | None:
+    given = [(kind, id) for kind in KINDS if (id := getattr(body, kind)) is not None]
+    if len(given) > 1:
+        raise InvalidRequest(
+            "the body names several things", detail="name one of " + ", ".join(KINDS)
+        )
+    for kind, id in given:
+        return Target(kind, check_identifier(tuple(id), kind))
+    return None
+
+
+def _to_listed(grant: Grant) -> ListedGrant:
+    listed = ListedGrant(grant.grantee, grant.role, grant.created_at, grant.created_by)
+    if grant.target.id:
+        setattr(listed, grant.target.kind, list(grant.target.id))
+    return listed

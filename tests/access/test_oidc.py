@@ -1,0 +1,152 @@
+"""Tokens of an OpenID Connect issuer: verified by its keys, whatever a forger tries."""
+
+import asyncio
+import base64
+import hmac
+import json
+import time
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+from penstock.errors import NotAuthenticated
+from penstock.server.oidc import Oidc, Provider
+from tests.harness.access import AUDIENCE, Guarded, Issuer, issuing
+
+LIST = "/v1/namespace/$/list"
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+
+def status(gate: Guarded, credential: str) -> int:
+    return gate.ask(LIST, credential, method="GET").status_code
+
+
+def part(content: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+
+def sign_with_secret(head: Any, claims: Any, secret: bytes) -> str:
+    text = f"{part(head)}.{part(claims)}"
+    digest = hmac.digest(secret, text.encode(), "sha256")
+    return f"{text}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
+
+
+def test_a_token_of_the_issuer_is_accepted(gate: Guarded, issuer: Issuer) -> None:
+    assert status(gate, issuer.sign()) == 200
+    assert status(gate, issuer.sign(aud=["other", AUDIENCE])) == 200
+    assert status(gate, issuer.sign(exp=int(time.time()) - 5)) == 200
+    assert status(gate, issuer.sign(nbf=int(time.time()) + 5)) == 200
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"aud": "another"},
+        {"aud": ["another"]},
+        {"aud": None},
+        {"aud": 7},
+        {"iss": "https://elsewhere.example"},
+        {"iss": None},
+        {"exp": int(time.time()) - 3600},
+        {"exp": None},
+        {"exp": "9999999999"},
+        {"exp": True},
+        {"nbf": int(time.time()) + 3600},
+        {"nbf": "x"},
+        {"iat": int(time.time()) + 3600},
+        {"sub": None},
+        {"sub": ""},
+        {"sub": ["a"]},
+        {"sub": "a\x00b"},
+    ],
+)
+def test_a_token_that_is_wrong_in_one_claim_is_refused(
+    gate: Guarded, issuer: Issuer, wrong: dict[str, Any]
+) -> None:
+    assert status(gate, issuer.sign(**wrong)) == 401
+
+
+def test_a_forged_token_is_refused(gate: Guarded, issuer: Issuer) -> None:
+    claims = issuer.claims()
+    public = issuer.keys["one"].as_pem(private=False)
+    head, payload, signature = issuer.sign().split(".")
+    forged = [
+        f"{part({'alg': 'none', 'kid': 'one'})}.{payload}.",
+        f"{part({'alg': 'None', 'kid': 'one'})}.{payload}.",
+        f"{part({'alg': 'HS256', 'kid': 'one'})}.{payload}.{signature}",
+        # The public key taken for a shared secret.
+        sign_with_secret({"alg": "HS256", "kid": "one"}, claims, public),
+        issuer.sign(key=RSAKey.generate_key(2048)),
+        f"{head}.{part(claims | {'sub': 'root'})}.{signature}",
+        # An algorithm that the settings do not allow, with the right key.
+        issuer.sign(alg="RS512"),
+        issuer.sign(alg="PS256"),
+        f"{part({'alg': 'RS256', 'kid': 'one', 'crit': ['x'], 'x': 1})}.{payload}.{signature}",
+        f"{part({'alg': 'RS256'})}.{payload}.{signature}",
+    ]
+    assert [status(gate, each) for each in forged] == [401] * len(forged)
+
+
+def test_a_key_in_the_token_itself_is_not_trusted(gate: Guarded, issuer: Issuer) -> None:
+    own = RSAKey.generate_key(2048)
+    head = {"alg": "RS256", "kid": "one", "jwk": own.as_dict(private=False)}
+    assert status(gate, jwt.encode(head, issuer.claims(), own)) == 401
+    head = {"alg": "RS256", "kid": "one", "jku": f"{issuer.url}/keys"}
+    assert status(gate, jwt.encode(head, issuer.claims(), own)) == 401
+
+
+async def proves(oidc: Oidc, token: str, kid: str) -> bool:
+    try:
+        await oidc.verify(token, kid, int(time.time()))
+    except NotAuthenticated:
+        return False
+    return True
+
+
+@pytest.mark.anyio
+async def test_a_new_key_of_the_issuer_is_fetched_but_not_for_every_unknown_one() -> None:
+    with issuing() as issuer:
+        oidc = Oidc(Provider(issuer.url, (AUDIENCE,)), pause_seconds=0.3)
+        assert await proves(oidc, issuer.sign(), "one")
+        assert issuer.asked == 1
+        issuer.add_key("two", "EC")
+        token = issuer.sign("two", "ES256")
+        assert not await proves(oidc, token, "two")
+        await asyncio.sleep(0.3)
+        results = await asyncio.gather(*(proves(oidc, token, "two") for _ in range(20)))
+        assert results == [True] * 20
+        assert issuer.asked == 2
+        for number in range(50):
+            assert not await proves(oidc, token, f"unknown{number}")
+        assert issuer.asked <= 3
+        # A key that the issuer takes back is not trusted any longer than that is unknown.
+        del issuer.keys["one"]
+        await asyncio.sleep(0.3)
+        old = issuer.sign("one", key=RSAKey.generate_key(2048))
+        assert not await proves(oidc, old, "three")
+        assert not await proves(oidc, old, "one")
+
+
+@pytest.mark.anyio
+async def test_an_issuer_that_is_away_leaves_its_known_keys_in_use() -> None:
+    with issuing() as issuer:
+        oidc = Oidc(Provider(issuer.url, (AUDIENCE,)), pause_seconds=0)
+        token = issuer.sign()
+        assert await proves(oidc, token, "one")
+    assert not await proves(oidc, token, "two")
+    assert await proves(oidc, token, "one")
+
+
+def test_a_token_for_a_token_of_the_issuer_does_not_last_longer(
+    gate: Guarded, issuer: Issuer
+) -> None:
+    ends = int(time.time()) + 120
+    answer = gate.token(grant_type=EXCHANGE, subject_token=issuer.sign(exp=ends))
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["expires_in"] <= 155
+    short = answer.json()["access_token"]
+    assert status(gate, short) == 200
+    again = gate.token(grant_type=EXCHANGE, subject_token=short)
+    assert again.json()["expires_in"] <= 155

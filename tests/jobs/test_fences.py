@@ -1,0 +1,59 @@
+"""A runner asks whether a job is still its own, but not twice in a moment."""
+
+import pytest
+from msgspec import structs
+
+from penstock.errors import LeaseLost
+from penstock.pipeline.attempt import JobCanceled
+from penstock.runner.attempt import RECENT_SECONDS, LeasedAttempt
+from penstock.runner.client import Lease, ServerClient
+from tests.harness.jobs import Column, cancel
+
+NAMES = ("id", "kind", "attempt", "spec", "cluster", "lease_seconds", "heartbeat_seconds")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def attempt_at(column: Column, clock: Clock) -> LeasedAttempt:
+    column.request()
+    (job,) = column.runner.lease()
+    lease = Lease(**{name: job[name] for name in NAMES})
+    return LeasedAttempt(ServerClient(column.server.url), lease, clock)
+
+
+def test_an_answer_stands_for_a_moment(column: Column) -> None:
+    clock = Clock()
+    attempt = attempt_at(column, clock)
+    attempt.fence()
+    cancel(column.server, attempt.job).raise_for_status()
+    attempt.fence()
+    clock.now += RECENT_SECONDS
+    with pytest.raises(JobCanceled):
+        attempt.fence()
+    # What is known is not asked for again, and not forgotten either.
+    with pytest.raises(JobCanceled):
+        attempt.fence()
+
+
+def test_the_first_fence_asks(column: Column) -> None:
+    attempt = attempt_at(column, Clock())
+    column.runner.finish({"id": attempt.job, "attempt": 1}, "SUCCEEDED").raise_for_status()
+    with pytest.raises(LeaseLost):
+        attempt.fence()
+    assert not attempt.is_held(lambda: True)
+
+
+def test_of_a_short_lease_an_answer_stands_shorter(column: Column) -> None:
+    clock = Clock()
+    attempt = attempt_at(column, clock)
+    attempt.lease = structs.replace(attempt.lease, lease_seconds=1)
+    assert attempt.is_held(lambda: True)
+    column.runner.finish({"id": attempt.job, "attempt": 1}, "SUCCEEDED").raise_for_status()
+    assert attempt.is_held(lambda: True)
+    clock.now += 0.05
+    assert not attempt.is_held(lambda: True)

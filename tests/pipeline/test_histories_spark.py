@@ -1,0 +1,15 @@
+"""Histories of a table as in `test_histories.py`, with Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.pipeline.spark.engine import Engine
+from tests.harness.here import make_table
+from tests.harness.histories import run_history
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1006))
+def test_histories_on_spark(tmp_path: Path, engine: Engine, seed: int) -> None:
+    run_history(make_table(tmp_path, engine=engine), seed)
