@@ -3,7 +3,6 @@
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +14,9 @@ from penstock.catalog import grants
 from penstock.cli.main import penstock
 from penstock.model.rights import READ, Need
 from tests.harness import view_requests as views
-from tests.harness.access import Guarded, Issuer
+from tests.harness.access import Guarded, Issuer, Person, person
 from tests.harness.arrow import people, send
 from tests.harness.servers import Server
-
-
-@dataclass
-class Person:
-    """Somebody with a key of their own."""
-
-    gate: Guarded
-    name: str
-    server: Server
-
-    def ask(self, path: str, body: Any = None, **params: Any) -> httpx.Response:
-        return self.server.post(f"/v1/{path}", body, **params)
-
-    def get(self, path: str, **params: Any) -> Any:
-        answer = self.server.get(f"/v1/{path}", **params)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def sees(self, table: str) -> bool:
-        answer = self.ask(f"table/{table}/describe")
-        assert answer.status_code in (200, 404), answer.text
-        return answer.status_code == 200
-
-
-def person(gate: Guarded, **more: Any) -> Person:
-    name = f"p{uuid.uuid4().hex[:8]}"
-    return Person(gate, name, gate.as_(gate.key(name, **more)))
 
 
 @pytest.fixture

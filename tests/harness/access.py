@@ -135,6 +135,33 @@ class Guarded:
         return str(answer.json()["access_token"])
 
 
+@dataclass
+class Person:
+    """Somebody with a key of their own."""
+
+    gate: Guarded
+    name: str
+    server: Server
+
+    def ask(self, path: str, body: Any = None, **params: Any) -> httpx.Response:
+        return self.server.post(f"/v1/{path}", body, **params)
+
+    def get(self, path: str, **params: Any) -> Any:
+        answer = self.server.get(f"/v1/{path}", **params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def sees(self, table: str) -> bool:
+        answer = self.ask(f"table/{table}/describe")
+        assert answer.status_code in (200, 404), answer.text
+        return answer.status_code == 200
+
+
+def person(gate: Guarded, **more: Any) -> Person:
+    name = f"p{uuid.uuid4().hex[:8]}"
+    return Person(gate, name, gate.as_(gate.key(name, **more)))
+
+
 @contextmanager
 def guarded(
     data: Path,
