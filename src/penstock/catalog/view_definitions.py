@@ -89,7 +89,8 @@ async def define(
     try:
         definition = await run(_define, asked, query, udtf, found.tables, created)
     except InvalidRequest as error:
-        if not found.missing:
+        # Who refreshes a view need not see what whoever created it may read.
+        if not found.missing or created is not None:
             raise
         near = await _find_near(catalog, found.missing[0], may_read)
         raise InvalidRequest(error.message, detail=near or error.detail) from error
