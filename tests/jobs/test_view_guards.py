@@ -43,6 +43,29 @@ def test_rows_of_a_view_are_not_written(view: View, operation: str, body: Any) -
     assert view.ask_table("version/list").json()["versions"][-1]["version"] == 1
 
 
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("drop_columns", {"columns": ["n", "text"]}),
+        ("drop_columns", {"columns": ["__source_row_id"]}),
+        ("alter_columns", {"alterations": [{"path": "`TEXT`", "rename": "words"}]}),
+        ("alter_columns", {"alterations": [{"path": "id", "nullable": False}]}),
+    ],
+)
+def test_columns_that_the_query_gives_stay_as_they_are(
+    view: View, operation: str, body: Any
+) -> None:
+    extra = {"new_columns": [{"name": "n", "expression": "id + 1"}]}
+    view.ask_table("add_columns", extra).raise_for_status()
+    answer = view.ask_table(operation, body)
+    assert code(answer) == (400, 19)
+    assert "refresh" in answer.json()["detail"]
+    assert head(view.server, view.id) == 2
+    rename = {"alterations": [{"path": "n", "rename": "m"}]}
+    view.ask_table("alter_columns", rename).raise_for_status()
+    view.ask_table("drop_columns", {"columns": ["m"]}).raise_for_status()
+
+
 def target(view: View) -> dict[str, Any]:
     connect: Any = RestNamespace
     return {
