@@ -125,6 +125,14 @@ def test_other_clients_commit_no_rows_but_indexes_and_compactions(view: View) ->
         view.ask_table(operation, body).raise_for_status()
 
 
+def test_a_refresh_is_committed_only_on_the_version_that_it_was_made_for(view: View) -> None:
+    view.request()
+    mine = {"penstock.job": view.lease()["id"], "penstock.attempt": "1", "penstock.base": "1"}
+    assert commit(view, **mine).version == 2
+    with refused(view):
+        commit(view, **mine)
+
+
 def test_a_table_that_views_read_is_dropped_only_with_them(view: View) -> None:
     server, namespace = view.server, view.namespace
     ask_create(server, f"{namespace}$w", source_query="SELECT id FROM v").raise_for_status()

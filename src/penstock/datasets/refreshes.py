@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from penstock.datasets.removal import Removal
-from penstock.datasets.replacement import JOB_PROPERTY, commit_operation
+from penstock.datasets.replacement import BASE_PROPERTY, JOB_PROPERTY, commit_operation
 from penstock.model.views import Watermark
 
 if TYPE_CHECKING:
@@ -65,7 +65,11 @@ def commit_refresh(
     fragments: Sequence[str],
     properties: Mapping[str, str],
 ) -> int:
-    """Take rows away and add others, in one version; returns its number."""
+    """Take rows away and add others, in one version; returns its number.
+
+    Lance puts it on top of whatever came meanwhile, also of the same rows in a commit that was
+    taken for lost. So it says which version it was made for, and the catalog takes it only there.
+    """
     from lance import LanceOperation
     from lance.fragment import FragmentMetadata
 
@@ -75,7 +79,8 @@ def commit_refresh(
         new_fragments=[FragmentMetadata.from_json(each) for each in fragments],
         fields_modified=[],
     )
-    return commit_operation(view, operation, properties)
+    base = {BASE_PROPERTY: str(view.version)}
+    return commit_operation(view, operation, {**properties, **base})
 
 
 def encode_watermark(watermark: Watermark) -> str:
