@@ -35,11 +35,13 @@ class History(NamedTuple):
     refresh: Refreshed | None
     # How its rows were changed by somebody else; "" when they were not.
     foreign: str
+    # Whether columns were added, dropped or given other names since.
+    is_altered: bool = False
 
 
 def read_history(view: "LanceDataset", since: int) -> History:
     """Look at the commits after a version, which is the watermark's or 0."""
-    foreign = ""
+    foreign, is_altered = "", False
     for version in range(view.version, since, -1):
         try:
             transaction = view.read_transaction(version)
@@ -52,11 +54,18 @@ def read_history(view: "LanceDataset", since: int) -> History:
             )
         properties = dict(transaction.transaction_properties or {})
         if WATERMARK_PROPERTY in properties:
-            return History(_read(version, properties), foreign)
+            return History(_read(version, properties), foreign, is_altered)
         if _writes_rows(transaction.operation):
             name = type(transaction.operation).__name__.lower()
             foreign = f"version {version} of the view is somebody else's {name}"
-    return History(None, foreign)
+        is_altered = is_altered or _alters(transaction.operation)
+    return History(None, foreign, is_altered)
+
+
+def find_moved(now: "LanceDataset", then: "LanceDataset", names: Sequence[str]) -> str:
+    """The first of these columns that is another one in two versions of a view; "" if none is."""
+    here, there = _field_ids(now), _field_ids(then)
+    return next((name for name in names if here.get(name) != there.get(name)), "")
 
 
 def commit_refresh(
@@ -92,6 +101,16 @@ def _read(version: int, properties: dict[str, str]) -> Refreshed:
     found = msgspec.json.decode(properties[WATERMARK_PROPERTY], type=Watermark)
     watermark = msgspec.structs.replace(found, view_version=version)
     return Refreshed(version, properties.get(JOB_PROPERTY, ""), watermark, properties)
+
+
+def _field_ids(dataset: "LanceDataset") -> dict[str, int]:
+    return {field.name(): field.id() for field in dataset.lance_schema.fields()}
+
+
+def _alters(operation: Any) -> bool:
+    from lance import LanceOperation
+
+    return isinstance(operation, LanceOperation.Merge | LanceOperation.Project)
 
 
 def _writes_rows(operation: Any) -> bool:
