@@ -112,6 +112,7 @@ def test_another_version_is_another_definition_and_other_bytes_are_not() -> None
         ("chunker", make_spec("chunker", None), "no output_schema_bytes"),
         ("udtf", make_spec("udtf", CHUNKS, partition_by="n"), "which is computed"),
         ("udtf", make_spec("udtf", CHUNKS, partition_by="i"), "near names: id"),
+        ("udtf", make_spec("udtf", CHUNKS, partition_by="vector"), "not divided by such values"),
         ("udtf", make_spec("udtf", CHUNKS, partition_by="id", partition_by_indexed_column="vector"),
          "both"),
         ("udtf", make_spec("udtf", CHUNKS, partition_by_indexed_column="id"), "no vector"),

@@ -97,6 +97,19 @@ def test_the_same_request_is_queued_once_and_one_refresh_runs_at_a_time(view: Vi
     assert view.lease()["id"] == other
 
 
+def test_a_refresh_that_has_begun_does_not_stand_for_one_that_is_requested_later(
+    view: View,
+) -> None:
+    first = view.request()
+    job = view.lease()
+    view.insert()
+    later = view.request()
+    assert later not in (first, "")
+    assert view.request() == later
+    view.finish(job)
+    assert view.lease()["id"] == later
+
+
 def test_a_refresh_leaves_its_watermark_for_the_next(view: View) -> None:
     view.refresh()
     told = view.tell()

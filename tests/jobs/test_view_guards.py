@@ -43,6 +43,29 @@ def test_rows_of_a_view_are_not_written(view: View, operation: str, body: Any) -
     assert view.ask_table("version/list").json()["versions"][-1]["version"] == 1
 
 
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("drop_columns", {"columns": ["n", "text"]}),
+        ("drop_columns", {"columns": ["__source_row_id"]}),
+        ("alter_columns", {"alterations": [{"path": "`TEXT`", "rename": "words"}]}),
+        ("alter_columns", {"alterations": [{"path": "id", "nullable": False}]}),
+    ],
+)
+def test_columns_that_the_query_gives_stay_as_they_are(
+    view: View, operation: str, body: Any
+) -> None:
+    extra = {"new_columns": [{"name": "n", "expression": "id + 1"}]}
+    view.ask_table("add_columns", extra).raise_for_status()
+    answer = view.ask_table(operation, body)
+    assert code(answer) == (400, 19)
+    assert "refresh" in answer.json()["detail"]
+    assert head(view.server, view.id) == 2
+    rename = {"alterations": [{"path": "n", "rename": "m"}]}
+    view.ask_table("alter_columns", rename).raise_for_status()
+    view.ask_table("drop_columns", {"columns": ["m"]}).raise_for_status()
+
+
 def target(view: View) -> dict[str, Any]:
     connect: Any = RestNamespace
     return {
@@ -100,6 +123,14 @@ def test_other_clients_commit_no_rows_but_indexes_and_compactions(view: View) ->
         ("create_scalar_index", {"column": "id", "index_type": "BTREE", "name": "i2"}),
     ):
         view.ask_table(operation, body).raise_for_status()
+
+
+def test_a_refresh_is_committed_only_on_the_version_that_it_was_made_for(view: View) -> None:
+    view.request()
+    mine = {"penstock.job": view.lease()["id"], "penstock.attempt": "1", "penstock.base": "1"}
+    assert commit(view, **mine).version == 2
+    with refused(view):
+        commit(view, **mine)
 
 
 def test_a_table_that_views_read_is_dropped_only_with_them(view: View) -> None:

@@ -94,6 +94,24 @@ def test_rows_that_failed_are_tried_again_by_the_next_refresh(tmp_path: Path) ->
     assert not list((tmp_path / "view" / "_refresh").glob("*"))
 
 
+def test_a_row_that_failed_is_tried_again_when_only_other_columns_changed(tmp_path: Path) -> None:
+    good = tmp_path / "good"
+
+    def compute(a: int, x: str) -> str:
+        if a == 2 and not good.exists():
+            raise ValueError("not yet")
+        return f"{a}/{x}"
+
+    filled = Filled(tmp_path, compute, on_error={"action": "skip"})
+    failed = filled.view.refresh().rows_failed
+    filled.take_calls()
+    filled.history.open().update({"id": "id + 1000"}, where="true")
+    assert filled.view.refresh().rows_failed == failed > 0
+    assert filled.take_calls() == failed
+    good.touch()
+    filled.check(calls=failed)
+
+
 def test_a_function_that_fails_ends_the_refresh_and_leaves_nothing(tmp_path: Path) -> None:
     def compute(a: int, x: str) -> str:
         raise ValueError("never")

@@ -227,3 +227,23 @@ def test_after_every_refresh_of_many_random_histories_the_view_is_its_query(
     tmp_path: Path, seed: int, limit: int | None
 ) -> None:
     go_through(tmp_path, seed, 15, limit)
+
+
+def test_columns_of_the_view_that_swapped_their_names_are_filled_anew(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    for old, new in (("id", "kept"), ("twice", "id"), ("kept", "twice")):
+        change: Any = {"path": old, "name": new}
+        view.open().alter_columns(change)
+    history.open().update({"a": "8"}, where="id = 1")
+    done = view.refresh()
+    assert (done.mode, done.reason) == (
+        "full",
+        "column id of the view is not the one that was filled",
+    )
+    found = view.open().to_table(["__source_row_id", "id", "twice", "x"]).to_pylist()
+    rows = {row.pop("__source_row_id"): tuple(row.values()) for row in found}
+    assert rows == expected(history.open())
+    view.open().add_columns({"more": "id + 1"})
+    view.open().drop_columns(["more"])
+    assert view.refresh().mode == "none"

@@ -13,7 +13,7 @@ from penstock.catalog.queue import DAY_MILLIS
 from penstock.catalog.transactions import Action, SetStatus, apply_actions
 from penstock.database.interface import Row, Transaction
 from penstock.errors import InvalidRequest, JobNotFound
-from penstock.model.jobs import CANCELED, QUEUED, RUNNING, STATES, Job, NewJob
+from penstock.model.jobs import CANCELED, QUEUED, REFRESH, RUNNING, STATES, Job, NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
@@ -41,7 +41,11 @@ class Filter:
 
 
 async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
-    """Queue a job; the same request that still waits or runs is not queued again."""
+    """Queue a job; the same request that still waits or runs is not queued again.
+
+    But a refresh that was begun has chosen the versions of its sources: what came since is for
+    another one.
+    """
     # One at a time: the number is the place in the queue, and of two alike only one is queued.
     row = await tx.fetch_one(
         "UPDATE locks SET taken = taken + 1 WHERE name = 'jobs' RETURNING taken"
@@ -50,9 +54,11 @@ async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
     number = row[0]
     same = await tx.fetch_one(
         "SELECT id FROM jobs WHERE slot = $1 AND spec_hash = $2 "
-        "AND state IN ('QUEUED', 'RUNNING') AND cancel_requested = 0 ORDER BY number LIMIT 1",
+        "AND state IN ('QUEUED', 'RUNNING') AND cancel_requested = 0 "
+        "AND (kind <> $3 OR attempt = 0) ORDER BY number LIMIT 1",
         new.slot,
         new.spec_hash,
+        REFRESH,
     )
     if same is not None:
         return str(same[0])

@@ -13,6 +13,8 @@ import msgspec
 from penstock.catalog import dependents, grants, namespaces, tables, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
+from penstock.datasets.columns import parse_path
+from penstock.datasets.view_tables import read_schema
 from penstock.errors import Forbidden, InvalidTableState, TableInUse
 from penstock.model.identifiers import Identifier, from_path, show, to_path
 from penstock.model.origins import NOBODY, Origin
@@ -85,6 +87,23 @@ async def load(tx: Transaction, table: Table) -> View:
     if row is None:
         raise tables.missing(table.identifier)
     return to_view(table, row)
+
+
+async def check_columns(tx: Transaction, table: Table, branch: str, paths: Sequence[str]) -> None:
+    """Refuse to change columns that are what a view's query gives; others are nobody's but users'.
+
+    The rows of a branch are no refresh's matter.
+    """
+    if not table.is_view or branch != MAIN:
+        return
+    view = await load(tx, table)
+    own = {name.lower() for name in read_schema(view.definition).names}
+    for path in paths:
+        if parse_path(path)[0].lower() in own:
+            raise InvalidTableState(
+                f"column {path} of {table} is what the materialized view's query gives",
+                detail="drop the view and create it with another query; refresh fills it",
+            )
 
 
 async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:

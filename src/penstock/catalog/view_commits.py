@@ -14,7 +14,7 @@ from penstock.datasets.manifest import (
     find_transaction_file,
     parse_transaction,
 )
-from penstock.datasets.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
+from penstock.datasets.replacement import ATTEMPT_PROPERTY, BASE_PROPERTY, JOB_PROPERTY
 from penstock.errors import InvalidTableState
 from penstock.model.jobs import REFRESH, RUNNING
 from penstock.model.tables import Table
@@ -26,9 +26,10 @@ async def check(catalog: Catalog, table: Table, branch: str, staged: Staged) -> 
         return  # the repetition of a commit that was checked
     place = catalog.lake.place(table.location)
     made = await catalog.lake.run(_read, place, branch, staged.content)
-    if made is not None and (
-        not made.row_operation or await _is_refresh(catalog, table, made.properties)
-    ):
+    if made is not None and not made.row_operation:
+        return
+    if made is not None and await _is_refresh(catalog, table, made.properties):
+        _check_base(table, staged.version.version, made.properties)
         return
     what = "rows" if made is None else f"rows ({made.row_operation})"
     raise InvalidTableState(
@@ -46,6 +47,16 @@ async def _is_refresh(catalog: Catalog, table: Table, properties: dict[str, str]
         and job.spec.get("table_id") == table.id
         and properties.get(ATTEMPT_PROPERTY, str(job.attempt)) == str(job.attempt)
     )
+
+
+def _check_base(table: Table, version: int, properties: dict[str, str]) -> None:
+    """Refuse a refresh that was made for another version than the one it comes on top of."""
+    base = properties.get(BASE_PROPERTY)
+    if base is not None and base != str(version - 1):
+        raise InvalidTableState(
+            f"this refresh of {table} was made for version {base}, and {version - 1} is the newest",
+            detail="look at what was committed since, and commit again",
+        )
 
 
 def _read(place: Place, branch: str, content: bytes) -> Transaction | None:

@@ -6,6 +6,7 @@ A partition is known by its label: JSON of the value, or the number of the list.
 import base64
 import hashlib
 import importlib
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, json
@@ -99,6 +100,8 @@ def _by_value(dataset: "LanceDataset", how: Partitioning) -> Divided:
     if not values:
         return _number(rows, [], None)
     found = pa.chunked_array(values).combine_chunks()
+    if pa.types.is_dictionary(found.type):
+        found = found.cast(found.type.value_type)
     coded = found.dictionary_encode(null_encoding="encode")
     labels = [_show(value) for value in coded.dictionary.to_pylist()]
     return _number(rows, labels, np.asarray(coded.indices).astype(np.int64))
@@ -180,6 +183,9 @@ def _number(rows: Rows, labels: list[str], numbers: "Ids | None") -> Divided:
 
 
 def _show(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no words for these, and they are not NULL.
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         value = base64.b64encode(value).decode()
     return json.encode(value, enc_hook=str, order="deterministic").decode()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from penstock.datasets.removal import Removal
-from penstock.datasets.replacement import JOB_PROPERTY, commit_operation
+from penstock.datasets.replacement import BASE_PROPERTY, JOB_PROPERTY, commit_operation
 from penstock.model.views import Watermark
 
 if TYPE_CHECKING:
@@ -35,11 +35,13 @@ class History(NamedTuple):
     refresh: Refreshed | None
     # How its rows were changed by somebody else; "" when they were not.
     foreign: str
+    # Whether columns were added, dropped or given other names since.
+    is_altered: bool = False
 
 
 def read_history(view: "LanceDataset", since: int) -> History:
     """Look at the commits after a version, which is the watermark's or 0."""
-    foreign = ""
+    foreign, is_altered = "", False
     for version in range(view.version, since, -1):
         try:
             transaction = view.read_transaction(version)
@@ -52,11 +54,18 @@ def read_history(view: "LanceDataset", since: int) -> History:
             )
         properties = dict(transaction.transaction_properties or {})
         if WATERMARK_PROPERTY in properties:
-            return History(_read(version, properties), foreign)
+            return History(_read(version, properties), foreign, is_altered)
         if _writes_rows(transaction.operation):
             name = type(transaction.operation).__name__.lower()
             foreign = f"version {version} of the view is somebody else's {name}"
-    return History(None, foreign)
+        is_altered = is_altered or _alters(transaction.operation)
+    return History(None, foreign, is_altered)
+
+
+def find_moved(now: "LanceDataset", then: "LanceDataset", names: Sequence[str]) -> str:
+    """The first of these columns that is another one in two versions of a view; "" if none is."""
+    here, there = _field_ids(now), _field_ids(then)
+    return next((name for name in names if here.get(name) != there.get(name)), "")
 
 
 def commit_refresh(
@@ -65,7 +74,11 @@ def commit_refresh(
     fragments: Sequence[str],
     properties: Mapping[str, str],
 ) -> int:
-    """Take rows away and add others, in one version; returns its number."""
+    """Take rows away and add others, in one version; returns its number.
+
+    Lance puts it on top of whatever came meanwhile, also of the same rows in a commit that was
+    taken for lost. So it says which version it was made for, and the catalog takes it only there.
+    """
     from lance import LanceOperation
     from lance.fragment import FragmentMetadata
 
@@ -75,7 +88,8 @@ def commit_refresh(
         new_fragments=[FragmentMetadata.from_json(each) for each in fragments],
         fields_modified=[],
     )
-    return commit_operation(view, operation, properties)
+    base = {BASE_PROPERTY: str(view.version)}
+    return commit_operation(view, operation, {**properties, **base})
 
 
 def encode_watermark(watermark: Watermark) -> str:
@@ -87,6 +101,16 @@ def _read(version: int, properties: dict[str, str]) -> Refreshed:
     found = msgspec.json.decode(properties[WATERMARK_PROPERTY], type=Watermark)
     watermark = msgspec.structs.replace(found, view_version=version)
     return Refreshed(version, properties.get(JOB_PROPERTY, ""), watermark, properties)
+
+
+def _field_ids(dataset: "LanceDataset") -> dict[str, int]:
+    return {field.name(): field.id() for field in dataset.lance_schema.fields()}
+
+
+def _alters(operation: Any) -> bool:
+    from lance import LanceOperation
+
+    return isinstance(operation, LanceOperation.Merge | LanceOperation.Project)
 
 
 def _writes_rows(operation: Any) -> bool:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 JOB_PROPERTY, ATTEMPT_PROPERTY = "penstock.job", "penstock.attempt"
+# The version that a commit was made for.
+BASE_PROPERTY = "penstock.base"
 ROWS_PROPERTY, FRAGMENTS_PROPERTY = "penstock.rows", "penstock.fragments"
 # Of functions: what binds the columns, and what the function is known by.
 COLUMN_PROPERTY, FUNCTION_PROPERTY = "penstock.column", "penstock.function"

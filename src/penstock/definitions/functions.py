@@ -199,6 +199,12 @@ def _bind_partition(udtf: Udtf, inputs: Inputs) -> tuple[str | None, str | None]
                 f"partition_by names {column.name}, which is computed",
                 detail="name a plain column of the source",
             )
+        if column.type is not None and kinds.is_nested(column.type):
+            raise InvalidRequest(
+                f"partition_by names {column.name}, which is {column.type}: rows are not divided "
+                f"by such values",
+                detail="name a column of numbers, text, dates or the like",
+            )
         return column.name, None
     if udtf.partition_by_indexed_column is None:
         return None, None

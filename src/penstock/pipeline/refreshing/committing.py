@@ -3,8 +3,9 @@
 import time
 
 from penstock.crash import crash_point
-from penstock.datasets.refreshes import commit_refresh, read_history
+from penstock.datasets.refreshes import commit_refresh, find_moved, read_history
 from penstock.datasets.removal import remove_rows
+from penstock.datasets.schemas import decode_schema
 from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
 from penstock.pipeline.refreshing.context import Change, Work
 
@@ -38,12 +39,15 @@ def commit_change(work: Work, change: Change, properties: dict[str, str]) -> int
 def _try_commit(work: Work, change: Change, properties: dict[str, str]) -> int | str | None:
     """The version, None when there is nothing to commit, or why the change does not fit."""
     latest = work.catalog.open_latest(work.spec.table, "")
-    refresh, foreign = read_history(latest, work.view.version)
+    refresh, foreign, is_altered = read_history(latest, work.view.version)
     if refresh is not None:
         is_own = refresh.job == work.attempt.job
         return refresh.version if is_own else f"version {refresh.version} is another refresh"
     if foreign:
         return foreign
+    names = decode_schema(work.definition.schema).names
+    if is_altered and (moved := find_moved(latest, work.view, names)):
+        return f"column {moved} was altered"
     removal = remove_rows(latest, work.location, change.removes)
     if not (removal.removed or removal.updated or change.fragments):
         return None

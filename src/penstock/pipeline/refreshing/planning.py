@@ -7,8 +7,9 @@ from msgspec import structs
 
 from penstock.datasets.failures import translated
 from penstock.datasets.marks import transaction_of
-from penstock.datasets.refreshes import History, read_history
+from penstock.datasets.refreshes import History, find_moved, read_history
 from penstock.datasets.remote import Location
+from penstock.datasets.schemas import decode_schema
 from penstock.datasets.view_notes import Pin
 from penstock.errors import (
     InvalidRequest,
@@ -49,7 +50,20 @@ def look_back(spec: RefreshSpec, view: "LanceDataset") -> tuple[RefreshSpec, His
         spec = structs.replace(spec, watermark=history.refresh.watermark)
     elif since > view.version:
         history = History(None, f"version {since}, which the last refresh made, is not there")
+    if history.is_altered and not history.foreign and spec.watermark is not None:
+        history = history._replace(foreign=_why_moved(spec, spec.watermark.view_version, view))
     return spec, history
+
+
+def _why_moved(spec: RefreshSpec, version: int, view: "LanceDataset") -> str:
+    """Whether a column of the view holds what was made for another one, and which."""
+    try:
+        with translated():
+            then = view.checkout_version(version)
+    except (InvalidRequest, InvalidTableState, NotFound):
+        return f"version {version} of the view is gone"
+    moved = find_moved(view, then, decode_schema(spec.definition.schema).names)
+    return f"column {moved} of the view is not the one that was filled" if moved else ""
 
 
 def choose_versions(

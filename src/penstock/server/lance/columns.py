@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from penstock.catalog import bindings as bound
-from penstock.catalog import data, refs, tables
+from penstock.catalog import data, materialized_views, refs, tables
 from penstock.datasets import bindings, columns
 from penstock.datasets.columns import Alteration, MetadataUpdate
 from penstock.errors import InvalidRequest
@@ -136,6 +136,8 @@ async def alter(call: Call) -> ChangedColumns:
     ]
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
+    paths = [a.path for a in body.alterations]
+    await materialized_views.check_columns(catalog.database, table, branch, paths)
     version = 0
     if functions:
         await bound.check_altered(catalog, table, branch, functions, wanted)
@@ -150,6 +152,7 @@ async def drop(call: Call) -> DroppedColumns:
     _check_given("columns", body.columns)
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
+    await materialized_views.check_columns(catalog.database, table, branch, body.columns)
     version, names = await data.change(
         catalog,
         table,

@@ -88,8 +88,10 @@ def _plan_some(
     gone = find_view_rows(context.view, np.sort(np.concatenate(touched)))
     rows = join_rows(difference.inserted, difference.changed, again)
     was = is_among(rows.ids, gone.sources)
+    # What the view has of a row that failed is no value.
+    is_right = was & ~failed.contains(rows.ids)
     kept = tuple(
-        was & is_among(rows.ids, _unchanged(definition, function, difference))
+        is_right & is_among(rows.ids, _unchanged(definition, function, difference))
         for function in definition.column_functions
     )
     updated = int(was.sum())

@@ -1,0 +1,33 @@
+"""Partitions of rows by the values of a column."""
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from penstock.datasets.partitions import Partitioning, divide
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (
+            pa.array([NAN, None, INFINITY, 1.5, -INFINITY, NAN]),
+            ["NaN", "null", "Infinity", "1.5", "-Infinity", "NaN"],
+        ),
+        (pa.array(["", None, "null"]), ['""', "null", '"null"']),
+        (pa.array(["a", None, "b", "a"]).dictionary_encode(), ['"a"', "null", '"b"', '"a"']),
+    ],
+)
+def test_each_value_is_a_partition_of_its_own(
+    tmp_path: Path, values: "pa.Array[Any]", labels: list[str]
+) -> None:
+    dataset = lance.write_dataset(
+        pa.table({"p": values}), str(tmp_path), enable_stable_row_ids=True
+    )
+    found = divide(dataset, Partitioning(expression="`p`"))
+    assert [found.labels[number] for number in found.numbers] == labels
