@@ -22,7 +22,7 @@ test: setup  ## run the tests
 
 # pytest answers 5 when it finds no test, which is no failure here.
 slow: setup  ## run the slow tests
-	@$(PYTHON_BIN) -m pytest -m slow || test $$? -eq 5
+	@$(PYTHON_BIN) -m pytest -n $(WORKERS) -m slow || test $$? -eq 5
 
 check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/ruff check .
