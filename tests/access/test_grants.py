@@ -254,8 +254,8 @@ def test_grants_are_given_by_owners_who_give_no_more_than_they_have(gate: Guarde
     gate.grant(ann.name, "owner", "namespace", ns)
     assert ann.ask("grants/create", wish).status_code == 200
     assert bob.sees(f"{ns}$a")
-    others: list[dict[str, Any]] = [{"role": "functions"}, {"table": None}]
-    for more in (*others, {"table": None, "namespace": []}):
+    others: list[dict[str, Any]] = [{"role": "functions"}, {"table": None, "catalog": True}]
+    for more in others:
         assert ann.ask("grants/create", {**wish, **more}).json()["code"] == 15, more
     listed = ann.ask("grants/list", {"table": [ns, "a"]}).json()["grants"]
     assert {(g["principal"], g["role"]) for g in listed} >= {(bob.name, "reader")}
@@ -266,6 +266,40 @@ def test_grants_are_given_by_owners_who_give_no_more_than_they_have(gate: Guarde
     assert bob.ask("grants/list", {"principal": ann.name}).json()["code"] == 15
     assert ann.ask("grants/revoke", wish).status_code == 200
     assert ann.ask("grants/revoke", wish).json()["code"] == 13
+    assert not bob.sees(f"{ns}$a")
+
+
+def test_a_slip_in_a_body_does_not_widen_what_a_grant_is_on(
+    gate: Guarded, admin: Server, ns: str
+) -> None:
+    bob = person(gate)
+    wish = {"principal": bob.name, "role": "reader"}
+    slips: list[tuple[dict[str, Any], str]] = [
+        ({"tabel": [ns, "a"]}, "tabel"),
+        ({"table": [ns, "a"], "catalogue": True}, "catalogue"),
+        ({}, "catalog"),
+        ({"table": None}, "catalog"),
+        ({"catalog": False}, "catalog"),
+        ({"namespace": []}, "namespace is empty"),
+        ({"table": []}, "table is empty"),
+        ({"table": [ns, "a"], "view": [ns, "v"]}, "several"),
+        ({"table": [ns, "a"], "catalog": True}, "several"),
+    ]
+    for verb in ("create", "revoke"):
+        for slip, told in slips:
+            answer = admin.post(f"/v1/grants/{verb}", {**wish, **slip})
+            assert answer.status_code == 400, slip
+            assert told in answer.text
+    assert not bob.get("table")["tables"]
+    for path in ("grants/list", "audit/list"):
+        answer = admin.post(f"/v1/{path}", {"princpal": bob.name})
+        assert (answer.status_code, "princpal" in answer.text) == (400, True)
+    everything = {**wish, "catalog": True}
+    admin.post("/v1/grants/create", everything).raise_for_status()
+    assert bob.sees(f"{ns}$a")
+    (listed,) = bob.ask("grants/list").json()["grants"]
+    assert listed["catalog"]
+    admin.post("/v1/grants/revoke", everything).raise_for_status()
     assert not bob.sees(f"{ns}$a")
 
 

@@ -48,7 +48,22 @@ def read_target(namespace: str | None, table: str | None, view: str | None) -> "
     given = [(kind, text) for kind, text in named.items() if text is not None]
     if len(given) > 1:
         raise InvalidRequest("a grant is on one thing", detail="give one of the options")
-    return Target(given[0][0], parse_identifier(given[0][1], "$")) if given else CATALOG
+    for kind, text in given:
+        id = parse_identifier(text, "$")
+        if not id:
+            raise InvalidRequest(
+                f"--{kind} {text!r} names no {kind}",
+                detail="leave the option out to mean the whole catalog",
+            )
+        return Target(kind, id)
+    return CATALOG
+
+
+def show_target(target: "Target") -> dict[str, Any]:
+    """What a grant is on, as the REST bodies have it."""
+    from penstock.catalog.grants import CATALOG
+
+    return {"catalog": True} if target == CATALOG else {target.kind: target.id}
 
 
 def with_database(loaded: Loaded, work: "Callable[[Database], Awaitable[T]]") -> T:
