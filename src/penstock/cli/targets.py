@@ -27,8 +27,9 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 async def record(database: "Database", operation: str, object: str) -> None:
     """Put what an operator did into the audit log."""
     from penstock.catalog import audit
+    from penstock.model.principals import OPERATOR
 
-    entry = audit.make_entry(audit.OPERATOR, operation, object)
+    entry = audit.make_entry(OPERATOR, operation, object)
     await database.write(audit.record_in, [entry])
 
 
