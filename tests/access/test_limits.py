@@ -243,7 +243,7 @@ def test_a_slow_but_steady_upload_is_served(strict: Server) -> None:
 
 
 def test_everything_works_over_tls_long_bodies_too(tmp_path: Path) -> None:
-    environ = tls(tmp_path)
+    environ = {**tls(tmp_path), "PENSTOCK__SERVER__HEAD_SECONDS": "3"}
     certificate = environ["PENSTOCK__SERVER__TLS_CERTIFICATE"]
     with guarded(tmp_path / "data", environ=environ) as gate:
         assert gate.server.url.startswith("https://")
@@ -263,6 +263,9 @@ def test_everything_works_over_tls_long_bodies_too(tmp_path: Path) -> None:
         with connect(gate.server) as plain:
             plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200" not in read_all(plain)
+        with connect(gate.server) as silent:
+            # Who never begins with TLS is cut off as who sends no head.
+            assert read_all(silent) == b""
 
 
 def test_a_certificate_without_its_key_is_refused() -> None:
