@@ -14,9 +14,11 @@ from click.testing import CliRunner
 from penstock.catalog import grants
 from penstock.cli.main import penstock
 from penstock.model.rights import READ, Need
+from tests.harness import servers
 from tests.harness import view_requests as views
 from tests.harness.access import Guarded, Issuer
 from tests.harness.arrow import people, send
+from tests.harness.keys import new_key
 from tests.harness.servers import Server
 
 
@@ -301,6 +303,30 @@ def test_a_slip_in_a_body_does_not_widen_what_a_grant_is_on(
     assert listed["catalog"]
     admin.post("/v1/grants/revoke", everything).raise_for_status()
     assert not bob.sees(f"{ns}$a")
+
+
+def test_a_grant_that_comes_again_under_its_key_changes_nothing(
+    gate: Guarded, admin: Server, ns: str
+) -> None:
+    bob = person(gate)
+    wish = {"principal": bob.name, "role": "reader", "namespace": [ns]}
+    for verb, sees in (("create", True), ("revoke", False)):
+        headers = {"Idempotency-Key": new_key()}
+        answers = [
+            admin.client.post(f"/v1/grants/{verb}", json=wish, headers=headers) for _ in range(3)
+        ]
+        assert {(a.status_code, a.text) for a in answers} == {(200, answers[0].text)}
+        assert bob.sees(f"{ns}$a") == sees
+
+
+def test_nobody_grants_at_a_server_that_asks_nobody_who_they_are(tmp_path: Path) -> None:
+    wish = {"principal": "eve", "role": "owner", "catalog": True}
+    with servers.running(tmp_path) as server:
+        for verb in ("create", "revoke"):
+            refused = server.post(f"/v1/grants/{verb}", wish)
+            assert (refused.status_code, refused.json()["code"]) == (400, 13)
+            assert "authentication is off" in refused.text
+        assert server.post("/v1/grants/list").json() == {"grants": []}
 
 
 def test_jobs_and_transactions_are_seen_by_those_they_concern(

@@ -62,14 +62,14 @@ _list = msgspec.json.Decoder(ListGrants)
 
 
 async def create(call: Call) -> Changed:
-    change = read_change(call)
+    change = _may_change(call)
     return Changed(
         await grants.create(call.catalog, change.grantee, change.role, change.target, call.origin)
     )
 
 
 async def revoke(call: Call) -> Changed:
-    change = read_change(call)
+    change = _may_change(call)
     return Changed(
         await grants.revoke(call.catalog, change.grantee, change.role, change.target, call.origin)
     )
@@ -101,6 +101,17 @@ def read_listing(call: Call) -> tuple[Target | None, str | None]:
     """What a listing is about: a thing, a grantee, both or neither."""
     body = call.decode(_list)
     return _read_target(body), body.principal
+
+
+def _may_change(call: Call) -> Change:
+    """The change, unless nobody knows who wants it: it would count once callers are known."""
+    if call.identity is None:
+        raise InvalidRequest(
+            "authentication is off, so that anybody could grant",
+            detail="switch it on (auth.enabled = true), or use 'penstock grant' and "
+            "'penstock revoke'",
+        )
+    return read_change(call)
 
 
 def _read_target(body: GrantTarget) -> Target | None:
