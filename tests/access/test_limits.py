@@ -123,12 +123,17 @@ def test_who_guesses_is_slowed_down_and_others_behind_the_same_address_are_not(
     mean: Guarded,
 ) -> None:
     wrong = "pstk_" + "0" * 16 + "_" + "0" * 64
+    known = mean.key("known")
     asked: list[Callable[[], httpx.Response]] = [
         lambda: mean.ask("/v1/table", wrong, method="GET"),
         lambda: mean.ask("/v1/table", method="GET"),
         lambda: mean.ask("/v1/namespace/n/create", "a.b.c"),
         lambda: mean.ask("/iceberg/v1/config", wrong, method="GET"),
         lambda: mean.token(grant_type="client_credentials", client_secret=wrong),
+        lambda: mean.token(grant_type="client_credentials"),
+        lambda: mean.token(grant_type="password", username="ann"),
+        lambda: mean.token(),
+        lambda: mean.token(grant_type="client_credentials", client_id="x", client_secret=known),
     ]
     others = [mean.as_(mean.key(f"other{number}")) for number in range(len(asked))]
     for other in others:
@@ -138,6 +143,23 @@ def test_who_guesses_is_slowed_down_and_others_behind_the_same_address_are_not(
         assert refused[0].headers["retry-after"] == "1"
         assert other.get("/v1/table").status_code == 200
     until(lambda: mean.ask("/v1/table", method="GET").status_code == 401)
+
+
+def test_tokens_count_as_requests_of_their_principal(mean: Guarded) -> None:
+    key = mean.key("fetcher")
+    fetcher = mean.as_(key)
+    # Others may have come from here with wrong ones a moment ago.
+    until(lambda: fetcher.get("/v1/table").status_code == 200)
+    form = {"grant_type": "client_credentials", "client_secret": key}
+    answers = [mean.token(**form).status_code for _ in range(30)]
+    assert {*answers} == {200, 429}
+
+
+def test_little_is_read_of_who_asks_for_a_token(mean: Guarded) -> None:
+    form = {"grant_type": "client_credentials", "client_secret": "x" * 1024 * 1024}
+    answer = mean.token(**form)
+    assert answer.status_code == 413
+    assert "max_json_bytes" not in answer.text
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +244,7 @@ def test_a_slow_but_steady_upload_is_served(strict: Server) -> None:
 
 
 def test_everything_works_over_tls_long_bodies_too(tmp_path: Path) -> None:
-    environ = tls(tmp_path)
+    environ = {**tls(tmp_path), "PENSTOCK__SERVER__HEAD_SECONDS": "3"}
     certificate = environ["PENSTOCK__SERVER__TLS_CERTIFICATE"]
     with guarded(tmp_path / "data", environ=environ) as gate:
         assert gate.server.url.startswith("https://")
@@ -242,6 +264,9 @@ def test_everything_works_over_tls_long_bodies_too(tmp_path: Path) -> None:
         with connect(gate.server) as plain:
             plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200" not in read_all(plain)
+        with connect(gate.server) as silent:
+            # Who never begins with TLS is cut off as who sends no head.
+            assert read_all(silent) == b""
 
 
 def test_a_certificate_without_its_key_is_refused() -> None:

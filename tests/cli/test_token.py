@@ -7,12 +7,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
+from penstock.cli.main import penstock
 from penstock.errors import InvalidRequest
-from penstock.server.guard import check_access
+from penstock.server.guard import check_access, read_tls
 from penstock.settings.load import SettingsError, load
 from tests.harness import servers
-from tests.harness.access import AUTH
+from tests.harness.access import AUTH, tls
 
 
 def run(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -47,14 +55,85 @@ def test_the_catalog_is_readable_for_its_owner_only(tmp_path: Path) -> None:
         assert [f.name for f in files if stat.S_IMODE(f.stat().st_mode) & 0o077] == []
 
 
-@pytest.mark.parametrize("arguments", [("a:b",), ("",), ("alice", "--expires", "soon")])
-def test_a_key_that_can_not_be_is_one_clear_line(
-    tmp_path: Path, arguments: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("create a:b --role owner", "colon"),
+        ("create oidc:ann", "come from elsewhere"),
+        ("create ", "printable"),
+        ("create operator --role owner", "choose another name"),
+        ("create runner --runner", "choose another name"),
+        ("create alice --group group:x", "write 'x'"),
+        ("create alice --note a\tb", "control characters"),
+        ("create alice --expires soon", "90d"),
+        ("create alice --expires 0d", "90d"),
+        ("create alice --expires 9999999d", "too long"),
+        (f"create alice --expires {'9' * 5000}d", "too long"),
+    ],
+)
+def test_a_key_that_can_not_be_is_refused_and_nothing_is_granted(
+    tmp_path: Path, arguments: str, told: str
 ) -> None:
-    found = run(tmp_path, "token", "create", *arguments)
+    command = ["token", *arguments.split(" "), "--data", str(tmp_path)]
+    refused = CliRunner().invoke(penstock, command).exception
+    assert isinstance(refused, InvalidRequest)
+    assert told in f"{refused.message}; {refused.detail}"
+    assert not (tmp_path / "catalog.sqlite").exists()
+
+
+def test_a_refusal_is_one_clear_line(tmp_path: Path) -> None:
+    found = run(tmp_path, "token", "create", "a:b")
     assert found.returncode == 2
     assert found.stderr.startswith("penstock: ")
     assert len(found.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("grant some:body reader", "group:NAME"),
+        ("grant ann reader --namespace ", "every part"),
+        ("revoke ann reader --namespace $", "whole catalog"),
+    ],
+)
+def test_a_grant_that_can_not_be_is_refused(tmp_path: Path, arguments: str, told: str) -> None:
+    command = [*arguments.split(" "), "--data", str(tmp_path)]
+    refused = CliRunner().invoke(penstock, command).exception
+    assert isinstance(refused, InvalidRequest)
+    assert told in refused.detail
+
+
+def test_an_audit_file_that_cannot_be_opened_is_one_clear_line(tmp_path: Path) -> None:
+    environ = {**AUTH, "PENSTOCK__AUTH__AUDIT_FILE": str(tmp_path)}
+    with pytest.raises(AssertionError, match=r"auth\.audit_file") as refused:
+        servers.start(tmp_path, environ=environ)
+    assert len(str(refused.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize("wrong", ["swapped", "another key", "encrypted", "not PEM", "missing"])
+def test_a_certificate_that_cannot_be_used_is_refused(tmp_path: Path, wrong: str) -> None:
+    certificate, key = map(Path, tls(tmp_path).values())
+    if wrong == "swapped":
+        certificate, key = key, certificate
+    elif wrong == "another key":
+        (tmp_path / "other").mkdir()
+        key = Path([*tls(tmp_path / "other").values()][1])
+    elif wrong == "encrypted":
+        loaded = load_pem_private_key(key.read_bytes(), None)
+        hidden = BestAvailableEncryption(b"secret")
+        key.write_bytes(loaded.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, hidden))
+    elif wrong == "not PEM":
+        certificate.write_bytes(b"\x30\x82")
+    else:
+        key = tmp_path / "nowhere"
+    environ = {
+        "PENSTOCK__SERVER__TLS_CERTIFICATE": str(certificate),
+        "PENSTOCK__SERVER__TLS_KEY": str(key),
+    }
+    with pytest.raises(InvalidRequest, match=r"server\.tls_") as refused:
+        read_tls(load(None, environ, {}).settings)
+    assert len(refused.value.message.splitlines()) == 1
+    assert ("another" in refused.value.message) == (wrong == "another key")
 
 
 def test_an_address_beyond_this_machine_needs_authentication_or_a_word(tmp_path: Path) -> None:
@@ -72,22 +151,31 @@ def test_an_address_beyond_this_machine_needs_authentication_or_a_word(tmp_path:
             check_access(load(None, {"PENSTOCK__SERVER__HOST": host}, {}).settings)
 
 
-def test_an_issuer_without_an_audience_is_refused() -> None:
-    environ = {"PENSTOCK__AUTH__OIDC_ISSUER": "https://issuer.example"}
+def test_an_issuer_without_an_audience_or_authentication_is_refused() -> None:
+    issuer = {"PENSTOCK__AUTH__OIDC_ISSUER": "https://issuer.example"}
+    audience = {"PENSTOCK__AUTH__OIDC_AUDIENCE": "penstock"}
     with pytest.raises(InvalidRequest, match="oidc_audience"):
-        check_access(load(None, environ, {}).settings)
+        check_access(load(None, {**AUTH, **issuer}, {}).settings)
+    with pytest.raises(InvalidRequest, match=r"auth\.enabled"):
+        check_access(load(None, {**issuer, **audience}, {}).settings)
+    check_access(load(None, {**AUTH, **issuer, **audience}, {}).settings)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("OIDC_ISSUER", "http://issuer.example"),
-        ("OIDC_JWKS_URL", "file:///etc/passwd"),
-        ("OIDC_ALGORITHMS", "HS256"),
-        ("OIDC_ALGORITHMS", "none"),
-        ("OIDC_ALGORITHMS", "[]"),
+        ("AUTH__OIDC_ISSUER", "http://issuer.example"),
+        ("AUTH__OIDC_JWKS_URL", "file:///etc/passwd"),
+        ("AUTH__OIDC_ALGORITHMS", "HS256"),
+        ("AUTH__OIDC_ALGORITHMS", "none"),
+        ("AUTH__OIDC_ALGORITHMS", "[]"),
+        ("SERVER__HOST", ""),
+        ("SERVER__ALLOWED_ORIGINS", "*"),
+        ("SERVER__ALLOWED_ORIGINS", "https://a.example,b.example"),
+        ("SERVER__ALLOWED_ORIGINS", "https://a.example/"),
+        ("SERVER__ALLOWED_ORIGINS", "https://*.example"),
     ],
 )
 def test_a_setting_that_would_be_dangerous_is_refused(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match="it must be"):
-        load(None, {f"PENSTOCK__AUTH__{name}": value}, {})
+        load(None, {f"PENSTOCK__{name}": value}, {})

@@ -71,15 +71,6 @@ def drop_manifest(server: Server, ns: str) -> Request:
     return lance(f"manifest/{ns}/drop")
 
 
-def grant(ns: str) -> dict[str, Any]:
-    return {"principal": "ann", "role": "reader", "namespace": [ns]}
-
-
-def revoke_grant(server: Server, ns: str) -> Request:
-    ask(server, "grants/create", grant(ns))
-    return lance("grants/revoke", grant(ns))
-
-
 def with_namespace(server: Server, ns: str) -> str:
     ask(server, f"namespace/{ns}$x/create", {"properties": {"a": "1", "b": "2"}})
     return f"{ns}%1Fx"
@@ -289,8 +280,6 @@ LANCE: dict[str, Prepare] = {
     "CancelJob": cancel_job,
     "CreateManifest": lambda s, ns: lance(f"manifest/{ns}/create", {"manifest": "{}"}),
     "DropManifest": drop_manifest,
-    "CreateGrant": lambda s, ns: lance("grants/create", grant(ns)),
-    "RevokeGrant": revoke_grant,
     "UpdateFieldMetadata": update_fields,
     "UpdateTableSchemaMetadata": lambda s, ns: lance(
         f"{with_rows(s, ns)}/schema_metadata/update", {"a": "b"}

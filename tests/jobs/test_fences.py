@@ -40,11 +40,35 @@ def test_an_answer_stands_for_a_moment(column: Column) -> None:
         attempt.fence()
 
 
+def test_a_job_that_is_canceled_is_held_until_it_is_over(column: Column) -> None:
+    clock = Clock()
+    attempt = attempt_at(column, clock)
+    cancel(column.server, attempt.job).raise_for_status()
+    with pytest.raises(JobCanceled):
+        attempt.fence()
+    for seconds in (0.0, RECENT_SECONDS):
+        clock.now += seconds
+        assert attempt.is_held(lambda: True)
+    column.runner.finish({"id": attempt.job, "attempt": 1}, "CANCELED").raise_for_status()
+    clock.now += RECENT_SECONDS
+    assert not attempt.is_held(lambda: True)
+    assert not attempt.is_held(lambda: True)
+
+
 def test_the_first_fence_asks(column: Column) -> None:
     attempt = attempt_at(column, Clock())
     column.runner.finish({"id": attempt.job, "attempt": 1}, "SUCCEEDED").raise_for_status()
     with pytest.raises(LeaseLost):
         attempt.fence()
+    assert not attempt.is_held(lambda: True)
+
+
+def test_a_loss_that_is_known_is_not_forgotten_for_a_moment(column: Column) -> None:
+    attempt = attempt_at(column, Clock())
+    attempt.fence()
+    column.runner.finish({"id": attempt.job, "attempt": 1}, "SUCCEEDED").raise_for_status()
+    with pytest.raises(LeaseLost):
+        attempt.error_rows()
     assert not attempt.is_held(lambda: True)
 
 

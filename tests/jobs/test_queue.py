@@ -87,8 +87,11 @@ def test_a_runner_gets_only_jobs_of_its_clusters(column: Column) -> None:
 
 def test_a_runner_of_any_cluster_gets_every_job(column: Column) -> None:
     id = column.request()
-    everything = Runner(column.server).lease(free=64)
-    assert id in [job["id"] for job in everything]
+    seen: list[str] = []
+    # What other tests left comes back when its leases end, and may be more than one answer holds.
+    while jobs := Runner(column.server).lease(free=64):
+        seen += [job["id"] for job in jobs]
+    assert id in seen
 
 
 def test_a_runner_that_waits_hears_of_a_job_at_once(column: Column) -> None:

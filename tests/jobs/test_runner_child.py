@@ -143,7 +143,7 @@ def test_serve_starts_a_runner_and_takes_it_along(tmp_path: Path) -> None:
     with servers.running(tmp_path, runner=True) as server:
         session = wait_for_session(server)
         wanted = b"\0".join([b"penstock", b"runner", b"--url", server.url.encode()])
-        waiting.until(lambda: wanted in Path(f"/proc/{session}/cmdline").read_bytes())
+        assert wanted in Path(f"/proc/{session}/cmdline").read_bytes()
         assert server.stop() == 0
     assert list_session(session) == []
 
@@ -173,7 +173,14 @@ def is_held(server: servers.Server, id: str) -> bool:
 
 
 def wait_for_session(server: servers.Server) -> int:
-    return waiting.until(lambda: session_of(server), "it has no runner")
+    """The session of a server's runner, once its program runs.
+
+    The server waits for that, and would wait for ever for one that is stopped before.
+    """
+    session = waiting.until(lambda: session_of(server), "it has no runner")
+    program = Path(f"/proc/{session}/cmdline")
+    waiting.until(lambda: b"\0runner\0" in program.read_bytes(), "its runner does not run")
+    return session
 
 
 @pytest.mark.slow

@@ -29,7 +29,6 @@ MAX_WAITING = 10_000
 COLUMNS = "id, at, principal, token, operation, object, status, outcome, request_id, address"
 
 OK, REFUSED, FAILED = "ok", "refused", "failed"
-OPERATOR = "operator"
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.database.interface import Database, Row, Transaction
-from penstock.errors import TokenNotFound
-from penstock.model.principals import Identity, check_grantee, check_principal
+from penstock.errors import InvalidRequest, TokenNotFound
+from penstock.model.principals import Identity, check_group, check_principal
 
 PREFIX = "pstk_"
 KEY, RUNNER = "key", "runner"
@@ -64,12 +64,21 @@ class NewToken:
 
 async def create(database: Database, new: NewToken) -> tuple[Token, str]:
     """Make a key; its text is returned here and never again."""
-    check_principal(new.principal)
-    for group in new.groups:
-        check_grantee(group)
+    check_new(new)
     id, secret = secrets.token_hex(8), secrets.token_hex(SECRET_BYTES)
     token = await database.write(_create, new, id, _digest(secret))
     return token, f"{PREFIX}{id}_{secret}"
+
+
+def check_new(new: NewToken) -> None:
+    """Refuse a key whose names or note cannot be."""
+    check_principal(new.principal)
+    for group in new.groups:
+        check_group(group)
+    if not new.note.isprintable():
+        raise InvalidRequest(
+            f"the note {new.note!r} holds control characters", detail="write it in one plain line"
+        )
 
 
 async def revoke(database: Database, id: str) -> Token:

@@ -10,6 +10,7 @@ from penstock.cli.targets import (
     as_json_option,
     echo_table,
     read_target,
+    show_target,
     show_time,
     target_options,
     with_database,
@@ -53,7 +54,7 @@ def command(
             {
                 "principal": grant.grantee,
                 "role": grant.role,
-                grant.target.kind: grant.target.id,
+                **show_target(grant.target),
                 "created_at": grant.created_at,
                 "created_by": grant.created_by,
             }

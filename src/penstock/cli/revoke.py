@@ -10,6 +10,7 @@ from penstock.cli.targets import (
     as_json_option,
     read_target,
     record,
+    show_target,
     target_options,
     with_database,
 )
@@ -50,7 +51,7 @@ def command(
 
     with_database(loaded, change)
     if as_json:
-        body = {"principal": principal, "role": role, target.kind: target.id}
+        body = {"principal": principal, "role": role, **show_target(target)}
         click.echo(msgspec.json.encode(body).decode())
     else:
         click.echo(f"{principal} is not {role} of {target} any more")

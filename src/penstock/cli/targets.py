@@ -27,8 +27,9 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 async def record(database: "Database", operation: str, object: str) -> None:
     """Put what an operator did into the audit log."""
     from penstock.catalog import audit
+    from penstock.model.principals import OPERATOR
 
-    entry = audit.make_entry(audit.OPERATOR, operation, object)
+    entry = audit.make_entry(OPERATOR, operation, object)
     await database.write(audit.record_in, [entry])
 
 
@@ -48,7 +49,22 @@ def read_target(namespace: str | None, table: str | None, view: str | None) -> "
     given = [(kind, text) for kind, text in named.items() if text is not None]
     if len(given) > 1:
         raise InvalidRequest("a grant is on one thing", detail="give one of the options")
-    return Target(given[0][0], parse_identifier(given[0][1], "$")) if given else CATALOG
+    for kind, text in given:
+        id = parse_identifier(text, "$")
+        if not id:
+            raise InvalidRequest(
+                f"--{kind} {text!r} names no {kind}",
+                detail="leave the option out to mean the whole catalog",
+            )
+        return Target(kind, id)
+    return CATALOG
+
+
+def show_target(target: "Target") -> dict[str, Any]:
+    """What a grant is on, as the REST bodies have it."""
+    from penstock.catalog.grants import CATALOG
+
+    return {"catalog": True} if target == CATALOG else {target.kind: target.id}
 
 
 def with_database(loaded: Loaded, work: "Callable[[Database], Awaitable[T]]") -> T:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.database.interface import Database
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+MAX_DAYS = 36_500
 
 
 @click.group()
@@ -47,10 +48,14 @@ def create(
     """Make a key for PRINCIPAL and print it, this once."""
     from penstock.catalog import grants, tokens
     from penstock.model.origins import NOBODY
+    from penstock.model.principals import check_free
     from penstock.model.rights import check_role
 
     kind = tokens.RUNNER if runner else tokens.KEY
     new = tokens.NewToken(principal, kind, groups, note, read_seconds(expires))
+    # Before anything is granted.
+    check_free(principal)
+    tokens.check_new(new)
     for role in roles:
         check_role(role)
 
@@ -145,7 +150,14 @@ def show(token: "Token") -> dict[str, Any]:
 def read_seconds(text: str | None) -> int | None:
     if text is None:
         return None
-    match = re.fullmatch(r"(\d{1,6})([smhd])", text.strip())
-    if match is None or int(match[1]) == 0:
+    match = re.fullmatch(r"0*([1-9][0-9]*)([smhd])", text.strip())
+    if match is None:
         raise InvalidRequest(f"--expires is {text!r}", detail="write it as 90d, 12h, 30m or 45s")
-    return int(match[1]) * UNITS[match[2]]
+    # No number is read that nobody means.
+    seconds = int(match[1][:20]) * UNITS[match[2]]
+    if seconds > MAX_DAYS * UNITS["d"]:
+        raise InvalidRequest(
+            f"--expires is {text[:40]!r}, which is too long",
+            detail=f"use at most {MAX_DAYS}d, or leave it out for a key that lasts for ever",
+        )
+    return seconds

@@ -7,6 +7,9 @@ from penstock.errors import InvalidRequest
 MAX_NAME_BYTES = 255
 # Before the name of a group in a grant, and before a name that an identity provider gave.
 GROUP, FOREIGN = "group:", "oidc:"
+# Who works on the database itself, and the runner that a server starts: nobody else is called so.
+OPERATOR, CHILD = "operator", "runner"
+RESERVED = (OPERATOR, CHILD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,33 @@ def check_principal(name: str) -> str:
     return check_grantee(name)
 
 
+def check_free(name: str) -> str:
+    """The name of a principal that somebody wants, which must not be one of the server's own."""
+    if name in RESERVED:
+        raise InvalidRequest(
+            f"the principal {name!r} is the server's own", detail="choose another name"
+        )
+    return check_principal(name)
+
+
+def check_group(name: str) -> str:
+    """The name of a group that a key is put into, without what stands before it in a grant."""
+    for prefix in (GROUP, FOREIGN):
+        if name.startswith(prefix):
+            raise InvalidRequest(
+                f"the group {name!r} begins with {prefix!r}",
+                detail=f"write {name.removeprefix(prefix)!r}; only grants say {GROUP!r}",
+            )
+    return check_grantee(name)
+
+
 def check_grantee(name: str) -> str:
     """The name of a principal or group, as a grant has it."""
+    if ":" in name and not name.startswith((GROUP, FOREIGN)):
+        raise InvalidRequest(
+            f"{name!r} holds a colon, and no principal's name does",
+            detail=f"write {GROUP}NAME for a group, {FOREIGN}NAME for somebody of the issuer",
+        )
     if not name.removeprefix(GROUP).removeprefix(FOREIGN) or not name.isprintable():
         raise InvalidRequest(
             f"{name!r} is no name of a principal or group", detail="use printable characters"

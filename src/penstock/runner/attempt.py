@@ -101,11 +101,14 @@ class LeasedAttempt:
                 if give_up():
                     return False
                 time.sleep(AWAY_SECONDS)
+            else:
+                break
         return True
 
     def _is_recent(self) -> bool:
         seconds = min(RECENT_SECONDS, RECENT_PART * self.lease.lease_seconds)
-        return self._stop is None and self._clock() - self._answered_at < seconds
+        is_lost = isinstance(self._stop, LeaseLost)
+        return not is_lost and self._clock() - self._answered_at < seconds
 
     def progress(self, **values: Value) -> None:
         with self._lock:

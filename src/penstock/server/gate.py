@@ -27,6 +27,7 @@ MAX_CREDENTIAL = 16_384
 TOO_MANY = 429
 # A request whose credentials are in its body is read so far before anybody knows who sent it.
 MAX_UNKNOWN_BODY = 1024 * 1024
+SEND_LESS = "send less, or the credentials in a header"
 
 
 class BodyIdentity(msgspec.Struct):
@@ -87,11 +88,20 @@ class Gate:
                 "a runner's key leases jobs and commits their results, and nothing else",
                 detail="use another key",
             )
-        if not identity.is_runner:
-            self._limiter.take(identity.principal)
+        self.count(identity)
         if work:
             exchange.at_end = self._limiter.begin(identity.principal, work)
         return identity
+
+    def count(self, identity: Identity) -> None:
+        """Count a request of somebody who was let in."""
+        if not identity.is_runner:
+            self._limiter.take(identity.principal)
+
+    def count_failure(self, address: str) -> None:
+        """Count a request without the right credentials, or refuse it when there were too many."""
+        self._limiter.check_address(address)
+        self._limiter.note_failure(address)
 
     def note(self, exchange: Exchange, status: int) -> None:
         """Put a change, done or refused, into the audit log."""

@@ -5,6 +5,7 @@ import ipaddress
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,13 @@ from penstock.catalog.audit import Audit
 from penstock.catalog.catalog import Catalog
 from penstock.database.connect import connect
 from penstock.errors import InvalidRequest
+from penstock.model.principals import CHILD
 from penstock.server.gate import Gate
 from penstock.server.limits import Limiter, Quotas
 from penstock.server.oidc import Oidc, Provider
 from penstock.settings.sections import Settings, audit_file, database_url
 
 log = logging.getLogger(__name__)
-
-# The principal of the runner that a server starts.
-CHILD = "runner"
 
 
 def check_access(settings: Settings) -> None:
@@ -35,6 +34,11 @@ def check_access(settings: Settings) -> None:
             "or add --insecure",
         )
     auth = settings.auth
+    if auth.oidc_issuer and not auth.enabled:
+        raise InvalidRequest(
+            "auth.oidc_issuer is set without auth.enabled, and nobody would be asked for a token",
+            detail="set auth.enabled = true, or leave auth.oidc_issuer out",
+        )
     if auth.oidc_issuer and not auth.oidc_audience:
         raise InvalidRequest(
             "auth.oidc_issuer is set without auth.oidc_audience",
@@ -60,6 +64,8 @@ async def make_gate(
     auth = settings.auth
     if not auth.enabled:
         return None, []
+    # First: all that follows is in the hands of who closes the gate.
+    audit = open_audit(settings, catalog)
     watch = None
     if catalog.database.kind == "postgresql":
         watch = await connect(database_url(settings), 1)
@@ -89,9 +95,20 @@ async def make_gate(
         ),
         asyncio.get_running_loop().time,
     )
-    audit = Audit(catalog.database, Path(audit_file(settings)), auth.audit_days)
     chores.append(audit.keep())
     return Gate(access, auth.token_seconds, limiter, audit, oidc), chores
+
+
+def open_audit(settings: Settings, catalog: Catalog) -> Audit:
+    """The audit log, or a line that says why there is none."""
+    file = Path(audit_file(settings))
+    try:
+        return Audit(catalog.database, file, settings.auth.audit_days)
+    except OSError as error:
+        raise InvalidRequest(
+            f"auth.audit_file {file} cannot be opened: {error.strerror}",
+            detail="name a file that the server's user may write",
+        ) from error
 
 
 async def make_child_key(catalog: Catalog) -> tuple[tokens.Token, str]:
@@ -122,7 +139,22 @@ def read_tls(settings: Settings) -> dict[str, Any]:
         raise InvalidRequest(
             "server.tls_certificate and server.tls_key belong together", detail="set both"
         )
-    for file in filter(None, (certificate, key)):
-        if not os.access(file, os.R_OK):
-            raise InvalidRequest(f"{file} cannot be read", detail="check the path and permissions")
-    return {"ssl_certfile": certificate, "ssl_keyfile": key} if certificate else {}
+    if not certificate:
+        return {}
+    for name, file in (("certificate", certificate), ("key", key)):
+        if not (os.path.isfile(file) and os.access(file, os.R_OK)):
+            raise InvalidRequest(
+                f"server.tls_{name} {file} cannot be read", detail="check the path and permissions"
+            )
+    try:
+        # Nobody is there to be asked for a passphrase.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
+    except (ssl.SSLError, ValueError, OSError) as error:
+        is_other = getattr(error, "reason", None) == "KEY_VALUES_MISMATCH"
+        why = "the key is another certificate's" if is_other else "they cannot be loaded"
+        raise InvalidRequest(
+            f"server.tls_certificate {certificate} and server.tls_key {key}: {why}",
+            detail="name a certificate chain and its own private key, both in PEM, the key "
+            "without a passphrase",
+        ) from error
+    return {"ssl_certfile": certificate, "ssl_keyfile": key}

@@ -171,7 +171,9 @@ def replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def read_body(receive: Receive, limit: int) -> bytes:
+async def read_body(
+    receive: Receive, limit: int, how: str = "send less at once, or raise server.max_json_bytes"
+) -> bytes:
     """The whole body, refused as soon as it is known to be too large."""
     chunks, size = [], 0
     while True:
@@ -181,10 +183,7 @@ async def read_body(receive: Receive, limit: int) -> bytes:
         chunk = message.get("body", b"")
         size += len(chunk)
         if size > limit:
-            raise RequestTooLarge(
-                f"the body is larger than {limit} bytes",
-                detail="send less at once, or raise server.max_json_bytes",
-            )
+            raise RequestTooLarge(f"the body is larger than {limit} bytes", detail=how)
         chunks.append(chunk)
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)

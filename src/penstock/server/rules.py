@@ -35,6 +35,8 @@ class Rule(Generic[C]):
     more: Callable[[C, Access], Awaitable[Sequence[Need]]] | None = None
     # Answered without credentials.
     is_open: bool = False
+    # What the right is on, in words, where `on` does not tell.
+    where: str = ""
     # What `more` asks for, in words.
     also: str = ""
     # What the audit log tells of a call, when that is more than what it is about.
@@ -47,7 +49,7 @@ class Rule(Generic[C]):
             first = "sees it" if self.on != CATALOG else "a key or token"
         else:
             where = {NAMED: f"the {self.kind}", PARENT: "the namespace", CATALOG: "the catalog"}
-            first = f"{ROLE_OF[self.right]} on {where[self.on]}"
+            first = f"{ROLE_OF[self.right]} on {self.where or where[self.on]}"
         return f"{first}; {self.also}" if self.also else first
 
     def need(self, names: Names) -> Need:

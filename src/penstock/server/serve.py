@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 from typing import Any, cast
@@ -104,15 +105,20 @@ def bind(host: str, port: int) -> socket.socket:
 
 async def _serve(settings: Settings, on_ready: Callable[[str], None], config: str) -> None:
     check_access(settings)
+    tls = read_tls(settings)
     listener = bind(settings.server.host, settings.server.port)
     try:
         catalog = await open_parts(settings)
+        try:
+            gate, gate_chores = await make_gate(settings, catalog)
+        except BaseException:
+            await catalog.close()
+            raise
     except BaseException:
         listener.close()
         raise
     if not (settings.auth.enabled or is_loopback(settings.server.host)):
         log.warning("listening beyond this machine without authentication")
-    gate, gate_chores = await make_gate(settings, catalog)
     limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
     server = _Server(
         uvicorn.Config(
@@ -124,7 +130,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
                 Pages(settings.server.allowed_origins, is_loopback(settings.server.host)),
             ),
             http=make_protocol(settings.server.max_head_bytes),
-            **read_tls(settings),
+            **tls,
             loop="none",
             lifespan="off",
             ws="none",
@@ -175,6 +181,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         if child is not None:
             child.start()
 
+    server.handshake_seconds = settings.server.head_seconds
     server.on_started, server.on_exit = begin, catalog.queue.close
     # While the server still answers, so that the runner can give back what it works on.
     server.before_exit = None if child is None else child.stop
@@ -237,15 +244,28 @@ class _Server(uvicorn.Server):
     # A listener on this machine that does without TLS.
     inner: socket.socket | None = None
 
+    # How long a client may take to agree on TLS.
+    handshake_seconds = 60.0
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        # We listen ourselves: uvicorn lets a handshake take as long as asyncio does.
+        await super().startup([])
+        for listener in sockets or ():
+            await self._listen(listener, self.config.ssl)
         if self.inner is not None:
-            make = cast("type[JoiningProtocol]", self.config.http_protocol_class)
-            inner = await asyncio.get_running_loop().create_server(
-                lambda: make(self.config, self.server_state, {}), sock=self.inner
-            )
-            self.servers.append(inner)
+            await self._listen(self.inner, None)
         self.on_started()
+
+    async def _listen(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+        make = cast("type[JoiningProtocol]", self.config.http_protocol_class)
+        started = await asyncio.get_running_loop().create_server(
+            lambda: make(self.config, self.server_state, {}),
+            sock=listener,
+            ssl=tls,
+            backlog=self.config.backlog,
+            ssl_handshake_timeout=None if tls is None else self.handshake_seconds,
+        )
+        self.servers.append(started)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.before_exit is not None and self._exiting is None:

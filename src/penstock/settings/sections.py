@@ -9,12 +9,20 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+# A scheme, a host and perhaps a port, as browsers send it.
+Origin = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://[^\s/*?#@,]+$")]
+
 
 class Server(Struct, frozen=True, kw_only=True):
     """Where the server listens and what it accepts."""
 
     host: Annotated[
-        str, Meta(description="Address the server listens on.", extra={"flag": "--host"})
+        str,
+        Meta(
+            min_length=1,
+            description="Address the server listens on.",
+            extra={"flag": "--host", "wanted": "an address of this machine, not empty"},
+        ),
     ] = "127.0.0.1"
     port: Annotated[
         int,
@@ -33,10 +41,10 @@ class Server(Struct, frozen=True, kw_only=True):
         ),
     ] = False
     allowed_origins: Annotated[
-        tuple[str, ...],
+        tuple[Origin, ...],
         Meta(
             description="Web origins whose pages may use a server without authentication.",
-            extra={"wanted": "a list of origins, as in https://console.example"},
+            extra={"wanted": "a list of origins, each as https://console.example, without a path"},
         ),
     ] = ()
     max_json_bytes: Annotated[

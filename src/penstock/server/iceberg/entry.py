@@ -5,8 +5,8 @@ from penstock.errors import NotFound, PenstockError
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
 from penstock.model.rights import READ
 from penstock.server.exchange import Exchange
-from penstock.server.gate import Gate
-from penstock.server.http import Limits, Reply, decode_segment, read_body, read_query
+from penstock.server.gate import MAX_UNKNOWN_BODY, Gate
+from penstock.server.http import Limits, Receive, Reply, decode_segment, read_body, read_query
 from penstock.server.iceberg import routes
 from penstock.server.iceberg.call import Call, split_namespace
 from penstock.server.iceberg.errors import error_reply, to_reply
@@ -70,7 +70,7 @@ class Iceberg:
             namespace=namespace,
             name=name,
             query=read_query(exchange.scope),
-            body=await read_body(receive, self._limits.max_json_bytes),
+            body=await self._read_body(receive, is_known=identity is not None),
             headers=exchange.headers,
             max_page=self._limits.max_page,
             loaded=self._loaded,
@@ -97,6 +97,14 @@ class Iceberg:
             lambda: route.handler(call),
             lambda error: self.fail(error, exchange),
             lambda used: recover(route.name, call, used),
+        )
+
+    async def _read_body(self, receive: Receive, *, is_known: bool) -> bytes:
+        most = self._limits.max_json_bytes
+        if self._gate is None or is_known:
+            return await read_body(receive, most)
+        return await read_body(
+            receive, min(most, MAX_UNKNOWN_BODY), "send no more than a token request needs"
         )
 
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:

@@ -25,6 +25,28 @@ EXPIRES_SECONDS = 3600
 
 
 async def issue(call: Call) -> Reply:
+    read = _read_wish(call)
+    if isinstance(read, Reply):
+        if call.gate is not None:
+            call.gate.count_failure(call.address)
+        return read
+    if call.gate is None:
+        return _give(secrets.token_urlsafe(24), EXPIRES_SECONDS)
+    grant, id, credential = read
+    try:
+        identity = await _prove(call.gate, call.address, id, credential)
+    except NotAuthenticated as error:
+        if grant == TOKEN_EXCHANGE:
+            return _refuse("invalid_grant", error.message)
+        return _refuse("invalid_client", error.message, 401)
+    if identity.is_runner:
+        return _refuse("unauthorized_client", "a runner shows its key itself")
+    call.gate.count(identity)
+    return _give(*await call.gate.issue(identity))
+
+
+def _read_wish(call: Call) -> tuple[str, str, str] | Reply:
+    """The kind of grant, the client's id if it has one, and the credential; or a refusal."""
     try:
         form = {k: v[-1] for k, v in parse_qs(call.body.decode(), max_num_fields=50).items()}
     except ValueError:
@@ -34,34 +56,23 @@ async def issue(call: Call) -> Reply:
         return _refuse("invalid_request", "grant_type is missing")
     if grant not in (CLIENT_CREDENTIALS, TOKEN_EXCHANGE):
         return _refuse("unsupported_grant_type", f"use {CLIENT_CREDENTIALS} or {TOKEN_EXCHANGE}")
-    if grant == TOKEN_EXCHANGE and not form.get("subject_token"):
-        return _refuse("invalid_request", "subject_token is missing")
-    if grant == TOKEN_EXCHANGE and form.get("subject_token_type", ACCESS_TOKEN) not in TOKEN_TYPES:
-        return _refuse("invalid_request", "use one of " + ", ".join(TOKEN_TYPES))
+    if grant == TOKEN_EXCHANGE:
+        if not form.get("subject_token"):
+            return _refuse("invalid_request", "subject_token is missing")
+        if form.get("subject_token_type", ACCESS_TOKEN) not in TOKEN_TYPES:
+            return _refuse("invalid_request", "use one of " + ", ".join(TOKEN_TYPES))
+        return grant, "", form["subject_token"]
     client = _read_client(form, call.headers.values.get("authorization", ""))
-    if grant == CLIENT_CREDENTIALS and client is None:
+    if client is None:
         return _refuse("invalid_request", "client_id and client_secret are missing")
-    if call.gate is None:
-        return _give(secrets.token_urlsafe(24), EXPIRES_SECONDS)
-    try:
-        if grant == CLIENT_CREDENTIALS:
-            assert client is not None
-            identity = await _prove_client(call, call.gate, *client)
-        else:
-            identity = await call.gate.prove(form["subject_token"], call.address)
-    except NotAuthenticated as error:
-        if grant == TOKEN_EXCHANGE:
-            return _refuse("invalid_grant", error.message)
-        return _refuse("invalid_client", error.message, 401)
-    if identity.is_runner:
-        return _refuse("unauthorized_client", "a runner shows its key itself")
-    return _give(*await call.gate.issue(identity))
+    return grant, *client
 
 
-async def _prove_client(call: Call, gate: Gate, id: str, secret: str) -> Identity:
-    identity = await gate.prove(secret, call.address)
+async def _prove(gate: Gate, address: str, id: str, credential: str) -> Identity:
+    identity = await gate.prove(credential, address)
     names = (identity.principal, identity.token)
     if id and not any(hmac.compare_digest(id.encode(), name.encode()) for name in names):
+        gate.count_failure(address)
         raise NotAuthenticated("client_id is not the key's")
     return identity
 

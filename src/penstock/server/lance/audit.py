@@ -12,7 +12,7 @@ from penstock.server.lance.call import Body, Call, Text
 Millis = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
-class ListAudit(Body):
+class ListAudit(Body, forbid_unknown_fields=True):
     principal: Text | None = None
     operation: Text | None = None
     object: Text | None = None

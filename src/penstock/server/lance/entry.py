@@ -12,7 +12,7 @@ from penstock.model.principals import Identity
 from penstock.model.rights import READ, WRITE
 from penstock.model.system import LEDGER
 from penstock.server.exchange import Exchange
-from penstock.server.gate import MAX_UNKNOWN_BODY, Gate
+from penstock.server.gate import MAX_UNKNOWN_BODY, SEND_LESS, Gate
 from penstock.server.http import (
     CONNECTION,
     Limits,
@@ -147,7 +147,7 @@ class Lance:
         """Who is asking; credentials in the body count when the headers have none."""
         identity = await gate.identify(exchange)
         if identity is None and not operation.streams:
-            body = await read_body(exchange.receive, MAX_UNKNOWN_BODY)
+            body = await read_body(exchange.receive, MAX_UNKNOWN_BODY, SEND_LESS)
             exchange.receive = replay(body, exchange.receive)
             identity = await gate.identify_body(body, exchange)
         return await gate.enter(

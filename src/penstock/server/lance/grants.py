@@ -12,12 +12,13 @@ from penstock.model.rights import KINDS, check_role
 from penstock.server.lance.call import Body, Call, Text
 
 
-class GrantTarget(Body):
-    """At most one of these; without any, the whole catalog."""
+class GrantTarget(Body, forbid_unknown_fields=True):
+    """At most one of these. Unknown fields are refused: a slip must not widen what is meant."""
 
     namespace: list[str] | None = None
     table: list[str] | None = None
     view: list[str] | None = None
+    catalog: bool | None = None
 
 
 class ChangeGrant(GrantTarget, kw_only=True):
@@ -27,7 +28,6 @@ class ChangeGrant(GrantTarget, kw_only=True):
 
 class ListGrants(GrantTarget, kw_only=True):
     principal: Text | None = None
-    catalog: bool | None = None
 
 
 class ListedGrant(msgspec.Struct, omit_defaults=True):
@@ -38,6 +38,7 @@ class ListedGrant(msgspec.Struct, omit_defaults=True):
     namespace: list[str] | None = None
     table: list[str] | None = None
     view: list[str] | None = None
+    catalog: bool = False
 
 
 class Grants(msgspec.Struct, omit_defaults=True):
@@ -61,14 +62,14 @@ _list = msgspec.json.Decoder(ListGrants)
 
 
 async def create(call: Call) -> Changed:
-    change = read_change(call)
+    change = _may_change(call)
     return Changed(
         await grants.create(call.catalog, change.grantee, change.role, change.target, call.origin)
     )
 
 
 async def revoke(call: Call) -> Changed:
-    change = read_change(call)
+    change = _may_change(call)
     return Changed(
         await grants.revoke(call.catalog, change.grantee, change.role, change.target, call.origin)
     )
@@ -87,28 +88,51 @@ async def list_grants(call: Call) -> Grants:
 
 def read_change(call: Call) -> Change:
     body = call.decode(_change)
-    return Change(body.principal, check_role(body.role), _read_target(body) or CATALOG)
+    target = _read_target(body)
+    if target is None:
+        raise InvalidRequest(
+            "the body does not name what the grant is on",
+            detail=f'name one of {", ".join(KINDS)}, or send "catalog": true for all of it',
+        )
+    return Change(body.principal, check_role(body.role), target)
 
 
 def read_listing(call: Call) -> tuple[Target | None, str | None]:
     """What a listing is about: a thing, a grantee, both or neither."""
     body = call.decode(_list)
-    return _read_target(body) or (CATALOG if body.catalog else None), body.principal
+    return _read_target(body), body.principal
+
+
+def _may_change(call: Call) -> Change:
+    """The change, unless nobody knows who wants it: it would count once callers are known."""
+    if call.identity is None:
+        raise InvalidRequest(
+            "authentication is off, so that anybody could grant",
+            detail="switch it on (auth.enabled = true), or use 'penstock grant' and "
+            "'penstock revoke'",
+        )
+    return read_change(call)
 
 
 def _read_target(body: GrantTarget) -> Target | None:
     given = [(kind, id) for kind in KINDS if (id := getattr(body, kind)) is not None]
-    if len(given) > 1:
+    if len(given) + bool(body.catalog) > 1:
         raise InvalidRequest(
-            "the body names several things", detail="name one of " + ", ".join(KINDS)
+            "the body names several things", detail=f"name one of {', '.join(KINDS)} or catalog"
         )
     for kind, id in given:
+        if not id:
+            raise InvalidRequest(
+                f"{kind} is empty", detail='send "catalog": true for the whole catalog'
+            )
         return Target(kind, check_identifier(tuple(id), kind))
-    return None
+    return CATALOG if body.catalog else None
 
 
 def _to_listed(grant: Grant) -> ListedGrant:
     listed = ListedGrant(grant.grantee, grant.role, grant.created_at, grant.created_by)
-    if grant.target.id:
+    if grant.target == CATALOG:
+        listed.catalog = True
+    else:
         setattr(listed, grant.target.kind, list(grant.target.id))
     return listed

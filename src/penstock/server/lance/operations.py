@@ -29,6 +29,7 @@ from penstock.server.lance.rules import (
     CHANGE_EACH,
     CHANGE_TRANSACTION,
     CREATE,
+    CREATE_NAMESPACE,
     CREATE_VIEW,
     OWN_NAMESPACE,
     OWN_TABLE,
@@ -94,7 +95,13 @@ class Operation:
 
 
 OPERATIONS = (
-    Operation("CreateNamespace", "POST", "namespace/{id}/create", namespaces.create, needs=CREATE),
+    Operation(
+        "CreateNamespace",
+        "POST",
+        "namespace/{id}/create",
+        namespaces.create,
+        needs=CREATE_NAMESPACE,
+    ),
     Operation(
         "ListNamespaces",
         "GET",
