@@ -221,6 +221,23 @@ def test_another_attempt_takes_what_is_finished(tmp_path: Path) -> None:
     assert (view.take_calls(), rows(view)) == ([], expected(view))
 
 
+def test_another_attempt_at_what_has_not_changed_keeps_its_version(tmp_path: Path) -> None:
+    view = chunked(tmp_path, "a b", "c")
+    view.refresh()
+    pinned, wanted = view.source.version, expected(view)
+    view.take_calls()
+    attempt = HeldAttempt()
+    attempt.on_fence = _die
+    with pytest.raises(KeyboardInterrupt):
+        view.refresh(attempt, mode="full")
+    assert len(view.take_calls()) == 2
+    view.source.update({"text": "'other'"}, where="text = 'c'")
+    # With another version, values that were kept for the first attempt would not be true.
+    done = view.refresh(HeldAttempt(job=attempt.job, number=2), mode="full")
+    assert done.source_versions == {"n$source": pinned}
+    assert (view.take_calls(), rows(view)) == ([], wanted)
+
+
 def _die() -> None:
     raise KeyboardInterrupt
 
