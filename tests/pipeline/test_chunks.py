@@ -282,6 +282,18 @@ def test_limits_may_change(tmp_path: Path, limits: tuple[int, int]) -> None:
     assert rows(view) == expected(view)
 
 
+def test_the_plan_under_a_limit_tells_no_number_that_only_the_calls_decide(tmp_path: Path) -> None:
+    view = chunked(tmp_path, "a", "b c", "d e f", "g")
+    view.refresh(output_limit=4)
+    view.source.update({"text": "'x y z'"}, where="id = 0")
+    plan = view.explain(output_limit=4)
+    assert (plan["rows_to_insert"], plan["rows_to_update"], plan["rows_to_delete"]) == (None,) * 3
+    done = view.refresh(output_limit=4)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 1, 2)
+    plan = view.explain(output_limit=2)
+    assert (plan["rows_to_insert"], plan["rows_to_update"], plan["rows_to_delete"]) == (0, 0, 2)
+
+
 def test_a_limit_that_is_not_reached_leaves_nothing_out(tmp_path: Path) -> None:
     view = chunked(tmp_path, "a b", "c")
     done = view.refresh(output_limit=3)
