@@ -193,28 +193,30 @@ def measure_spark(client: Client, effort: Effort, figures: Figures, folder: Path
     table = following.make_table(client, effort.joined_rows, effort.fragments, effort.kinds)
     kinds = following.kinds(effort.kinds)
     following.write(client, [table[0], "kinds"], kinds, effort.kinds)
+    queries = {following.JOINED: figures.join, following.GROUPED: figures.groups}
+    views: dict[str, str] = {}
+    for query, found in queries.items():
+        views[query], found.skipped = following.try_view(client, table, query)
+    if not any(views.values()):
+        return
     data = following.rows(0, effort.joined_rows, effort.kinds)
     with PlainSpark(folder / "parquet", {"t": data, "kinds": kinds}) as plain:
-        for found, query in ((figures.join, following.JOINED), (figures.groups, following.GROUPED)):
-            found.skipped = measure_sql(client, table, query, plain, found, effort.rounds)
+        for query, found in queries.items():
+            if views[query]:
+                measure_sql(client, views[query], query, plain, found, effort.rounds)
 
 
 def measure_sql(
-    client: Client, table: list[str], query: str, plain: PlainSpark, found: Series, rounds: int
-) -> str:
-    """One such query; returns why it could not be measured."""
-    made: list[str] = []
-    refused = following.refusal(
-        lambda: made.append(following.make_view(client, table, query))
-    ) or following.refusal(lambda: refresh(client, made[0]))
-    if refused:
-        return refused
+    client: Client, view: str, query: str, plain: PlainSpark, found: Series, rounds: int
+) -> None:
+    """One such query, in turn with plain Spark."""
     plain.write(query)
+    progress = Progress(query.partition(" FROM ")[0], rounds)
     for _ in range(rounds):
         found.floor.append(timed(lambda: plain.write(query)))
-        found.job.append(timed(lambda: refresh(client, made[0], mode="full")))
-    expect(following.count(client, made[0]), plain.count(query))
-    return ""
+        found.job.append(timed(lambda: refresh(client, view, mode="full")))
+        progress.step(f"{found.job[-1]:.2f} s beside {found.floor[-1]:.2f} s")
+    expect(following.count(client, view), plain.count(query))
 
 
 def locate(client: Client, table: list[str]) -> str:
