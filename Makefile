@@ -37,6 +37,7 @@ bench: setup  ## measure everything beside its counterpart (docs/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/jobs.py
 	@$(PYTHON_BIN) benchmarks/backfill.py
 	@$(PYTHON_BIN) benchmarks/access.py
+	@$(PYTHON_BIN) benchmarks/refresh.py
 
 lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows
 	@scripts/lock

@@ -221,6 +221,23 @@ def test_another_attempt_takes_what_is_finished(tmp_path: Path) -> None:
     assert (view.take_calls(), rows(view)) == ([], expected(view))
 
 
+def test_another_attempt_at_what_has_not_changed_keeps_its_version(tmp_path: Path) -> None:
+    view = chunked(tmp_path, "a b", "c")
+    view.refresh()
+    pinned, wanted = view.source.version, expected(view)
+    view.take_calls()
+    attempt = HeldAttempt()
+    attempt.on_fence = _die
+    with pytest.raises(KeyboardInterrupt):
+        view.refresh(attempt, mode="full")
+    assert len(view.take_calls()) == 2
+    view.source.update({"text": "'other'"}, where="text = 'c'")
+    # With another version, values that were kept for the first attempt would not be true.
+    done = view.refresh(HeldAttempt(job=attempt.job, number=2), mode="full")
+    assert done.source_versions == {"n$source": pinned}
+    assert (view.take_calls(), rows(view)) == ([], wanted)
+
+
 def _die() -> None:
     raise KeyboardInterrupt
 
@@ -263,6 +280,18 @@ def test_limits_may_change(tmp_path: Path, limits: tuple[int, int]) -> None:
     assert rows(view) == first(view, limits[1])
     view.refresh()
     assert rows(view) == expected(view)
+
+
+def test_the_plan_under_a_limit_tells_no_number_that_only_the_calls_decide(tmp_path: Path) -> None:
+    view = chunked(tmp_path, "a", "b c", "d e f", "g")
+    view.refresh(output_limit=4)
+    view.source.update({"text": "'x y z'"}, where="id = 0")
+    plan = view.explain(output_limit=4)
+    assert (plan["rows_to_insert"], plan["rows_to_update"], plan["rows_to_delete"]) == (None,) * 3
+    done = view.refresh(output_limit=4)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 1, 2)
+    plan = view.explain(output_limit=2)
+    assert (plan["rows_to_insert"], plan["rows_to_update"], plan["rows_to_delete"]) == (0, 0, 2)
 
 
 def test_a_limit_that_is_not_reached_leaves_nothing_out(tmp_path: Path) -> None:

@@ -104,6 +104,9 @@ class _Refresh:
         self._tell_plan(plan)
         if plan.mode == "none":
             return self._finish(plan, Change(removes=_no_ids()), _next(context, pins), None)
+        # Also for versions that the view has already: what is kept for other attempts is theirs.
+        view_notes.write_pins(self._place, self._attempt.job, pins)
+        crash_point("versions pinned")
         work = self._start(context)
         strategy = strategy_of(spec.definition)
         if strategy not in RUNS:
@@ -130,13 +133,8 @@ class _Refresh:
             # The query reads other tables than when they were pinned.
             found = None
         pins = found or choose_versions(spec, self._newest)
-        known = {} if spec.watermark is None else spec.watermark.versions
-        moved = {id: pin for id, pin in pins.items() if known.get(id) != pin.version}
         for id, pin in pins.items():
             view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
-        if found is None and moved:
-            view_notes.write_pins(self._place, self._attempt.job, pins)
-            crash_point("versions pinned")
         return pins
 
     def _start(self, context: Context) -> Work:

@@ -188,13 +188,15 @@ class _Planner:
         told = [f"{count} {what}" for what, count in counts.items() if count]
         if over:
             told.append(f"{over} of the view's are over the limit")
+        # What the calls give decides who is let in, and so who has to go.
+        is_open = calls > 0 and self._limit is not None
         return Plan(
             mode="incremental",
             reason=f"of the source's rows {', '.join(told) or 'those that failed are gone'}",
             rows_to_insert=None if calls else 0,
-            rows_to_update=len(np.unique(work.removed.sources[~is_gone])),
-            rows_to_delete=int(is_gone.sum()) + over,
-            function_calls=None if calls and self._limit is not None else calls,
+            rows_to_update=None if is_open else len(np.unique(work.removed.sources[~is_gone])),
+            rows_to_delete=None if is_open else int(is_gone.sum()) + over,
+            function_calls=None if is_open else calls,
             fragments=self._difference.fragments,
             work=work,
         )

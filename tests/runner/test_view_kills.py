@@ -1,0 +1,82 @@
+"""Whatever is killed while a view is refreshed, the view ends right, and no call is made twice."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.live_views import LiveView, Source, make_source, make_words, words_of
+from tests.harness.runners import RunnerProcess, Team, wait
+from tests.harness.servers import Server
+from tests.harness.waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+COLUMNS = ("id", "title", "__child_index", "word")
+
+
+def slowly(text: str) -> Any:
+    import time
+
+    time.sleep(0.05)
+    return [{"word": word} for word in text.split(" ")]
+
+
+def ends_right(source: Source, view: LiveView, job: str) -> dict[str, Any]:
+    found = view.finish(job, 300)
+    assert found["status"] == "SUCCEEDED", found
+    assert view.show(*COLUMNS) == words_of(source)
+    assert len(view.commits(job)) == 1
+    until(lambda: not view.loose_files(), f"{view.loose_files()} was never removed")
+    return found
+
+
+def test_a_killed_runner_is_followed_by_another(
+    server: Server, team: Team, pair: list[RunnerProcess], tmp_path: Path
+) -> None:
+    source = make_source(server, range(400), fragments=16)
+    view = make_words(source, tmp_path / "calls", slowly)
+    job = view.request(source_task_size=25)
+    wait(server, job, lambda found: found["status"] == "RUNNING")
+    # Several tasks are done then, and not all.
+    until(lambda: view.log.exists() and len(view.log.read_text().splitlines()) > 120)
+    team.holder(job).kill()
+    found = ends_right(source, view, job)
+    calls = view.take_calls()
+    assert int(found["attempt"]) >= 2
+    # Finished tasks are not done again: at most those that were under way.
+    assert 400 <= len(calls) < 400 + 120
+    assert len(set(calls)) == 400
+
+
+@pytest.mark.parametrize(
+    ("point", "first"),
+    [("versions pinned", False), ("files written", True), ("refresh committed", False)],
+)
+def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
+    server: Server, team: Team, runner: RunnerProcess, tmp_path: Path, point: str, first: bool
+) -> None:
+    source = make_source(server, range(30))
+    view = make_words(source, tmp_path / "calls")
+    calls = 30
+    if not first:
+        view.refresh()
+        view.take_calls()
+        source.update("text", "'a b'", "id IN (3, 20)")
+        calls = 2
+    with team.asleep():
+        doomed = team.start(PENSTOCK_CRASH_AT=point).wait_until_warm()
+        job = view.request()
+        assert doomed.process.wait(180) == -signal.SIGKILL
+        pinned = words_of(source)
+        # What comes now is for the next refresh.
+        source.append(30)
+    found = view.finish(job, 300)
+    assert found["status"] == "SUCCEEDED", found
+    assert view.show(*COLUMNS) == pinned
+    assert len(view.commits(job)) == 1
+    assert len(view.take_calls()) == calls
+    assert view.refresh()["function_calls"] == "1"
+    assert view.show(*COLUMNS) == words_of(source)
+    until(lambda: not view.loose_files(), "files of the killed attempt stay")
