@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from penstock.catalog.catalog import Catalog
 from penstock.database.connect import open_catalog
@@ -13,6 +14,11 @@ from penstock.datasets.lake import Lake
 from tests.harness import servers
 from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
 from tests.harness.sharing import Sharing, has_spark
+
+# The same examples in every run, so that a change is judged by what it changed. New ones are found
+# with `pytest --hypothesis-profile=default`.
+settings.register_profile("steady", derandomize=True)
+settings.load_profile("steady")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,7 +6,8 @@
 import os
 import signal
 
-_AT = os.environ.get("PENSTOCK_CRASH_AT", "")
+VARIABLE = "PENSTOCK_CRASH_AT"
+_AT = os.environ.get(VARIABLE, "")
 
 
 def crash_point(name: str) -> None:

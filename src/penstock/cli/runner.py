@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from penstock import crash
 from penstock.errors import InvalidRequest
 from penstock.settings.load import load
 from penstock.settings.sections import Settings, clusters_of
@@ -102,7 +103,8 @@ def _read_token(file: Path | None, from_input: bool) -> str:
 def forget_secrets(environ: MutableMapping[str, str]) -> None:
     """Take out what is ours, before Spark and the functions that it runs inherit it."""
     for name in [name for name in environ if name.startswith("PENSTOCK_")]:
-        del environ[name]
+        if name != crash.VARIABLE:
+            del environ[name]
 
 
 def _cache() -> Path:
