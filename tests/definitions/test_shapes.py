@@ -28,7 +28,7 @@ WHOLE = [
     ("SELECT upper(name) AS n, count(*) AS c FROM docs GROUP BY upper(name)", "plain column"),
     ("SELECT upper(name) AS name, count(*) AS c FROM docs GROUP BY name", "name"),
     ("SELECT count(*) AS c FROM docs GROUP BY name", "not among the outputs"),
-    ("SELECT price, count(*) AS c FROM docs GROUP BY price", "told apart"),
+    ("SELECT words, count(*) AS c FROM docs GROUP BY words", "told apart"),
     ("SELECT name, count(*) AS c FROM docs GROUP BY ROLLUP (name)", "more than a list"),
     ("SELECT id FROM docs ORDER BY id LIMIT 3", "ORDER BY and LIMIT"),
     ("SELECT name, count(*) AS c FROM docs GROUP BY name ORDER BY c LIMIT 3", "ORDER BY and LIMIT"),

@@ -10,7 +10,12 @@ import pytest
 from tests.harness.clusters import connect_server, standalone
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-TESTS = ("test_backfill.py", "test_interference.py", "test_functions_spark.py")
+TESTS = (
+    "test_backfill.py",
+    "test_interference.py",
+    "test_functions_spark.py",
+    "test_refresh_sql.py",
+)
 
 
 def run_tests(folder: Path, **environ: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from penstock.pipeline.spark.engine import Engine
 from tests.harness.made_views import MadeView, make_view
@@ -64,6 +65,30 @@ def test_a_chunker_is_given_what_spark_evaluates(engine: Engine, tmp_path: Path)
     assert (len(view.take_calls()), view.show("id", "part", "word")) == (1, expected(view))
 
 
+@pytest.mark.slow
+def test_what_is_not_the_functions_own_is_verified(engine: Engine, tmp_path: Path) -> None:
+    view = by_spark(tmp_path, engine)
+    good = view.refresh(verify=True).certificate
+    assert good is not None
+    assert (good["is_equal"], good["rows"], good["rows_expected"]) == (True, 30, 30)
+    assert good["columns"] == ["__source_row_id", "id", "part"]
+    # Somebody writes by path, and says that it was a refresh.
+    spoil(view, {"part": "99"}, "id = 3 AND word = 'b3'")
+    bad = view.refresh(verify=True).certificate
+    assert bad is not None
+    assert (bad["is_equal"], bad["rows_missing"], bad["rows_extra"]) == (False, 1, 2)
+    spoil(view, {"part": "1", "__child_index": "7"}, "id = 3 AND word = 'b3'")
+    bad = view.refresh(verify=True).certificate
+    assert bad is not None
+    assert (bad["is_equal"], bad["rows_missing"], bad["rows_extra"]) == (False, 1, 1)
+
+
+def spoil(view: MadeView, values: dict[str, str], where: str) -> None:
+    view.open().update(values, where=where)
+    assert view.watermark is not None
+    view.watermark = structs.replace(view.watermark, view_version=view.open().version)
+
+
 def test_a_limit_counts_after_spark(engine: Engine, tmp_path: Path) -> None:
     view = by_spark(tmp_path, engine)
     view.refresh(output_limit=5)
@@ -112,3 +137,5 @@ def test_partitions_are_divided_among_workers(
     view.refresh()
     assert sum(total for (total,) in view.show("total")) == sum(range(40))
     assert view.open().count_rows() == (4 if partition_by else 1)
+    assert view.refresh(verify=True).certificate is None
+    assert "only its function can tell" in view.attempts[-1].lines[-1]

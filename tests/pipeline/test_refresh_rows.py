@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.model.views import Definition
+from penstock.model.views import Definition, RefreshResult
 from tests.harness.refreshing import ViewHere, define
 from tests.harness.sources import SourceHistory, some_rows
 
@@ -42,8 +42,10 @@ def view(history: SourceHistory, tmp_path: Path) -> ViewHere:
 
 def test_the_first_refresh_computes_everything(history: SourceHistory, tmp_path: Path) -> None:
     view = ViewHere(tmp_path, by_two()).create()
+    plan = view.explain()
     done = view.refresh()
     assert (done.mode, done.reason) == ("full", "the view was never filled")
+    assert (plan["mode"], plan["rows_to_insert"]) == ("full", done.rows_inserted)
     assert view.rows() == expected(history.open())
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (len(view.rows()), 0, 0)
     assert (done.version, done.source_versions) == (2, {"n$source": 1})
@@ -69,7 +71,9 @@ def test_rows_are_added_replaced_and_removed_in_one_version(
     history.open().update({"a": "7"}, where="id IN (0, 1)")
     history.open().update({"a": "0"}, where="id = 2")
     history.open().delete("id = 4")
+    plan = view.explain()
     done = view.refresh()
+    check_plan(plan, done)
     now = view.rows()
     assert now == expected(history.open())
     assert (done.mode, done.version) == ("incremental", 3)
@@ -148,10 +152,13 @@ def test_another_meaning_is_a_full_refresh_unless_that_is_not_wanted(
 
 
 def test_a_source_without_stable_row_ids_is_refreshed_in_full(tmp_path: Path) -> None:
-    lance.write_dataset(some_rows(0, 20), str(tmp_path / "source"))
+    source = lance.write_dataset(some_rows(0, 20), str(tmp_path / "source"))
     view = ViewHere(tmp_path, by_two()).create()
     view.refresh()
+    assert view.refresh().mode == "none"
+    source.insert(some_rows(20, 1))
     assert "no stable row ids" in view.refresh().reason
+    source.insert(some_rows(21, 1))
     with pytest.raises(InvalidRequest, match="no stable row ids"):
         view.refresh(mode="incremental")
 
@@ -195,6 +202,11 @@ def test_an_explanation_says_what_a_refresh_does(history: SourceHistory, view: V
     assert (done.mode, done.reason) == (said["mode"], said["reason"])
 
 
+def check_plan(plan: dict[str, Any], done: RefreshResult) -> None:
+    planned = [plan[f"rows_to_{what}"] for what in ("insert", "update", "delete")]
+    assert planned == [done.rows_inserted, done.rows_updated, done.rows_deleted]
+
+
 def go_through(folder: Path, seed: int, steps: int, limit: int | None) -> None:
     history = SourceHistory(folder / "source", seed)
     view = ViewHere(folder, by_two(limit)).create()
@@ -206,8 +218,10 @@ def go_through(folder: Path, seed: int, steps: int, limit: int | None) -> None:
             options["src_version"] = history.chance.choice(history.versions)
         if history.chance.random() < 0.1:
             view.open().optimize.compact_files()
-        view.refresh(**options)
+        plan, done = view.explain(**options), view.refresh(**options)
         wanted = expected(history.open(options.get("src_version")), limit)
+        if limit is None and done.mode != "none":
+            check_plan(plan, done)
         assert view.rows() == wanted, f"seed {seed}, {history.steps}, {options}"
         assert not view.loose_files()
 

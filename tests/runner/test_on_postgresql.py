@@ -11,6 +11,7 @@ from tests.harness.runners import RunnerProcess, Team, restart
 from tests.harness.servers import Server
 from tests.runner.conftest import LEASES, SPARK
 from tests.runner.test_kills import begun, ends_right
+from tests.runner.test_sql_views import check_groups, check_iceberg, check_join
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -51,3 +52,9 @@ def test_a_job_survives_its_server_and_its_runner(
     found = ends_right(table, job)
     assert found["attempt"] == "2"
     assert int(found["function_calls"]) < 4_000
+
+
+def test_views_by_spark_sql_are_the_same(server: Server, pair: list[RunnerProcess]) -> None:
+    check_join(server)
+    check_groups(server)
+    check_iceberg(server)

@@ -1,15 +1,24 @@
 """Whatever is killed while a view is refreshed, the view ends right, and no call is made twice."""
 
+import json
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness.live_views import LiveView, Source, make_source, make_words, words_of
+from tests.harness.live_views import (
+    LiveView,
+    Source,
+    make_source,
+    make_view,
+    make_words,
+    words_of,
+)
 from tests.harness.runners import RunnerProcess, Team, wait
 from tests.harness.servers import Server
 from tests.harness.waiting import until
+from tests.runner.test_sql_views import GROUPS, grouped
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -79,4 +88,24 @@ def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
     assert len(view.take_calls()) == calls
     assert view.refresh()["function_calls"] == "1"
     assert view.show(*COLUMNS) == words_of(source)
+    until(lambda: not view.loose_files(), "files of the killed attempt stay")
+
+
+@pytest.mark.parametrize("point", ["files written", "refresh committed"])
+def test_what_spark_sql_wrote_for_a_killed_runner_counts_once_or_not_at_all(
+    server: Server, team: Team, runner: RunnerProcess, point: str
+) -> None:
+    source = make_source(server, range(30))
+    view = make_view(source, GROUPS)
+    view.refresh()
+    source.update("kind", "'k0'", "id IN (4, 5)")
+    with team.asleep():
+        doomed = team.start(PENSTOCK_CRASH_AT=point).wait_until_warm()
+        job = view.request(verify=True)
+        assert doomed.process.wait(180) == -signal.SIGKILL
+    found = view.finish(job, 300)
+    assert found["status"] == "SUCCEEDED", found
+    assert view.show("kind", "n", "total", "last") == grouped(source)
+    assert len(view.commits(job)) == 1
+    assert json.loads(found["certificate"])["is_equal"]
     until(lambda: not view.loose_files(), "files of the killed attempt stay")

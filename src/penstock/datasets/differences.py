@@ -100,6 +100,15 @@ def compare(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str]) -> 
     )
 
 
+def find_taken(dataset: "LanceDataset", rows: Rows, where: str) -> "Mask":
+    """Which of a version's rows a filter takes."""
+    import numpy as np
+
+    holding = np.unique(rows.fragments).tolist()
+    parts = [ids for ids, _, _ in scan_rows(dataset, holding, where)]
+    return is_among(rows.ids, np.sort(np.concatenate([rows.ids[:0], *parts])))
+
+
 def scan_all(dataset: "LanceDataset", fragments: Collection[int] | None = None) -> Rows:
     """All rows of a version, or those of some of its fragments."""
     ids = {fragment.fragment_id for fragment in dataset.get_fragments()}

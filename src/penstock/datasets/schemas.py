@@ -153,3 +153,8 @@ def decode_schema(text: str) -> "pa.Schema":
     import pyarrow as pa
 
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+def encode_schema(schema: "pa.Schema") -> str:
+    """The way back."""
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()

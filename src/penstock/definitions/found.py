@@ -1,6 +1,7 @@
 """A query that is understood, before its outputs become columns of a view."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.definitions.requests import SourceTable
@@ -35,6 +36,8 @@ class Found:
     filter_reads: tuple[str, ...] = ()
     limit: int | None = None
     keys: tuple[Column, ...] = ()
+    # By the tables' names in `sql`: what rows must meet to matter, in Lance's SQL.
+    pushed: Mapping[str, str] = field(default_factory=dict)
 
 
 def quote(name: str) -> str:
@@ -69,5 +72,12 @@ def make_sources(found: Found, outputs: tuple[Output, ...]) -> tuple[Source, ...
         if found.shape == "rows":
             used = {path for output in outputs for path in output.reads} | set(found.filter_reads)
             reads = tuple(sorted(used))
-        sources.append(Source(id=table.id, table=table.identifier, name=name, reads=reads))
+        source = Source(
+            id=table.id,
+            table=table.identifier,
+            name=name,
+            reads=reads,
+            filter=found.pushed.get(name),
+        )
+        sources.append(source)
     return tuple(sources)

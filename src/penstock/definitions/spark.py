@@ -58,6 +58,11 @@ def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
         filters=filters,
         filter_reads=_show(read.filter_reads),
         limit=read.shape.limit,
+        pushed={
+            name: " AND ".join(conditions)
+            for name, table in tables.items()
+            if (conditions := _check_pushed(table, read.pushed.get(name, ())))
+        },
         keys=tuple(
             Column(
                 name=key.output,
@@ -68,6 +73,14 @@ def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
             for key in read.shape.keys
         ),
     )
+
+
+def _check_pushed(
+    table: SourceTable, conditions: Sequence[tuple[str, tuple[str, ...]]]
+) -> list[str]:
+    """Those of the conditions that Lance really takes."""
+    asked = _Asked(table)
+    return [lance for lance, reads in conditions if asked.check_filter(_show(reads), lance)]
 
 
 def _get_statement(query: Query, known: Known) -> Statement:

@@ -16,10 +16,10 @@ from penstock.dialects.resolve import Resolved
 from penstock.dialects.spark_functions import AGGREGATES, GENERATORS, ORDERLESS, WINDOWS
 from penstock.model.views import Shape as Kind
 
-# Values of these types are equal when their bytes are; NaN, -0.0 and nested ones are not.
+# Types of which it is known when two values are one group to Spark.
 KEY_TYPES = {*exp.DataType.SIGNED_INTEGER_TYPES, *exp.DataType.TEXT_TYPES, exp.DType.BOOLEAN,
-             exp.DType.DATE, exp.DType.DECIMAL, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ,
-             exp.DType.TIMESTAMPNTZ}  # fmt: skip
+             exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DATE, exp.DType.DECIMAL,
+             exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ The tables have plain names here, one each; what Spark is given stays the author
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -13,6 +13,7 @@ from penstock.dialects.flat import take_apart
 from penstock.dialects.guard import Refused, guard
 from penstock.dialects.lance_sql import write_lance
 from penstock.dialects.parse import find_doubled_quote, parse_query
+from penstock.dialects.pushing import find_pushed
 from penstock.dialects.resolve import Resolved, find_column, resolve, select_first
 from penstock.dialects.results import Columns, Problem, Refusal
 from penstock.dialects.shape import Shape, find_shape
@@ -53,6 +54,8 @@ class SparkQuery:
     filter: str | None = None
     lance_filter: str | None = None
     filter_reads: tuple[str, ...] = ()
+    # By table: conditions in Lance's SQL that rows must meet to matter, each with what it reads.
+    pushed: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = field(default_factory=dict)
 
 
 def read_spark_query(
@@ -109,13 +112,15 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
         )
     )
     found = SparkQuery(sql, shape, outputs, _find_reads(resolved))
+    # What sqlglot reads in texts with these is not what Spark reads.
+    plain = "\\" not in sql and find_doubled_quote(sql, "spark") is None
+    if shape.kind == "whole" and plain:
+        found = replace(found, pushed=_write_pushed(resolved, types))
     flat = take_apart(sql, tree, "spark") if shape.kind != "whole" else None
     if flat is None:
         return found if shape.kind != "rows" else _give_up(found)
     texts = Texts(flat, next(iter(resolved.stand_ins.values())).columns)
     where = resolved.tree.args.get("where")
-    # What sqlglot reads in texts with these is not what Spark reads.
-    plain = "\\" not in sql and find_doubled_quote(sql, "spark") is None
     if where is not None and flat.filter is not None:
         lance = write_lance(where.this, types) if plain else None
         found = replace(
@@ -138,6 +143,19 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
             for output, piece, select in zip(outputs, flat.outputs, selects, strict=True)
         ),
     )
+
+
+def _write_pushed(
+    resolved: Resolved, types: Types
+) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+    return {
+        table: tuple(
+            (written, _list_columns(each, types))
+            for each in conditions
+            if (written := write_lance(each, types)) is not None
+        )
+        for table, conditions in find_pushed(resolved, types).items()
+    }
 
 
 def _give_up(found: SparkQuery) -> SparkQuery:

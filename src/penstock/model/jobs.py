@@ -145,9 +145,9 @@ def retry_pause_millis(attempt: int) -> int:
 def _tell_refresh(result: Mapping[str, Any]) -> dict[str, Value]:
     """What the result of a refresh says, as far as it is what it should be."""
     told = {key: result[key] for key in REFRESHED if isinstance(result.get(key), str | int)}
-    versions = result.get("source_versions")
-    if isinstance(versions, dict):
-        told["source_versions"] = msgspec.json.encode(versions).decode()
+    for key in ("source_versions", "certificate"):
+        if isinstance(found := result.get(key), dict):
+            told[key] = msgspec.json.encode(found).decode()
     return told
 
 

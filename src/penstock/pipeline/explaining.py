@@ -12,7 +12,9 @@ from penstock.pipeline.refreshing.planning import (
     look_back,
     make_context,
     plan_refresh,
+    strategy_of,
 )
+from penstock.pipeline.refreshing.strategies import rows
 
 
 def explain_refresh(spec: Mapping[str, Any], open_table: Opener) -> dict[str, Any]:
@@ -22,9 +24,12 @@ def explain_refresh(spec: Mapping[str, Any], open_table: Opener) -> dict[str, An
     newest = {source.id: open_table(source.table) for source in wanted.definition.sources}
     pins = choose_versions(wanted, newest)
     context = make_context(wanted, location, view, newest, pins, history.foreign)
-    definition = wanted.definition
+    definition, plan = wanted.definition, plan_refresh(context)
+    if strategy_of(definition) == "rows":
+        # Not a part of the plan itself: a refresh finds these numbers as it goes.
+        plan = rows.count(context, plan)
     return {
-        **plan_refresh(context).to_json(),
+        **plan.to_json(),
         "kind": definition.kind,
         "shape": definition.shape,
         "obstacle": definition.obstacle,

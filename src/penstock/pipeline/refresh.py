@@ -39,7 +39,8 @@ from penstock.pipeline.refreshing.planning import (
     strategy_of,
 )
 from penstock.pipeline.spark.engine import Engine
-from penstock.pipeline.spark.refreshing import chunks, rows, udtf
+from penstock.pipeline.spark.refreshing import chunks, groups, rows, udtf, whole
+from penstock.pipeline.spark.refreshing.verifying import verify
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 # How a plan is carried out, by the strategy that made it.
 RUNS: dict[str, Callable[[Work, Plan], Change]] = {
     "rows": rows.run,
+    "groups": groups.run,
+    "whole": whole.run,
     "chunks": chunks.run,
     "udtf": udtf.run,
 }
@@ -93,17 +96,16 @@ class _Refresh:
         view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
         if history.refresh is not None and history.refresh.job == self._attempt.job:
-            return self._report(history.refresh)
-        for source in spec.definition.sources:
-            where = self._catalog.locate(source.table, "")
-            self._newest[source.id] = where, self._catalog.open_latest(source.table, "")
+            return self._report(spec, view, history.refresh)
+        self._open_sources(spec)
         pins = self._pin(spec)
         self._attempt.check()
         context = make_context(spec, self._location, view, self._newest, pins, history.foreign)
         plan = plan_refresh(context)
         self._tell_plan(plan)
         if plan.mode == "none":
-            return self._finish(plan, Change(removes=_no_ids()), _next(context, pins), None)
+            nothing = Change(removes=_no_ids())
+            return self._finish(self._start(context), plan, nothing, _next(context, pins), None)
         # Also for versions that the view has already: what is kept for other attempts is theirs.
         view_notes.write_pins(self._place, self._attempt.job, pins)
         crash_point("versions pinned")
@@ -124,7 +126,12 @@ class _Refresh:
             cut=change.cut,
         )
         version = commit_change(work, change, self._properties(plan, change, watermark))
-        return self._finish(plan, change, watermark, version)
+        return self._finish(work, plan, change, watermark, version)
+
+    def _open_sources(self, spec: RefreshSpec) -> None:
+        for source in spec.definition.sources:
+            where = self._catalog.locate(source.table, "")
+            self._newest[source.id] = where, self._catalog.open_latest(source.table, "")
 
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The sources' versions of this job, which stay there from now on."""
@@ -163,7 +170,7 @@ class _Refresh:
         self._attempt.progress(mode=plan.mode, reason=plan.reason)
 
     def _finish(
-        self, plan: Plan, change: Change, watermark: Watermark, version: int | None
+        self, work: Work, plan: Plan, change: Change, watermark: Watermark, version: int | None
     ) -> RefreshResult:
         """What was done; `version` is the one that was committed."""
         if version is None:
@@ -185,13 +192,38 @@ class _Refresh:
             source_versions=self._name_versions(watermark),
             watermark=structs.replace(watermark, view_version=version),
             rate=change.rate,
+            certificate=self._verify(work, version),
         )
         self._tell_result(result)
         return result
 
-    def _report(self, done: Refreshed) -> RefreshResult:
+    def _verify(self, work: Work, version: int) -> dict[str, Any] | None:
+        """Compare the view with its query, if that was asked for."""
+        if not self._is_verified():
+            return None
+        if work.definition.kind == "udtf":
+            self._attempt.log("not verified: only its function can tell what a udtf's view holds")
+            return None
+        found = verify(work, work.view.checkout_version(version))
+        if not found["is_equal"]:
+            self._attempt.log(
+                f"the view is not its query: {found['rows_missing']} rows are missing, and "
+                f"{found['rows_extra']} should not be there; refresh it with mode full",
+                "error",
+            )
+        return found
+
+    def _is_verified(self) -> bool:
+        return self._given.verify or self._given.verify_rows is not None
+
+    def _report(self, spec: RefreshSpec, view: "LanceDataset", done: Refreshed) -> RefreshResult:
         """What an earlier attempt committed and could not tell."""
-        found = done.properties
+        found, mark, certificate = done.properties, done.watermark, None
+        if self._is_verified():
+            self._open_sources(spec)
+            pins = {id: Pin(at, mark.transactions.get(id, "")) for id, at in mark.versions.items()}
+            context = make_context(spec, self._location, view, self._newest, pins, "")
+            certificate = self._verify(self._start(context), done.version)
         result = RefreshResult(
             version=done.version,
             mode=found.get(MODE_PROPERTY, "incremental"),
@@ -200,9 +232,10 @@ class _Refresh:
             rows_updated=int(found.get(UPDATED_PROPERTY, 0)),
             rows_deleted=int(found.get(DELETED_PROPERTY, 0)),
             function_calls=int(found.get(CALLS_PROPERTY, 0)),
-            rows_failed=done.watermark.failed_rows,
-            source_versions=self._name_versions(done.watermark),
-            watermark=done.watermark,
+            rows_failed=mark.failed_rows,
+            source_versions=self._name_versions(mark),
+            watermark=mark,
+            certificate=certificate,
         )
         self._attempt.log(f"version {done.version} was committed by an earlier attempt")
         self._tell_result(result)

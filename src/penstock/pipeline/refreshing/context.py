@@ -52,7 +52,7 @@ class Context:
     # By the sources' ids, in the order of the definition.
     sources: Mapping[str, SourceAt]
     # Why nothing that the view holds can be used: a full refresh. "" when it can be followed, and
-    # then every source has a `dataset_then` and all have stable row ids.
+    # then every source has a `dataset_then`, and stable row ids if it is another version.
     rebuild: str = ""
 
     @property

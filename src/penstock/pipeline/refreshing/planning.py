@@ -20,7 +20,7 @@ from penstock.errors import (
 )
 from penstock.model.views import Definition, RefreshSpec, Source, Watermark
 from penstock.pipeline.refreshing.context import Context, Plan, SourceAt
-from penstock.pipeline.refreshing.strategies import chunks, rows, udtf
+from penstock.pipeline.refreshing.strategies import chunks, groups, rows, udtf, whole
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -31,6 +31,8 @@ Opener = Callable[[Sequence[str]], "tuple[Location, LanceDataset]"]
 # How a refresh is planned, by the strategy that fits.
 PLANS: dict[str, Callable[[Context], Plan]] = {
     "rows": rows.plan,
+    "groups": groups.plan,
+    "whole": whole.plan,
     "chunks": chunks.plan,
     "udtf": udtf.plan,
 }
@@ -105,14 +107,14 @@ def make_context(
                 detail="request the refresh again",
             )
         then: LanceDataset | None = None
-        if not now.has_stable_row_ids:
-            rebuild = rebuild or (
-                f"{_show(source)} has no stable row ids, so it is not known which rows changed"
-            )
-        elif not rebuild:
+        if not rebuild:
             found = _find_then(dataset, source, spec.watermark)
             rebuild, then = (found, None) if isinstance(found, str) else ("", found)
         version = None if then is None else then.version
+        if not now.has_stable_row_ids and version != now.version:
+            rebuild = rebuild or (
+                f"{_show(source)} has no stable row ids, so it is not known which rows changed"
+            )
         sources[source.id] = SourceAt(source, where, now.version, now, version, then)
     if rebuild:
         sources = {id: _without_then(each) for id, each in sources.items()}

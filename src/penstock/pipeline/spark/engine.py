@@ -6,7 +6,6 @@ more of Spark comes after them; one of Spark Connect has nothing but queries.
 
 import functools
 import itertools
-import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import InvalidRequest, Unavailable
+from penstock.errors import InvalidRequest, PenstockError, Unavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 POOLS = 16
+# Classes of SQL states that come from a query or from values, and so come back every time.
+OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 _turn = itertools.count()
-# Errors of SQL whose state begins so come from values, and come back every time.
-_OF_VALUES = re.compile(r"SQLSTATE: 22\d{3}")
 # The interpreter of a classic session's workers is a field of its context, for all threads.
 _choosing = threading.Lock()
 
@@ -49,29 +48,15 @@ class Engine:
     profile: Any = None
 
 
-class Tasks:
-    """Numbered tasks that run on Spark in the background.
+class Running:
+    """Work that is done on Spark in the background; it gives few rows."""
 
-    What the kernel yields may go through more of Spark before it is the tasks' result.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        kernel: Kernel,
-        count: int,
-        schema: str,
-        then: Callable[[Any], Any] | None = None,
-    ) -> None:
+    def __init__(self, engine: Engine, work: Callable[[], list[Any]]) -> None:
         self._engine = engine
+        self._work = work
         self._tag = f"penstock-{uuid.uuid4().hex}"
         self._rows: list[Any] = []
         self._failure: Exception | None = None
-        with _worker_python(engine):
-            if engine.is_connect or then is not None:
-                self._work = _make_query(engine, kernel, count, schema, then)
-            else:
-                self._work = _make_tasks(engine, kernel, count)
         # A canceled call may hang on in the JVM; the process need not wait for it at its end.
         self._thread = threading.Thread(target=self._collect, name=self._tag, daemon=True)
         self._thread.start()
@@ -108,7 +93,29 @@ class Tasks:
             self._rows = self._work()
         # Whatever Spark raises, down to a broken connection to its JVM, is told by `result`.
         except Exception as error:
-            self._failure = _explain(error)
+            self._failure = explain(error)
+
+
+class Tasks(Running):
+    """Numbered tasks that run on Spark in the background.
+
+    What the kernel yields may go through more of Spark before it is the tasks' result.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        kernel: Kernel,
+        count: int,
+        schema: str,
+        then: Callable[[Any], Any] | None = None,
+    ) -> None:
+        with _worker_python(engine):
+            if engine.is_connect or then is not None:
+                work = _make_query(engine, kernel, count, schema, then)
+            else:
+                work = _make_tasks(engine, kernel, count)
+        super().__init__(engine, work)
 
 
 def _make_query(
@@ -189,14 +196,17 @@ def _worker_python(engine: Engine) -> Iterator[None]:
             context.environment.update(before[1])
 
 
-def _explain(error: Exception) -> Exception:
+def explain(error: Exception) -> Exception:
     """Spark's failure in one line; its traces fill pages."""
+    if isinstance(error, PenstockError):
+        return error
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("at ", "File ", "Traceback"))]
-    if values := [line for line in telling if _OF_VALUES.search(line)]:
+    state = getattr(error, "getSqlState", lambda: None)() or ""
+    if state.startswith(OF_QUERIES):
         return InvalidRequest(
-            f"Spark cannot compute a value: {values[0][:500]}",
-            detail="change the query, for example with try_divide or try_cast",
+            f"Spark cannot compute the query: {telling[0][:500]}",
+            detail="change the view's query, for example with try_divide or try_cast",
         )
     # The last line of a worker's own traceback says what went wrong there.
     python = [line for line in telling if "Error: " in line or "Exception: " in line]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.children import Children, find_children
 from penstock.datasets.columns import get_field
-from penstock.datasets.differences import Rows, compare, join_rows, scan_all
+from penstock.datasets.differences import Rows, compare, find_taken, join_rows, scan_all
 from penstock.datasets.equal import as_ids, combine, rows_equal
 from penstock.datasets.failures import translated
 from penstock.datasets.marks import step_rows
@@ -228,9 +228,7 @@ class _Planner:
         where = self._rows.filter
         if where is None or self._rows.engine != "lance" or not len(rows.ids):
             return np.ones(len(rows.ids), bool)
-        holding = np.unique(rows.fragments).tolist()
-        parts = [ids for ids, _, _ in scan_rows(self._now, holding, where)]
-        return is_among(rows.ids, np.sort(np.concatenate([_no_ids(), *parts])))
+        return find_taken(self._now, rows, where)
 
     def _passed(self, ids: "Ids") -> "Mask":
         """Whether each row of the old version was in the query, as far as that is known."""

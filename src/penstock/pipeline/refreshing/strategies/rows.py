@@ -4,10 +4,18 @@ What changed in the source is computed again and takes the place of what it was;
 touched.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.datasets.differences import Difference, Rows, compare, join_rows, scan_all
+from penstock.datasets.differences import (
+    Difference,
+    Rows,
+    compare,
+    find_taken,
+    join_rows,
+    scan_all,
+)
+from penstock.datasets.failures import translated
 from penstock.datasets.rowsets import is_among
 from penstock.datasets.view_notes import read_failed
 from penstock.datasets.view_rows import ViewRows, find_view_rows
@@ -74,6 +82,32 @@ def plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
         function_calls=total * functions if is_known or not functions else None,
         fragments=len(source.dataset_now.get_fragments()),
         work=Everything(),
+    )
+
+
+def count(context: Context, plan: Plan) -> Plan:
+    """The plan with the numbers that a filter decides about, if Lance can tell them."""
+    rows = context.definition.rows
+    assert rows is not None
+    if plan.rows_to_insert is not None or plan.mode == "none":
+        return plan
+    if rows.filter is None or rows.limit is not None or rows.engine != "lance":
+        return plan
+    (source,) = context.sources.values()
+    what: Everything | Some = plan.work
+    if isinstance(what, Everything):
+        with translated():
+            total = source.dataset_now.count_rows(rows.filter)
+        calls = total * len(context.definition.column_functions)
+        return replace(plan, rows_to_insert=total, function_calls=calls)
+    taken = find_taken(source.dataset_now, what.rows, rows.filter)
+    updated = int((taken & what.was).sum())
+    return replace(
+        plan,
+        rows_to_insert=int(taken.sum()) - updated,
+        rows_to_update=updated,
+        rows_to_delete=len(what.gone.ids) - updated,
+        function_calls=sum(int((taken & ~each).sum()) for each in what.kept),
     )
 
 

@@ -13,6 +13,7 @@ from msgspec import json
 from penstock.datasets.column_files import get_fragment
 from penstock.datasets.columns import parse_path
 from penstock.datasets.scans import ADDRESS, quote_parts, scan_columns
+from penstock.datasets.spark_types import cast_in, cast_out, quote, to_spark_schema
 from penstock.pipeline.refreshing.context import SourceAt
 from penstock.pipeline.spark.engine import Engine, Tasks, is_second_try, task_number
 from penstock.pipeline.spark.refreshing.chunk_kernel import ROW_ID, ChunkOrder, make_chunks
@@ -20,7 +21,6 @@ from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
 from penstock.pipeline.spark.refreshing.rows_spark import ID, PLACE
 from penstock.pipeline.spark.refreshing.running import Outcome
 from penstock.pipeline.spark.refreshing.units import Unit, divide_some
-from penstock.pipeline.spark.types import cast_in, cast_out, quote, to_spark_schema
 
 if TYPE_CHECKING:
     from lance import LanceDataset

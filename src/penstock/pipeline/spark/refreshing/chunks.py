@@ -1,6 +1,8 @@
 """The refresh of a chunker's view: source rows to the function, their children to files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,7 @@ from penstock.pipeline.spark.refreshing.making import (
 )
 from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
 from penstock.pipeline.spark.refreshing.units import count_tasks, divide_all, divide_some
+from penstock.pipeline.spark.sql import open_sql
 
 if TYPE_CHECKING:
     from penstock.datasets.rowsets import Ids
@@ -43,8 +46,21 @@ def run(work: Work, plan: Plan) -> Change:
     if order.tasks:
         keys = [order.key(number) for number in range(len(order.tasks))]
         sizes = [task.rows for task in order.tasks]
-        notes = make_missing(work, order.function, keys, sizes, partial(_start, work, order))
+        with _open(work) as opened:
+            start = partial(_start, opened, order)
+            notes = make_missing(opened, order.function, keys, sizes, start)
     return _to_change(work, todo, notes)
+
+
+@contextmanager
+def _open(work: Work) -> Iterator[Work]:
+    """The work with a session in which SQL means what it always does, if Spark evaluates any."""
+    rows = work.definition.rows
+    if rows is None or rows.engine == "lance":
+        yield work
+        return
+    with open_sql(work.get_engine(), 0) as sql:
+        yield replace(work, get_engine=lambda: sql)
 
 
 def _start(work: Work, order: ChunkOrder, numbers: Sequence[int], engine: Engine) -> Tasks:

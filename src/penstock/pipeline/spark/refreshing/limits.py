@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from penstock.datasets.differences import Rows, join_rows, scan_all
 from penstock.datasets.rowsets import is_among
-from penstock.datasets.selection import scan_rows
 from penstock.datasets.view_rows import ViewRows, find_view_rows
 from penstock.pipeline.refreshing.context import SourceAt, Work
 from penstock.pipeline.refreshing.strategies.rows import Everything, Some
@@ -48,15 +47,6 @@ def limit_rows(
         was=is_among(rows.ids, old.sources),
         kept=tuple(known & each[at] if len(each) else known for each in what.kept),
     )
-
-
-def match_here(source: SourceAt, where: str, rows: Rows) -> Rows:
-    """Those of some rows that a filter of Lance's takes."""
-    import numpy as np
-
-    fragments = np.unique(rows.fragments).tolist()
-    parts = [ids for ids, _, _ in scan_rows(source.dataset_now, fragments, where)]
-    return rows.take(is_among(rows.ids, np.sort(np.concatenate([rows.ids[:0], *parts]))))
 
 
 def _first(rows: Rows, count: int) -> Rows:

@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from penstock.datasets import files
+from penstock.datasets.differences import find_taken
 from penstock.datasets.needed import Needed
 from penstock.datasets.notes import FOLDER, list_names
 from penstock.datasets.rowsets import is_among, make_row_set, split_runs
@@ -19,7 +21,7 @@ from penstock.pipeline.refreshing.context import Change, Plan, SourceAt, Work
 from penstock.pipeline.refreshing.strategies.rows import Everything, Some
 from penstock.pipeline.spark.engine import Engine, Tasks
 from penstock.pipeline.spark.refreshing import rows_spark
-from penstock.pipeline.spark.refreshing.limits import limit_rows, match_here
+from penstock.pipeline.spark.refreshing.limits import limit_rows
 from penstock.pipeline.spark.refreshing.rows_kernel import (
     NOTE,
     SCHEMA,
@@ -29,6 +31,7 @@ from penstock.pipeline.spark.refreshing.rows_kernel import (
     rows_kernel,
 )
 from penstock.pipeline.spark.refreshing.waiting import wait_for
+from penstock.pipeline.spark.sql import open_sql
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -202,7 +205,8 @@ class _Computing:
         missing = [unit for unit in units if unit.key not in self._done]
         if missing:
             work.attempt.log(f"computing {sum(unit.rows for unit in missing)} rows")
-            wait_for(work, self._start(engine, missing, slots), self._listen)
+            with self._open(engine, total) as opened:
+                wait_for(work, self._start(opened, missing, slots), self._listen)
         if lost := [unit for unit in units if unit.key not in self._done]:
             raise Unavailable(f"the files of {len(lost)} units are not there")
         return [self._done[unit.key] for unit in units]
@@ -213,13 +217,18 @@ class _Computing:
         if where is None or not len(rows.ids):
             return rows
         if self._rows.engine == "lance":
-            return match_here(self._source, where, rows)
+            return rows.take(find_taken(self._source.dataset_now, rows, where))
         needed = find_needed(self._source.dataset_now, Everything(rows))
         engine = self._work.get_engine()
         units = make_units(needed, engine.slots, None)
         order = self._order(tuple((unit,) for unit in units))
-        found = rows_spark.match(engine, order, self._source, self._work)
+        with self._open(engine, len(rows.ids)) as opened:
+            found = rows_spark.match(opened, order, self._source, self._work)
         return rows.take(is_among(rows.ids, found))
+
+    def _open(self, engine: Engine, rows: int) -> AbstractContextManager[Engine]:
+        """A session in which SQL means what it always does, if Spark evaluates any."""
+        return nullcontext(engine) if self._rows.engine == "lance" else open_sql(engine, rows)
 
     def _start(self, engine: Engine, units: Sequence[Unit], slots: int) -> Tasks:
         if self._rows.engine == "lance":

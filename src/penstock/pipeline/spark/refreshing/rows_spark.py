@@ -18,12 +18,12 @@ from penstock.datasets.notes import FOLDER, write_file
 from penstock.datasets.remote import open_version
 from penstock.datasets.rowsets import decode_row_set, make_row_set
 from penstock.datasets.scans import ADDRESS, quote_parts
+from penstock.datasets.spark_types import cast_in, cast_out, quote, to_spark_schema
 from penstock.model.views import Source
 from penstock.pipeline.refreshing.context import SourceAt, Work
 from penstock.pipeline.spark.engine import Engine, Tasks, is_second_try, task_number
 from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA, RowsOrder, Unit, Worker
 from penstock.pipeline.spark.refreshing.waiting import wait_for
-from penstock.pipeline.spark.types import cast_in, cast_out, quote, to_spark_schema
 
 if TYPE_CHECKING:
     from lance import LanceDataset

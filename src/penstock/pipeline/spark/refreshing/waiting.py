@@ -8,7 +8,7 @@ from penstock.datasets import checkpoints
 from penstock.errors import FunctionFailed, InvalidRequest
 from penstock.pipeline.attempt import JobCanceled
 from penstock.pipeline.refreshing.context import Work
-from penstock.pipeline.spark.engine import Tasks
+from penstock.pipeline.spark.engine import Running, Tasks
 
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
 # A worker that hears of a cancel stops at its next batch; one that does not is ended by Spark,
@@ -28,7 +28,7 @@ def wait_for(work: Work, running: Tasks, listen: Callable[[], bool]) -> None:
             pause = FIRST_POLL_SECONDS if listen() else min(MAX_POLL_SECONDS, pause * 1.5)
         failed = running.result()
     except BaseException as error:
-        _stop(work, running, gently=isinstance(error, JobCanceled | FunctionFailed))
+        stop(work, running, gently=isinstance(error, JobCanceled | FunctionFailed))
         raise
     listen()
     work.attempt.check()
@@ -37,7 +37,7 @@ def wait_for(work: Work, running: Tasks, listen: Callable[[], bool]) -> None:
         raise kind(row.error, detail=row.detail)
 
 
-def _stop(work: Work, running: Tasks, *, gently: bool) -> None:
+def stop(work: Work, running: Running, *, gently: bool) -> None:
     """End the tasks, so that nothing is written any more when this returns."""
     if gently:
         checkpoints.request_stop(work.place, work.attempt.job, work.attempt.number)

@@ -1,0 +1,48 @@
+"""Sessions for the SQL of views: what decides about the meaning of a query is the same in each.
+
+A runner's own session is for tasks in Python; a query has one of its own beside it, with tables
+that no other query sees.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from penstock.pipeline.spark.engine import Engine
+
+# A view must be the same at every refresh, whatever a cluster's conf says.
+MEANING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+}
+ARROW = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
+# Code is compiled and stages are joined anew only where that takes less time than it saves.
+LARGE_ROWS = 200_000
+ROWS_OF_PARTITION = 1_000_000
+
+
+@contextmanager
+def open_sql(engine: Engine, rows: int) -> Iterator[Engine]:
+    """The engine with a session for a query that reads so many rows."""
+    spark: Any = engine.spark.newSession()
+    try:
+        is_large = rows > LARGE_ROWS
+        partitions = max(engine.slots, -(-rows // ROWS_OF_PARTITION))
+        speed = {
+            "spark.sql.codegen.wholeStage": str(is_large).lower(),
+            "spark.sql.adaptive.enabled": str(is_large).lower(),
+            "spark.sql.shuffle.partitions": str(partitions),
+        }
+        for key, value in {**MEANING, **ARROW, **speed}.items():
+            spark.conf.set(key, value)
+        yield replace(engine, spark=spark)
+    finally:
+        # A classic session is a part of the runner's, whose end would be the end of that too.
+        if engine.is_connect:
+            spark.stop()
