@@ -125,6 +125,65 @@ def test_a_function_that_fails_ends_the_refresh_and_leaves_nothing(tmp_path: Pat
     assert not filled.view.loose_files()
 
 
+def two_functions(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> ViewHere:
+    """A view with two columns; the functions of both fail on rows with a = 2."""
+    SourceHistory(folder / "source", 3)
+    (folder / "view").mkdir()
+
+    def compute(a: int) -> str:
+        if a == 2:
+            raise ValueError("not two")
+        return str(a)
+
+    functions = [
+        store(
+            folder / "view",
+            folder / f"calls-{name}",
+            compute,
+            "1",
+            inputs=("a",),
+            outputs=(name,),
+            name=f"make_{name}",
+            on_error=on_error,
+        )
+        for name, on_error in (("one", first), ("two", second))
+    ]
+    kinds = {"a": pa.int64(), "one": pa.string(), "two": pa.string()}
+    definition = define({"a": "a"}, kinds, ("a",), functions=functions)
+    return ViewHere(folder, definition).create()
+
+
+SKIP = {"action": "skip"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "blamed"),
+    [
+        ({}, SKIP, "function make_one .* at row id"),
+        (SKIP, {}, "function make_two .* at row id"),
+        (SKIP, SKIP | {"max_failed_rows": 1}, "function make_two .* more than max_failed_rows"),
+    ],
+)
+def test_each_function_of_a_view_fails_by_its_own_rules(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], blamed: str
+) -> None:
+    view = two_functions(tmp_path, first, second)
+    with pytest.raises(FunctionFailed, match=blamed):
+        view.refresh()
+
+
+def test_a_row_that_two_functions_fail_on_is_told_for_each(tmp_path: Path) -> None:
+    view = two_functions(tmp_path, SKIP, SKIP)
+    attempt = HeldAttempt()
+    done = view.refresh(attempt)
+    bad = {id for id, row in view.rows().items() if row[0] == 2}
+    assert done.rows_failed == attempt.told["rows_failed"] == len(bad) > 0
+    assert sorted((e.column, e.row_id) for e in attempt.failed) == sorted(
+        (column, id) for column in ("one", "two") for id in bad
+    )
+    assert {row[1:] for row in view.rows().values() if row[0] == 2} == {(None, None)}
+
+
 def test_a_canceled_function_stops_and_leaves_nothing(tmp_path: Path) -> None:
     def compute(a: int, x: str) -> str:
         time.sleep(0.02)

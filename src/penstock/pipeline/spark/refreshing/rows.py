@@ -183,8 +183,7 @@ class _Computing:
         self._source = source
         self._rows = rows
         self._place = work.place
-        functions = work.definition.column_functions
-        self._heard = Heard(work.location, functions[0] if functions else None, work.attempt)
+        self._heard = Heard(work.location, work.definition.column_functions, work.attempt)
         self._seen: set[str] = set()
         self._done: dict[str, UnitDone] = {}
 
