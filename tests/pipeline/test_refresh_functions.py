@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.errors import FunctionFailed
+from penstock.datasets.rowsets import make_row_set
+from penstock.errors import FunctionFailed, InvalidRequest
 from penstock.pipeline.attempt import JobCanceled
 from penstock.pipeline.refresh import sweep_refresh
 from tests.harness.attempts import HeldAttempt
@@ -110,6 +111,33 @@ def test_a_row_that_failed_is_tried_again_when_only_other_columns_changed(tmp_pa
     assert filled.take_calls() == failed
     good.touch()
     filled.check(calls=failed)
+
+
+@pytest.mark.parametrize("harm", ["removed", "damaged", "cut"])
+def test_without_the_list_of_failed_rows_everything_is_computed(tmp_path: Path, harm: str) -> None:
+    good = tmp_path / "good"
+
+    def compute(a: int, x: str) -> str:
+        if a == 2 and not good.exists():
+            raise ValueError("not yet")
+        return f"{a}/{x}"
+
+    filled = Filled(tmp_path, compute, on_error={"action": "skip"})
+    filled.view.refresh()
+    (listed,) = (tmp_path / "view" / "_refresh").glob("*")
+    if harm == "removed":
+        listed.unlink()
+    else:
+        listed.write_bytes(b"x" if harm == "damaged" else make_row_set([]).encode())
+    filled.take_calls()
+    good.touch()
+    assert (filled.view.explain()["mode"], "failed" in filled.view.explain()["reason"]) == (
+        "full",
+        True,
+    )
+    with pytest.raises(InvalidRequest, match="cannot be refreshed incrementally"):
+        filled.view.refresh(mode="incremental")
+    filled.check(calls=len(filled.expected()))
 
 
 def test_a_function_that_fails_ends_the_refresh_and_leaves_nothing(tmp_path: Path) -> None:

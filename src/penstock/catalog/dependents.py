@@ -140,9 +140,9 @@ async def let_go(catalog: Catalog, kept: Sequence[Kept]) -> None:
 
 def _let_go(place: Place, view_id: str) -> None:
     # Here, because few tables ever have views.
-    from penstock.datasets.view_notes import forget_versions
+    from penstock.datasets.view_notes import list_tags, remove_tags
 
-    forget_versions(place, view_id)
+    remove_tags(place, list_tags(place, view_id))
 
 
 async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:

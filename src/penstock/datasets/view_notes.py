@@ -46,19 +46,27 @@ def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> None:
 
 def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:
     """Have a version of a source stay, for a view."""
-    tag = f"{_tags_of(view)}{version}"
+    tag = tag_of(view, version)
     with translated():
         if tag not in dataset.tags.list():
             dataset.tags.create(tag, (None, version))
 
 
-def forget_versions(source: Place, view: str, kept: Collection[int] = ()) -> None:
-    """Let go of the versions of a source that a view needs no more: all but some."""
+def tag_of(view: str, version: int) -> str:
+    """What keeps a version for a view."""
+    return f"{_tags_of(view)}{version}"
+
+
+def list_tags(source: Place, view: str) -> set[str]:
+    """The tags that keep versions of a source for a view."""
     start = _tags_of(view)
-    names = {f"{start}{version}" for version in kept}
-    for name in refs.list_names(source, refs.TAGS):
-        if name.startswith(start) and name not in names:
-            refs.delete_tag(source, name)
+    return {name for name in refs.list_names(source, refs.TAGS) if name.startswith(start)}
+
+
+def remove_tags(source: Place, names: Collection[str]) -> None:
+    """Let go of versions."""
+    for name in names:
+        refs.delete_tag(source, name)
 
 
 def write_failed(place: Place, name: str, rows: RowSet | None) -> str | None:
@@ -77,16 +85,22 @@ def read_failed(place: Place, name: str | None, count: int) -> RowSet:
             rows = decode_row_set(files.read(place, f"{FOLDER}/{name}"))
         except FileNotFoundError:
             raise InvalidTableState(f"the list of failed rows {name} is gone") from None
+        except InvalidTableState as error:
+            raise InvalidTableState(f"the list of failed rows {name}: {error.message}") from error
     if len(rows) != count:
         raise InvalidTableState(f"the list of failed rows {name} is not whole")
     return rows
 
 
-def sweep_failed(place: Place, kept: Collection[str | None]) -> None:
-    """Remove the lists that nothing names any more."""
-    for entry in files.list_folder(place, FOLDER):
-        if entry.name not in kept:
-            files.remove(place, f"{FOLDER}/{entry.name}")
+def list_failed(place: Place) -> set[str]:
+    """The names of all lists of failed rows."""
+    return {entry.name for entry in files.list_folder(place, FOLDER)}
+
+
+def remove_failed(place: Place, names: Collection[str]) -> None:
+    """Remove lists of failed rows."""
+    for name in names:
+        files.remove(place, f"{FOLDER}/{name}")
 
 
 def _tags_of(view: str) -> str:

@@ -31,6 +31,7 @@ from penstock.model.views import RefreshResult, RefreshSpec, Watermark
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.refreshing.committing import commit_change
 from penstock.pipeline.refreshing.context import Change, Context, Plan, Work
+from penstock.pipeline.refreshing.keeping import Kept
 from penstock.pipeline.refreshing.planning import (
     choose_versions,
     look_back,
@@ -88,15 +89,21 @@ class _Refresh:
         self._location = catalog.locate(spec.table, "")
         self._place = self._location.place()
         self._newest: dict[str, tuple[Location, LanceDataset]] = {}
+        self._sources = {s.id: catalog.locate(s.table, "") for s in spec.definition.sources}
+        places = {id: location.place() for id, location in self._sources.items()}
+        self._kept = Kept(spec.table_id, self._place, places)
+        # What the catalog says of the view, and what the view itself does.
+        self._known = [spec.watermark]
 
     def run(self) -> RefreshResult:
         view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
+        self._known = [self._given.watermark, spec.watermark]
         if history.refresh is not None and history.refresh.job == self._attempt.job:
             return self._report(history.refresh)
         for source in spec.definition.sources:
-            where = self._catalog.locate(source.table, "")
-            self._newest[source.id] = where, self._catalog.open_latest(source.table, "")
+            newest = self._catalog.open_latest(source.table, "")
+            self._newest[source.id] = self._sources[source.id], newest
         pins = self._pin(spec)
         self._attempt.check()
         context = make_context(spec, self._location, view, self._newest, pins, history.foreign)
@@ -209,7 +216,8 @@ class _Refresh:
         return result
 
     def _tell_result(self, result: RefreshResult) -> None:
-        self._let_go(result.watermark)
+        needed = [each for each in (result.watermark, *self._known) if each is not None]
+        self._kept.let_go(needed, self._attempt.log)
         self._attempt.progress(
             mode=result.mode,
             reason=result.reason,
@@ -219,16 +227,6 @@ class _Refresh:
             function_calls=result.function_calls,
             rows_failed=result.rows_failed,
         )
-
-    def _let_go(self, watermark: Watermark) -> None:
-        """Remove what neither this watermark needs nor the one that the catalog still has."""
-        known = [each for each in (watermark, self._given.watermark) if each is not None]
-        view_notes.sweep_failed(self._place, {each.failed for each in known})
-        for source in self._given.definition.sources:
-            where = self._newest.get(source.id)
-            location = self._catalog.locate(source.table, "") if where is None else where[0]
-            kept = {each.versions[source.id] for each in known if source.id in each.versions}
-            view_notes.forget_versions(location.place(), self._given.table_id, kept)
 
     def _name_versions(self, watermark: Watermark) -> dict[str, int]:
         sources = self._given.definition.sources

@@ -10,7 +10,7 @@ from penstock.datasets.marks import transaction_of
 from penstock.datasets.refreshes import History, find_moved, read_history
 from penstock.datasets.remote import Location
 from penstock.datasets.schemas import decode_schema
-from penstock.datasets.view_notes import Pin
+from penstock.datasets.view_notes import Pin, read_failed
 from penstock.errors import (
     InvalidRequest,
     InvalidTableState,
@@ -94,7 +94,7 @@ def make_context(
     foreign: str,
 ) -> Context:
     """Open what is to be compared; raises InvalidRequest when "incremental" cannot be."""
-    rebuild = _why_rebuild(spec, view, foreign)
+    rebuild = _why_rebuild(spec, view, foreign) or _why_unknown(location, spec.watermark)
     sources: dict[str, SourceAt] = {}
     for source in spec.definition.sources:
         where, dataset = newest[source.id]
@@ -153,6 +153,16 @@ def _why_rebuild(spec: RefreshSpec, view: "LanceDataset", foreign: str) -> str:
     if not view.has_stable_row_ids:
         return "the view itself has no stable row ids"
     return foreign
+
+
+def _why_unknown(location: Location, watermark: Watermark | None) -> str:
+    """Why it is not known which rows functions failed on; "" when it is."""
+    assert watermark is not None
+    try:
+        read_failed(location.place(), watermark.failed, watermark.failed_rows)
+    except InvalidTableState as error:
+        return error.message
+    return ""
 
 
 def _without_then(each: SourceAt) -> SourceAt:
