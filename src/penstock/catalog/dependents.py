@@ -116,13 +116,13 @@ async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str
 
 
 async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[Kept]:
-    """The tables that have versions kept for one of these views: their folders."""
+    """The tables, also the views themselves, with versions kept for one of these: their folders."""
     return [
         Kept(view, row[0])
         for view in view_ids
         for row in await tx.fetch(
-            "SELECT DISTINCT t.location FROM view_sources s JOIN tables t ON t.id = s.source_id "
-            "WHERE s.view_id = $1",
+            "SELECT t.location FROM view_sources s JOIN tables t ON t.id = s.source_id "
+            "WHERE s.view_id = $1 UNION SELECT location FROM tables WHERE id = $1",
             view,
         )
     ]

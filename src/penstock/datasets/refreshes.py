@@ -37,6 +37,8 @@ class History(NamedTuple):
     foreign: str
     # Whether columns were added, dropped or given other names since.
     is_altered: bool = False
+    # What is not known, because it was cleaned up; "" when all is.
+    gap: str = ""
 
 
 def read_history(view: "LanceDataset", since: int) -> History:
@@ -49,9 +51,8 @@ def read_history(view: "LanceDataset", since: int) -> History:
             transaction = None
         if transaction is None:
             # Before the first refresh nothing is lost by not knowing.
-            return History(
-                None, foreign or (f"version {version} of the view is gone" * (since > 0))
-            )
+            gap = f"version {version} of the view is gone" * (since > 0)
+            return History(None, foreign, is_altered, gap)
         properties = dict(transaction.transaction_properties or {})
         if WATERMARK_PROPERTY in properties:
             return History(_read(version, properties), foreign, is_altered)

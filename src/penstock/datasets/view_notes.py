@@ -1,6 +1,6 @@
-"""What is kept for a view: beside it, and as tags of its sources. All of it blocks.
+"""What is kept for a view: beside it, and as tags of its sources and its own. All of it blocks.
 
-A tag keeps a version of a source from being cleaned up, because the next refresh compares with it.
+A tag keeps a version from being cleaned up, because the next refresh compares with it.
 """
 
 from collections.abc import Collection, Mapping
@@ -45,7 +45,7 @@ def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> None:
 
 
 def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:
-    """Have a version of a source stay, for a view."""
+    """Have a version of a source, or of the view itself, stay for a view."""
     tag = tag_of(view, version)
     with translated():
         if tag not in dataset.tags.list():

@@ -94,9 +94,11 @@ class _Refresh:
         self._kept = Kept(spec.table_id, self._place, places)
         # What the catalog says of the view, and what the view itself does.
         self._known = [spec.watermark]
+        # As it was when the work began.
+        self._view: LanceDataset
 
     def run(self) -> RefreshResult:
-        view = self._catalog.open_latest(self._given.table, "")
+        self._view = view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
         self._known = [self._given.watermark, spec.watermark]
         if history.refresh is not None and history.refresh.job == self._attempt.job:
@@ -216,6 +218,7 @@ class _Refresh:
         return result
 
     def _tell_result(self, result: RefreshResult) -> None:
+        self._kept.keep(self._view, result.version, self._attempt.log)
         needed = [each for each in (result.watermark, *self._known) if each is not None]
         self._kept.let_go(needed, self._attempt.log)
         self._attempt.progress(
