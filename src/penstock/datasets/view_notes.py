@@ -12,7 +12,7 @@ from penstock.datasets import files, refs
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.notes import FOLDER as JOBS
-from penstock.datasets.notes import write_note
+from penstock.datasets.notes import write_first
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.errors import InvalidTableState
 
@@ -40,8 +40,14 @@ def find_pins(place: Place, job: str) -> dict[str, Pin] | None:
     return msgspec.json.decode(content, type=dict[str, Pin])
 
 
-def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> None:
-    write_note(place, job, PINS, dict(pins))
+def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> bool:
+    """Note the versions of a job, once for all its attempts; False when another has noted others.
+
+    What attempts leave for each other does not say which versions it was computed for.
+    """
+    if write_first(place, job, PINS, dict(pins)):
+        return True
+    return find_pins(place, job) == pins
 
 
 def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:

@@ -26,7 +26,7 @@ from penstock.datasets.refreshes import (
 from penstock.datasets.remote import Location, RemoteCatalog
 from penstock.datasets.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
 from penstock.datasets.view_notes import Pin
-from penstock.errors import Unsupported
+from penstock.errors import LeaseLost, Unsupported
 from penstock.model.views import RefreshResult, RefreshSpec, Watermark
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.refreshing.committing import commit_change
@@ -114,7 +114,8 @@ class _Refresh:
         if plan.mode == "none":
             return self._finish(plan, Change(removes=_no_ids()), _next(context, pins), None)
         # Also for versions that the view has already: what is kept for other attempts is theirs.
-        view_notes.write_pins(self._place, self._attempt.job, pins)
+        if not view_notes.write_pins(self._place, self._attempt.job, pins):
+            raise LeaseLost("another attempt has begun to compute, for other versions")
         crash_point("versions pinned")
         work = self._start(context)
         strategy = strategy_of(spec.definition)
@@ -138,10 +139,7 @@ class _Refresh:
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The sources' versions of this job, which stay there from now on."""
         found = view_notes.find_pins(self._place, self._attempt.job)
-        if found is not None and found.keys() != self._newest.keys():
-            # The query reads other tables than when they were pinned.
-            found = None
-        pins = found or choose_versions(spec, self._newest)
+        pins = choose_versions(spec, self._newest) if found is None else found
         for id, pin in pins.items():
             view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
         return pins
