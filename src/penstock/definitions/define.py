@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.datasets.schemas import encode_schema, find_type
 from penstock.definitions.found import Found, Output, make_rows, make_sources
 from penstock.definitions.functions import (
     Inputs,
     bind_rows_function,
-    find_type,
     make_column_functions,
 )
 from penstock.definitions.lance import read_lance
 from penstock.definitions.outputs import list_own_names, make_schema
 from penstock.definitions.requests import SourceTable, ViewRequest
-from penstock.definitions.schemas import write_schema
 from penstock.definitions.spark import read_spark
 from penstock.definitions.tables import get_known
 from penstock.errors import InvalidRequest
@@ -143,7 +142,7 @@ def _finish(
         sources=sources,
         sql=found.sql,
         rows=make_rows(found, outputs) if found.shape == "rows" else None,
-        schema=write_schema(schema),
+        schema=encode_schema(schema),
         obstacle=obstacle,
         digest="",
         **parts,

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.datasets.columns import parse_path
+from penstock.datasets.schemas import encode_schema, find_type
 from penstock.definitions.requests import SourceTable
 from penstock.model.views import Column, Language, Rows, Shape, Source
 
@@ -77,7 +79,15 @@ def make_sources(found: Found, outputs: tuple[Output, ...]) -> tuple[Source, ...
             table=table.identifier,
             name=name,
             reads=reads,
+            types=_encode_types(table, reads),
             filter=found.pushed.get(name),
         )
         sources.append(source)
     return tuple(sources)
+
+
+def _encode_types(table: SourceTable, paths: tuple[str, ...]) -> str:
+    import pyarrow as pa
+
+    kinds = {path: find_type(table.schema, parse_path(path)) for path in paths}
+    return encode_schema(pa.schema([(path, kind) for path, kind in kinds.items() if kind]))

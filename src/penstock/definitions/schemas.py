@@ -1,6 +1,5 @@
 """Schemas on the wire: base64 of an Arrow IPC schema message, or of a stream with no rows."""
 
-import base64
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidRequest
@@ -27,8 +26,3 @@ def read_schema(text: str, what: str = "output_schema") -> "pa.Schema":
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidRequest(f"{what} has column {twice!r} twice", detail="name each column once")
     return schema
-
-
-def write_schema(schema: "pa.Schema") -> str:
-    """A schema as `Definition.schema` has it."""
-    return base64.b64encode(schema.serialize().to_pybytes()).decode()
