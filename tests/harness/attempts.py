@@ -46,7 +46,7 @@ class HeldAttempt:
     def log(self, text: str, level: str = "info") -> None:
         self.lines.append(text)
 
-    def errors(self, rows: Sequence[RowError]) -> None:
+    def errors(self, rows: Sequence[RowError], view: str = "") -> None:
         self.failed += rows
 
     def error_rows(self) -> frozenset[int]:

@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest
+from penstock.errors import ConcurrentCommit
 from penstock.model.functions import Function
 from penstock.model.views import (
     SOURCE_ROW_ID,
@@ -48,6 +49,14 @@ class FolderLake(RemoteCatalog):
     def open_latest(self, table: Sequence[str], branch: str) -> lance.LanceDataset:
         return open_newest(self.locate(table, branch))
 
+    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
+        staged = [Path("/") / each["manifest_path"] for each in versions]
+        final = [path.with_name(path.name.partition("-")[0]) for path in staged]
+        if any(path.exists() for path in final):
+            raise ConcurrentCommit("a version is taken")
+        for path, to in zip(staged, final, strict=True):
+            path.rename(to)
+
 
 def define(
     columns: Mapping[str, str],
@@ -60,6 +69,7 @@ def define(
     functions: Sequence[Function] = (),
     digest: str = "1",
     source: str = "source",
+    source_id: str = "s1",
 ) -> Definition:
     """A view over the rows of one source; a column that is named like its expression is plain."""
     schema = pa.schema([pa.field(SOURCE_ROW_ID, pa.int64()), *kinds.items()])
@@ -67,7 +77,7 @@ def define(
         kind="query",
         shape="rows",
         language=engine,
-        sources=(Source(id="s1", table=("n", source), name="source", reads=tuple(reads)),),
+        sources=(Source(id=source_id, table=("n", source), name="source", reads=tuple(reads)),),
         rows=Rows(
             engine=engine,
             filter=where,
@@ -103,6 +113,10 @@ class ViewHere:
         return self.folder / self.name
 
     @property
+    def id(self) -> str:
+        return f"{self.name}0123456789"
+
+    @property
     def catalog(self) -> FolderLake:
         return FolderLake(self.folder)
 
@@ -119,7 +133,7 @@ class ViewHere:
     def spec(self, **options: Any) -> dict[str, Any]:
         wanted = RefreshSpec(
             table=("n", self.name),
-            table_id=f"{self.name}0123456789",
+            table_id=self.id,
             definition=self.definition,
             watermark=self.watermark,
             **options,

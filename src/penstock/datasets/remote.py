@@ -12,6 +12,7 @@ from penstock.datasets.failures import translated
 from penstock.datasets.lake import Lake, Place
 from penstock.errors import (
     BranchNotFound,
+    ConcurrentCommit,
     Forbidden,
     InvalidRequest,
     InvalidTableState,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 T = TypeVar("T")
+# A new version as the protocol asks for it: id, version, manifest_path, manifest_size, e_tag …
+Request = Mapping[str, Any]
 
 # A worker goes through fragments of one version, and a few jobs share it.
 MAX_OPEN = 8
@@ -37,6 +40,9 @@ class Location:
     uri: str
     branch: str
     options: Mapping[str, str] = field(default_factory=dict)
+    # A version that is not published yet, and where its manifest lies in the table's folder.
+    held: int | None = None
+    manifest: str = ""
 
     @property
     def data_folder(self) -> str:
@@ -81,22 +87,34 @@ class RemoteCatalog:
 
         return self._ask(table, open)
 
-    def _ask(self, table: Sequence[str], work: Callable[[], T]) -> T:
+    def publish(self, versions: Sequence[Request]) -> None:
+        """Have the catalog take several tables' new versions, all or none; may be repeated."""
+        from lance_namespace import BatchCreateTableVersionsRequest, CreateTableVersionEntry
+
+        entries = [CreateTableVersionEntry(**each) for each in versions]
+        request = BatchCreateTableVersionsRequest(entries=entries)
+        ask = self._namespace.batch_create_table_versions
+        self._ask(versions[0]["id"], lambda: ask(request), "take the new versions of")
+
+    def _ask(self, table: Sequence[str], work: Callable[[], T], what: str = "open") -> T:
         from lance_namespace.errors import LanceNamespaceError
 
         try:
             with translated():
                 return work()
         except LanceNamespaceError as error:
-            raise _refused("$".join(table), error) from error
+            raise _refused("$".join(table), error, what) from error
 
 
 def open_version(location: Location, version: int, reader: str = "") -> "LanceDataset":
     """One version, for reading; it stays open for the next call of the same reader."""
     options = tuple(sorted(location.options.items()))
+    manifest = location.manifest if version == location.held else ""
     try:
         with translated():
-            found: LanceDataset = _open(location.uri, location.branch, version, options, reader)
+            found: LanceDataset = _open(
+                location.uri, location.branch, version, options, reader, manifest
+            )
             return found
     except (InvalidRequest, InvalidTableState) as error:
         raise VersionNotFound(
@@ -117,17 +135,26 @@ def open_newest(location: Location) -> "LanceDataset":
 # A branch may be deleted and made again with the same numbers, so readers do not share handles.
 @functools.lru_cache(MAX_OPEN)
 def _open(
-    uri: str, branch: str, version: int, options: tuple[tuple[str, str], ...], reader: str
+    uri: str,
+    branch: str,
+    version: int,
+    options: tuple[tuple[str, str], ...],
+    reader: str,
+    manifest: str,
 ) -> Any:
     import lance
 
     found = dict(options) or None
+    if manifest:
+        from penstock.datasets.held import open_held
+
+        return open_held(Location(uri, branch, dict(options), version, manifest))
     if not branch:
         return lance.dataset(uri, version=version, storage_options=found)
     return lance.dataset(uri, storage_options=found).checkout_version((branch, version))
 
 
-def _refused(table: str, error: Exception) -> PenstockError:
+def _refused(table: str, error: Exception, what: str) -> PenstockError:
     """What a server's refusal means for a job."""
     from lance_namespace import errors
 
@@ -138,6 +165,8 @@ def _refused(table: str, error: Exception) -> PenstockError:
         errors.TableBranchNotFoundError: BranchNotFound,
         errors.PermissionDeniedError: Forbidden,
         errors.UnauthenticatedError: Forbidden,
+        errors.ConcurrentModificationError: ConcurrentCommit,
+        errors.InvalidTableStateError: InvalidTableState,
     }
     kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), Unavailable)
-    return kind(f"the catalog does not open table {table}: {text}")
+    return kind(f"the catalog does not {what} table {table}: {text}")

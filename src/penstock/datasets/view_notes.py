@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 FOLDER = "_refresh"
-PINS = "pinned.json"
+# The versions of a view's own sources, and those of all tables that a cascade of views begins at.
+PINS, FIRST_PINS = "pinned.json", "first.json"
 ID_CHARACTERS = 16
 
 
@@ -31,17 +32,24 @@ class Pin(msgspec.Struct, frozen=True):
     transaction: str
 
 
-def find_pins(place: Place, job: str) -> dict[str, Pin] | None:
+def find_pins(place: Place, job: str, name: str = PINS) -> dict[str, Pin] | None:
     """The versions that an earlier attempt of the job chose."""
     try:
-        content = files.read(place, f"{JOBS}/{job}/{PINS}")
+        content = files.read(place, f"{JOBS}/{job}/{name}")
     except FileNotFoundError:
         return None
     return msgspec.json.decode(content, type=dict[str, Pin])
 
 
-def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> None:
-    write_note(place, job, PINS, dict(pins))
+def write_pins(place: Place, job: str, pins: Mapping[str, Pin], name: str = PINS) -> None:
+    write_note(place, job, name, dict(pins))
+
+
+def forget_work(place: Place, job: str) -> None:
+    """Remove what earlier attempts noted of their work, all but where a cascade begins."""
+    for path, _ in files.list_below(place, f"{JOBS}/{job}"):
+        if not path.endswith(f"/{FIRST_PINS}"):
+            files.remove(place, path)
 
 
 def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:

@@ -46,8 +46,10 @@ class Attempt(Protocol):
     def log(self, text: str, level: str = "info") -> None:
         """Say something to whoever reads the job's log."""
 
-    def errors(self, rows: Sequence[RowError]) -> None:
-        """Put rows that the function failed on into the ledger."""
+    def errors(self, rows: Sequence[RowError], view: str = "") -> None:
+        """Put rows that the function failed on into the ledger: of the job's table, or of a view
+        that it refreshes on the way, by its id.
+        """
 
     def error_rows(self) -> frozenset[int]:
         """The ids of the rows that the ledger has for the job's column."""

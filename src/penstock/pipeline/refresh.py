@@ -5,7 +5,7 @@ carries the job's id and the watermark, so an attempt that comes after it only r
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert, structs
@@ -63,7 +63,8 @@ def run_refresh(
 
     The engine is asked for only when something has to be computed.
     """
-    return _Refresh(convert(spec, RefreshSpec), catalog, get_engine, attempt).run()
+    refresh = Refreshing(convert(spec, RefreshSpec), catalog, get_engine, attempt)
+    return refresh.finish(refresh.work())
 
 
 def sweep_refresh(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
@@ -72,8 +73,18 @@ def sweep_refresh(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, att
     return checkpoints.sweep(catalog.locate(wanted.table, ""), job, attempt)
 
 
-class _Refresh:
-    """One attempt."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What an attempt did to the view; `version` is the one that it committed."""
+
+    plan: Plan
+    change: Change
+    watermark: Watermark
+    version: int | None
+
+
+class Refreshing:
+    """One attempt at one view."""
 
     def __init__(
         self,
@@ -95,12 +106,13 @@ class _Refresh:
         # What the catalog says of the view, and what the view itself does.
         self._known = [spec.watermark]
 
-    def run(self) -> RefreshResult:
+    def work(self) -> Made | Refreshed:
+        """Bring the view up to date, or find the commit with which an earlier attempt did."""
         view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
         self._known = [self._given.watermark, spec.watermark]
         if history.refresh is not None and history.refresh.job == self._attempt.job:
-            return self._report(history.refresh)
+            return history.refresh
         for source in spec.definition.sources:
             newest = self._catalog.open_latest(source.table, "")
             self._newest[source.id] = self._sources[source.id], newest
@@ -110,7 +122,7 @@ class _Refresh:
         plan = plan_refresh(context)
         self._tell_plan(plan)
         if plan.mode == "none":
-            return self._finish(plan, Change(removes=_no_ids()), _next(context, pins), None)
+            return Made(plan, Change(removes=_no_ids()), _next(context, pins), None)
         # Also for versions that the view has already: what is kept for other attempts is theirs.
         view_notes.write_pins(self._place, self._attempt.job, pins)
         crash_point("versions pinned")
@@ -130,8 +142,17 @@ class _Refresh:
             failed_rows=0 if change.failed is None else len(change.failed),
             cut=change.cut,
         )
-        version = commit_change(work, change, self._properties(plan, change, watermark))
-        return self._finish(plan, change, watermark, version)
+        version = self._commit(work, change, self._properties(plan, change, watermark))
+        return Made(plan, change, watermark, version)
+
+    def finish(self, done: Made | Refreshed) -> RefreshResult:
+        """Let go of what is not needed any more, and tell what was done."""
+        result = self._report(done) if isinstance(done, Refreshed) else self._describe(done)
+        self._tell_result(result)
+        return result
+
+    def _commit(self, work: Work, change: Change, properties: dict[str, str]) -> int | None:
+        return commit_change(work, change, properties)
 
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The sources' versions of this job, which stay there from now on."""
@@ -169,10 +190,8 @@ class _Refresh:
         self._attempt.log(f"{plan.mode}: {plan.reason}")
         self._attempt.progress(mode=plan.mode, reason=plan.reason)
 
-    def _finish(
-        self, plan: Plan, change: Change, watermark: Watermark, version: int | None
-    ) -> RefreshResult:
-        """What was done; `version` is the one that was committed."""
+    def _describe(self, made: Made) -> RefreshResult:
+        plan, change, watermark, version = made.plan, made.change, made.watermark, made.version
         if version is None:
             version = watermark.view_version
         else:
@@ -180,7 +199,8 @@ class _Refresh:
                 f"version {version}: {change.rows_inserted} rows inserted, "
                 f"{change.rows_updated} updated, {change.rows_deleted} deleted"
             )
-        result = RefreshResult(
+        return RefreshResult(
+            view="$".join(self._given.table),
             version=version,
             mode=plan.mode,
             reason=plan.reason,
@@ -193,13 +213,13 @@ class _Refresh:
             watermark=structs.replace(watermark, view_version=version),
             rate=change.rate,
         )
-        self._tell_result(result)
-        return result
 
     def _report(self, done: Refreshed) -> RefreshResult:
         """What an earlier attempt committed and could not tell."""
         found = done.properties
-        result = RefreshResult(
+        self._attempt.log(f"version {done.version} was committed by an earlier attempt")
+        return RefreshResult(
+            view="$".join(self._given.table),
             version=done.version,
             mode=found.get(MODE_PROPERTY, "incremental"),
             reason=found.get(REASON_PROPERTY, ""),
@@ -211,9 +231,6 @@ class _Refresh:
             source_versions=self._name_versions(done.watermark),
             watermark=done.watermark,
         )
-        self._attempt.log(f"version {done.version} was committed by an earlier attempt")
-        self._tell_result(result)
-        return result
 
     def _tell_result(self, result: RefreshResult) -> None:
         needed = [each for each in (result.watermark, *self._known) if each is not None]

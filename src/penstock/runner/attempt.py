@@ -71,9 +71,9 @@ class LeasedAttempt:
             self._insist(self._pulse)
         self.check()
 
-    def errors(self, rows: Sequence[RowError]) -> None:
+    def errors(self, rows: Sequence[RowError], view: str = "") -> None:
         for batch in _divide(rows):
-            self._insist(partial(self._client.errors, self.lease, batch))
+            self._insist(partial(self._client.errors, self.lease, batch, view))
 
     def error_rows(self) -> frozenset[int]:
         return self._insist(lambda: self._client.error_rows(self.lease))

@@ -104,9 +104,9 @@ class ServerClient:
         content = self._post(f"/v1/runner/job/{lease.id}/finish", body)
         return _read(content, _Finished).state
 
-    def errors(self, lease: Lease, rows: Sequence[RowError]) -> None:
+    def errors(self, lease: Lease, rows: Sequence[RowError], view: str = "") -> None:
         """Put rows that a function failed on into the ledger; may be repeated."""
-        body = {"attempt": lease.attempt, "errors": rows}
+        body = {"attempt": lease.attempt, "errors": rows, "view": view or None}
         self._post(f"/v1/runner/job/{lease.id}/errors", body, LEDGER_SECONDS)
 
     def error_rows(self, lease: Lease) -> frozenset[int]:
