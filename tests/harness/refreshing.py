@@ -18,7 +18,6 @@ import msgspec
 import pyarrow as pa
 
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest
-from penstock.errors import ConcurrentCommit
 from penstock.model.functions import Function
 from penstock.model.views import (
     SOURCE_ROW_ID,
@@ -48,14 +47,6 @@ class FolderLake(RemoteCatalog):
 
     def open_latest(self, table: Sequence[str], branch: str) -> lance.LanceDataset:
         return open_newest(self.locate(table, branch))
-
-    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
-        staged = [Path("/") / each["manifest_path"] for each in versions]
-        final = [path.with_name(path.name.partition("-")[0]) for path in staged]
-        if any(path.exists() for path in final):
-            raise ConcurrentCommit("a version is taken")
-        for path, to in zip(staged, final, strict=True):
-            path.rename(to)
 
 
 def define(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.datasets import files
 from penstock.datasets.manifest import manifest_name, versions_folder
 from penstock.datasets.notes import FOLDER, write_file
-from penstock.datasets.remote import Location, RemoteCatalog, Request, open_version
+from penstock.datasets.remote import Location, RemoteCatalog, open_version
 from penstock.errors import Unsupported
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN
@@ -21,6 +21,8 @@ from penstock.model.tables import MAIN
 if TYPE_CHECKING:
     from lance import LanceDataset
 
+# A new version as the protocol asks for it: id, version, manifest_path, manifest_size, e_tag …
+Request = Mapping[str, Any]
 # Every table of a catalog's own has manifests that are named like this.
 SCHEME = "V2"
 
@@ -80,9 +82,6 @@ class HeldCatalog(RemoteCatalog):
     def requests(self) -> Sequence[Request]:
         """What the catalog is to be asked for, in the order in which it was made."""
         return self._requests
-
-    def publish(self, versions: Sequence[Request]) -> None:
-        self._catalog.publish(versions)
 
 
 def open_held(location: Location) -> "LanceDataset":

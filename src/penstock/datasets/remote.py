@@ -12,7 +12,6 @@ from penstock.datasets.failures import translated
 from penstock.datasets.lake import Lake, Place
 from penstock.errors import (
     BranchNotFound,
-    ConcurrentCommit,
     Forbidden,
     InvalidRequest,
     InvalidTableState,
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 T = TypeVar("T")
-# A new version as the protocol asks for it: id, version, manifest_path, manifest_size, e_tag …
-Request = Mapping[str, Any]
 
 # A worker goes through fragments of one version, and a few jobs share it.
 MAX_OPEN = 8
@@ -87,23 +84,14 @@ class RemoteCatalog:
 
         return self._ask(table, open)
 
-    def publish(self, versions: Sequence[Request]) -> None:
-        """Have the catalog take several tables' new versions, all or none; may be repeated."""
-        from lance_namespace import BatchCreateTableVersionsRequest, CreateTableVersionEntry
-
-        entries = [CreateTableVersionEntry(**each) for each in versions]
-        request = BatchCreateTableVersionsRequest(entries=entries)
-        ask = self._namespace.batch_create_table_versions
-        self._ask(versions[0]["id"], lambda: ask(request), "take the new versions of")
-
-    def _ask(self, table: Sequence[str], work: Callable[[], T], what: str = "open") -> T:
+    def _ask(self, table: Sequence[str], work: Callable[[], T]) -> T:
         from lance_namespace.errors import LanceNamespaceError
 
         try:
             with translated():
                 return work()
         except LanceNamespaceError as error:
-            raise _refused("$".join(table), error, what) from error
+            raise _refused("$".join(table), error) from error
 
 
 def open_version(location: Location, version: int, reader: str = "") -> "LanceDataset":
@@ -154,7 +142,7 @@ def _open(
     return lance.dataset(uri, storage_options=found).checkout_version((branch, version))
 
 
-def _refused(table: str, error: Exception, what: str) -> PenstockError:
+def _refused(table: str, error: Exception) -> PenstockError:
     """What a server's refusal means for a job."""
     from lance_namespace import errors
 
@@ -165,8 +153,6 @@ def _refused(table: str, error: Exception, what: str) -> PenstockError:
         errors.TableBranchNotFoundError: BranchNotFound,
         errors.PermissionDeniedError: Forbidden,
         errors.UnauthenticatedError: Forbidden,
-        errors.ConcurrentModificationError: ConcurrentCommit,
-        errors.InvalidTableStateError: InvalidTableState,
     }
     kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), Unavailable)
-    return kind(f"the catalog does not {what} table {table}: {text}")
+    return kind(f"the catalog does not open table {table}: {text}")

@@ -1,7 +1,7 @@
 """What a recipe may ask of the attempt it runs in, and what it tells about itself."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from penstock.errors import (
     ConcurrentCommit,
@@ -38,6 +38,11 @@ class Attempt(Protocol):
         """Ask the server whether the attempt still holds the job, until it answers; then as above.
 
         Called before everything that others can see. An answer of a moment ago will do.
+        """
+
+    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
+        """Have the catalog take new versions of several tables, all or none, as the protocol asks
+        for them; raises ConcurrentCommit when one is taken by now.
         """
 
     def progress(self, **values: Value) -> None:

@@ -6,7 +6,6 @@ the end the catalog takes all of them, or none. Each carries the job's id and it
 attempt that comes after that only reports.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,17 +19,11 @@ from penstock.datasets.refreshes import Refreshed, commit_refresh
 from penstock.datasets.remote import RemoteCatalog
 from penstock.datasets.replacement import ATTEMPT_PROPERTY
 from penstock.datasets.view_notes import FIRST_PINS, Pin
-from penstock.errors import OutcomeUnknown, Unavailable
 from penstock.model.functions import RowError
 from penstock.model.views import RefreshResult, RefreshSpec, Source, Watermark
 from penstock.pipeline.attempt import Attempt, Value
 from penstock.pipeline.refresh import Made, Refreshing, run_refresh, sweep_refresh
-from penstock.pipeline.refreshing.committing import (
-    FIRST_PAUSE_SECONDS,
-    MAX_PAUSE_SECONDS,
-    MAX_TRIES,
-    commit_change,
-)
+from penstock.pipeline.refreshing.committing import commit_change
 from penstock.pipeline.refreshing.context import Change, Work
 from penstock.pipeline.refreshing.planning import choose_versions
 from penstock.pipeline.spark.engine import Engine
@@ -84,8 +77,10 @@ class _Cascade:
         self._pin()
         done = [self._work(number) for number in range(len(self._specs))]
         crash_point("views held back")
-        if self._held.requests:
-            self._publish()
+        if requests := self._held.requests:
+            self._attempt.fence()
+            self._attempt.publish(requests)
+            self._attempt.log(f"{len(requests)} views were published together")
         crash_point("views published")
         for spec, (_, made) in zip(self._specs, done, strict=True):
             self._keep(spec, made.watermark)
@@ -134,21 +129,6 @@ class _Cascade:
             self._held.pin(spec.table, done.watermark.view_version)
         return step, done
 
-    def _publish(self) -> None:
-        """Have the catalog take all new versions at once; the same request may come twice."""
-        pause, last = FIRST_PAUSE_SECONDS, Unavailable()
-        for _ in range(MAX_TRIES):
-            self._attempt.fence()
-            try:
-                self._held.publish(self._held.requests)
-            except (Unavailable, OutcomeUnknown) as error:
-                last = Unavailable(error.message)
-                time.sleep(pause)
-                pause = min(MAX_PAUSE_SECONDS, pause * 2)
-            else:
-                self._attempt.log(f"{len(self._held.requests)} views were published together")
-                return
-        raise last
 
 
 class _Step(Refreshing):
@@ -199,7 +179,7 @@ class _StepAttempt:
         self._view = spec.table_id
         self._name = "$".join(spec.table)
         self.job, self.number = attempt.job, attempt.number
-        self.check, self.fence = attempt.check, attempt.fence
+        self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
 
     def progress(self, **values: Value) -> None:
         """The job's figures are those of the view that was asked for."""

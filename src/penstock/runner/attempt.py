@@ -3,9 +3,9 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.errors import LeaseLost, PenstockError, Unavailable
 from penstock.model.functions import RowError
@@ -70,6 +70,10 @@ class LeasedAttempt:
         if not self._is_recent():
             self._insist(self._pulse)
         self.check()
+
+    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
+        # A request that was answered with nothing may have gone in, and may come again.
+        self._insist(partial(self._client.publish, versions))
 
     def errors(self, rows: Sequence[RowError], view: str = "") -> None:
         for batch in _divide(rows):
