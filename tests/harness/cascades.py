@@ -16,7 +16,7 @@ from penstock.model.views import RefreshResult
 from penstock.pipeline.cascade import run_refreshes, sweep_refreshes
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE
-from tests.harness.refreshing import FolderLake, ViewHere, define
+from tests.harness.refreshing import ViewHere, define
 from tests.harness.sources import SourceHistory
 
 
@@ -26,7 +26,7 @@ def get_engine(of: Any = None) -> Any:
 
 @dataclass
 class Chain:
-    """`one` has the positive rows of the source, `two` the larger ones of it, `three` its squares."""
+    """`one` has some rows of the source, `two` some of those, and `three` squares of these."""
 
     history: SourceHistory
     one: ViewHere
@@ -62,7 +62,7 @@ class Chain:
         return [view.open().version for view in self.views]
 
     def is_right(self, version: int | None = None) -> bool:
-        """Whether each view is its query, with the source at a version and the others as they are."""
+        """Whether each view is its query, with the source at a version."""
         source = lance.dataset(str(self.history.path), version=version)
         for view, above in zip(self.views, [source, self.one.open(), self.two.open()], strict=True):
             if view.rows() != EXPECTED[view.name](above):
@@ -115,5 +115,3 @@ def make_chain(folder: Path, seed: int = 7) -> Chain:
     kinds = {"id": pa.int64(), "square": pa.int64()}
     three = ViewHere(folder, define(squares, kinds, ("id", "a"), **above), name="three").create()
     return Chain(history, one, two, three)
-
-

@@ -102,8 +102,12 @@ def test_a_cascade_holds_the_slots_of_all_its_views(stack: Stack) -> None:
     stack.runner.finish(job, result=ended(stack.top, job["spec"])).raise_for_status()
     alone = stack.middle.lease()
     assert alone["spec"]["table"] == stack.middle.id.split("$")
-    assert (alone["id"] != second) and stack.low.lease()["spec"]["upstream"] == []
+    assert stack.low.lease()["spec"]["table"] == stack.low.id.split("$")
+    # The second cascade waits for both.
     assert stack.runner.lease() == []
+    stack.runner.finish(alone).raise_for_status()
+    assert stack.runner.lease() == []
+    assert describe(stack.top.server, second)["status"] == "QUEUED"
 
 
 def test_a_canceled_cascade_holds_nothing(stack: Stack) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.catalog import (
-    dependents,
     functions,
     grants,
     idempotency,

@@ -130,7 +130,6 @@ class _Cascade:
         return step, done
 
 
-
 class _Step(Refreshing):
     """One view of a cascade: what it commits is held back."""
 

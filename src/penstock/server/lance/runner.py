@@ -163,9 +163,7 @@ async def report_errors(call: Call) -> Recorded:
     body = call.decode(_errors)
     for error in body.errors:
         _check_numbers(error)
-    found = await ledger.record(
-        call.catalog, job_id(call), body.attempt, body.errors, body.view
-    )
+    found = await ledger.record(call.catalog, job_id(call), body.attempt, body.errors, body.view)
     return Recorded(found)
 
 
