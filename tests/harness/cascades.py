@@ -107,7 +107,7 @@ def make_chain(folder: Path, seed: int = 7) -> Chain:
     history = SourceHistory(folder / "source", seed)
     plain, kinds = {"id": "id", "a": "a"}, {"id": pa.int64(), "a": pa.int64()}
     one = ViewHere(folder, define(plain, kinds, ("id", "a"), where="a > 0"), name="one").create()
-    above = {"source": "one", "source_id": one.id}
+    above: dict[str, Any] = {"source": "one", "source_id": one.id}
     two = ViewHere(folder, define(plain, kinds, ("id", "a"), where="a > 1", **above), name="two")
     two.create()
     squares = {"id": "id", "square": "a * a"}

@@ -15,7 +15,7 @@ from penstock.catalog.refreshes import Refresh
 from penstock.catalog.transactions import SetProperty
 from penstock.database.interface import Row, Transaction
 from penstock.errors import PenstockError
-from penstock.model.jobs import ACTIVE, REFRESH
+from penstock.model.jobs import ACTIVE
 from penstock.model.tables import MAIN
 
 if TYPE_CHECKING:
@@ -212,9 +212,10 @@ async def _describe(tx: Transaction, view: View, sources: list[SourceState]) -> 
     first = min((row[0] for row in times), default=0)
     last = max((row[1] for row in times), default=0)
     rows = await tx.fetch(
-        "SELECT state, created_at, finished_at, started_at FROM jobs WHERE slot = $1 "
+        "SELECT state, created_at, finished_at, started_at FROM jobs WHERE id IN "
+        "(SELECT id FROM jobs WHERE slot = $1 UNION SELECT job_id FROM job_slots WHERE slot = $1) "
         "ORDER BY number DESC LIMIT $2",
-        *(f"{view.table.id}//{REFRESH}", JOBS_BACK),
+        *(refreshes.slot_of(view.table.id), JOBS_BACK),
     )
     return Behind(
         view,

@@ -146,9 +146,9 @@ async def alter(
 async def cancel_slots_in(tx: Transaction, prefix: str, reason: str) -> None:
     """Cancel every job whose slot starts with the prefix and a slash: their object is gone."""
     rows = await tx.fetch(
-        "SELECT id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') "
-        "AND (slot >= $1 AND slot < $2 OR id IN "
-        "(SELECT job_id FROM job_slots s WHERE s.slot >= $1 AND s.slot < $2)) ORDER BY number",
+        "SELECT id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') AND id IN "
+        "(SELECT id FROM jobs WHERE slot >= $1 AND slot < $2 "
+        "UNION SELECT job_id FROM job_slots WHERE slot >= $1 AND slot < $2) ORDER BY number",
         f"{prefix}/",
         f"{prefix}0",
     )

@@ -25,7 +25,7 @@ from penstock.pipeline.attempt import Attempt, Value
 from penstock.pipeline.refresh import Made, Refreshing, run_refresh, sweep_refresh
 from penstock.pipeline.refreshing.committing import commit_change
 from penstock.pipeline.refreshing.context import Change, Work
-from penstock.pipeline.refreshing.planning import choose_versions
+from penstock.pipeline.refreshing.planning import check_pin, choose_versions
 from penstock.pipeline.spark.engine import Engine
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ class _Cascade:
         newest = {id: self._catalog.open_latest(s.table, "") for id, s in tables.items()}
         for id in newest.keys() - pins.keys():
             pins[id] = Pin(newest[id].version, transaction_of(newest[id]))
+        for id, source in tables.items():
+            check_pin(newest[id], source, pins[id])
         for spec in self._specs:
             for source in self._list_tables(spec):
                 view_notes.keep_version(newest[source.id], spec.table_id, pins[source.id].version)

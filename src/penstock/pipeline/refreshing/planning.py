@@ -98,12 +98,7 @@ def make_context(
     sources: dict[str, SourceAt] = {}
     for source in spec.definition.sources:
         where, dataset = newest[source.id]
-        now = _open(dataset, source, pins[source.id].version)
-        if pins[source.id].transaction not in ("", transaction_of(now)):
-            raise InvalidTableState(
-                f"version {now.version} of {_show(source)} is another one than when the job began",
-                detail="request the refresh again",
-            )
+        now = check_pin(dataset, source, pins[source.id])
         then: LanceDataset | None = None
         if not now.has_stable_row_ids:
             rebuild = rebuild or (
@@ -122,6 +117,17 @@ def make_context(
                 detail="leave mode out, or set it to full",
             )
     return Context(spec=spec, location=location, view=view, sources=sources, rebuild=rebuild)
+
+
+def check_pin(dataset: "LanceDataset", source: Source, pin: Pin) -> "LanceDataset":
+    """The version of a source that was chosen; raises when there is another one in its place."""
+    now = _open(dataset, source, pin.version)
+    if pin.transaction not in ("", transaction_of(now)):
+        raise InvalidTableState(
+            f"version {now.version} of {_show(source)} is another one than when the job began",
+            detail="request the refresh again",
+        )
+    return now
 
 
 def plan_refresh(context: Context) -> Plan:
