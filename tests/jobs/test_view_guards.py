@@ -11,7 +11,14 @@ from lance.namespace import RestNamespace
 
 from tests.harness.arrow import send
 from tests.harness.jobs import TEXTS
-from tests.harness.materialized import View, ask_create, head, make_view
+from tests.harness.materialized import (
+    View,
+    ask_create,
+    head,
+    make_view,
+    open_by_path,
+    tag_of,
+)
 from tests.harness.servers import Server
 from tests.harness.tables import code
 
@@ -197,10 +204,8 @@ def test_a_namespace_with_all_that_reads_it_is_dropped_at_once(view: View) -> No
 
 
 def test_versions_that_were_kept_for_a_view_are_let_go_with_it(view: View) -> None:
-    table_id = view.ask_table("describe").json()["location"].rpartition("-")[2]
-    tag = f"penstock-backfill-view-{table_id.removesuffix('.lance')}-1"
-    source = lance.dataset(view.server.post(f"/v1/table/{view.source}/describe").json()["location"])
-    source.tags.create(tag, 1)
+    source = open_by_path(view.server, view.source)
+    source.tags.create(tag_of(view), 1)
     source.tags.create("mine", 1)
     view.ask("drop").raise_for_status()
     assert list(source.tags.list()) == ["mine"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FOLDER = "_refresh"
 PINS = "pinned.json"
+VIEW_TAGS = f"{refs.OUR_TAGS}view-"
 ID_CHARACTERS = 16
 
 
@@ -58,14 +59,20 @@ def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:
             dataset.tags.create(tag, (None, version))
 
 
+def prefix_of(view: str) -> str:
+    """How the tags begin that keep versions for a view."""
+    plain = "".join(filter(str.isalnum, view))[:ID_CHARACTERS]
+    return f"{VIEW_TAGS}{plain}-"
+
+
 def tag_of(view: str, version: int) -> str:
     """What keeps a version for a view."""
-    return f"{_tags_of(view)}{version}"
+    return f"{prefix_of(view)}{version}"
 
 
-def list_tags(source: Place, view: str) -> set[str]:
-    """The tags that keep versions of a source for a view."""
-    start = _tags_of(view)
+def list_tags(source: Place, view: str | None = None) -> set[str]:
+    """The tags that keep versions of a source for a view, or for any."""
+    start = VIEW_TAGS if view is None else prefix_of(view)
     return {name for name in refs.list_names(source, refs.TAGS) if name.startswith(start)}
 
 
@@ -107,8 +114,3 @@ def remove_failed(place: Place, names: Collection[str]) -> None:
     """Remove lists of failed rows."""
     for name in names:
         files.remove(place, f"{FOLDER}/{name}")
-
-
-def _tags_of(view: str) -> str:
-    plain = "".join(filter(str.isalnum, view))[:ID_CHARACTERS]
-    return f"{refs.OUR_TAGS}view-{plain}-"
