@@ -14,6 +14,7 @@ from tests.harness.jobs import TEXTS
 from tests.harness.materialized import (
     View,
     ask_create,
+    commit_rows,
     head,
     make_view,
     open_by_path,
@@ -82,16 +83,7 @@ def target(view: View) -> dict[str, Any]:
 
 
 def commit(view: View, **properties: str) -> lance.LanceDataset:
-    """Commit rows as a refresh does, by way of the catalog."""
-    dataset = lance.dataset(**target(view))
-    schema = dataset.schema
-    rows = pa.table({f.name: pa.nulls(1, f.type) for f in schema}, schema=schema)
-    fragments = lance.fragment.write_fragments(rows, dataset.uri, mode="append", schema=schema)
-    operation = lance.LanceOperation.Update([], [], list(fragments), [])
-    transaction = lance.Transaction(dataset.version, operation, transaction_properties=properties)
-    return lance.LanceDataset.commit(
-        dataset, transaction, namespace_client_managed_versioning=True, **target(view)
-    )
+    return commit_rows(target(view)["namespace_client"], view.id, **properties)
 
 
 @contextmanager
