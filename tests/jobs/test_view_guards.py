@@ -140,6 +140,7 @@ def test_a_table_that_views_read_is_dropped_only_with_them(view: View) -> None:
         assert code(answer) == (409, 19)
         assert view.id in answer.json()["error"]
         assert f"{namespace}$w" in answer.json()["error"]
+        assert "?cascade=true" in answer.json()["detail"]
     assert code(view.ask("drop")) == (409, 19)
     refused = server.post(f"/v1/table/{view.source}/drop?cascade=maybe")
     assert code(refused) == (400, 13)
@@ -158,7 +159,7 @@ def test_a_view_alone_is_dropped_like_a_table(view: View) -> None:
 def test_a_batch_takes_no_table_from_its_views(view: View) -> None:
     operations = [{"deregister_table": {"id": view.source.split("$")}}]
     answer = view.server.post("/v1/table/batch-commit", {"operations": operations})
-    assert code(answer) == (409, 19)
+    assert (code(answer), answer.json()["detail"]) == ((409, 19), "drop these first")
     both = [{"deregister_table": {"id": id.split("$")}} for id in (view.id, view.source)]
     view.server.post("/v1/table/batch-commit", {"operations": both}).raise_for_status()
     assert view.server.get(f"/v1/namespace/{view.namespace}/table/list").json()["tables"] == []
@@ -170,7 +171,8 @@ def test_a_registration_replaces_neither_a_view_nor_what_it_reads(view: View) ->
     other = server.post(f"/v1/table/{view.namespace}$other/deregister").json()["location"]
     body = {"location": other, "mode": "overwrite"}
     assert code(server.post(f"/v1/table/{view.id}/register", body)) == (400, 19)
-    assert code(server.post(f"/v1/table/{view.source}/register", body)) == (409, 19)
+    answer = server.post(f"/v1/table/{view.source}/register", body)
+    assert (code(answer), answer.json()["detail"]) == ((409, 19), "drop these first")
 
 
 def test_a_namespace_goes_with_the_views_elsewhere_that_read_it(view: View) -> None:
@@ -184,7 +186,7 @@ def test_a_namespace_goes_with_the_views_elsewhere_that_read_it(view: View) -> N
     assert code(answer) == (409, 19)
     assert f"{elsewhere}$far" in answer.json()["error"]
     overwrite = server.post(f"/v1/namespace/{namespace}/create", {"mode": "Overwrite"})
-    assert code(overwrite) == (409, 19)
+    assert (code(overwrite), overwrite.json()["detail"]) == ((409, 19), "drop these first")
     server.post(f"{path}?cascade=true", body).raise_for_status()
     assert server.get(f"/v1/namespace/{elsewhere}/table/list").json()["tables"] == []
 

@@ -55,9 +55,12 @@ async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
 
 
 async def check_unread(
-    tx: Transaction, what: str, ids: Sequence[str], cascade: bool, origin: Origin
+    tx: Transaction, what: str, ids: Sequence[str], cascade: bool | None, origin: Origin
 ) -> list[str]:
-    """The views that would go with these; refused when there are any, unless they may."""
+    """The views that would go with these; refused when there are any, unless they may.
+
+    Where that cannot be asked for, `cascade` is None.
+    """
     for id in ids:
         # Taken first, so that on PostgreSQL a view that is just being made is seen.
         await tx.fetch("UPDATE objects SET id = id WHERE id = $1", id)
@@ -65,7 +68,9 @@ async def check_unread(
     if readers and not cascade:
         raise TableInUse(
             f"{what} is read by {await _tell(tx, readers, origin)}",
-            detail="drop these first, or use ?cascade=true to drop them along with it",
+            detail="drop these first"
+            if cascade is None
+            else "drop these first, or use ?cascade=true to drop them along with it",
         )
     if readers and origin.grantees:
         await _check_owned(tx, what, readers, origin)
