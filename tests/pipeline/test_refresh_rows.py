@@ -7,10 +7,12 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from penstock.errors import InvalidRequest
 from penstock.model.views import Definition
-from tests.harness.refreshing import ViewHere, define
+from penstock.pipeline.attempt import is_passing
+from tests.harness.refreshing import ViewHere, define, encode_schema
 from tests.harness.sources import SourceHistory, some_rows
 
 KINDS = {"id": pa.int64(), "twice": pa.int64(), "x": pa.string()}
@@ -275,3 +277,30 @@ def test_columns_of_the_view_that_swapped_their_names_are_filled_anew(
     view.open().add_columns({"more": "id + 1"})
     view.open().drop_columns(["more"])
     assert view.refresh().mode == "none"
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "told"),
+    [
+        ("a", {"path": "a", "data_type": pa.int32()}, "column a was int64 and is int32"),
+        ("a", {"path": "a", "name": "c"}, "column a is gone"),
+        ("s.x", {"path": "s.x", "name": "z"}, "column s.x is gone"),
+        ("s.x", {"path": "s.y", "name": "z"}, ""),
+    ],
+)
+def test_a_source_that_changed_its_columns_since_the_request_is_told(
+    history: SourceHistory, view: ViewHere, column: str, change: Any, told: str
+) -> None:
+    (source,) = view.definition.sources
+    kind = pa.int64() if column == "a" else pa.string()
+    types = encode_schema(pa.schema([(column, kind)]))
+    view.definition = structs.replace(
+        view.definition, sources=(structs.replace(source, types=types),)
+    )
+    history.open().alter_columns(change)
+    if not told:
+        view.refresh()
+        return
+    with pytest.raises(InvalidRequest, match=told) as raised:
+        view.refresh()
+    assert (raised.value.detail, is_passing(raised.value)) == ("request the refresh again", False)

@@ -9,7 +9,7 @@ from penstock.datasets.columns import show_path
 from penstock.datasets.differences import compare
 from penstock.datasets.failures import translated
 from penstock.datasets.marks import transaction_of
-from penstock.datasets.refreshes import History, find_moved, read_history
+from penstock.datasets.refreshes import History, find_changed, find_moved, read_history
 from penstock.datasets.remote import Location
 from penstock.datasets.schemas import decode_schema
 from penstock.datasets.view_notes import Pin, read_failed
@@ -111,6 +111,12 @@ def make_context(
         if pins[source.id].transaction not in ("", transaction_of(now)):
             raise InvalidTableState(
                 f"version {now.version} of {_show(source)} is another one than when the job began",
+                detail="request the refresh again",
+            )
+        if changed := find_changed(now, source.types):
+            # The definition was made for other columns; to try again changes nothing.
+            raise InvalidRequest(
+                f"{_show(source)} is not what it was when the refresh was requested: {changed}",
                 detail="request the refresh again",
             )
         then: LanceDataset | None = None
