@@ -113,6 +113,21 @@ def test_a_row_that_failed_is_tried_again_when_only_other_columns_changed(tmp_pa
     filled.check(calls=failed)
 
 
+def test_calls_of_an_attempt_that_died_are_counted(tmp_path: Path) -> None:
+    filled = Filled(tmp_path)
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    attempt = HeldAttempt(on_fence=die)
+    with pytest.raises(KeyboardInterrupt):
+        filled.view.refresh(attempt)
+    calls = filled.take_calls()
+    done = filled.view.refresh(HeldAttempt(job=attempt.job, number=2))
+    assert (done.function_calls, filled.take_calls()) == (calls, 0)
+    assert filled.view.rows() == filled.expected()
+
+
 @pytest.mark.parametrize("harm", ["removed", "damaged", "cut"])
 def test_without_the_list_of_failed_rows_everything_is_computed(tmp_path: Path, harm: str) -> None:
     good = tmp_path / "good"

@@ -68,7 +68,7 @@ def run(work: Work, plan: Plan) -> Change:
         rows_inserted=written - updated,
         rows_updated=updated,
         rows_deleted=gone - updated,
-        function_calls=sum(each.calls for each in done if each.attempt == work.attempt.number),
+        function_calls=sum(each.calls for each in done),
         failed=make_row_set([failed]),
         rate=_rate(done),
     )
