@@ -71,6 +71,11 @@ def test_a_function_is_called_for_rows_whose_inputs_changed(tmp_path: Path) -> N
     filled.check(calls=1)
     filled.history.open().delete("id = 7")
     filled.check(calls=0)
+    # In parts, of which one unit has two of the same fragment.
+    filled.history.open().update({"id": "id + 1"}, where="true")
+    filled.history.open().optimize.compact_files()
+    filled.history.open().update({"a": "79"}, where="a = 77")
+    filled.check(calls=3, source_task_size=10)
 
 
 def test_rows_that_failed_are_tried_again_by_the_next_refresh(tmp_path: Path) -> None:

@@ -17,9 +17,7 @@ LOOK_SECONDS = 1.0
 class Heard:
     """The notes that one attempt finds in the job's folder, its own and those before it."""
 
-    def __init__(
-        self, location: Location, functions: Sequence[Function], attempt: Attempt
-    ) -> None:
+    def __init__(self, location: Location, functions: Sequence[Function], attempt: Attempt) -> None:
         self._place = location.place()
         self._location = location
         self._attempt = attempt

@@ -6,7 +6,7 @@ whoever comes to it.
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -148,8 +148,7 @@ class Worker:
         started = time.perf_counter()
         view = open_version(order.view, order.view_version, order.job)
         files = RowFiles(view, order.view, order.columns, order.job, order.attempt, order.max_rows)
-        masks = {each.fragment: each for each in unit.needed}
-        counts = _Counts(masks)
+        counts = _Counts(join_masks(unit, lambda each: each.was))
         stream = self._check(batches)
         runs: list[RowsRun] = []
         failed: set[int] = set()
@@ -192,7 +191,7 @@ class Worker:
         import pyarrow as pa
 
         task = self._get_task(view, number, function)
-        kept = {each.fragment: each.mask(each.kept[number]) for each in unit.needed if each.kept}
+        kept = join_masks(unit, lambda each: each.kept[number] if each.kept else None)
         waiting: deque[pa.RecordBatch] = deque()
 
         def to_compute() -> "Iterator[pa.RecordBatch]":
@@ -262,8 +261,8 @@ class _OldValues:
 class _Counts:
     """How many rows were written, and how many of them the view had."""
 
-    def __init__(self, needed: Mapping[int, Needed]) -> None:
-        self._was = {id: each.mask(each.was) for id, each in needed.items()}
+    def __init__(self, was: Mapping[int, Any]) -> None:
+        self._was = was
         self.rows = 0
         self.updated = 0
 
@@ -284,12 +283,22 @@ def scan_unit(source: "LanceDataset", unit: Unit, order: RowsOrder) -> "Iterator
             yield taken.rename_columns([*names, ROW_ID, ADDRESS])
 
 
+def join_masks(unit: Unit, pick: Callable[[Needed], bytes | None]) -> dict[int, Any]:
+    """The masks of a unit's fragments; several parts of one may be in it."""
+    found: dict[int, Any] = {}
+    for each in unit.needed:
+        mask = each.mask(pick(each))
+        if mask is not None:
+            found[each.fragment] = mask | found.get(each.fragment, False)
+    return found
+
+
 def _pick(batch: "pa.RecordBatch", masks: Mapping[int, Any]) -> Any:
     """Which rows of a batch the masks of their fragments have."""
     import numpy as np
 
     found = np.zeros(batch.num_rows, bool)
-    if not any(mask is not None for mask in masks.values()):
+    if not masks:
         return found
     fragments = (np.asarray(batch.column(ADDRESS)).astype(np.uint64) >> np.uint64(32)).astype(int)
     offsets = offsets_of(batch)
