@@ -1,6 +1,7 @@
 """Columns of a view that functions fill: called for rows whose inputs changed, for no others."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,16 +179,16 @@ def two_functions(folder: Path, first: dict[str, Any], second: dict[str, Any]) -
     SourceHistory(folder / "source", 3)
     (folder / "view").mkdir()
 
-    def compute(a: int) -> str:
+    def compute(name: str, a: int) -> str:
         if a == 2:
             raise ValueError("not two")
-        return str(a)
+        return f"{name} {a}"
 
     functions = [
         store(
             folder / "view",
             folder / f"calls-{name}",
-            compute,
+            partial(compute, name),
             "1",
             inputs=("a",),
             outputs=(name,),
@@ -229,7 +230,10 @@ def test_a_row_that_two_functions_fail_on_is_told_for_each(tmp_path: Path) -> No
     assert sorted((e.column, e.row_id) for e in attempt.failed) == sorted(
         (column, id) for column in ("one", "two") for id in bad
     )
-    assert {row[1:] for row in view.rows().values() if row[0] == 2} == {(None, None)}
+    assert {row for row in view.rows().values() if row[0] in (1, 2)} == {
+        (1, "one 1", "two 1"),
+        (2, None, None),
+    }
 
 
 def test_a_canceled_function_stops_and_leaves_nothing(tmp_path: Path) -> None:

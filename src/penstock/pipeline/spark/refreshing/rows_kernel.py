@@ -114,7 +114,8 @@ class Worker:
         self._number = number
         self._place: Place = order.view.place()
         self._is_second = is_second
-        self._tasks: list[FunctionTask] = []
+        # By the function's number: the last one is asked for rows, and so for its task, first.
+        self._tasks: dict[int, FunctionTask] = {}
         self._old: _OldValues | None = None
 
     def guard(self, work: Any) -> "Iterator[pa.RecordBatch]":
@@ -132,7 +133,7 @@ class Worker:
             row = msgspec.structs.asdict(failed)
             yield pa.record_batch([[value] for value in row.values()], list(row))
         finally:
-            for task in self._tasks:
+            for task in self._tasks.values():
                 task.close()
 
     def compute_units(self) -> None:
@@ -214,7 +215,7 @@ class Worker:
     def _get_task(self, view: "LanceDataset", number: int, function: Function) -> FunctionTask:
         import pyarrow as pa
 
-        if number < len(self._tasks):
+        if number in self._tasks:
             return self._tasks[number]
         order = self._order
         fields = [view.schema.field(output.column) for output in function.outputs]
@@ -228,7 +229,7 @@ class Worker:
             # What killed the process before is then found, row by row.
             isolated=self._is_second or order.attempt > 1,
         )
-        self._tasks.append(task)
+        self._tasks[number] = task
         return task
 
     def _add_old(
