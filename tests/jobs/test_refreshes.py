@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from penstock.datasets.schemas import decode_schema
 from tests.harness.arrow import send
 from tests.harness.definitions import encode_schema, make_column_udf
 from tests.harness.jobs import TEXTS, cancel, describe
@@ -48,6 +49,8 @@ def test_the_spec_says_all_that_a_runner_needs(view: View) -> None:
     assert (spec["verify"], spec["output_limit"], spec["watermark"]) == (True, None, None)
     definition = spec["definition"]
     assert (definition["kind"], definition["shape"]) == ("query", "rows")
+    read = decode_schema(definition["sources"][0]["types"])
+    assert read == pa.schema([("id", pa.int64()), ("text", pa.string())])
     assert definition["sources"][0]["table"] == view.source.split("$")
 
 

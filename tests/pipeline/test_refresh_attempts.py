@@ -103,6 +103,24 @@ def test_whoever_lost_the_job_commits_nothing(history: SourceHistory, view: View
     assert view.open().version == version
 
 
+def test_whoever_lost_the_job_does_not_choose_versions_for_it(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    job, checks = str(uuid.uuid4()), iter(["pinned"])
+
+    def overtake() -> None:
+        """The next attempt begins after this one has chosen, and dies with its files written."""
+        if next(checks, None):
+            history.open().update({"a": "60"}, where="id < 5")
+            assert view.die_at("files written", job, number=2) == KILLED
+
+    with pytest.raises(LeaseLost, match="other versions"):
+        view.refresh(HeldAttempt(job=job, on_check=overtake))
+    done = view.refresh(HeldAttempt(job=job, number=3))
+    assert done.source_versions == {"n$source": history.open().version}
+    assert view.rows() == rows_at(history.open())
+
+
 def test_a_compaction_of_the_view_meanwhile_is_no_matter(
     history: SourceHistory, view: ViewHere
 ) -> None:

@@ -1,6 +1,7 @@
 """Columns of a view that functions fill: called for rows whose inputs changed, for no others."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,11 @@ def test_a_function_is_called_for_rows_whose_inputs_changed(tmp_path: Path) -> N
     filled.check(calls=1)
     filled.history.open().delete("id = 7")
     filled.check(calls=0)
+    # In parts, of which one unit has two of the same fragment.
+    filled.history.open().update({"id": "id + 1"}, where="true")
+    filled.history.open().optimize.compact_files()
+    filled.history.open().update({"a": "79"}, where="a = 77")
+    filled.check(calls=3, source_task_size=10)
 
 
 def test_rows_that_failed_are_tried_again_by_the_next_refresh(tmp_path: Path) -> None:
@@ -111,6 +117,21 @@ def test_a_row_that_failed_is_tried_again_when_only_other_columns_changed(tmp_pa
     assert filled.take_calls() == failed
     good.touch()
     filled.check(calls=failed)
+
+
+def test_calls_of_an_attempt_that_died_are_counted(tmp_path: Path) -> None:
+    filled = Filled(tmp_path)
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    attempt = HeldAttempt(on_fence=die)
+    with pytest.raises(KeyboardInterrupt):
+        filled.view.refresh(attempt)
+    calls = filled.take_calls()
+    done = filled.view.refresh(HeldAttempt(job=attempt.job, number=2))
+    assert (done.function_calls, filled.take_calls()) == (calls, 0)
+    assert filled.view.rows() == filled.expected()
 
 
 @pytest.mark.parametrize("harm", ["removed", "damaged", "cut"])
@@ -158,16 +179,16 @@ def two_functions(folder: Path, first: dict[str, Any], second: dict[str, Any]) -
     SourceHistory(folder / "source", 3)
     (folder / "view").mkdir()
 
-    def compute(a: int) -> str:
+    def compute(name: str, a: int) -> str:
         if a == 2:
             raise ValueError("not two")
-        return str(a)
+        return f"{name} {a}"
 
     functions = [
         store(
             folder / "view",
             folder / f"calls-{name}",
-            compute,
+            partial(compute, name),
             "1",
             inputs=("a",),
             outputs=(name,),
@@ -209,7 +230,10 @@ def test_a_row_that_two_functions_fail_on_is_told_for_each(tmp_path: Path) -> No
     assert sorted((e.column, e.row_id) for e in attempt.failed) == sorted(
         (column, id) for column in ("one", "two") for id in bad
     )
-    assert {row[1:] for row in view.rows().values() if row[0] == 2} == {(None, None)}
+    assert {row for row in view.rows().values() if row[0] in (1, 2)} == {
+        (1, "one 1", "two 1"),
+        (2, None, None),
+    }
 
 
 def test_a_canceled_function_stops_and_leaves_nothing(tmp_path: Path) -> None:

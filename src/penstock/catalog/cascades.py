@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.catalog import (
+    dependents,
     functions,
     grants,
     idempotency,
@@ -17,6 +18,7 @@ from penstock.catalog import (
     tables,
 )
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.dependents import Kept
 from penstock.catalog.materialized_views import View
 from penstock.catalog.refreshes import Refresh, list_functions
 from penstock.catalog.view_definitions import Defined
@@ -51,10 +53,11 @@ async def request_cascade(
     for step in steps:
         for function in list_functions(step.defined.definition):
             await functions.ensure(catalog, step.view.table, function)
-    id = await catalog.database.write(
+    id, left = await catalog.database.write(
         _enqueue, steps, request, cluster, catalog.queue.max_attempts, origin
     )
     catalog.queue.ring()
+    await dependents.let_go(catalog, left)
     return id
 
 
@@ -125,17 +128,16 @@ async def _enqueue(
     cluster: str,
     max_attempts: int,
     origin: Origin,
-) -> str:
+) -> tuple[str, list[Kept]]:
     *others, last = steps
     for step in others:
         await _check_may(tx, step.view, origin, WRITE)
-    for step in steps:
-        await refreshes.record_sources(tx, step.view, step.defined)
+    left = [k for s in steps for k in await refreshes.record_sources(tx, s.view, s.defined)]
     new = [refreshes.new_job(s.view.table, s.defined, ON_THE_WAY, cluster) for s in others]
     job = _join(refreshes.new_job(last.view.table, last.defined, request, cluster), new)
     id = await refreshes.enqueue_in(tx, job, request, max_attempts)
     await idempotency.use(tx, origin, id)
-    return id
+    return id, left
 
 
 def _join(job: NewJob, others: Sequence[NewJob]) -> NewJob:

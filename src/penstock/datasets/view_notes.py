@@ -1,6 +1,6 @@
-"""What is kept for a view: beside it, and as tags of its sources. All of it blocks.
+"""What is kept for a view: beside it, and as tags of its sources and its own. All of it blocks.
 
-A tag keeps a version of a source from being cleaned up, because the next refresh compares with it.
+A tag keeps a version from being cleaned up, because the next refresh compares with it.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ from penstock.datasets import files, refs
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.notes import FOLDER as JOBS
-from penstock.datasets.notes import write_note
+from penstock.datasets.notes import list_names, write_first, write_note
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.errors import InvalidTableState
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FOLDER = "_refresh"
 # The versions of a view's own sources, and those of all tables that a cascade of views begins at.
 PINS, FIRST_PINS = "pinned.json", "first.json"
+VIEW_TAGS = f"{refs.OUR_TAGS}view-"
+KEY = "works-as-"
 ID_CHARACTERS = 16
 
 
@@ -41,33 +43,49 @@ def find_pins(place: Place, job: str, name: str = PINS) -> dict[str, Pin] | None
     return msgspec.json.decode(content, type=dict[str, Pin])
 
 
-def write_pins(place: Place, job: str, pins: Mapping[str, Pin], name: str = PINS) -> None:
-    write_note(place, job, name, dict(pins))
+def write_pins(place: Place, job: str, pins: Mapping[str, Pin], name: str = PINS) -> bool:
+    """Note the versions of a job, once for all its attempts; False when another has noted others.
+
+    What attempts leave for each other does not say which versions it was computed for.
+    """
+    if write_first(place, job, name, dict(pins)):
+        return True
+    return find_pins(place, job, name) == pins
 
 
-def forget_work(place: Place, job: str) -> None:
-    """Remove what earlier attempts noted of their work, all but where a cascade begins."""
-    for path, _ in files.list_below(place, f"{JOBS}/{job}"):
-        if not path.endswith(f"/{FIRST_PINS}"):
-            files.remove(place, path)
+def write_key(place: Place, job: str, key: str) -> None:
+    """Note a name under which a job works in a view's folder."""
+    write_note(place, job, f"{KEY}{key}", None)
+
+
+def list_keys(place: Place, job: str) -> list[str]:
+    """The names under which a job worked in a view's folder, beside its own."""
+    names = list_names(place, f"{JOBS}/{job}")
+    return [name.removeprefix(KEY) for name in names if name.startswith(KEY)]
 
 
 def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:
-    """Have a version of a source stay, for a view."""
+    """Have a version of a source, or of the view itself, stay for a view."""
     tag = tag_of(view, version)
     with translated():
         if tag not in dataset.tags.list():
             dataset.tags.create(tag, (None, version))
 
 
+def prefix_of(view: str) -> str:
+    """How the tags begin that keep versions for a view."""
+    plain = "".join(filter(str.isalnum, view))[:ID_CHARACTERS]
+    return f"{VIEW_TAGS}{plain}-"
+
+
 def tag_of(view: str, version: int) -> str:
     """What keeps a version for a view."""
-    return f"{_tags_of(view)}{version}"
+    return f"{prefix_of(view)}{version}"
 
 
-def list_tags(source: Place, view: str) -> set[str]:
-    """The tags that keep versions of a source for a view."""
-    start = _tags_of(view)
+def list_tags(source: Place, view: str | None = None) -> set[str]:
+    """The tags that keep versions of a source for a view, or for any."""
+    start = VIEW_TAGS if view is None else prefix_of(view)
     return {name for name in refs.list_names(source, refs.TAGS) if name.startswith(start)}
 
 
@@ -109,8 +127,3 @@ def remove_failed(place: Place, names: Collection[str]) -> None:
     """Remove lists of failed rows."""
     for name in names:
         files.remove(place, f"{FOLDER}/{name}")
-
-
-def _tags_of(view: str) -> str:
-    plain = "".join(filter(str.isalnum, view))[:ID_CHARACTERS]
-    return f"{refs.OUR_TAGS}view-{plain}-"

@@ -6,9 +6,12 @@ the end the catalog takes all of them, or none. Each carries the job's id and it
 attempt that comes after that only reports.
 """
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 from msgspec import convert, structs
 
 from penstock.crash import crash_point
@@ -19,12 +22,13 @@ from penstock.datasets.refreshes import Refreshed, commit_refresh
 from penstock.datasets.remote import RemoteCatalog
 from penstock.datasets.replacement import ATTEMPT_PROPERTY
 from penstock.datasets.view_notes import FIRST_PINS, Pin
+from penstock.errors import LeaseLost
 from penstock.model.functions import RowError
 from penstock.model.views import RefreshResult, RefreshSpec, Source, Watermark
 from penstock.pipeline.attempt import Attempt, Value
 from penstock.pipeline.refresh import Made, Refreshing, run_refresh, sweep_refresh
 from penstock.pipeline.refreshing.committing import commit_change
-from penstock.pipeline.refreshing.context import Change, Work
+from penstock.pipeline.refreshing.context import Change, Context, Work
 from penstock.pipeline.refreshing.planning import check_pin, choose_versions
 from penstock.pipeline.spark.engine import Engine
 
@@ -51,8 +55,13 @@ def run_refreshes(
 
 def sweep_refreshes(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
     """Remove what a finished job wrote and no version refers to; returns how many files."""
-    specs = [*spec.get("upstream", ()), spec]
-    return sum(sweep_refresh(each, catalog, job, attempt) for each in specs)
+    removed = 0
+    for each in (*spec.get("upstream", ()), spec):
+        place = catalog.locate(each["table"], "").place()
+        # Its own folder last, which tells of the others.
+        for key in (*view_notes.list_keys(place, job), job):
+            removed += sweep_refresh(each, catalog, key, attempt)
+    return removed
 
 
 class _Cascade:
@@ -101,7 +110,8 @@ class _Cascade:
         for spec in self._specs:
             for source in self._list_tables(spec):
                 view_notes.keep_version(newest[source.id], spec.table_id, pins[source.id].version)
-        view_notes.write_pins(place, self._attempt.job, pins, FIRST_PINS)
+        if not view_notes.write_pins(place, self._attempt.job, pins, FIRST_PINS):
+            raise LeaseLost("another attempt has begun, with other versions")
         for id, source in tables.items():
             self._held.pin(source.table, pins[id].version)
 
@@ -123,6 +133,7 @@ class _Cascade:
             self._held,
             (lambda: self._get_engine()) if is_last else (lambda: self._get_engine(given)),
             self._attempt if is_last else _StepAttempt(self._attempt, spec),
+            self._ids,
         )
         done = step.work()
         if isinstance(done, Refreshed):
@@ -141,17 +152,31 @@ class _Step(Refreshing):
         catalog: HeldCatalog,
         get_engine: Callable[[], Engine],
         attempt: Attempt,
+        views: set[str],
     ) -> None:
         super().__init__(spec, catalog, get_engine, attempt)
         self._hold = catalog.hold
+        self._views = views
+        self._key = ""
 
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
-        """The versions that the cascade has of the sources; what was made of others is useless."""
-        pins = choose_versions(spec, self._newest)
-        found = view_notes.find_pins(self._place, self._attempt.job)
-        if found is not None and found != pins:
-            view_notes.forget_work(self._place, self._attempt.job)
-        return pins
+        """The versions that the cascade has of the sources."""
+        return choose_versions(spec, self._newest)
+
+    def _note(self, pins: Mapping[str, Pin]) -> bool:
+        """Views of the cascade may have other versions in each attempt, so what is computed from
+        them is kept under a name that tells of which.
+        """
+        if not self._views & pins.keys():
+            return super()._note(pins)
+        text = msgspec.json.encode([self._attempt.job, dict(pins)], order="sorted").decode()
+        self._key = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
+        view_notes.write_key(self._place, self._attempt.job, self._key)
+        return True
+
+    def _start(self, context: Context) -> Work:
+        work = super()._start(context)
+        return work if not self._key else replace(work, attempt=_Keyed(self._attempt, self._key))
 
     def _commit(self, work: Work, change: Change, properties: dict[str, str]) -> int | None:
         # Whichever attempt it is that publishes it: all that it publishes belongs together.
@@ -169,7 +194,7 @@ class _Step(Refreshing):
                 lambda held: commit_refresh(held, removal, fragments, properties),
             )
 
-        return commit_change(work, change, known, commit)
+        return commit_change(replace(work, attempt=self._attempt), change, known, commit)
 
 
 class _StepAttempt:
@@ -193,3 +218,13 @@ class _StepAttempt:
 
     def error_rows(self) -> frozenset[int]:
         return self._attempt.error_rows()
+
+
+class _Keyed:
+    """An attempt whose work is kept under another name than the job's."""
+
+    def __init__(self, attempt: Attempt, key: str) -> None:
+        self.job, self.number = key, attempt.number
+        self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
+        self.progress, self.log = attempt.progress, attempt.log
+        self.errors, self.error_rows = attempt.errors, attempt.error_rows

@@ -26,7 +26,7 @@ from penstock.datasets.refreshes import (
 from penstock.datasets.remote import Location, RemoteCatalog
 from penstock.datasets.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
 from penstock.datasets.view_notes import Pin
-from penstock.errors import Unsupported
+from penstock.errors import LeaseLost, Unsupported
 from penstock.model.views import RefreshResult, RefreshSpec, Watermark
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.refreshing.committing import commit_change
@@ -105,10 +105,12 @@ class Refreshing:
         self._kept = Kept(spec.table_id, self._place, places)
         # What the catalog says of the view, and what the view itself does.
         self._known = [spec.watermark]
+        # As it was when the work began.
+        self._view: LanceDataset
 
     def work(self) -> Made | Refreshed:
         """Bring the view up to date, or find the commit with which an earlier attempt did."""
-        view = self._catalog.open_latest(self._given.table, "")
+        self._view = view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
         self._known = [self._given.watermark, spec.watermark]
         if history.refresh is not None and history.refresh.job == self._attempt.job:
@@ -124,7 +126,8 @@ class Refreshing:
         if plan.mode == "none":
             return Made(plan, Change(removes=_no_ids()), _next(context, pins), None)
         # Also for versions that the view has already: what is kept for other attempts is theirs.
-        view_notes.write_pins(self._place, self._attempt.job, pins)
+        if not self._note(pins):
+            raise LeaseLost("another attempt has begun to compute, for other versions")
         crash_point("versions pinned")
         work = self._start(context)
         strategy = strategy_of(spec.definition)
@@ -157,13 +160,14 @@ class Refreshing:
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The sources' versions of this job, which stay there from now on."""
         found = view_notes.find_pins(self._place, self._attempt.job)
-        if found is not None and found.keys() != self._newest.keys():
-            # The query reads other tables than when they were pinned.
-            found = None
-        pins = found or choose_versions(spec, self._newest)
+        pins = choose_versions(spec, self._newest) if found is None else found
         for id, pin in pins.items():
             view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
         return pins
+
+    def _note(self, pins: Mapping[str, Pin]) -> bool:
+        """Have later attempts use these versions; False when another one chose others."""
+        return view_notes.write_pins(self._place, self._attempt.job, pins)
 
     def _start(self, context: Context) -> Work:
         known = {each.name: getattr(context, each.name) for each in fields(Context)}
@@ -233,6 +237,7 @@ class Refreshing:
         )
 
     def _tell_result(self, result: RefreshResult) -> None:
+        self._kept.keep(self._view, result.version, self._attempt.log)
         needed = [each for each in (result.watermark, *self._known) if each is not None]
         self._kept.let_go(needed, self._attempt.log)
         self._attempt.progress(
