@@ -108,13 +108,18 @@ def count_changed(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str
     came = went = 0
     for id in new.keys() | old.keys():
         here, there = new.get(id), old.get(id)
-        rows_here, rows_there = (0 if each is None else each.rows for each in (here, there))
+        rows_here, rows_there = _count_live(here), _count_live(there)
         if here is not None and _has_files_of(there, here):
             came += max(0, rows_here - rows_there)
             went += max(0, rows_there - rows_here)
         else:
             came, went = came + rows_here, went + rows_there
     return max(came, went)
+
+
+def _count_live(state: "FragmentState | None") -> int:
+    # What `_describe` has as the rows of a fragment are those that were deleted.
+    return 0 if state is None else state.physical_rows - state.rows
 
 
 def scan_all(dataset: "LanceDataset", fragments: Collection[int] | None = None) -> Rows:
