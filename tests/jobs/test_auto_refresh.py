@@ -102,6 +102,24 @@ def test_a_view_without_the_flag_waits_for_a_request(server: Server) -> None:
     finish(view)
 
 
+def count_stale(server: Server) -> int:
+    """How many views wait for a request and are behind, as the metrics have it."""
+    lines = server.get("/metrics").text.splitlines()
+    (line,) = [each for each in lines if each.startswith('penstock_views_stale{auto_refresh="fa')]
+    return int(float(line.rpartition(" ")[2]))
+
+
+def test_the_metrics_count_views_that_are_behind(server: Server) -> None:
+    before = count_stale(server)
+    view = make_view(server, "local")
+    assert count_stale(server) == before + 1
+    view.refresh()
+    assert count_stale(server) == before
+    view.insert()
+    assert count_stale(server) == before + 1
+    view.refresh()
+
+
 def test_a_target_lag_is_time_that_a_view_may_take(server: Server) -> None:
     view = make_view(server, "local", target_lag_seconds=FAR)
     view.insert()

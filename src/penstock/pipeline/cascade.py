@@ -22,7 +22,7 @@ from penstock.datasets.refreshes import Refreshed, commit_refresh
 from penstock.datasets.remote import RemoteCatalog
 from penstock.datasets.replacement import ATTEMPT_PROPERTY
 from penstock.datasets.view_notes import FIRST_PINS, Pin
-from penstock.errors import LeaseLost
+from penstock.errors import LeaseLost, PenstockError
 from penstock.model.functions import RowError
 from penstock.model.views import RefreshResult, RefreshSpec, Source, Watermark
 from penstock.pipeline.attempt import Attempt, Value
@@ -118,9 +118,14 @@ class _Cascade:
     def _keep(self, spec: RefreshSpec, watermark: Watermark) -> None:
         """Have the versions of other views stay for a view; they are published by now."""
         for source in spec.definition.sources:
-            if source.id in self._ids:
+            if source.id not in self._ids:
+                continue
+            try:
                 newest = self._catalog.open_latest(source.table, "")
                 view_notes.keep_version(newest, spec.table_id, watermark.versions[source.id])
+            except PenstockError as error:
+                # The next refresh may have to compute everything, but this one is done.
+                self._attempt.log(f"{'$'.join(source.table)} is not kept: {error.message}")
 
     def _list_tables(self, spec: RefreshSpec) -> list[Source]:
         return [each for each in spec.definition.sources if each.id not in self._ids]
