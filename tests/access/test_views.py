@@ -295,6 +295,13 @@ def test_the_servers_own_runner_refreshes_a_view(tmp_path: Path) -> None:
         done = finish(place, answer.json()["job_id"])
         assert (done["mode"], done["rows_inserted"]) == ("incremental", "2")
         assert count(place) == 3
+        upper = f"materialized_view/{place.home}$w"
+        body = {"kind": "query", "source_query": f"SELECT id, loud FROM {place.home}.v"}
+        place.ann.ask(f"{upper}/create", body).raise_for_status()
+        send(place.admin, f"/v1/table/{place.data}$t/insert", people(5)).raise_for_status()
+        answer = place.ann.ask(f"{upper}/refresh", {"cascade": True}).raise_for_status()
+        assert finish(place, answer.json()["job_id"])["rows_inserted"] == "4"
+        assert count(place) == 4
 
 
 def finish(place: Place, job: str) -> dict[str, str]:
