@@ -100,7 +100,7 @@ def other_requests(table: str, job: str) -> list[tuple[str, str]]:
 
 A_RUNNER_NEEDS = {
     *("DescribeTable", "ListTableVersions", "DescribeTableVersion", "CreateTableVersion"),
-    "TableExists",
+    *("TableExists", "BatchCreateTableVersions"),
 }
 
 

@@ -140,6 +140,63 @@ def test_a_view_reads_with_the_rights_of_who_created_it(place: Place) -> None:
             assert lacks in refused.json()["error"]
 
 
+def stack(place: Place) -> str:
+    """A view of ann's, and another one that reads it, which is returned."""
+    place.create().raise_for_status()
+    upper = f"{place.home}$w"
+    body = {"kind": "query", "source_query": f"SELECT id FROM {place.home}.v"}
+    place.ann.ask(f"materialized_view/{upper}/create", body).raise_for_status()
+    return upper
+
+
+def test_a_cascade_needs_the_right_to_refresh_each_view(place: Place) -> None:
+    upper = stack(place)
+    bob, body = person(place.gate), {"cascade": True, "cluster": CLUSTER}
+
+    def ask(operation: str) -> httpx.Response:
+        return bob.ask(f"materialized_view/{upper}/{operation}", body)
+
+    place.gate.grant(bob.name, "writer", "table", place.home, "w")
+    for operation in ("refresh", "explain"):
+        hidden = ask(operation)
+        assert (hidden.status_code, hidden.json()["code"]) == (403, 15), hidden.text
+        assert f"{place.home}$v" not in hidden.text
+    # To see the plan it is enough to read what it tells of.
+    place.gate.grant(bob.name, "reader", "table", place.home, "v")
+    assert list(ask("explain").json()["upstream"]) == [f"{place.home}$v"]
+    refused = ask("refresh")
+    assert refused.status_code == 403
+    assert f"{bob.name} lacks writer on table {place.home}$v" in refused.json()["error"]
+    place.gate.grant(bob.name, "writer", "table", place.home, "v")
+    assert ask("refresh").status_code == 202
+    place.gate.ungrant(place.ann.name, "reader", "table", place.data, "t")
+    # Each view reads with the rights of who created it.
+    assert f"{place.ann.name}, who lacks reader" in ask("refresh").json()["error"]
+
+
+def test_a_runner_publishes_versions_of_the_views_of_its_cascade_alone(place: Place) -> None:
+    upper = stack(place)
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
+    runner = Runner(place.gate.as_(key), CLUSTER)
+
+    def publish(*tables: str) -> httpx.Response:
+        entries = [{"id": t.split("$"), "version": 2, "manifest_path": "x"} for t in tables]
+        return runner.server.post("/v1/table/version/batch-create", {"entries": entries})
+
+    assert publish(place.view).status_code == 404
+    while left := runner.lease():
+        # Of other tests.
+        runner.finish(left[0], "FAILED").raise_for_status()
+    body = {"cluster": CLUSTER, "cascade": True}
+    place.ann.ask(f"materialized_view/{upper}/refresh", body).raise_for_status()
+    (job,) = runner.lease()
+    # They are its to write: what is refused is the manifest that is not there.
+    assert publish(place.view, upper).status_code == 400
+    assert publish(place.view, f"{place.data}$t").status_code == 403
+    assert runner.finish(job, "FAILED").status_code == 200
+    assert publish(place.view, upper).status_code == 404
+
+
 def test_a_runner_reads_the_tables_of_the_view_that_it_refreshes(place: Place) -> None:
     send(place.admin, f"/v1/table/{place.data}$u/create", people(1)).raise_for_status()
     place.create().raise_for_status()
@@ -238,6 +295,13 @@ def test_the_servers_own_runner_refreshes_a_view(tmp_path: Path) -> None:
         done = finish(place, answer.json()["job_id"])
         assert (done["mode"], done["rows_inserted"]) == ("incremental", "2")
         assert count(place) == 3
+        upper = f"materialized_view/{place.home}$w"
+        body = {"kind": "query", "source_query": f"SELECT id, loud FROM {place.home}.v"}
+        place.ann.ask(f"{upper}/create", body).raise_for_status()
+        send(place.admin, f"/v1/table/{place.data}$t/insert", people(5)).raise_for_status()
+        answer = place.ann.ask(f"{upper}/refresh", {"cascade": True}).raise_for_status()
+        assert finish(place, answer.json()["job_id"])["rows_inserted"] == "4"
+        assert count(place) == 4
 
 
 def finish(place: Place, job: str) -> dict[str, str]:

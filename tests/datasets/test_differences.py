@@ -6,7 +6,7 @@ from typing import Any
 import lance
 import pytest
 
-from penstock.datasets.differences import compare
+from penstock.datasets.differences import compare, count_changed
 from penstock.errors import ColumnNotFound
 from tests.harness.sources import SourceHistory
 
@@ -80,3 +80,26 @@ def test_a_field_that_one_version_lacks_is_an_error(tmp_path: Path) -> None:
     history.open().add_columns({"more": "id"})
     with pytest.raises(ColumnNotFound, match="more"):
         compare(history.open(), then, ("more",))
+
+
+def test_changed_rows_are_counted_by_the_fragments(tmp_path: Path) -> None:
+    history = SourceHistory(tmp_path / "source", 1)
+    then = history.open()
+
+    def count(paths: tuple[str, ...] = PATHS) -> int:
+        return count_changed(history.open(), then, paths)
+
+    assert count() == 0
+    history.open().update({"a": "7"}, where="id < 3")
+    assert count() == 3
+    history.open().delete("id = 20")
+    # Four went, and three came.
+    assert count() == 4
+    history.do_append()
+    came = history.open().count_rows() - 39
+    assert count() == 3 + came
+    then = history.open()
+    history.open().add_columns({"more": "id * 2"})
+    assert count() == 0
+    history.open().optimize.compact_files()
+    assert count() == history.open().count_rows()

@@ -1,7 +1,7 @@
 """Backfills without a runner: an attempt whose lease is in the test's hands."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +10,7 @@ import lance
 import pyarrow as pa
 
 from penstock.datasets.remote import RemoteCatalog
+from penstock.errors import ConcurrentCommit
 from penstock.model.functions import RowError
 from penstock.pipeline.attempt import Value
 from penstock.pipeline.backfill import BackfillResult, run_backfill, sweep_backfill
@@ -46,7 +47,15 @@ class HeldAttempt:
     def log(self, text: str, level: str = "info") -> None:
         self.lines.append(text)
 
-    def errors(self, rows: Sequence[RowError]) -> None:
+    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
+        staged = [Path("/") / each["manifest_path"] for each in versions]
+        final = [path.with_name(path.name.partition("-")[0]) for path in staged]
+        if any(path.exists() for path in final):
+            raise ConcurrentCommit("a version is taken")
+        for path, to in zip(staged, final, strict=True):
+            path.rename(to)
+
+    def errors(self, rows: Sequence[RowError], view: str = "") -> None:
         self.failed += rows
 
     def error_rows(self) -> frozenset[int]:

@@ -60,6 +60,7 @@ def define(
     functions: Sequence[Function] = (),
     digest: str = "1",
     source: str = "source",
+    source_id: str = "s1",
 ) -> Definition:
     """A view over the rows of one source; a column that is named like its expression is plain."""
     schema = pa.schema([pa.field(SOURCE_ROW_ID, pa.int64()), *kinds.items()])
@@ -67,7 +68,7 @@ def define(
         kind="query",
         shape="rows",
         language=engine,
-        sources=(Source(id="s1", table=("n", source), name="source", reads=tuple(reads)),),
+        sources=(Source(id=source_id, table=("n", source), name="source", reads=tuple(reads)),),
         rows=Rows(
             engine=engine,
             filter=where,
@@ -103,6 +104,10 @@ class ViewHere:
         return self.folder / self.name
 
     @property
+    def id(self) -> str:
+        return f"{self.name}0123456789"
+
+    @property
     def catalog(self) -> FolderLake:
         return FolderLake(self.folder)
 
@@ -119,7 +124,7 @@ class ViewHere:
     def spec(self, **options: Any) -> dict[str, Any]:
         wanted = RefreshSpec(
             table=("n", self.name),
-            table_id=f"{self.name}0123456789",
+            table_id=self.id,
             definition=self.definition,
             watermark=self.watermark,
             **options,

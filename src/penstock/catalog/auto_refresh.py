@@ -5,8 +5,9 @@ Several servers may look at once: the same request is queued once.
 
 import logging
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from penstock.catalog import due, jobs, materialized_views, refreshes, tables
+from penstock.catalog import data, due, jobs, materialized_views, refreshes, tables
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.due import JOBS_BACK, LOOK_SECONDS, PASSING, Ended, Rules, plan_due
 from penstock.catalog.materialized_views import SourceState, View, is_stale
@@ -14,14 +15,19 @@ from penstock.catalog.refreshes import Refresh
 from penstock.catalog.transactions import SetProperty
 from penstock.database.interface import Row, Transaction
 from penstock.errors import PenstockError
-from penstock.model.jobs import ACTIVE, REFRESH
+from penstock.model.jobs import ACTIVE
 from penstock.model.tables import MAIN
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 log = logging.getLogger(__name__)
 
 PROPERTY = "auto_refresh"
 # Of a view that was never refreshed.
 NEVER = -1
+# More rows than anybody waits for.
+MANY = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +43,19 @@ class Behind:
     jobs: tuple[Ended, ...]
     # How long the last refresh took.
     took_seconds: float = 0.0
+    # What it has not followed: so many versions, of these sources.
+    changes: int = 1
+    ahead: tuple[SourceState, ...] = ()
 
     @property
     def rules_of(self) -> Rules | None:
         """The view's own rules: with a target lag, it begins in time to be ready by then."""
         lag = self.view.target_lag_seconds
         return None if lag is None else Rules(1, max(0.0, lag - self.took_seconds))
+
+    def wanted(self, rules: Rules) -> int:
+        """How many versions make a refresh worthwhile."""
+        return (self.rules_of or rules).changes
 
 
 @dataclass
@@ -51,6 +64,8 @@ class Watch:
 
     # Views whose request was refused, by the state of their sources at which that was.
     refused: dict[str, int] = field(default_factory=dict)
+    # How many rows changed in a source between two versions, for each view that counts them.
+    rows: dict[tuple[str, str, int, int], int] = field(default_factory=dict)
 
 
 async def run_for_ever(catalog: Catalog, rules: Rules) -> None:
@@ -62,6 +77,7 @@ async def run_for_ever(catalog: Catalog, rules: Rules) -> None:
 async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
     """Request what is due; returns the seconds until something else is."""
     behind, now = await catalog.database.read(_find_behind, rules)
+    behind = [each for each in behind if await _has_enough(catalog, each, rules, watch)]
     waits = [LOOK_SECONDS]
     for each in behind:
         at = plan_due(each, each.rules_of or rules)
@@ -107,10 +123,64 @@ async def _find_behind(tx: Transaction, rules: Rules) -> tuple[list[Behind], int
     found = []
     for view in await _list_views(tx, "m.auto_refresh = 1 OR m.target_lag_seconds IS NOT NULL"):
         sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
-        wanted = 1 if view.target_lag_seconds is not None else rules.changes
-        if is_stale(view, sources) and _count_changes(view, sources) >= wanted:
-            found.append(await _describe(tx, view, sources))
+        if is_stale(view, sources):
+            described = await _describe(tx, view, sources)
+            if described.changes >= described.wanted(rules) or rules.rows:
+                found.append(described)
     return found, clock[0]
+
+
+async def _has_enough(catalog: Catalog, behind: Behind, rules: Rules, watch: Watch) -> bool:
+    """Whether a view misses enough versions, or else enough rows."""
+    if behind.changes >= behind.wanted(rules):
+        return True
+    rows = 0
+    try:
+        for source in behind.ahead:
+            rows += await _count_rows(catalog, behind.view, source, watch)
+    except PASSING as error:
+        log.debug("the rows that view %s misses are not counted yet: %s", behind.view.table, error)
+    return rows >= rules.rows
+
+
+async def _count_rows(catalog: Catalog, view: View, source: SourceState, watch: Watch) -> int:
+    """How many rows of a source changed since the view followed it; found out once."""
+    if source.head is None:
+        return 0
+    then = 0 if view.watermark is None else view.watermark.versions.get(source.id, 0)
+    key = (view.table.id, source.id, then, source.head)
+    if key not in watch.rows:
+        for old in [each for each in watch.rows if each[:2] == key[:2]]:
+            del watch.rows[old]
+        watch.rows[key] = await _compare(catalog, view, source, then, source.head)
+    return watch.rows[key]
+
+
+async def _compare(catalog: Catalog, view: View, source: SourceState, then: int, now: int) -> int:
+    table = await tables.find_by_id(catalog.database, source.id)
+    if table is None:
+        return 0
+    reads = [path for s in view.definition.sources if s.id == source.id for path in s.reads]
+    try:
+        newest = await data.read(catalog, table, MAIN, now, lambda dataset: dataset)
+        if not then:
+            return await catalog.workers.run(newest.count_rows)
+        known = await data.read(catalog, table, MAIN, then, lambda dataset: dataset)
+        return await catalog.workers.run(_count_changed, newest, known, reads)
+    except PASSING:
+        raise
+    except PenstockError:
+        # A version or a column is gone: whatever that is, it is no small change.
+        return MANY
+
+
+def _count_changed(now: "LanceDataset", then: "LanceDataset", reads: list[str]) -> int:
+    # Here, because few servers count rows.
+    from penstock.datasets.differences import count_changed
+    from penstock.datasets.failures import translated
+
+    with translated():
+        return count_changed(now, then, reads)
 
 
 def _is_auto(view: View) -> bool:
@@ -142,9 +212,10 @@ async def _describe(tx: Transaction, view: View, sources: list[SourceState]) -> 
     first = min((row[0] for row in times), default=0)
     last = max((row[1] for row in times), default=0)
     rows = await tx.fetch(
-        "SELECT state, created_at, finished_at, started_at FROM jobs WHERE slot = $1 "
+        "SELECT state, created_at, finished_at, started_at FROM jobs WHERE id IN "
+        "(SELECT id FROM jobs WHERE slot = $1 UNION SELECT job_id FROM job_slots WHERE slot = $1) "
         "ORDER BY number DESC LIMIT $2",
-        *(f"{view.table.id}//{REFRESH}", JOBS_BACK),
+        *(refreshes.slot_of(view.table.id), JOBS_BACK),
     )
     return Behind(
         view,
@@ -154,6 +225,8 @@ async def _describe(tx: Transaction, view: View, sources: list[SourceState]) -> 
         max(last, view.created_at),
         tuple(_to_ended(row) for row in rows),
         _took(rows[0]) if rows else 0.0,
+        _count_changes(view, sources),
+        tuple(source for source in sources if source.is_ahead is not False),
     )
 
 

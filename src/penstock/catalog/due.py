@@ -28,10 +28,14 @@ PASSING = (Unavailable, TooManyRequests, ConcurrentCommit)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How many changes make a job, and how long it waits after the first, and after another job."""
+    """How many changes make a job, and how long it waits after the first, and after another job.
+
+    So many changed rows do as well; 0 when they are not counted.
+    """
 
     changes: int = 1
     cooldown_seconds: float = 5.0
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,8 @@ async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
         new.manifest,
         max_attempts,
     )
+    for slot in new.also:
+        await tx.fetch("INSERT INTO job_slots (job_id, slot) VALUES ($1, $2)", id, slot)
     await job_notes.record_event(tx, id, QUEUED, 0)
     return id
 
@@ -150,8 +152,9 @@ async def alter(
 async def cancel_slots_in(tx: Transaction, prefix: str, reason: str) -> None:
     """Cancel every job whose slot starts with the prefix and a slash: their object is gone."""
     rows = await tx.fetch(
-        "SELECT id FROM jobs WHERE slot >= $1 AND slot < $2 AND state IN ('QUEUED', 'RUNNING') "
-        "ORDER BY number",
+        "SELECT id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') AND id IN "
+        "(SELECT id FROM jobs WHERE slot >= $1 AND slot < $2 "
+        "UNION SELECT job_id FROM job_slots WHERE slot >= $1 AND slot < $2) ORDER BY number",
         f"{prefix}/",
         f"{prefix}0",
     )
@@ -242,7 +245,7 @@ async def _purge(tx: Transaction, keep_millis: int) -> int:
         keep_millis,
     )
     for row in rows:
-        for relation in ("job_logs", "job_events"):
+        for relation in ("job_logs", "job_events", "job_slots"):
             await tx.fetch(f"DELETE FROM {relation} WHERE job_id = $1", row[0])
         await tx.fetch("DELETE FROM jobs WHERE id = $1", row[0])
     return len(rows)

@@ -37,11 +37,20 @@ from penstock.model.jobs import (
 # Others that lease at the same moment may take what this look had chosen.
 LOOKS = 5
 
-# First in, first out, but never past a job that works, or waits, for the same slot.
+# First in, first out, but never past a job that works, or waits, for one of the same slots. All
+# wait in the order of their numbers, so none waits for one that waits for it.
+EARLIER = "b.number < j.number AND b.state IN ('QUEUED', 'RUNNING')"
 READY = (
     "SELECT j.number FROM jobs j WHERE j.state = 'QUEUED' AND j.ready_at <= now_millis() "
-    "{clusters} AND NOT EXISTS (SELECT 1 FROM jobs b WHERE b.slot = j.slot "
-    "AND b.number < j.number AND b.state IN ('QUEUED', 'RUNNING')) ORDER BY j.number LIMIT {limit}"
+    "{clusters} "
+    f"AND NOT EXISTS (SELECT 1 FROM jobs b WHERE b.slot = j.slot AND {EARLIER}) "
+    "AND NOT EXISTS (SELECT 1 FROM job_slots s JOIN jobs b ON b.id = s.job_id "
+    f"WHERE s.slot = j.slot AND {EARLIER}) "
+    "AND NOT EXISTS (SELECT 1 FROM job_slots s JOIN jobs b ON b.slot = s.slot "
+    f"WHERE s.job_id = j.id AND {EARLIER}) "
+    "AND NOT EXISTS (SELECT 1 FROM job_slots s JOIN job_slots o ON o.slot = s.slot "
+    f"JOIN jobs b ON b.id = o.job_id WHERE s.job_id = j.id AND {EARLIER}) "
+    "ORDER BY j.number LIMIT {limit}"
 )
 # The state is asked for twice: on PostgreSQL a row that somebody else leased while this statement
 # waited for it is looked at again, and left alone.

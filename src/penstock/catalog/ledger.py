@@ -7,6 +7,7 @@ server writes to it. An entry stays as long as its job can be described.
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -45,16 +46,27 @@ if TYPE_CHECKING:
 NOTHING = Listing([], [], False)
 
 
-async def record(catalog: Catalog, job_id: str, attempt: int, errors: Sequence[RowError]) -> int:
-    """Note rows that an attempt failed on; returns how many were not in the ledger yet."""
+async def record(
+    catalog: Catalog,
+    job_id: str,
+    attempt: int,
+    errors: Sequence[RowError],
+    view: str | None = None,
+) -> int:
+    """Note rows that an attempt failed on; returns how many were not in the ledger yet.
+
+    They are of the job's table, or of a view that it refreshes on the way.
+    """
     job = await leases.get_held(catalog, job_id, attempt)
     if not errors:
         return 0
+    if view is not None:
+        job = replace(job, spec=_find_spec(job, view))
     failing = await _describe(catalog, job, attempt)
     # What names no column of these comes from a job with one function.
     found = [(failing.get(error.column, next(iter(failing.values()))), error) for error in errors]
     table = await _get_or_create(catalog)
-    ids = [ledger.make_id(job.id, error.row_id, each.column) for each, error in found]
+    ids = [ledger.make_id(each, error.row_id) for each, error in found]
     # One after the other, so that what is sent twice at once finds itself.
     async with catalog.ledger_lock:
         known = await data.read(catalog, table, MAIN, None, lambda d: ledger.find_ids(d, ids))
@@ -63,6 +75,14 @@ async def record(catalog: Catalog, job_id: str, attempt: int, errors: Sequence[R
             body = await catalog.workers.run(ledger.encode, new)
             await rows.insert(catalog, table, MAIN, body)
     return len(set(ids) - known)
+
+
+def _find_spec(job: Job, view: str) -> dict[str, Any]:
+    """What a job is to do to a view that it refreshes on the way, or to its own."""
+    for spec in (job.spec, *job.spec.get("upstream", ())):
+        if spec.get("table_id") == view:
+            return dict(spec)
+    raise InvalidRequest(f"job {job.id} does not refresh view {view}", detail="leave view out")
 
 
 async def list_rows(catalog: Catalog, job_id: str, attempt: int) -> list[int]:

@@ -47,6 +47,8 @@ class Refresh:
     options: Mapping[str, Any] = field(default_factory=dict)
     cluster: str | None = None
     manifest: str | None = None
+    # Together with the views that it reads: see `cascades`.
+    cascade: bool = False
 
 
 async def request_refresh(
@@ -131,12 +133,16 @@ def new_job(table: Table, defined: Defined, request: Refresh, cluster: str) -> N
         kind=REFRESH,
         object=show(table.identifier),
         target=str(table),
-        # A view is refreshed by one job at a time; no branch and no column is called like that.
-        slot=f"{table.id}//{REFRESH}",
+        slot=slot_of(table.id),
         spec=make_spec(table, defined, request),
         cluster=cluster,
         manifest=None if defined.udtf is None else defined.udtf.manifest,
     )
+
+
+def slot_of(view_id: str) -> str:
+    """A view is refreshed by one job at a time; no branch and no column is called like that."""
+    return f"{view_id}//{REFRESH}"
 
 
 def make_spec(table: Table, defined: Defined, request: Refresh) -> dict[str, Any]:
@@ -180,17 +186,31 @@ async def complete_spec(
         if found is None:
             return None, f"table {show(tuple(source['table']))}, which the view reads, was dropped"
         sources.append(source | {"table": [*from_path(found[0]), found[1]]})
+    upstream = []
+    for each in spec.get("upstream", ()):
+        completed, error = await complete_spec(tx, each)
+        if completed is None:
+            return None, error
+        upstream.append(completed)
     return dict(spec) | {
         "table": [*from_path(row[0]), row[1]],
         "definition": spec["definition"] | {"sources": sources},
         "watermark": None if row[2] is None else msgspec.json.decode(row[2]),
+        "upstream": upstream,
     }, ""
 
 
 async def record_refresh(
     tx: Transaction, spec: Mapping[str, Any], result: Mapping[str, Any]
 ) -> None:
-    """Note what a view is now, in the transaction that ends the job."""
+    """Note what a view is now, in the transaction that ends the job; and what others are that were
+    refreshed with it.
+    """
+    for each in spec.get("upstream", ()):
+        others = result.get("upstream")
+        found = others.get(each["table_id"]) if isinstance(others, dict) else None
+        if isinstance(found, dict):
+            await record_refresh(tx, each, found)
     definition = msgspec.convert(spec["definition"], Definition)
     for function in list_functions(definition)[:1]:
         await functions.record_rate(tx, {"sha256": function.sha256}, result)
@@ -224,15 +244,24 @@ async def _enqueue(
     max_attempts: int,
     origin: Origin,
 ) -> tuple[str, list[Kept]]:
+    left = await record_sources(tx, view, defined)
+    job = new_job(view.table, defined, request, cluster)
+    id = await enqueue_in(tx, job, request, max_attempts)
+    await idempotency.use(tx, origin, id)
+    return id, left
+
+
+async def record_sources(tx: Transaction, view: View, defined: Defined) -> list[Kept]:
+    """Note what a view reads now; returns what is kept of tables that it reads no more.
+
+    Raises when something of it, or the view, is not there for it any more.
+    """
     table = view.table
     now = await tables.get(tx, table.identifier)
     if now.id != table.id:
         raise tables.missing(table.identifier)
     await materialized_views.check_sources(tx, view.owner, set(defined.sources.values()))
-    left = await dependents.record(tx, table.id, defined.sources)
-    id = await enqueue_in(tx, new_job(table, defined, request, cluster), request, max_attempts)
-    await idempotency.use(tx, origin, id)
-    return id, left
+    return await dependents.record(tx, table.id, defined.sources)
 
 
 async def enqueue_in(tx: Transaction, new: NewJob, request: Refresh, max_attempts: int) -> str:

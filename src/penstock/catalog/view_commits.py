@@ -16,7 +16,7 @@ from penstock.datasets.manifest import (
 )
 from penstock.datasets.replacement import ATTEMPT_PROPERTY, BASE_PROPERTY, JOB_PROPERTY
 from penstock.errors import InvalidTableState
-from penstock.model.jobs import REFRESH, RUNNING
+from penstock.model.jobs import REFRESH, RUNNING, list_targets
 from penstock.model.origins import Origin
 from penstock.model.tables import Table
 
@@ -53,7 +53,7 @@ async def _is_refresh(
     return (
         job is not None
         and (job.kind, job.state) == (REFRESH, RUNNING)
-        and job.spec.get("table_id") == table.id
+        and table.id in list_targets(job.spec)
         and properties.get(ATTEMPT_PROPERTY, str(job.attempt)) == str(job.attempt)
     )
 

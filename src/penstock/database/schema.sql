@@ -144,6 +144,15 @@ CREATE INDEX jobs_finished_at ON jobs (finished_at);
 
 CREATE INDEX jobs_by_token ON jobs (token, state);
 
+-- What a job works on besides its slot: no other job works on it meanwhile.
+CREATE TABLE job_slots (
+    job_id KEYTEXT NOT NULL REFERENCES jobs (id),
+    slot KEYTEXT NOT NULL,
+    PRIMARY KEY (job_id, slot)
+);
+
+CREATE INDEX job_slots_by_slot ON job_slots (slot);
+
 -- What happened to a job: its states, one after the other.
 CREATE TABLE job_events (
     job_id KEYTEXT NOT NULL REFERENCES jobs (id),

@@ -109,6 +109,28 @@ def find_taken(dataset: "LanceDataset", rows: Rows, where: str) -> "Mask":
     return is_among(rows.ids, np.sort(np.concatenate([rows.ids[:0], *parts])))
 
 
+def count_changed(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str]) -> int:
+    """About how many rows have changed, told by the fragments alone: those that came, or those that
+    went if these are more. An update is one of each; rows that a compaction moved count, too.
+    """
+    new, old = _describe(now, paths), _describe(then, paths)
+    came = went = 0
+    for id in new.keys() | old.keys():
+        here, there = new.get(id), old.get(id)
+        rows_here, rows_there = _count_live(here), _count_live(there)
+        if here is not None and _has_files_of(there, here):
+            came += max(0, rows_here - rows_there)
+            went += max(0, rows_there - rows_here)
+        else:
+            came, went = came + rows_here, went + rows_there
+    return max(came, went)
+
+
+def _count_live(state: "FragmentState | None") -> int:
+    # What `_describe` has as the rows of a fragment are those that were deleted.
+    return 0 if state is None else state.physical_rows - state.rows
+
+
 def scan_all(dataset: "LanceDataset", fragments: Collection[int] | None = None) -> Rows:
     """All rows of a version, or those of some of its fragments."""
     ids = {fragment.fragment_id for fragment in dataset.get_fragments()}

@@ -100,9 +100,10 @@ def schema() -> "pa.Schema":
     )
 
 
-def make_id(job_id: str, row_id: int, column: str) -> str:
+def make_id(failing: Failing, row_id: int) -> str:
     """The same for the same failure, so that one that is sent twice is one."""
-    return hashlib.sha256(f"{job_id}\n{row_id}\n{column}".encode()).hexdigest()[:32]
+    text = f"{failing.job_id}\n{failing.table_id}\n{row_id}\n{failing.column}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def encode(errors: Sequence[tuple[Failing, RowError]]) -> bytes:
@@ -178,7 +179,7 @@ def _before(millis: int) -> str:
 
 def _entry(failing: Failing, error: RowError) -> dict[str, Any]:
     return {
-        "error_id": make_id(failing.job_id, error.row_id, failing.column),
+        "error_id": make_id(failing, error.row_id),
         "table": failing.table,
         "table_id": failing.table_id,
         "table_version": failing.table_version,

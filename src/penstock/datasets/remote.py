@@ -37,6 +37,9 @@ class Location:
     uri: str
     branch: str
     options: Mapping[str, str] = field(default_factory=dict)
+    # A version that is not published yet, and where its manifest lies in the table's folder.
+    held: int | None = None
+    manifest: str = ""
 
     @property
     def data_folder(self) -> str:
@@ -94,9 +97,12 @@ class RemoteCatalog:
 def open_version(location: Location, version: int, reader: str = "") -> "LanceDataset":
     """One version, for reading; it stays open for the next call of the same reader."""
     options = tuple(sorted(location.options.items()))
+    manifest = location.manifest if version == location.held else ""
     try:
         with translated():
-            found: LanceDataset = _open(location.uri, location.branch, version, options, reader)
+            found: LanceDataset = _open(
+                location.uri, location.branch, version, options, reader, manifest
+            )
             return found
     except (InvalidRequest, InvalidTableState) as error:
         raise VersionNotFound(
@@ -117,11 +123,20 @@ def open_newest(location: Location) -> "LanceDataset":
 # A branch may be deleted and made again with the same numbers, so readers do not share handles.
 @functools.lru_cache(MAX_OPEN)
 def _open(
-    uri: str, branch: str, version: int, options: tuple[tuple[str, str], ...], reader: str
+    uri: str,
+    branch: str,
+    version: int,
+    options: tuple[tuple[str, str], ...],
+    reader: str,
+    manifest: str,
 ) -> Any:
     import lance
 
     found = dict(options) or None
+    if manifest:
+        from penstock.datasets.held import open_held
+
+        return open_held(Location(uri, branch, dict(options), version, manifest))
     if not branch:
         return lance.dataset(uri, version=version, storage_options=found)
     return lance.dataset(uri, storage_options=found).checkout_version((branch, version))

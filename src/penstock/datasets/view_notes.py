@@ -12,7 +12,7 @@ from penstock.datasets import files, refs
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.notes import FOLDER as JOBS
-from penstock.datasets.notes import write_first
+from penstock.datasets.notes import list_names, write_first, write_note
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.errors import InvalidTableState
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 FOLDER = "_refresh"
-PINS = "pinned.json"
+# The versions of a view's own sources, and those of all tables that a cascade of views begins at.
+PINS, FIRST_PINS = "pinned.json", "first.json"
 VIEW_TAGS = f"{refs.OUR_TAGS}view-"
+KEY = "works-as-"
 ID_CHARACTERS = 16
 
 
@@ -32,23 +34,34 @@ class Pin(msgspec.Struct, frozen=True):
     transaction: str
 
 
-def find_pins(place: Place, job: str) -> dict[str, Pin] | None:
+def find_pins(place: Place, job: str, name: str = PINS) -> dict[str, Pin] | None:
     """The versions that an earlier attempt of the job chose."""
     try:
-        content = files.read(place, f"{JOBS}/{job}/{PINS}")
+        content = files.read(place, f"{JOBS}/{job}/{name}")
     except FileNotFoundError:
         return None
     return msgspec.json.decode(content, type=dict[str, Pin])
 
 
-def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> bool:
+def write_pins(place: Place, job: str, pins: Mapping[str, Pin], name: str = PINS) -> bool:
     """Note the versions of a job, once for all its attempts; False when another has noted others.
 
     What attempts leave for each other does not say which versions it was computed for.
     """
-    if write_first(place, job, PINS, dict(pins)):
+    if write_first(place, job, name, dict(pins)):
         return True
-    return find_pins(place, job) == pins
+    return find_pins(place, job, name) == pins
+
+
+def write_key(place: Place, job: str, key: str) -> None:
+    """Note a name under which a job works in a view's folder."""
+    write_note(place, job, f"{KEY}{key}", None)
+
+
+def list_keys(place: Place, job: str) -> list[str]:
+    """The names under which a job worked in a view's folder, beside its own."""
+    names = list_names(place, f"{JOBS}/{job}")
+    return [name.removeprefix(KEY) for name in names if name.startswith(KEY)]
 
 
 def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:

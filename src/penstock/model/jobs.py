@@ -46,6 +46,8 @@ class NewJob:
     spec: dict[str, Any]
     cluster: str
     manifest: str | None = None
+    # What else only one job at a time may work on.
+    also: tuple[str, ...] = ()
 
     @property
     def spec_hash(self) -> str:
@@ -148,7 +150,19 @@ def _tell_refresh(result: Mapping[str, Any]) -> dict[str, Value]:
     for key in ("source_versions", "certificate"):
         if isinstance(found := result.get(key), dict):
             told[key] = msgspec.json.encode(found).decode()
+    if others := _tell_upstream(result.get("upstream")):
+        told["upstream"] = msgspec.json.encode(others).decode()
     return told
+
+
+def _tell_upstream(results: Any) -> dict[str, Any]:
+    """What was done to views that were refreshed on the way, by their names."""
+    found = results.values() if isinstance(results, dict) else ()
+    return {
+        str(each.get("view")): {"version": each.get("version"), "mode": each.get("mode")}
+        for each in found
+        if isinstance(each, dict)
+    }
 
 
 def show_value(value: Value) -> str:
@@ -165,8 +179,9 @@ def merge_progress(known: Mapping[str, Value], news: Mapping[str, Value]) -> dic
 
 
 def list_targets(spec: Mapping[str, Any]) -> list[str]:
-    """The ids of the tables that a job changes: `table_id` of its spec."""
-    return [spec["table_id"]] if "table_id" in spec else []
+    """The ids of the tables that a job changes, its own first: `table_id` of its spec."""
+    own = [spec["table_id"]] if "table_id" in spec else []
+    return [*own, *(each["table_id"] for each in spec.get("upstream", ()))]
 
 
 def list_sources(spec: Mapping[str, Any]) -> list[str]:

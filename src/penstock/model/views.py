@@ -132,6 +132,8 @@ class RefreshSpec(Struct, frozen=True, kw_only=True):
     verify: bool = False
     verify_rows: int | None = None
     watermark: Watermark | None = None
+    # Views that this one reads and that are refreshed with it, what is read before what reads it.
+    upstream: tuple["RefreshSpec", ...] = ()
 
 
 class RefreshResult(Struct, frozen=True, kw_only=True):
@@ -151,3 +153,7 @@ class RefreshResult(Struct, frozen=True, kw_only=True):
     watermark: Watermark
     rate: float | None = None
     certificate: dict[str, Any] | None = None
+    # Its name, as "ns$view".
+    view: str = ""
+    # Of views that were refreshed with it, by their ids.
+    upstream: dict[str, "RefreshResult"] = {}

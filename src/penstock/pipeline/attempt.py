@@ -1,7 +1,7 @@
 """What a recipe may ask of the attempt it runs in, and what it tells about itself."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from penstock.errors import (
     ConcurrentCommit,
@@ -40,14 +40,21 @@ class Attempt(Protocol):
         Called before everything that others can see. An answer of a moment ago will do.
         """
 
+    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
+        """Have the catalog take new versions of several tables, all or none, as the protocol asks
+        for them; raises ConcurrentCommit when one is taken by now.
+        """
+
     def progress(self, **values: Value) -> None:
         """Tell how far it is."""
 
     def log(self, text: str, level: str = "info") -> None:
         """Say something to whoever reads the job's log."""
 
-    def errors(self, rows: Sequence[RowError]) -> None:
-        """Put rows that the function failed on into the ledger."""
+    def errors(self, rows: Sequence[RowError], view: str = "") -> None:
+        """Put rows that the function failed on into the ledger: of the job's table, or of a view
+        that it refreshes on the way, by its id.
+        """
 
     def error_rows(self) -> frozenset[int]:
         """The ids of the rows that the ledger has for the job's column."""

@@ -5,7 +5,7 @@ carries the job's id and the watermark, so an attempt that comes after it only r
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert, structs
@@ -66,7 +66,8 @@ def run_refresh(
 
     The engine is asked for only when something has to be computed.
     """
-    return _Refresh(convert(spec, RefreshSpec), catalog, get_engine, attempt).run()
+    refresh = Refreshing(convert(spec, RefreshSpec), catalog, get_engine, attempt)
+    return refresh.finish(refresh.work())
 
 
 def sweep_refresh(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
@@ -75,8 +76,19 @@ def sweep_refresh(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, att
     return checkpoints.sweep(catalog.locate(wanted.table, ""), job, attempt)
 
 
-class _Refresh:
-    """One attempt."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What an attempt did to the view; `version` is the one that it committed."""
+
+    work: Work
+    plan: Plan
+    change: Change
+    watermark: Watermark
+    version: int | None
+
+
+class Refreshing:
+    """One attempt at one view."""
 
     def __init__(
         self,
@@ -100,12 +112,13 @@ class _Refresh:
         # As it was when the work began.
         self._view: LanceDataset
 
-    def run(self) -> RefreshResult:
+    def work(self) -> Made | Refreshed:
+        """Bring the view up to date, or find the commit with which an earlier attempt did."""
         self._view = view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
         self._known = [self._given.watermark, spec.watermark]
         if history.refresh is not None and history.refresh.job == self._attempt.job:
-            return self._report(spec, view, history.refresh)
+            return history.refresh
         self._open_sources(spec)
         pins = self._pin(spec)
         self._attempt.check()
@@ -114,9 +127,9 @@ class _Refresh:
         self._tell_plan(plan)
         if plan.mode == "none":
             nothing = Change(removes=_no_ids())
-            return self._finish(self._start(context), plan, nothing, _next(context, pins), None)
+            return Made(self._start(context), plan, nothing, _next(context, pins), None)
         # Also for versions that the view has already: what is kept for other attempts is theirs.
-        if not view_notes.write_pins(self._place, self._attempt.job, pins):
+        if not self._note(pins):
             raise LeaseLost("another attempt has begun to compute, for other versions")
         crash_point("versions pinned")
         work = self._start(context)
@@ -135,24 +148,34 @@ class _Refresh:
             failed_rows=0 if change.failed is None else len(change.failed),
             cut=change.cut,
         )
-        version = commit_change(work, change, self._properties(plan, change, watermark))
-        return self._finish(work, plan, change, watermark, version)
+        version = self._commit(work, change, self._properties(plan, change, watermark))
+        return Made(work, plan, change, watermark, version)
+
+    def finish(self, done: Made | Refreshed) -> RefreshResult:
+        """Let go of what is not needed any more, and tell what was done."""
+        result = self._report(done) if isinstance(done, Refreshed) else self._describe(done)
+        self._tell_result(result)
+        return result
 
     def _open_sources(self, spec: RefreshSpec) -> None:
         for source in spec.definition.sources:
             newest = self._catalog.open_latest(source.table, "")
             self._newest[source.id] = self._sources[source.id], newest
 
+    def _commit(self, work: Work, change: Change, properties: dict[str, str]) -> int | None:
+        return commit_change(work, change, properties)
+
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The sources' versions of this job, which stay there from now on."""
         found = view_notes.find_pins(self._place, self._attempt.job)
-        if found is not None and found.keys() != self._newest.keys():
-            # The query reads other tables than when they were pinned.
-            found = None
         pins = choose_versions(spec, self._newest) if found is None else found
         for id, pin in pins.items():
             view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
         return pins
+
+    def _note(self, pins: Mapping[str, Pin]) -> bool:
+        """Have later attempts use these versions; False when another one chose others."""
+        return view_notes.write_pins(self._place, self._attempt.job, pins)
 
     def _start(self, context: Context) -> Work:
         known = {each.name: getattr(context, each.name) for each in fields(Context)}
@@ -179,10 +202,8 @@ class _Refresh:
         self._attempt.log(f"{plan.mode}: {plan.reason}")
         self._attempt.progress(mode=plan.mode, reason=plan.reason)
 
-    def _finish(
-        self, work: Work, plan: Plan, change: Change, watermark: Watermark, version: int | None
-    ) -> RefreshResult:
-        """What was done; `version` is the one that was committed."""
+    def _describe(self, made: Made) -> RefreshResult:
+        plan, change, watermark, version = made.plan, made.change, made.watermark, made.version
         if version is None:
             version = watermark.view_version
         else:
@@ -190,7 +211,8 @@ class _Refresh:
                 f"version {version}: {change.rows_inserted} rows inserted, "
                 f"{change.rows_updated} updated, {change.rows_deleted} deleted"
             )
-        result = RefreshResult(
+        return RefreshResult(
+            view="$".join(self._given.table),
             version=version,
             mode=plan.mode,
             reason=plan.reason,
@@ -202,10 +224,8 @@ class _Refresh:
             source_versions=self._name_versions(watermark),
             watermark=structs.replace(watermark, view_version=version),
             rate=change.rate,
-            certificate=self._verify(work, version),
+            certificate=self._verify(made.work, version),
         )
-        self._tell_result(result)
-        return result
 
     def _verify(self, work: Work, version: int) -> dict[str, Any] | None:
         """Compare the view with its query, if that was asked for."""
@@ -226,15 +246,18 @@ class _Refresh:
     def _is_verified(self) -> bool:
         return self._given.verify or self._given.verify_rows is not None
 
-    def _report(self, spec: RefreshSpec, view: "LanceDataset", done: Refreshed) -> RefreshResult:
+    def _report(self, done: Refreshed) -> RefreshResult:
         """What an earlier attempt committed and could not tell."""
         found, mark, certificate = done.properties, done.watermark, None
+        self._attempt.log(f"version {done.version} was committed by an earlier attempt")
         if self._is_verified():
+            spec = self._given
             self._open_sources(spec)
             pins = {id: Pin(at, mark.transactions.get(id, "")) for id, at in mark.versions.items()}
-            context = make_context(spec, self._location, view, self._newest, pins, "")
+            context = make_context(spec, self._location, self._view, self._newest, pins, "")
             certificate = self._verify(self._start(context), done.version)
-        result = RefreshResult(
+        return RefreshResult(
+            view="$".join(self._given.table),
             version=done.version,
             mode=found.get(MODE_PROPERTY, "incremental"),
             reason=found.get(REASON_PROPERTY, ""),
@@ -247,9 +270,6 @@ class _Refresh:
             watermark=mark,
             certificate=certificate,
         )
-        self._attempt.log(f"version {done.version} was committed by an earlier attempt")
-        self._tell_result(result)
-        return result
 
     def _tell_result(self, result: RefreshResult) -> None:
         self._kept.keep(self._view, result.version, self._attempt.log)

@@ -3,9 +3,9 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.errors import LeaseLost, PenstockError, Unavailable
 from penstock.model.functions import RowError
@@ -71,9 +71,13 @@ class LeasedAttempt:
             self._insist(self._pulse)
         self.check()
 
-    def errors(self, rows: Sequence[RowError]) -> None:
+    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
+        # A request that was answered with nothing may have gone in, and may come again.
+        self._insist(partial(self._client.publish, versions))
+
+    def errors(self, rows: Sequence[RowError], view: str = "") -> None:
         for batch in _divide(rows):
-            self._insist(partial(self._client.errors, self.lease, batch))
+            self._insist(partial(self._client.errors, self.lease, batch, view))
 
     def error_rows(self) -> frozenset[int]:
         return self._insist(lambda: self._client.error_rows(self.lease))

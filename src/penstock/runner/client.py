@@ -6,14 +6,14 @@ from typing import Any, TypeVar
 import httpx
 import msgspec
 
-from penstock.errors import InvalidRequest, LeaseLost, PenstockError, Unavailable
+from penstock.errors import ConcurrentCommit, InvalidRequest, LeaseLost, PenstockError, Unavailable
 from penstock.model.functions import RowError
 
 T = TypeVar("T")
 
 REQUEST_SECONDS = 15
-# The ledger is a table, on storage that may be slow.
-LEDGER_SECONDS = 60
+# What is written to tables is on storage that may be slow.
+STORAGE_SECONDS = 60
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -104,16 +104,20 @@ class ServerClient:
         content = self._post(f"/v1/runner/job/{lease.id}/finish", body)
         return _read(content, _Finished).state
 
-    def errors(self, lease: Lease, rows: Sequence[RowError]) -> None:
+    def errors(self, lease: Lease, rows: Sequence[RowError], view: str = "") -> None:
         """Put rows that a function failed on into the ledger; may be repeated."""
-        body = {"attempt": lease.attempt, "errors": rows}
-        self._post(f"/v1/runner/job/{lease.id}/errors", body, LEDGER_SECONDS)
+        body = {"attempt": lease.attempt, "errors": rows, "view": view or None}
+        self._post(f"/v1/runner/job/{lease.id}/errors", body, STORAGE_SECONDS)
 
     def error_rows(self, lease: Lease) -> frozenset[int]:
         """The rows of the ledger that the job's column failed on."""
         body = {"attempt": lease.attempt}
-        content = self._post(f"/v1/runner/job/{lease.id}/error_rows", body, LEDGER_SECONDS)
+        content = self._post(f"/v1/runner/job/{lease.id}/error_rows", body, STORAGE_SECONDS)
         return frozenset(_read(content, _ErrorRows).rows)
+
+    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
+        """Create versions of several tables, all or none; may be repeated."""
+        self._post("/v1/table/version/batch-create", {"entries": versions}, STORAGE_SECONDS)
 
     def close(self) -> None:
         self._http.close()
@@ -145,6 +149,8 @@ def _refusal(path: str, answer: httpx.Response) -> PenstockError:
     # A job that is not there any more was finished without us.
     if answer.status_code in (404, 409) and "/job/" in path:
         return LeaseLost(shown)
+    if answer.status_code == 409:
+        return ConcurrentCommit(shown)
     if answer.status_code >= 500 or answer.status_code == 429:
         return Unavailable(shown)
     return InvalidRequest(

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from penstock.datasets.remote import RemoteCatalog
 from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.pipeline.attempt import JobCanceled, is_passing
 from penstock.pipeline.backfill import run_backfill, sweep_backfill
+from penstock.pipeline.cascade import run_refreshes, sweep_refreshes
 from penstock.pipeline.preview import run_preview, sweep_preview
-from penstock.pipeline.refresh import run_refresh, sweep_refresh
 from penstock.pipeline.spark.engine import Engine
 from penstock.runner.attempt import LeasedAttempt, RunnerStopping
 from penstock.runner.client import Ending, Lease, ServerClient
@@ -45,7 +46,7 @@ class Recipe:
 RECIPES = {
     "backfill": Recipe(run_backfill, sweep_backfill),
     "preview": Recipe(run_preview, sweep_preview),
-    "refresh": Recipe(run_refresh, sweep_refresh),
+    "refresh": Recipe(run_refreshes, sweep_refreshes),
 }
 
 
@@ -166,7 +167,8 @@ class Runner:
             recipe = RECIPES.get(lease.kind)
             if recipe is None:
                 raise Unsupported(f"this runner cannot run jobs of kind {lease.kind!r}")
-            result = recipe.run(lease.spec, self._catalog, lambda: self._engine(attempt), attempt)
+            get_engine = partial(self._engine, attempt)
+            result = recipe.run(lease.spec, self._catalog, get_engine, attempt)
             return Ending(SUCCEEDED, msgspec.to_builtins(result))
         except JobCanceled:
             return Ending(CANCELED)
@@ -190,20 +192,23 @@ class Runner:
             attempt.log(shown, "error")
             return Ending(FAILED, error=shown, retryable=True)
 
-    def _engine(self, attempt: LeasedAttempt) -> Engine:
-        """The session as this job needs it: resources and environment."""
+    def _engine(self, attempt: LeasedAttempt, of: Mapping[str, Any] | None = None) -> Engine:
+        """The session as this job needs it, or a part of it with a spec of its own: resources and
+        environment.
+        """
         lease = attempt.lease
-        wanted = msgspec.convert(lease.spec.get("resources") or {}, Resources)
-        if lease.manifest and not self._session.is_local:
+        spec, manifest = (lease.spec, lease.manifest) if of is None else (of, of.get("manifest"))
+        wanted = msgspec.convert(spec.get("resources") or {}, Resources)
+        if manifest and not self._session.is_local:
             raise Unsupported(
                 f"cluster {self._session.name!r} cannot run jobs with a manifest: its Python "
                 "workers are not this runner's",
                 detail="install what the job needs on the cluster, or send it to a local one",
             )
         python = None
-        if lease.manifest:
+        if manifest:
             attempt.log("preparing the environment")
-            python = prepare(lease.manifest, self._folder / "environments")
+            python = prepare(manifest, self._folder / "environments")
         engine = grant(wanted, self._session.engine(attempt.check), self._session.cluster)
         return engine if python is None else replace(engine, python=python)
 

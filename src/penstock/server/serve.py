@@ -152,7 +152,8 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         rules = Rules(settings.auto_backfill.changes, settings.auto_backfill.cooldown_seconds)
         chores.append(asyncio.create_task(auto_backfill.run_for_ever(catalog, rules)))
     if settings.auto_refresh.enabled:
-        rules = Rules(settings.auto_refresh.changes, settings.auto_refresh.cooldown_seconds)
+        auto = settings.auto_refresh
+        rules = Rules(auto.changes, auto.cooldown_seconds, auto.rows)
         chores.append(asyncio.create_task(auto_refresh.run_for_ever(catalog, rules)))
     chores.append(
         asyncio.create_task(

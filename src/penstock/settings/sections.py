@@ -360,6 +360,13 @@ class AutoRefresh(Struct, frozen=True, kw_only=True):
             description="How many new versions of what a view reads make a refresh worthwhile.",
         ),
     ] = 1
+    rows: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="How many changed rows do, with fewer versions; 0: rows are not counted.",
+        ),
+    ] = 0
     cooldown_seconds: Annotated[
         int,
         Meta(

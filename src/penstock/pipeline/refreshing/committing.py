@@ -1,25 +1,36 @@
 """The one commit of a refresh, tried until it is in."""
 
 import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.crash import crash_point
 from penstock.datasets.refreshes import commit_refresh, find_moved, read_history
-from penstock.datasets.removal import remove_rows
+from penstock.datasets.removal import Removal, remove_rows
 from penstock.datasets.schemas import decode_schema
 from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
 from penstock.pipeline.refreshing.context import Change, Work
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 MAX_TRIES = 20
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0
 
 
-def commit_change(work: Work, change: Change, properties: dict[str, str]) -> int | None:
+# Of the version that is open: rows go, others come.
+Commit = Callable[["LanceDataset", Removal, Sequence[str], Mapping[str, str]], int]
+
+
+def commit_change(
+    work: Work, change: Change, properties: dict[str, str], commit: Commit = commit_refresh
+) -> int | None:
     """Make a change visible, all of it at once; returns its version, None when it is empty."""
     pause, last = FIRST_PAUSE_SECONDS, PenstockError()
     for _ in range(MAX_TRIES):
         work.attempt.fence()
         try:
-            found = _try_commit(work, change, properties)
+            found = _try_commit(work, change, properties, commit)
         except (ConcurrentCommit, Unavailable, OutcomeUnknown) as error:
             # The next try looks at the view first, and so finds a commit that went in.
             last = error
@@ -36,7 +47,9 @@ def commit_change(work: Work, change: Change, properties: dict[str, str]) -> int
     )
 
 
-def _try_commit(work: Work, change: Change, properties: dict[str, str]) -> int | str | None:
+def _try_commit(
+    work: Work, change: Change, properties: dict[str, str], commit: Commit
+) -> int | str | None:
     """The version, None when there is nothing to commit, or why the change does not fit."""
     latest = work.catalog.open_latest(work.spec.table, "")
     history = read_history(latest, work.view.version)
@@ -52,6 +65,6 @@ def _try_commit(work: Work, change: Change, properties: dict[str, str]) -> int |
     removal = remove_rows(latest, work.location, change.removes)
     if not (removal.removed or removal.updated or change.fragments):
         return None
-    version = commit_refresh(latest, removal, change.fragments, properties)
+    version = commit(latest, removal, change.fragments, properties)
     crash_point("refresh committed")
     return version

@@ -109,10 +109,11 @@ def make_context(
     sources: dict[str, SourceAt] = {}
     for source in spec.definition.sources:
         where, dataset = newest[source.id]
-        now = _open(dataset, source, pins[source.id].version)
-        if pins[source.id].transaction not in ("", transaction_of(now)):
-            raise InvalidTableState(
-                f"version {now.version} of {_show(source)} is another one than when the job began",
+        now = check_pin(dataset, source, pins[source.id])
+        if changed := find_changed(now, source.types):
+            # The definition was made for other columns; to try again changes nothing.
+            raise InvalidRequest(
+                f"{_show(source)} is not what it was when the refresh was requested: {changed}",
                 detail="request the refresh again",
             )
         if changed := find_changed(now, source.types):
@@ -139,6 +140,17 @@ def make_context(
                 detail="leave mode out, or set it to full",
             )
     return Context(spec=spec, location=location, view=view, sources=sources, rebuild=rebuild)
+
+
+def check_pin(dataset: "LanceDataset", source: Source, pin: Pin) -> "LanceDataset":
+    """The version of a source that was chosen; raises when there is another one in its place."""
+    now = _open(dataset, source, pin.version)
+    if pin.transaction not in ("", transaction_of(now)):
+        raise InvalidTableState(
+            f"version {now.version} of {_show(source)} is another one than when the job began",
+            detail="request the refresh again",
+        )
+    return now
 
 
 def plan_refresh(context: Context) -> Plan:

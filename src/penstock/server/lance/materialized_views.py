@@ -4,7 +4,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog import materialized_views, refreshes, tables, view_creating, view_state
+from penstock.catalog import (
+    cascades,
+    materialized_views,
+    refreshes,
+    tables,
+    view_creating,
+    view_state,
+)
 from penstock.catalog.materialized_views import Asked
 from penstock.catalog.refreshes import Refresh
 from penstock.catalog.view_creating import Wanted
@@ -54,6 +61,7 @@ class RefreshView(Body):
     mode: Mode | None = None
     verify: bool | None = None
     verify_rows: Count | None = None
+    cascade: bool | None = None
 
 
 class AlterView(Body):
@@ -116,14 +124,18 @@ async def create(call: Call) -> Reply:
 async def refresh(call: Call) -> Reply:
     wanted = _read_refresh(call)
     view = await materialized_views.get(call.catalog.database, call.id)
-    id = await refreshes.request_refresh(call.catalog, view, wanted, call.origin)
+    request = cascades.request_cascade if wanted.cascade else refreshes.request_refresh
+    id = await request(call.catalog, view, wanted, call.origin)
     return Reply(202, msgspec.json.encode(QueuedJob(id)))
 
 
 async def explain(call: Call) -> Reply:
     wanted = _read_refresh(call)
     view = await materialized_views.get(call.catalog.database, call.id)
-    plan = await refreshes.explain_refresh(call.catalog, view, wanted)
+    if wanted.cascade:
+        plan = await cascades.explain_cascade(call.catalog, view, wanted, call.origin)
+    else:
+        plan = await refreshes.explain_refresh(call.catalog, view, wanted)
     return Reply(200, msgspec.json.encode(plan))
 
 
@@ -247,4 +259,5 @@ def _read_refresh(call: Call) -> Refresh:
         },
         cluster=body.cluster,
         manifest=body.manifest,
+        cascade=bool(body.cascade),
     )

@@ -36,6 +36,7 @@ from penstock.server.lance.rules import (
     READ_NAMESPACE,
     READ_TABLE,
     READ_TRANSACTION,
+    REFRESH,
     RENAME,
     RUN_JOBS,
     SEE_NAMESPACE,
@@ -54,7 +55,7 @@ QUERYING = (
 # How a runner opens the tables of its jobs, and commits to them.
 RUNNING = (
     *("DescribeTable", "ListTableVersions", "DescribeTableVersion", "CreateTableVersion"),
-    "TableExists",
+    *("TableExists", "BatchCreateTableVersions"),
 )
 # A runner's reports name the attempt they are about, which does what a key would do.
 REPORTING = ("Lease", "Report", "Finish")
@@ -245,7 +246,7 @@ OPERATIONS = (
         "POST",
         "materialized_view/{id}/refresh",
         materialized_views.refresh,
-        needs=BACKFILL,
+        needs=REFRESH,
     ),
     Operation(
         "CreateMaterializedView",

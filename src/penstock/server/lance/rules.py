@@ -248,6 +248,15 @@ CHANGE_COLUMNS: Rule[Call] = Rule(
 BACKFILL: Rule[Call] = Rule(
     WRITE, NAMED, TABLE, _bring_environment, also="functions, for an environment in the request"
 )
+# Which views a cascade refreshes is known once their queries were read: see cascades.
+REFRESH: Rule[Call] = Rule(
+    WRITE,
+    NAMED,
+    TABLE,
+    _bring_environment,
+    also="functions, for an environment in the request; writer on each view that it reads, for "
+    "cascade",
+)
 # What a view reads and whether it brings code is known once its query was read: see view_creating.
 CREATE_VIEW: Rule[Call] = Rule(
     OWN, PARENT, also="reader on what it reads; functions, if it comes with a function"

@@ -73,6 +73,8 @@ class Held(Body):
 
 class ReportErrors(Held, kw_only=True):
     errors: Annotated[list[RowError], msgspec.Meta(max_length=MAX_ERRORS)]
+    # The id of a view that the job refreshes on the way, when it is that one's function.
+    view: Text | None = None
 
 
 class Lease(msgspec.Struct):
@@ -161,7 +163,8 @@ async def report_errors(call: Call) -> Recorded:
     body = call.decode(_errors)
     for error in body.errors:
         _check_numbers(error)
-    return Recorded(await ledger.record(call.catalog, job_id(call), body.attempt, body.errors))
+    found = await ledger.record(call.catalog, job_id(call), body.attempt, body.errors, body.view)
+    return Recorded(found)
 
 
 async def list_error_rows(call: Call) -> ErrorRows:

@@ -47,14 +47,18 @@ class At(Struct, frozen=True):
     branch: str
     options: Mapping[str, str]
     version: int
+    # Of a version that is held back.
+    manifest: str = ""
 
     @classmethod
     def of(cls, location: Location, version: int) -> "At":
-        return cls(location.uri, location.branch, location.options, version)
+        manifest = location.manifest if location.held == version else ""
+        return cls(location.uri, location.branch, location.options, version, manifest)
 
     @property
     def location(self) -> Location:
-        return Location(self.uri, self.branch, self.options)
+        held = self.version if self.manifest else None
+        return Location(self.uri, self.branch, self.options, held, self.manifest)
 
     def open(self, reader: str) -> "LanceDataset":
         return open_version(self.location, self.version, reader)

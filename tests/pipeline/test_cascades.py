@@ -1,0 +1,131 @@
+"""Views refreshed together with the views that they read: all of one moment, seen all or none."""
+
+import signal
+import uuid
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ConcurrentCommit
+from tests.harness.attempts import HeldAttempt
+from tests.harness.cascades import Chain, make_chain
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Chain:
+    return make_chain(tmp_path)
+
+
+def test_views_are_refreshed_in_order_from_one_version_of_the_source(chain: Chain) -> None:
+    done = chain.refresh()
+    assert chain.is_right()
+    assert chain.versions() == [2, 2, 2]
+    one, two = done.upstream[chain.one.id], done.upstream[chain.two.id]
+    assert [one.view, two.view, done.view] == ["n$one", "n$two", "n$three"]
+    assert one.source_versions == {"n$source": 1}
+    assert two.source_versions == {"n$one": 2}
+    assert done.source_versions == {"n$two": 2}
+    assert len(chain.three.rows()) > 0
+
+
+def test_what_a_cascade_left_is_followed_by_the_next_one(chain: Chain) -> None:
+    chain.refresh()
+    chain.history.open().update({"a": "5"}, where="id = 3")
+    done = chain.refresh()
+    found = [done.upstream[chain.one.id], done.upstream[chain.two.id], done]
+    assert [each.mode for each in found] == ["incremental"] * 3
+    assert [each.rows_inserted + each.rows_updated for each in found] == [1, 1, 1]
+    assert chain.is_right()
+    again = chain.refresh()
+    assert [again.mode, *(each.mode for each in again.upstream.values())] == ["none"] * 3
+    assert chain.versions() == [3, 3, 3]
+    # The versions that are compared with next time are kept, and no others any more.
+    for view, reader in [(chain.one, chain.two), (chain.two, chain.three)]:
+        tags = view.open().tags.list()
+        kept = [tag["version"] for name, tag in tags.items() if f"-{reader.name}0" in name]
+        assert kept == [3], view.name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_view_is_its_query_whatever_happened(tmp_path: Path, seed: int) -> None:
+    chain = make_chain(tmp_path, seed)
+    for _ in range(6):
+        chain.history.step()
+        done = chain.refresh()
+        version = done.upstream[chain.one.id].source_versions["n$source"]
+        assert version == chain.history.open().version
+        assert chain.is_right(), chain.history.steps
+        # A view may also be refreshed by itself in between.
+        chain.history.do_append()
+        chain.one.refresh()
+    for view in chain.views:
+        assert view.loose_files() == set()
+
+
+def test_versions_that_come_while_it_runs_are_for_the_next_one(chain: Chain) -> None:
+    # The first fence is before the first commit that is held back.
+    attempt = HeldAttempt()
+
+    def append_once() -> None:
+        attempt.on_fence = lambda: None
+        chain.history.do_append()
+
+    attempt.on_fence = append_once
+    chain.refresh(attempt)
+    assert chain.is_right(1)
+    assert chain.history.open().version == 2
+    chain.refresh()
+    assert chain.is_right(2)
+
+
+def test_a_commit_that_comes_between_lets_nothing_be_seen(chain: Chain) -> None:
+    chain.refresh()
+    chain.history.do_append()
+    attempt = HeldAttempt()
+
+    def interfere() -> None:
+        # All that is left to do is to publish what is held back.
+        if list(chain.three.path.glob("_jobs/*/*/*.manifest")):
+            chain.two.open().create_scalar_index("id", "BTREE")
+
+    attempt.on_fence = interfere
+    with pytest.raises(ConcurrentCommit):
+        chain.try_to(attempt)
+    assert chain.versions() == [2, 3, 2]
+    second = HeldAttempt(job=attempt.job, number=2)
+    chain.refresh(second)
+    assert chain.versions() == [3, 4, 3]
+    assert chain.is_right()
+    assert all(view.loose_files() == set() for view in chain.views)
+
+
+def test_an_attempt_after_the_last_one_published_only_reports(chain: Chain) -> None:
+    job = str(uuid.uuid4())
+    first = chain.try_to(HeldAttempt(job=job))
+    for view in chain.views:
+        view.watermark = None
+    chain.history.do_append()
+    again = chain.refresh(HeldAttempt(job=job, number=2))
+    assert chain.versions() == [2, 2, 2]
+    assert again.watermark == first.watermark
+    assert chain.is_right(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["refresh committed", "views held back", "views published"])
+def test_a_process_that_dies_leaves_all_or_nothing(chain: Chain, point: str) -> None:
+    chain.refresh()
+    chain.history.open().update({"a": "5"}, where="id IN (3, 4)")
+    version = chain.history.open().version
+    job = str(uuid.uuid4())
+    assert chain.die_at(point, job) == -signal.SIGKILL
+    published = point == "views published"
+    assert chain.versions() == ([3, 3, 3] if published else [2, 2, 2])
+    chain.history.do_append()
+    done = chain.refresh(HeldAttempt(job=job, number=2))
+    assert chain.versions() == [3, 3, 3]
+    assert chain.is_right(version)
+    assert done.rows_inserted + done.rows_updated == 2
+    assert all(view.loose_files() == set() for view in chain.views)
+    chain.refresh()
+    assert chain.is_right()
