@@ -114,6 +114,12 @@ def make_context(
                 f"{_show(source)} is not what it was when the refresh was requested: {changed}",
                 detail="request the refresh again",
             )
+        if changed := find_changed(now, source.types):
+            # The definition was made for other columns; to try again changes nothing.
+            raise InvalidRequest(
+                f"{_show(source)} is not what it was when the refresh was requested: {changed}",
+                detail="request the refresh again",
+            )
         then: LanceDataset | None = None
         if not now.has_stable_row_ids:
             rebuild = rebuild or (
