@@ -73,8 +73,9 @@ class Chain:
         """Run the first attempt of a job in a process that dies at a named place; its exit code."""
         code = (
             "import json, sys; from pathlib import Path; from tests.harness import cascades as c\n"
+            "from tests.harness.refreshing import FolderLake\n"
             "folder, job, spec = sys.argv[1:]\n"
-            "c.run_refreshes(json.loads(spec), c.FolderLake(Path(folder)), c.get_engine,"
+            "c.run_refreshes(json.loads(spec), FolderLake(Path(folder)), c.get_engine,"
             " c.HeldAttempt(job=job))"
         )
         given = [str(self.three.folder), job, json.dumps(msgspec.to_builtins(self.spec()))]
