@@ -9,12 +9,14 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from lance.namespace import RestNamespace
 
 from tests.access.conftest import CLUSTER
 from tests.harness.access import Guarded, Person, guarded, person
 from tests.harness.arrow import people, send
 from tests.harness.definitions import encode_schema, make_column_udf, make_spec
 from tests.harness.jobs import Runner
+from tests.harness.materialized import commit_rows
 from tests.harness.servers import Server
 from tests.harness.waiting import until
 
@@ -162,6 +164,31 @@ def test_a_runner_reads_the_tables_of_the_view_that_it_refreshes(place: Place) -
     assert status(f"{place.data}$u", "describe") == 404
     assert runner.finish(job, "FAILED").status_code == 200
     assert status(source, "describe") == 404
+
+
+def commit(server: Server, view: str, job: str) -> int:
+    connect: Any = RestNamespace
+    header = {"header.Authorization": server.client.headers["Authorization"]}
+    namespace = connect(uri=server.url, **header)
+    told = {"penstock.job": job, "penstock.attempt": "1"}
+    return commit_rows(namespace, view, **told).version
+
+
+def test_rows_of_a_view_come_only_from_the_runner_that_refreshes_it(place: Place) -> None:
+    place.create().raise_for_status()
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
+    runner = Runner(place.gate.as_(key), CLUSTER)
+    while left := runner.lease():
+        # Of other tests.
+        runner.finish(left[0], "FAILED").raise_for_status()
+    place.ask(place.ann, "refresh", {"cluster": CLUSTER}).raise_for_status()
+    (job,) = runner.lease()
+    # The view's own owner, who may write it in every other way, and who may do everything.
+    for who in (place.ann.server, place.admin):
+        with pytest.raises(OSError, match="version 2"):
+            commit(who, place.view, job["id"])
+    assert commit(runner.server, place.view, job["id"]) == 2
+    runner.finish(job, "FAILED").raise_for_status()
 
 
 def test_a_refusal_names_only_views_that_may_be_seen(place: Place) -> None:

@@ -1,15 +1,26 @@
 """Rare orders of events that once went wrong, each played out step by step."""
 
 import asyncio
+import uuid
 from pathlib import Path
 
 import pytest
 
-from penstock.catalog import commits, reconcile, removals, tables, versions
+from penstock.catalog import (
+    commits,
+    dependents,
+    maintenance,
+    reconcile,
+    removals,
+    tables,
+    versions,
+)
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import CreateVersion
 from penstock.catalog.settling import LANES, Outcome
 from penstock.catalog.staging import NewVersion
+from penstock.database.interface import Transaction
+from penstock.datasets import refs, view_notes
 from penstock.datasets.manifest import manifest_name
 from penstock.errors import ConcurrentCommit, InvalidRequest, Unavailable
 from penstock.model.tables import MAIN, Table, TableVersion
@@ -107,3 +118,28 @@ async def test_wishes_that_come_when_lanes_end_are_not_forgotten(catalog: Catalo
     wishes = [settle_two(version) for version in range(1, LANES * 10)]
     outcomes = await asyncio.wait_for(asyncio.gather(*wishes), 30)
     assert outcomes == [[Outcome.SETTLED] * 2] * len(wishes)
+
+
+async def read_by(tx: Transaction, view_id: str, source_id: str) -> None:
+    """Make a table a view of another one, as far as tags are concerned."""
+    await tx.fetch(
+        "INSERT INTO materialized_views "
+        "(id, kind, request, definition, owner, auto_refresh, created_at) "
+        "VALUES ($1, 'query', '{}', '{}', '[]', 0, 0)",
+        view_id,
+    )
+    await dependents.record(tx, view_id, {("a",): source_id})
+
+
+async def test_versions_kept_for_views_that_are_not_there_are_let_go(catalog: Catalog) -> None:
+    table = await declare(catalog, "a")
+    await commits.commit(catalog, [create(table, 1, stage(table.location, 1))])
+    place, reader = catalog.lake.place(table.location), await declare(catalog, "v")
+    await catalog.database.write(read_by, reader.id, table.id)
+    kept = {view_notes.tag_of(id, 1) for id in (reader.id, table.id)}
+    for name in {*kept, view_notes.tag_of(uuid.uuid4().hex, 1), "mine", "penstock-backfill-x"}:
+        assert refs.create_tag(place, name, refs.Tag(1))
+    for key, (visited, _) in list(catalog.visits.items()):
+        catalog.visits[key] = visited, 0.0
+    await maintenance.run_round(catalog)
+    assert set(refs.list_names(place, refs.TAGS)) == {*kept, "mine", "penstock-backfill-x"}

@@ -31,3 +31,17 @@ def test_each_value_is_a_partition_of_its_own(
     )
     found = divide(dataset, Partitioning(expression="`p`"))
     assert [found.labels[number] for number in found.numbers] == labels
+
+
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_values_that_are_read_piece_by_piece_are_the_same_partitions(
+    tmp_path: Path, is_coded: bool
+) -> None:
+    values = ["a", None, "b", "c", "a", "d", None, "b", "e"]
+    column = pa.array(values).dictionary_encode() if is_coded else pa.array(values)
+    dataset = lance.write_dataset(
+        pa.table({"p": column}), str(tmp_path), max_rows_per_file=2, enable_stable_row_ids=True
+    )
+    found = divide(dataset, Partitioning(expression="`p`"))
+    shown = ["null" if value is None else f'"{value}"' for value in values]
+    assert [found.labels[number] for number in found.numbers] == shown

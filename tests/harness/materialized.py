@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import lance
+import pyarrow as pa
 
 from tests.harness.arrow import send
 from tests.harness.jobs import TEXTS, Runner, make_table
@@ -92,3 +94,28 @@ def head(server: Server, table: str) -> int:
     """The newest version of a table."""
     path = f"/v1/table/{table}/version/list?descending=true&limit=1"
     return int(server.post(path).raise_for_status().json()["versions"][0]["version"])
+
+
+def open_by_path(server: Server, table: str) -> lance.LanceDataset:
+    """A table's newest version, past the server."""
+    return lance.dataset(server.post(f"/v1/table/{table}/describe").json()["location"])
+
+
+def tag_of(view: View) -> str:
+    """What keeps version 1 of a table for a view."""
+    table_id = view.ask_table("describe").json()["location"].rpartition("-")[2]
+    return f"penstock-backfill-view-{table_id.removesuffix('.lance')[:16]}-1"
+
+
+def commit_rows(namespace: Any, id: str, **properties: str) -> lance.LanceDataset:
+    """Commit a row to a view as a refresh does, by way of the catalog."""
+    target: Any = {"namespace_client": namespace, "table_id": id.split("$")}
+    dataset = lance.dataset(**target)
+    schema = dataset.schema
+    rows = pa.table({f.name: pa.nulls(1, f.type) for f in schema}, schema=schema)
+    fragments = lance.fragment.write_fragments(rows, dataset.uri, mode="append", schema=schema)
+    operation = lance.LanceOperation.Update([], [], list(fragments), [])
+    transaction = lance.Transaction(dataset.version, operation, transaction_properties=properties)
+    return lance.LanceDataset.commit(
+        dataset, transaction, namespace_client_managed_versioning=True, **target
+    )

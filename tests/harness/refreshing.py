@@ -163,17 +163,18 @@ class ViewHere:
         left = {path.name for path in (self.path / "data").glob("rf-*")} - kept
         return left | {path.name for path in self.path.glob("_jobs/**/*")}
 
-    def die_at(self, point: str, job: str, **options: Any) -> int:
-        """Run the first attempt of a job in a process that dies at a named place; its exit code."""
+    def die_at(self, point: str, job: str, number: int = 1, **options: Any) -> int:
+        """Run an attempt of a job in a process that dies at a named place; its exit code."""
         code = (
             "import json, sys; from pathlib import Path\n"
             "from tests.harness import refreshing as r\n"
-            "folder, job, spec = sys.argv[1:]\n"
+            "folder, job, number, spec = sys.argv[1:]\n"
             "r.run_refresh(json.loads(spec), r.FolderLake(Path(folder)), lambda: r.HERE,"
-            " r.HeldAttempt(job=job))"
+            " r.HeldAttempt(job=job, number=int(number)))"
         )
+        spec = json.dumps(self.spec(**options))
         return subprocess.run(
-            [sys.executable, "-c", code, str(self.folder), job, json.dumps(self.spec(**options))],
+            [sys.executable, "-c", code, str(self.folder), job, str(number), spec],
             cwd=Path(__file__).parents[2],
             env={**os.environ, "PENSTOCK_CRASH_AT": point},
             check=False,

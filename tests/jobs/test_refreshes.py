@@ -1,10 +1,14 @@
 """Refreshes of views: what is checked before they are queued, what a runner gets, what stays."""
 
+import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from penstock.datasets.schemas import decode_schema
 from tests.harness.arrow import send
+from tests.harness.definitions import encode_schema, make_column_udf
 from tests.harness.jobs import TEXTS, cancel, describe
 from tests.harness.materialized import View, ask_create, head, make_view
 from tests.harness.servers import Server
@@ -21,6 +25,16 @@ OPTIONS = {
 }
 
 
+def failure(row_id: int, **more: Any) -> dict[str, Any]:
+    """A row that a function failed on, as a runner tells of it."""
+    return {
+        "row_id": row_id,
+        **dict.fromkeys(("fragment", "offset", "at"), 0),
+        **dict.fromkeys(("inputs", "exception", "message", "traceback"), "x"),
+        "tries": 1,
+    } | more
+
+
 @pytest.fixture
 def view(server: Server, cluster: str) -> View:
     return make_view(server, cluster)
@@ -35,6 +49,8 @@ def test_the_spec_says_all_that_a_runner_needs(view: View) -> None:
     assert (spec["verify"], spec["output_limit"], spec["watermark"]) == (True, None, None)
     definition = spec["definition"]
     assert (definition["kind"], definition["shape"]) == ("query", "rows")
+    read = decode_schema(definition["sources"][0]["types"])
+    assert read == pa.schema([("id", pa.int64()), ("text", pa.string())])
     assert definition["sources"][0]["table"] == view.source.split("$")
 
 
@@ -199,10 +215,30 @@ def test_a_plan_is_explained(view: View) -> None:
 def test_rows_that_a_function_failed_on_are_no_rows_of_a_plain_view(view: View) -> None:
     view.request()
     job = view.lease()
-    error = {
-        **dict.fromkeys(("row_id", "fragment", "offset", "at"), 0),
-        **dict.fromkeys(("inputs", "exception", "message", "traceback"), "x"),
-        "tries": 1,
-    }
-    assert code(view.runner.report_errors(job, error)) == (400, 13)
+    assert code(view.runner.report_errors(job, failure(0))) == (400, 13)
     assert view.runner.error_rows(job) == []
+
+
+def test_what_each_function_of_a_view_failed_on_is_listed_by_its_own_column(
+    server: Server, cluster: str
+) -> None:
+    functions = [make_column_udf(name, "text") for name in ("one", "two")]
+    query = {"base": {}, "source_table": "t", "column_udfs": functions}
+    made = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    for name in ("one", "two"):
+        made = made.append(pa.field(name, pa.int64()))
+    view = make_view(
+        server, cluster, source_query=json.dumps(query), output_schema=encode_schema(made)
+    )
+    view.request()
+    job = view.lease()
+    errors = [failure(0, column="one"), failure(0, column="two"), failure(1, column="two")]
+    assert view.runner.report_errors(job, *errors).json() == {"recorded": 3}
+    assert view.runner.report_errors(job, *errors).json() == {"recorded": 0}
+
+    def listed(column: str) -> list[tuple[int, list[str]]]:
+        found = view.ask_table("errors", {"column": column}).raise_for_status().json()
+        return sorted((each["row_id"], each["columns"]) for each in found["records"])
+
+    assert listed("one") == [(0, ["one"])]
+    assert listed("two") == [(0, ["two"]), (1, ["two"])]

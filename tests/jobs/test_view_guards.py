@@ -11,7 +11,15 @@ from lance.namespace import RestNamespace
 
 from tests.harness.arrow import send
 from tests.harness.jobs import TEXTS
-from tests.harness.materialized import View, ask_create, head, make_view
+from tests.harness.materialized import (
+    View,
+    ask_create,
+    commit_rows,
+    head,
+    make_view,
+    open_by_path,
+    tag_of,
+)
 from tests.harness.servers import Server
 from tests.harness.tables import code
 
@@ -75,16 +83,7 @@ def target(view: View) -> dict[str, Any]:
 
 
 def commit(view: View, **properties: str) -> lance.LanceDataset:
-    """Commit rows as a refresh does, by way of the catalog."""
-    dataset = lance.dataset(**target(view))
-    schema = dataset.schema
-    rows = pa.table({f.name: pa.nulls(1, f.type) for f in schema}, schema=schema)
-    fragments = lance.fragment.write_fragments(rows, dataset.uri, mode="append", schema=schema)
-    operation = lance.LanceOperation.Update([], [], list(fragments), [])
-    transaction = lance.Transaction(dataset.version, operation, transaction_properties=properties)
-    return lance.LanceDataset.commit(
-        dataset, transaction, namespace_client_managed_versioning=True, **target(view)
-    )
+    return commit_rows(target(view)["namespace_client"], view.id, **properties)
 
 
 @contextmanager
@@ -141,6 +140,7 @@ def test_a_table_that_views_read_is_dropped_only_with_them(view: View) -> None:
         assert code(answer) == (409, 19)
         assert view.id in answer.json()["error"]
         assert f"{namespace}$w" in answer.json()["error"]
+        assert "?cascade=true" in answer.json()["detail"]
     assert code(view.ask("drop")) == (409, 19)
     refused = server.post(f"/v1/table/{view.source}/drop?cascade=maybe")
     assert code(refused) == (400, 13)
@@ -159,7 +159,7 @@ def test_a_view_alone_is_dropped_like_a_table(view: View) -> None:
 def test_a_batch_takes_no_table_from_its_views(view: View) -> None:
     operations = [{"deregister_table": {"id": view.source.split("$")}}]
     answer = view.server.post("/v1/table/batch-commit", {"operations": operations})
-    assert code(answer) == (409, 19)
+    assert (code(answer), answer.json()["detail"]) == ((409, 19), "drop these first")
     both = [{"deregister_table": {"id": id.split("$")}} for id in (view.id, view.source)]
     view.server.post("/v1/table/batch-commit", {"operations": both}).raise_for_status()
     assert view.server.get(f"/v1/namespace/{view.namespace}/table/list").json()["tables"] == []
@@ -171,7 +171,8 @@ def test_a_registration_replaces_neither_a_view_nor_what_it_reads(view: View) ->
     other = server.post(f"/v1/table/{view.namespace}$other/deregister").json()["location"]
     body = {"location": other, "mode": "overwrite"}
     assert code(server.post(f"/v1/table/{view.id}/register", body)) == (400, 19)
-    assert code(server.post(f"/v1/table/{view.source}/register", body)) == (409, 19)
+    answer = server.post(f"/v1/table/{view.source}/register", body)
+    assert (code(answer), answer.json()["detail"]) == ((409, 19), "drop these first")
 
 
 def test_a_namespace_goes_with_the_views_elsewhere_that_read_it(view: View) -> None:
@@ -185,7 +186,7 @@ def test_a_namespace_goes_with_the_views_elsewhere_that_read_it(view: View) -> N
     assert code(answer) == (409, 19)
     assert f"{elsewhere}$far" in answer.json()["error"]
     overwrite = server.post(f"/v1/namespace/{namespace}/create", {"mode": "Overwrite"})
-    assert code(overwrite) == (409, 19)
+    assert (code(overwrite), overwrite.json()["detail"]) == ((409, 19), "drop these first")
     server.post(f"{path}?cascade=true", body).raise_for_status()
     assert server.get(f"/v1/namespace/{elsewhere}/table/list").json()["tables"] == []
 
@@ -197,10 +198,8 @@ def test_a_namespace_with_all_that_reads_it_is_dropped_at_once(view: View) -> No
 
 
 def test_versions_that_were_kept_for_a_view_are_let_go_with_it(view: View) -> None:
-    table_id = view.ask_table("describe").json()["location"].rpartition("-")[2]
-    tag = f"penstock-backfill-view-{table_id.removesuffix('.lance')}-1"
-    source = lance.dataset(view.server.post(f"/v1/table/{view.source}/describe").json()["location"])
-    source.tags.create(tag, 1)
+    source = open_by_path(view.server, view.source)
+    source.tags.create(tag_of(view), 1)
     source.tags.create("mine", 1)
     view.ask("drop").raise_for_status()
     assert list(source.tags.list()) == ["mine"]

@@ -11,7 +11,14 @@ from tests.harness import view_requests as iceberg
 from tests.harness.arrow import send
 from tests.harness.functions import b64, pack, pickled
 from tests.harness.jobs import TEXTS, Runner, describe, make_table
-from tests.harness.materialized import QUERY, View, ask_create, make_view
+from tests.harness.materialized import (
+    QUERY,
+    View,
+    ask_create,
+    make_view,
+    open_by_path,
+    tag_of,
+)
 from tests.harness.servers import Server
 from tests.harness.tables import code
 
@@ -192,10 +199,27 @@ def test_a_view_follows_an_iceberg_view(view: View) -> None:
     assert made.tell()["stale"] == "false"
     dropped = iceberg.drop(namespace, "i").send(server)
     assert (dropped.status_code, id in dropped.text) == (409, True)
+    assert "cascade" not in dropped.text
     replace_iceberg_view(view, "i", "SELECT id FROM t WHERE id > 1")
     assert made.tell()["stale"] == "true"
     made.refresh()
     assert made.tell()["stale"] == "false"
+
+
+def test_versions_are_let_go_of_tables_that_a_view_does_not_read_any_more(view: View) -> None:
+    server, namespace = view.server, view.namespace
+    send(server, f"/v1/table/{namespace}$u/create", TEXTS).raise_for_status()
+    make_iceberg_view(view, "i", "SELECT id FROM t")
+    made = ask_create(server, f"{namespace}$w", source_query='{"iceberg_view": ["i"]}')
+    made.raise_for_status()
+    over = View(server, view.source, f"{namespace}$w", view.cluster)
+    source = open_by_path(server, view.source)
+    source.tags.create(tag_of(over), 1)
+    over.request()
+    assert list(source.tags.list()) == [tag_of(over)]
+    replace_iceberg_view(view, "i", "SELECT id FROM u")
+    over.request(mode="full")
+    assert list(source.tags.list()) == []
 
 
 def test_a_circle_is_refused(view: View) -> None:

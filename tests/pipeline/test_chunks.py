@@ -217,8 +217,10 @@ def test_another_attempt_takes_what_is_finished(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         view.refresh(attempt)
     assert len(view.take_calls()) == 100
-    view.refresh(HeldAttempt(job=attempt.job, number=2))
+    done = view.refresh(HeldAttempt(job=attempt.job, number=2))
     assert (view.take_calls(), rows(view)) == ([], expected(view))
+    # Calls of all attempts.
+    assert done.function_calls == 100
 
 
 def test_another_attempt_at_what_has_not_changed_keeps_its_version(tmp_path: Path) -> None:

@@ -103,6 +103,24 @@ def test_whoever_lost_the_job_commits_nothing(history: SourceHistory, view: View
     assert view.open().version == version
 
 
+def test_whoever_lost_the_job_does_not_choose_versions_for_it(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    job, checks = str(uuid.uuid4()), iter(["pinned"])
+
+    def overtake() -> None:
+        """The next attempt begins after this one has chosen, and dies with its files written."""
+        if next(checks, None):
+            history.open().update({"a": "60"}, where="id < 5")
+            assert view.die_at("files written", job, number=2) == KILLED
+
+    with pytest.raises(LeaseLost, match="other versions"):
+        view.refresh(HeldAttempt(job=job, on_check=overtake))
+    done = view.refresh(HeldAttempt(job=job, number=3))
+    assert done.source_versions == {"n$source": history.open().version}
+    assert view.rows() == rows_at(history.open())
+
+
 def test_a_compaction_of_the_view_meanwhile_is_no_matter(
     history: SourceHistory, view: ViewHere
 ) -> None:
@@ -141,3 +159,52 @@ def test_of_two_refreshes_at_once_one_gives_way(history: SourceHistory, view: Vi
     with pytest.raises(ConcurrentCommit, match="another refresh"):
         view.refresh(HeldAttempt(on_fence=overtake))
     assert view.rows() == rows_at(history.open())
+
+
+def tags_of(source: lance.LanceDataset) -> set[int]:
+    return {tag["version"] for tag in source.tags.list().values()}
+
+
+def test_whoever_lost_the_job_lets_go_of_nothing_that_is_newer(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    late = view.path / "_refresh" / "failed-late.rows"
+    later = ViewHere(view.folder, view.definition, watermark=view.watermark)
+
+    class Overtaken(HeldAttempt):
+        def log(self, text: str, level: str = "info") -> None:
+            """Between the commit and the end another job refreshes the view, twice."""
+            if not text.startswith("version "):
+                return
+            for _ in range(2):
+                history.do_append()
+                later.refresh()
+            late.parent.mkdir()
+            late.touch()
+
+    view.refresh(Overtaken())
+    assert late.exists()
+    now = history.open().version
+    assert tags_of(history.open()) >= {now - 1, now}
+    view.watermark = later.watermark
+    history.do_append()
+    assert view.refresh().mode == "incremental"
+    assert view.rows() == rows_at(history.open())
+
+
+def test_a_refresh_is_done_although_nothing_can_be_let_go(
+    history: SourceHistory, view: ViewHere
+) -> None:
+    view.refresh()
+    history.do_append()
+    tags = Path(history.path) / "_refs" / "tags"
+
+    def hinder() -> None:
+        if tags.is_dir():
+            tags.rename(tags.with_name("away"))
+            tags.touch()
+
+    attempt = HeldAttempt(on_fence=hinder)
+    done = view.refresh(attempt)
+    assert (done.mode, done.version) == ("incremental", view.open().version)
+    assert "left to the next refresh" in attempt.lines[-1]

@@ -1,15 +1,18 @@
 """Views over the rows of one source: after a refresh they are their query, whatever happened."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from penstock.errors import InvalidRequest
 from penstock.model.views import Definition
-from tests.harness.refreshing import ViewHere, define
+from penstock.pipeline.attempt import is_passing
+from tests.harness.refreshing import ViewHere, define, encode_schema
 from tests.harness.sources import SourceHistory, some_rows
 
 KINDS = {"id": pa.int64(), "twice": pa.int64(), "x": pa.string()}
@@ -159,14 +162,12 @@ def test_a_source_without_stable_row_ids_is_refreshed_in_full(tmp_path: Path) ->
 def test_the_version_that_a_view_follows_outlives_a_clean_up(
     history: SourceHistory, view: ViewHere
 ) -> None:
-    from datetime import timedelta
-
     history.do_append()
     view.refresh()
     tags = history.open().tags.list()
     assert {tag["version"] for tag in tags.values()} == {1, 2}
     history.open().update({"a": "5"}, where="id = 1")
-    history.open().cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    clean_up(history.open())
     assert view.refresh().mode == "incremental"
     for tag in history.open().tags.list():
         history.open().tags.delete(tag)
@@ -174,6 +175,35 @@ def test_the_version_that_a_view_follows_outlives_a_clean_up(
     history.open().cleanup_old_versions(timedelta(0))
     assert "is gone" in view.refresh().reason
     assert view.rows() == expected(history.open())
+
+
+def clean_up(dataset: lance.LanceDataset) -> None:
+    dataset.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_view_whose_own_history_was_cleaned_up_is_compared(
+    history: SourceHistory, view: ViewHere, is_changed: bool
+) -> None:
+    history.do_append()
+    left = view.refresh().version
+    if is_changed:
+        view.open().delete("id < 10")
+    view.open().optimize.compact_files()
+    view.open().create_scalar_index("id", "BTREE")
+    clean_up(view.open())
+    versions = {each["version"] for each in view.open().versions()}
+    assert (left in versions, left + 1 in versions) == (True, False)
+    history.do_append()
+    done = view.refresh()
+    assert view.rows() == expected(history.open())
+    if is_changed:
+        assert (done.mode, "changed rows of the view" in done.reason) == ("full", True)
+    else:
+        assert done.mode == "incremental"
+    # Of the view's own versions two are kept: the one that the catalog may still know, and this.
+    kept = {tag["version"] for tag in view.open().tags.list().values()}
+    assert kept == {left, done.version}
 
 
 def test_fragments_have_as_many_rows_as_was_asked_for(
@@ -247,3 +277,30 @@ def test_columns_of_the_view_that_swapped_their_names_are_filled_anew(
     view.open().add_columns({"more": "id + 1"})
     view.open().drop_columns(["more"])
     assert view.refresh().mode == "none"
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "told"),
+    [
+        ("a", {"path": "a", "data_type": pa.int32()}, "column a was int64 and is int32"),
+        ("a", {"path": "a", "name": "c"}, "column a is gone"),
+        ("s.x", {"path": "s.x", "name": "z"}, "column s.x is gone"),
+        ("s.x", {"path": "s.y", "name": "z"}, ""),
+    ],
+)
+def test_a_source_that_changed_its_columns_since_the_request_is_told(
+    history: SourceHistory, view: ViewHere, column: str, change: Any, told: str
+) -> None:
+    (source,) = view.definition.sources
+    kind = pa.int64() if column == "a" else pa.string()
+    types = encode_schema(pa.schema([(column, kind)]))
+    view.definition = structs.replace(
+        view.definition, sources=(structs.replace(source, types=types),)
+    )
+    history.open().alter_columns(change)
+    if not told:
+        view.refresh()
+        return
+    with pytest.raises(InvalidRequest, match=told) as raised:
+        view.refresh()
+    assert (raised.value.detail, is_passing(raised.value)) == ("request the refresh again", False)

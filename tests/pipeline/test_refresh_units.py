@@ -1,14 +1,16 @@
 """Rows are shared out to tasks: all of them, each once, evenly."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
-from msgspec import structs
+from msgspec import json, structs
 
 from penstock.datasets.needed import Needed
 from penstock.pipeline.plan.masks import pack
 from penstock.pipeline.spark.refreshing.rows import MIN_UNIT_ROWS, make_tasks, make_units
+from penstock.pipeline.spark.refreshing.rows_kernel import join_masks
 
 
 def whole(fragment: int, rows: int) -> Needed:
@@ -62,3 +64,46 @@ def test_slots_have_about_as_much_to_do(sizes: list[int]) -> None:
 
 def test_few_rows_are_one_task() -> None:
     assert len(make_units([whole(0, 10), whole(1, MIN_UNIT_ROWS - 10)], 8, None)) == 1
+
+
+def masked(*masks: "np.ndarray[Any, Any]") -> Needed:
+    """Rows of a fragment: those that are needed, that the view has, and that have values there."""
+    (offsets,) = masks[0].nonzero()
+    start, end = int(offsets[0]), int(offsets[-1]) + 1
+    need, was, kept = (pack(mask[start:end]) for mask in masks)
+    return structs.replace(
+        whole(0, len(masks[0])),
+        start=start,
+        end=end,
+        rows=len(offsets),
+        need=need,
+        was=was,
+        kept=(kept,),
+    )
+
+
+def test_each_part_of_a_fragment_has_its_own_masks() -> None:
+    size = 100_000
+    chance = np.random.default_rng(5)
+    need = chance.random(size) < 0.5
+    was, kept = need & (chance.random(size) < 0.5), need & (chance.random(size) < 0.5)
+    units = make_units([masked(need, was, kept)], 2, 100)
+    parts = [part for unit in units for part in unit.needed]
+    assert len(parts) > 400
+    for name, mask in (("need", need), ("was", was), ("kept", kept)):
+        found = np.zeros(size, bool)
+        for part in parts:
+            packed = part.kept[0] if name == "kept" else getattr(part, name)
+            if packed is not None:
+                found |= part.mask(packed)
+        assert np.array_equal(found, mask), name
+    # All of them together are about as long as those of the whole.
+    assert len(json.encode(units)) < 20 * size // 8
+
+
+def test_a_unit_knows_what_the_view_has_of_all_its_parts() -> None:
+    every = np.ones(105, bool)
+    (unit,) = make_units([masked(every, every, every)], 1, 100)
+    assert [part.rows for part in unit.needed] == [100, 5]
+    (mask,) = join_masks(unit, lambda each: each.was).values()
+    assert mask.all()

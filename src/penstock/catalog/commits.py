@@ -117,7 +117,7 @@ async def commit(
     catalog: Catalog, operations: Sequence[Operation], origin: Origin = NOBODY
 ) -> Commit:
     """Carry out all operations or none."""
-    entries = await _stage(catalog, operations)
+    entries = await _stage(catalog, operations, origin)
     # Known before the transaction, which may be run again.
     batch_id = str(uuid.uuid4())
     for _ in range(ROUNDS):
@@ -134,7 +134,9 @@ async def commit(
     raise ConcurrentCommit("the table changes too fast to commit to it", detail="retry")
 
 
-async def _stage(catalog: Catalog, operations: Sequence[Operation]) -> dict[int, _Entry]:
+async def _stage(
+    catalog: Catalog, operations: Sequence[Operation], origin: Origin
+) -> dict[int, _Entry]:
     """Check what is staged for each new version; a table may be declared in the same commit."""
     declared = {
         op.new.table.identifier: op.new.table for op in operations if isinstance(op, Declare)
@@ -152,7 +154,7 @@ async def _stage(catalog: Catalog, operations: Sequence[Operation]) -> dict[int,
             else:
                 staged = await catalog.lake.run(check_staged, place, op.new)
             if table.is_view and not op.is_ours:
-                await view_commits.check(catalog, table, op.new.branch, staged)
+                await view_commits.check(catalog, table, op.new.branch, staged, origin)
             entries[index] = _Entry(table, op.new.branch, staged)
             catalog.visit_later(table, op.new.branch)
     return entries

@@ -12,6 +12,7 @@ from penstock.errors import Forbidden, PenstockError, TableInUse
 from penstock.model.identifiers import Identifier, from_path, show, to_path
 from penstock.model.origins import Origin
 from penstock.model.rights import OWN, READ, TABLE, Need
+from penstock.model.tables import Table
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +55,12 @@ async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
 
 
 async def check_unread(
-    tx: Transaction, what: str, ids: Sequence[str], cascade: bool, origin: Origin
+    tx: Transaction, what: str, ids: Sequence[str], cascade: bool | None, origin: Origin
 ) -> list[str]:
-    """The views that would go with these; refused when there are any, unless they may."""
+    """The views that would go with these; refused when there are any, unless they may.
+
+    Where that cannot be asked for, `cascade` is None.
+    """
     for id in ids:
         # Taken first, so that on PostgreSQL a view that is just being made is seen.
         await tx.fetch("UPDATE objects SET id = id WHERE id = $1", id)
@@ -64,7 +68,9 @@ async def check_unread(
     if readers and not cascade:
         raise TableInUse(
             f"{what} is read by {await _tell(tx, readers, origin)}",
-            detail="drop these first, or use ?cascade=true to drop them along with it",
+            detail="drop these first"
+            if cascade is None
+            else "drop these first, or use ?cascade=true to drop them along with it",
         )
     if readers and origin.grantees:
         await _check_owned(tx, what, readers, origin)
@@ -95,8 +101,12 @@ async def _check_owned(tx: Transaction, what: str, views: Sequence[str], origin:
             )
 
 
-async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str]) -> None:
-    """Note what a view reads, by the names that its query has; raises when one is gone."""
+async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str]) -> list[Kept]:
+    """Note what a view reads, by the names that its query has; raises when one is gone.
+
+    Returns the tables that it does not read any more.
+    """
+    before = await list_kept(tx, [view_id])
     rows = await tx.fetch("SELECT name, source_id FROM view_sources WHERE view_id = $1", view_id)
     known = {row[0]: row[1] for row in rows}
     wanted = {to_path(name): source for name, source in sources.items()}
@@ -113,36 +123,61 @@ async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str
                 "state = NULL",
                 *(view_id, name, source),
             )
+    after = await list_kept(tx, [view_id])
+    return [each for each in before if each not in after]
 
 
 async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[Kept]:
-    """The tables that have versions kept for one of these views: their folders."""
+    """The tables, also the views themselves, with versions kept for one of these: their folders."""
     return [
         Kept(view, row[0])
         for view in view_ids
         for row in await tx.fetch(
-            "SELECT DISTINCT t.location FROM view_sources s JOIN tables t ON t.id = s.source_id "
-            "WHERE s.view_id = $1",
+            "SELECT t.location FROM view_sources s JOIN tables t ON t.id = s.source_id "
+            "WHERE s.view_id = $1 UNION SELECT location FROM tables WHERE id = $1",
             view,
         )
     ]
 
 
 async def let_go(catalog: Catalog, kept: Sequence[Kept]) -> None:
-    """Let go of the versions of tables that were kept for views which are gone."""
+    """Let go of the versions of tables that were kept for views which do not read them any more."""
     for each in kept:
         try:
             await catalog.lake.run(_let_go, catalog.lake.place(each.location), each.view_id)
         except PenstockError as error:
-            # The views are gone all the same, and a tag does no harm.
+            # A tag does no harm, and the next sweep of the table finds it.
             log.warning("tags in %s are not removed: %s", each.location, error.message)
+
+
+async def sweep_tags(catalog: Catalog, table: Table) -> None:
+    """Let go of versions of a table that are kept for views which do not read it any more."""
+    place = catalog.lake.place(table.location)
+    tags = await catalog.lake.run(_list_tags, place)
+    if tags:
+        # Asked for after that: a view is known as a reader before there is a tag for it.
+        readers = await _list_readers(catalog.database, table.id)
+        await catalog.lake.run(_remove_strange, place, tags, [table.id, *readers])
+
+
+def _list_tags(place: Place) -> set[str]:
+    from penstock.datasets.view_notes import list_tags
+
+    return list_tags(place)
+
+
+def _remove_strange(place: Place, tags: Collection[str], view_ids: Collection[str]) -> None:
+    from penstock.datasets.view_notes import prefix_of, remove_tags
+
+    known = tuple(map(prefix_of, view_ids))
+    remove_tags(place, [tag for tag in tags if not tag.startswith(known)])
 
 
 def _let_go(place: Place, view_id: str) -> None:
     # Here, because few tables ever have views.
-    from penstock.datasets.view_notes import forget_versions
+    from penstock.datasets.view_notes import list_tags, remove_tags
 
-    forget_versions(place, view_id)
+    remove_tags(place, list_tags(place, view_id))
 
 
 async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:

@@ -239,7 +239,7 @@ async def _insert(
 
 async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     view = await get(tx, id)
-    await dependents.check_unread(tx, f"view {show(id)}", [view.id], False, origin)
+    await dependents.check_unread(tx, f"view {show(id)}", [view.id], None, origin)
     # On PostgreSQL, others may have dropped, renamed or replaced it since: what is deleted decides.
     row = await tx.fetch_one(
         "DELETE FROM views WHERE id = $1 RETURNING folder, metadata_location, metadata, location",

@@ -97,6 +97,12 @@ async def find(tx: Transaction, id: str) -> Job | None:
     return None if row is None else to_job(row)
 
 
+async def find_holder(tx: Transaction, id: str) -> str | None:
+    """The key of the runner that leased a job last; None without such a job."""
+    row = await tx.fetch_one("SELECT token FROM jobs WHERE id = $1", id)
+    return None if row is None else row[0]
+
+
 async def list_jobs(catalog: Catalog, page: PageRequest, wanted: Filter) -> Page[Job]:
     """Jobs, the newest first."""
     values: list[object] = [int(page.after) if page.after else 2**62, page.limit + 1]

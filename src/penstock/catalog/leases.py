@@ -291,9 +291,3 @@ def _after_silence(job: Job) -> tuple[str, str]:
 
 def _encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-async def find_holder(tx: Transaction, id: str) -> str | None:
-    """The key of the runner that leased a job last; None without such a job."""
-    row = await tx.fetch_one("SELECT token FROM jobs WHERE id = $1", id)
-    return None if row is None else row[0]

@@ -51,14 +51,16 @@ async def record(catalog: Catalog, job_id: str, attempt: int, errors: Sequence[R
     if not errors:
         return 0
     failing = await _describe(catalog, job, attempt)
+    # What names no column of these comes from a job with one function.
+    found = [(failing.get(error.column, next(iter(failing.values()))), error) for error in errors]
     table = await _get_or_create(catalog)
-    ids = [ledger.make_id(job.id, error.row_id, failing.column) for error in errors]
+    ids = [ledger.make_id(job.id, error.row_id, each.column) for each, error in found]
     # One after the other, so that what is sent twice at once finds itself.
     async with catalog.ledger_lock:
         known = await data.read(catalog, table, MAIN, None, lambda d: ledger.find_ids(d, ids))
-        new = [error for id, error in zip(ids, errors, strict=True) if id not in known]
+        new = [each for id, each in zip(ids, found, strict=True) if id not in known]
         if new:
-            body = await catalog.workers.run(ledger.encode, failing, new)
+            body = await catalog.workers.run(ledger.encode, new)
             await rows.insert(catalog, table, MAIN, body)
     return len(set(ids) - known)
 
@@ -124,7 +126,8 @@ async def _get_or_create(catalog: Catalog) -> Table:
     return await tables.get(catalog.database, LEDGER)
 
 
-async def _describe(catalog: Catalog, job: Job, attempt: int) -> Failing:
+async def _describe(catalog: Catalog, job: Job, attempt: int) -> dict[str, Failing]:
+    """Where the errors of each of a job's functions come from, by its first column."""
     spec: dict[str, Any] = job.spec
     if job.kind == REFRESH:
         return await _describe_refresh(catalog, job, attempt)
@@ -134,7 +137,7 @@ async def _describe(catalog: Catalog, job: Job, attempt: int) -> Failing:
     function = spec.get("function") or {}
     head = await versions.find_head(catalog.database, spec["table_id"], spec["branch"])
     filled = tuple(spec.get("columns") or [spec["column"]])
-    return Failing(
+    failing = Failing(
         table=show(tuple(now["table"])),
         table_id=spec["table_id"],
         table_version=head.version if head else 0,
@@ -148,9 +151,10 @@ async def _describe(catalog: Catalog, job: Job, attempt: int) -> Failing:
         job_id=job.id,
         attempt=attempt,
     )
+    return {failing.column: failing}
 
 
-async def _describe_refresh(catalog: Catalog, job: Job, attempt: int) -> Failing:
+async def _describe_refresh(catalog: Catalog, job: Job, attempt: int) -> dict[str, Failing]:
     definition = msgspec.convert(job.spec["definition"], Definition)
     found = refreshes.list_functions(definition)
     if not found:
@@ -158,20 +162,24 @@ async def _describe_refresh(catalog: Catalog, job: Job, attempt: int) -> Failing
     now, _ = await refreshes.complete_spec(catalog.database, job.spec)
     id = job.spec["table_id"]
     head = await versions.find_head(catalog.database, id, MAIN)
-    made = tuple(output.column for function in found for output in function.outputs)
-    return Failing(
-        table=show(tuple((now or job.spec)["table"])),
-        table_id=id,
-        table_version=head.version if head else 0,
-        branch=MAIN,
-        column=made[0] if made else "",
-        columns=made,
-        binding=REFRESH,
-        function=found[0].name,
-        function_version=found[0].version,
-        job_id=job.id,
-        attempt=attempt,
-    )
+    failing = [
+        Failing(
+            table=show(tuple((now or job.spec)["table"])),
+            table_id=id,
+            table_version=head.version if head else 0,
+            branch=MAIN,
+            column=made[0] if made else "",
+            columns=made,
+            binding=REFRESH,
+            function=function.name,
+            function_version=function.version,
+            job_id=job.id,
+            attempt=attempt,
+        )
+        for function in found
+        for made in [tuple(output.column for output in function.outputs)]
+    ]
+    return {each.column: each for each in failing}
 
 
 def refuse_write() -> InvalidTableState:

@@ -5,7 +5,16 @@ import logging
 import time
 from collections.abc import Sequence
 
-from penstock.catalog import idempotency, jobs, ledger, reconcile, removals, tables, transactions
+from penstock.catalog import (
+    dependents,
+    idempotency,
+    jobs,
+    ledger,
+    reconcile,
+    removals,
+    tables,
+    transactions,
+)
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import uploads
@@ -59,6 +68,7 @@ async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:
         await reconcile.reconcile(catalog, table, branch)
         stale = (time.time() - catalog.staged_seconds) * 1000
         await catalog.lake.run(uploads.sweep, catalog.lake.place(table.location), int(stale))
+        await dependents.sweep_tags(catalog, table)
     except PenstockError as error:
         catalog.visit_later(table, branch)
         log.warning("will try again to reconcile table %s: %s", table, error.message)

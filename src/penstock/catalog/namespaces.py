@@ -231,7 +231,7 @@ async def _carry_out(catalog: Catalog, dropped: Dropped) -> None:
 
 
 async def _drop_tree(
-    tx: Transaction, id: Identifier, origin: Origin, with_readers: bool = False
+    tx: Transaction, id: Identifier, origin: Origin, with_readers: bool | None = None
 ) -> Dropped:
     """Delete the namespace and all below it; returns what is to be removed from storage."""
     path = to_path(id)
@@ -276,7 +276,7 @@ async def _drop_readers(
     id: Identifier,
     below: tuple[str, str, str],
     within: str,
-    with_readers: bool,
+    with_readers: bool | None,
     origin: Origin,
 ) -> tuple[list[str], list[Kept]]:
     """Drop the materialized views elsewhere that read what is in a namespace; their folders."""

@@ -19,6 +19,7 @@ from penstock.catalog import (
     view_definitions,
 )
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.dependents import Kept
 from penstock.catalog.materialized_views import View
 from penstock.catalog.view_definitions import Defined
 from penstock.database.interface import Transaction
@@ -56,10 +57,11 @@ async def request_refresh(
     defined = await define(catalog, view, request)
     for function in list_functions(defined.definition):
         await functions.ensure(catalog, view.table, function)
-    id = await catalog.database.write(
+    id, left = await catalog.database.write(
         _enqueue, view, defined, request, cluster, catalog.queue.max_attempts, origin
     )
     catalog.queue.ring()
+    await dependents.let_go(catalog, left)
     return id
 
 
@@ -221,16 +223,16 @@ async def _enqueue(
     cluster: str,
     max_attempts: int,
     origin: Origin,
-) -> str:
+) -> tuple[str, list[Kept]]:
     table = view.table
     now = await tables.get(tx, table.identifier)
     if now.id != table.id:
         raise tables.missing(table.identifier)
     await materialized_views.check_sources(tx, view.owner, set(defined.sources.values()))
-    await dependents.record(tx, table.id, defined.sources)
+    left = await dependents.record(tx, table.id, defined.sources)
     id = await enqueue_in(tx, new_job(table, defined, request, cluster), request, max_attempts)
     await idempotency.use(tx, origin, id)
-    return id
+    return id, left
 
 
 async def enqueue_in(tx: Transaction, new: NewJob, request: Refresh, max_attempts: int) -> str:

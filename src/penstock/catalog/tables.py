@@ -172,7 +172,7 @@ async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
 
 
 async def deregister_in(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
-    gone, _, transaction = await _deregister(tx, id, origin, cascade=False)
+    gone, _, transaction = await _deregister(tx, id, origin, cascade=None)
     return gone[0], transaction
 
 
@@ -181,7 +181,7 @@ async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -
         with contextlib.suppress(TableNotFound):
             table = await get(tx, new.table.identifier)
             check_rows(table)
-            await _delete(tx, table.identifier, False, origin)
+            await _delete(tx, table.identifier, None, origin)
     await insert_in(tx, new, origin)
     return await transactions.record(tx, "RegisterTable", str(new.table), origin)
 
@@ -195,14 +195,14 @@ async def _drop(
 
 
 async def _deregister(
-    tx: Transaction, id: Identifier, origin: Origin, cascade: bool
+    tx: Transaction, id: Identifier, origin: Origin, cascade: bool | None
 ) -> tuple[list[Table], list[Kept], str]:
     gone, kept = await _delete(tx, id, cascade, origin)
     return gone, kept, await transactions.record(tx, "DeregisterTable", str(gone[0]), origin)
 
 
 async def _delete(
-    tx: Transaction, id: Identifier, cascade: bool, origin: Origin
+    tx: Transaction, id: Identifier, cascade: bool | None, origin: Origin
 ) -> tuple[list[Table], list[Kept]]:
     """Delete a table and the views that read it; it comes first in what is returned."""
     table = await get(tx, id)

@@ -17,10 +17,13 @@ from penstock.datasets.manifest import (
 from penstock.datasets.replacement import ATTEMPT_PROPERTY, BASE_PROPERTY, JOB_PROPERTY
 from penstock.errors import InvalidTableState
 from penstock.model.jobs import REFRESH, RUNNING
+from penstock.model.origins import Origin
 from penstock.model.tables import Table
 
 
-async def check(catalog: Catalog, table: Table, branch: str, staged: Staged) -> None:
+async def check(
+    catalog: Catalog, table: Table, branch: str, staged: Staged, origin: Origin
+) -> None:
     """Refuse a version of a view that changes rows, unless it is what a running refresh made."""
     if staged.content is None:
         return  # the repetition of a commit that was checked
@@ -28,7 +31,7 @@ async def check(catalog: Catalog, table: Table, branch: str, staged: Staged) -> 
     made = await catalog.lake.run(_read, place, branch, staged.content)
     if made is not None and not made.row_operation:
         return
-    if made is not None and await _is_refresh(catalog, table, made.properties):
+    if made is not None and await _is_refresh(catalog, table, made.properties, origin):
         _check_base(table, staged.version.version, made.properties)
         return
     what = "rows" if made is None else f"rows ({made.row_operation})"
@@ -38,9 +41,15 @@ async def check(catalog: Catalog, table: Table, branch: str, staged: Staged) -> 
     )
 
 
-async def _is_refresh(catalog: Catalog, table: Table, properties: dict[str, str]) -> bool:
-    """Whether a commit names the attempt that refreshes the view at this moment."""
+async def _is_refresh(
+    catalog: Catalog, table: Table, properties: dict[str, str], origin: Origin
+) -> bool:
+    """Whether a commit names the attempt that refreshes the view now, and comes from its runner."""
     job = await jobs.find(catalog.database, properties.get(JOB_PROPERTY, ""))
+    if job is not None and origin.principal:
+        holder = await jobs.find_holder(catalog.database, job.id)
+        if not origin.runner_key or origin.runner_key != holder:
+            return False
     return (
         job is not None
         and (job.kind, job.state) == (REFRESH, RUNNING)

@@ -105,9 +105,9 @@ def make_id(job_id: str, row_id: int, column: str) -> str:
     return hashlib.sha256(f"{job_id}\n{row_id}\n{column}".encode()).hexdigest()[:32]
 
 
-def encode(failing: Failing, errors: Sequence[RowError]) -> bytes:
-    """Entries as an Arrow stream; of several about one row the last is kept."""
-    rows = {row["error_id"]: row for row in (_entry(failing, error) for error in errors)}
+def encode(errors: Sequence[tuple[Failing, RowError]]) -> bytes:
+    """Entries as an Arrow stream; of several about one row and column the last is kept."""
+    rows = {row["error_id"]: row for row in (_entry(*each) for each in errors)}
     return _encode(list(rows.values()))
 
 

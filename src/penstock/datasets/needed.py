@@ -1,13 +1,13 @@
 """Expressions over some rows of a fragment, with their ids and addresses. All of it blocks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from penstock.datasets.failures import translated
 from penstock.datasets.scans import ADDRESS, BATCH_ROWS, offsets_of, read_row_ids, scan_expressions
-from penstock.pipeline.plan.masks import unpack
+from penstock.pipeline.plan.masks import pack, unpack
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ class Needed(msgspec.Struct, frozen=True, kw_only=True):
     end: int
     # How many they are.
     rows: int
-    # None: all that are alive.
+    # Masks of the range. None: all that are alive.
     need: bytes | None = None
     # Those that the view has, and, by function, those whose value there is still right.
     was: bytes | None = None
@@ -37,7 +37,35 @@ class Needed(msgspec.Struct, frozen=True, kw_only=True):
 
     def mask(self, packed: bytes | None) -> Any:
         """Which of the fragment's rows one of the fields means."""
-        return None if packed is None else unpack(packed, self.physical_rows)
+        import numpy as np
+
+        if packed is None:
+            return None
+        found = np.zeros(self.physical_rows, bool)
+        found[self.start : self.end] = unpack(packed, self.end - self.start)
+        return found
+
+    def divide(self, ranges: Iterable[tuple[int, int, int]]) -> "Iterator[Needed]":
+        """The rows in parts, each given by its range and how many it has; masks go with them."""
+        need, was, *kept = (
+            None if packed is None else unpack(packed, self.end - self.start)
+            for packed in (self.need, self.was, *self.kept)
+        )
+        for start, end, rows in ranges:
+            at = slice(start - self.start, end - self.start)
+            yield msgspec.structs.replace(
+                self,
+                start=start,
+                end=end,
+                rows=rows,
+                need=_cut(need, at),
+                was=_cut(was, at),
+                kept=tuple(_cut(each, at) for each in kept),
+            )
+
+
+def _cut(mask: Any, at: slice) -> bytes | None:
+    return pack(mask[at]) if mask is not None and mask[at].any() else None
 
 
 def scan_needed(

@@ -47,6 +47,19 @@ def write_note(place: Place, job: str, name: str, content: Any) -> None:
     write_file(place, f"{FOLDER}/{job}/{name}", msgspec.json.encode(content))
 
 
+def write_first(place: Place, job: str, name: str, content: Any) -> bool:
+    """Write a note that there is one of; False, and nothing changed, when it is there."""
+    path, staged = f"{FOLDER}/{job}/{name}", f"{FOLDER}/{job}/{uuid.uuid4().hex[:8]}.tmp"
+    encoded = msgspec.json.encode(content)
+    if not place.is_local:
+        return files.publish(place, staged, path, encoded)
+    write_file(place, staged, encoded)
+    try:
+        return files.publish(place, staged, path, encoded)
+    finally:
+        files.remove(place, staged)
+
+
 def write_file(place: Place, path: str, content: Any) -> None:
     """Write a file that nobody sees in part."""
     if not place.is_local:

@@ -95,16 +95,24 @@ def _by_value(dataset: "LanceDataset", how: Partitioning) -> Divided:
         for batch in scanner.to_batches():
             ids.append(as_ids(batch.column("_rowid")))
             places.append(np.asarray(batch.column(ADDRESS)))
-            values.append(batch.column("p"))
+            values.append(_widen(batch.column("p")))
     rows = _to_rows(np.concatenate(ids), np.concatenate(places))
     if not values:
         return _number(rows, [], None)
-    found = pa.chunked_array(values).combine_chunks()
-    if pa.types.is_dictionary(found.type):
-        found = found.cast(found.type.value_type)
-    coded = found.dictionary_encode(null_encoding="encode")
-    labels = [_show(value) for value in coded.dictionary.to_pylist()]
-    return _number(rows, labels, np.asarray(coded.indices).astype(np.int64))
+    # In chunks, because an array holds no more than 2 GB of text; all of them have one dictionary.
+    coded = pa.chunked_array(values).dictionary_encode(null_encoding="encode").chunks
+    labels = [_show(value) for value in coded[0].dictionary.to_pylist()]
+    numbers = np.concatenate([np.asarray(each.indices) for each in coded])
+    return _number(rows, labels, numbers.astype(np.int64))
+
+
+def _widen(values: Any) -> Any:
+    """Plain values, in a type that holds any number of them."""
+    import pyarrow as pa
+
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    return values.cast(wide.get(kind, kind))
 
 
 def _by_list(dataset: "LanceDataset", column: str, rows: Rows, *, is_strict: bool) -> Divided:

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from penstock.datasets.columns import parse_path
 from penstock.datasets.removal import Removal
 from penstock.datasets.replacement import BASE_PROPERTY, JOB_PROPERTY, commit_operation
+from penstock.datasets.schemas import decode_schema, find_type
 from penstock.model.views import Watermark
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class History(NamedTuple):
     foreign: str
     # Whether columns were added, dropped or given other names since.
     is_altered: bool = False
+    # What is not known, because it was cleaned up; "" when all is.
+    gap: str = ""
 
 
 def read_history(view: "LanceDataset", since: int) -> History:
@@ -49,9 +53,8 @@ def read_history(view: "LanceDataset", since: int) -> History:
             transaction = None
         if transaction is None:
             # Before the first refresh nothing is lost by not knowing.
-            return History(
-                None, foreign or (f"version {version} of the view is gone" * (since > 0))
-            )
+            gap = f"version {version} of the view is gone" * (since > 0)
+            return History(None, foreign, is_altered, gap)
         properties = dict(transaction.transaction_properties or {})
         if WATERMARK_PROPERTY in properties:
             return History(_read(version, properties), foreign, is_altered)
@@ -66,6 +69,17 @@ def find_moved(now: "LanceDataset", then: "LanceDataset", names: Sequence[str]) 
     """The first of these columns that is another one in two versions of a view; "" if none is."""
     here, there = _field_ids(now), _field_ids(then)
     return next((name for name in names if here.get(name) != there.get(name)), "")
+
+
+def find_changed(source: "LanceDataset", types: str) -> str:
+    """How a source's columns are not those that a query was read against; "" if they are."""
+    for field in decode_schema(types) if types else ():
+        kind = find_type(source.schema, parse_path(field.name))
+        if kind is None:
+            return f"column {field.name} is gone"
+        if kind != field.type:
+            return f"column {field.name} was {field.type} and is {kind}"
+    return ""
 
 
 def commit_refresh(

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidRequest
@@ -153,3 +154,17 @@ def decode_schema(text: str) -> "pa.Schema":
     import pyarrow as pa
 
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+def find_type(schema: "pa.Schema", path: Sequence[str]) -> "pa.DataType | None":
+    """The type of a field by its path, if there is one."""
+    import pyarrow.types as kinds
+
+    if path[0] not in schema.names:
+        return None
+    kind: pa.DataType = schema.field(path[0]).type
+    for part in path[1:]:
+        if not kinds.is_struct(kind) or kind.get_field_index(part) < 0:
+            return None
+        kind = kind.field(part).type
+    return kind

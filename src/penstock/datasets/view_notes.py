@@ -1,6 +1,6 @@
-"""What is kept for a view: beside it, and as tags of its sources. All of it blocks.
+"""What is kept for a view: beside it, and as tags of its sources and its own. All of it blocks.
 
-A tag keeps a version of a source from being cleaned up, because the next refresh compares with it.
+A tag keeps a version from being cleaned up, because the next refresh compares with it.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ from penstock.datasets import files, refs
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.notes import FOLDER as JOBS
-from penstock.datasets.notes import write_note
+from penstock.datasets.notes import write_first
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.errors import InvalidTableState
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FOLDER = "_refresh"
 PINS = "pinned.json"
+VIEW_TAGS = f"{refs.OUR_TAGS}view-"
 ID_CHARACTERS = 16
 
 
@@ -40,25 +41,45 @@ def find_pins(place: Place, job: str) -> dict[str, Pin] | None:
     return msgspec.json.decode(content, type=dict[str, Pin])
 
 
-def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> None:
-    write_note(place, job, PINS, dict(pins))
+def write_pins(place: Place, job: str, pins: Mapping[str, Pin]) -> bool:
+    """Note the versions of a job, once for all its attempts; False when another has noted others.
+
+    What attempts leave for each other does not say which versions it was computed for.
+    """
+    if write_first(place, job, PINS, dict(pins)):
+        return True
+    return find_pins(place, job) == pins
 
 
 def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:
-    """Have a version of a source stay, for a view."""
-    tag = f"{_tags_of(view)}{version}"
+    """Have a version of a source, or of the view itself, stay for a view."""
+    tag = tag_of(view, version)
     with translated():
         if tag not in dataset.tags.list():
             dataset.tags.create(tag, (None, version))
 
 
-def forget_versions(source: Place, view: str, kept: Collection[int] = ()) -> None:
-    """Let go of the versions of a source that a view needs no more: all but some."""
-    start = _tags_of(view)
-    names = {f"{start}{version}" for version in kept}
-    for name in refs.list_names(source, refs.TAGS):
-        if name.startswith(start) and name not in names:
-            refs.delete_tag(source, name)
+def prefix_of(view: str) -> str:
+    """How the tags begin that keep versions for a view."""
+    plain = "".join(filter(str.isalnum, view))[:ID_CHARACTERS]
+    return f"{VIEW_TAGS}{plain}-"
+
+
+def tag_of(view: str, version: int) -> str:
+    """What keeps a version for a view."""
+    return f"{prefix_of(view)}{version}"
+
+
+def list_tags(source: Place, view: str | None = None) -> set[str]:
+    """The tags that keep versions of a source for a view, or for any."""
+    start = VIEW_TAGS if view is None else prefix_of(view)
+    return {name for name in refs.list_names(source, refs.TAGS) if name.startswith(start)}
+
+
+def remove_tags(source: Place, names: Collection[str]) -> None:
+    """Let go of versions."""
+    for name in names:
+        refs.delete_tag(source, name)
 
 
 def write_failed(place: Place, name: str, rows: RowSet | None) -> str | None:
@@ -77,18 +98,19 @@ def read_failed(place: Place, name: str | None, count: int) -> RowSet:
             rows = decode_row_set(files.read(place, f"{FOLDER}/{name}"))
         except FileNotFoundError:
             raise InvalidTableState(f"the list of failed rows {name} is gone") from None
+        except InvalidTableState as error:
+            raise InvalidTableState(f"the list of failed rows {name}: {error.message}") from error
     if len(rows) != count:
         raise InvalidTableState(f"the list of failed rows {name} is not whole")
     return rows
 
 
-def sweep_failed(place: Place, kept: Collection[str | None]) -> None:
-    """Remove the lists that nothing names any more."""
-    for entry in files.list_folder(place, FOLDER):
-        if entry.name not in kept:
-            files.remove(place, f"{FOLDER}/{entry.name}")
+def list_failed(place: Place) -> set[str]:
+    """The names of all lists of failed rows."""
+    return {entry.name for entry in files.list_folder(place, FOLDER)}
 
 
-def _tags_of(view: str) -> str:
-    plain = "".join(filter(str.isalnum, view))[:ID_CHARACTERS]
-    return f"{refs.OUR_TAGS}view-{plain}-"
+def remove_failed(place: Place, names: Collection[str]) -> None:
+    """Remove lists of failed rows."""
+    for name in names:
+        files.remove(place, f"{FOLDER}/{name}")

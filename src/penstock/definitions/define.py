@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.datasets.schemas import find_type
 from penstock.definitions.found import Found, Output, make_rows, make_sources
 from penstock.definitions.functions import (
     Inputs,
     bind_rows_function,
-    find_type,
     make_column_functions,
 )
 from penstock.definitions.lance import read_lance

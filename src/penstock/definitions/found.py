@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.datasets.columns import parse_path
+from penstock.datasets.schemas import find_type
 from penstock.definitions.requests import SourceTable
+from penstock.definitions.schemas import write_schema
 from penstock.model.views import Column, Language, Rows, Shape, Source
 
 if TYPE_CHECKING:
@@ -69,5 +72,14 @@ def make_sources(found: Found, outputs: tuple[Output, ...]) -> tuple[Source, ...
         if found.shape == "rows":
             used = {path for output in outputs for path in output.reads} | set(found.filter_reads)
             reads = tuple(sorted(used))
-        sources.append(Source(id=table.id, table=table.identifier, name=name, reads=reads))
+        types = _encode_types(table, reads)
+        made = Source(id=table.id, table=table.identifier, name=name, reads=reads, types=types)
+        sources.append(made)
     return tuple(sources)
+
+
+def _encode_types(table: SourceTable, paths: tuple[str, ...]) -> str:
+    import pyarrow as pa
+
+    kinds = {path: find_type(table.schema, parse_path(path)) for path in paths}
+    return write_schema(pa.schema([(path, kind) for path, kind in kinds.items() if kind]))

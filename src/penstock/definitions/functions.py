@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.columns import parse_path, show_path
 from penstock.datasets.computed import show_type
+from penstock.datasets.schemas import find_type
 from penstock.definitions.found import Found, Output, quote
 from penstock.definitions.outputs import is_alike
 from penstock.definitions.refusals import find_near
@@ -56,20 +57,6 @@ class Inputs:
             texts["lance"] = text
         reads = path if self._found.language == "lance" else path[:1]
         return Output(name, kind, texts, show_path(path), (show_path(reads),))
-
-
-def find_type(schema: "pa.Schema", path: Sequence[str]) -> "pa.DataType | None":
-    """The type of a field by its path, if there is one."""
-    import pyarrow.types as kinds
-
-    if path[0] not in schema.names:
-        return None
-    kind: pa.DataType = schema.field(path[0]).type
-    for part in path[1:]:
-        if not kinds.is_struct(kind) or kind.get_field_index(part) < 0:
-            return None
-        kind = kind.field(part).type
-    return kind
 
 
 def make_column_functions(

@@ -119,3 +119,5 @@ class RowError(Struct, frozen=True, kw_only=True):
     # How many times it was tried.
     tries: int
     at: int
+    # The first column that the function fills: of a view there may be several functions.
+    column: str = ""

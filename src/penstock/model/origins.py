@@ -38,6 +38,8 @@ class Origin:
     principal: str = ""
     # The names under which they hold grants.
     grantees: tuple[str, ...] = ()
+    # The id of the runner's key that was shown; empty with any other.
+    runner_key: str = ""
 
 
 NOBODY = Origin()

@@ -29,6 +29,8 @@ class Source(Struct, frozen=True, kw_only=True):
     name: str
     # Paths of all columns that the query reads there: nothing else can change the view.
     reads: tuple[str, ...]
+    # Base64 of an Arrow IPC schema: what these were, by path; "" when that is not known.
+    types: str = ""
 
 
 class Column(Struct, frozen=True, kw_only=True):

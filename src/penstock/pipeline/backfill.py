@@ -114,7 +114,8 @@ class _Backfill:
             else FunctionPlanner(spec, catalog, self._location, attempt)
         )
         self._files = Replacements(spec, options, catalog, attempt, self._planner.describe)
-        self._heard = Heard(self._location, spec.function, attempt)
+        functions = () if spec.function is None else (spec.function,)
+        self._heard = Heard(self._location, functions, attempt)
         self._rows_left = 0
         # What attempts before this one committed, and up to which version that is known.
         self._earlier: list[OwnCommit] = []

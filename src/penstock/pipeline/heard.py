@@ -1,7 +1,7 @@
 """What the workers of a backfill have told so far: finished files, failed rows, printed lines."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from penstock.datasets import checkpoints
 from penstock.datasets.checkpoints import Checkpoint
@@ -17,15 +17,15 @@ LOOK_SECONDS = 1.0
 class Heard:
     """The notes that one attempt finds in the job's folder, its own and those before it."""
 
-    def __init__(self, location: Location, function: Function | None, attempt: Attempt) -> None:
+    def __init__(self, location: Location, functions: Sequence[Function], attempt: Attempt) -> None:
         self._place = location.place()
         self._location = location
         self._attempt = attempt
         self._seen: set[str] = set()
         self._beats: dict[int, int] = {}
-        self._last_look = 0.0 if function is not None else float("inf")
+        self._last_look = 0.0 if functions else float("inf")
         self._is_first_look = True
-        self.failures = Failures(function, attempt)
+        self.failures = Failures(functions, attempt)
         self.notes: list[Checkpoint] = []
         # Rows that the function was given in this attempt.
         self.function_calls = 0

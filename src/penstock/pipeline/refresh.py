@@ -26,11 +26,12 @@ from penstock.datasets.refreshes import (
 from penstock.datasets.remote import Location, RemoteCatalog
 from penstock.datasets.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
 from penstock.datasets.view_notes import Pin
-from penstock.errors import Unsupported
+from penstock.errors import LeaseLost, Unsupported
 from penstock.model.views import RefreshResult, RefreshSpec, Watermark
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.refreshing.committing import commit_change
 from penstock.pipeline.refreshing.context import Change, Context, Plan, Work
+from penstock.pipeline.refreshing.keeping import Kept
 from penstock.pipeline.refreshing.planning import (
     choose_versions,
     look_back,
@@ -88,15 +89,23 @@ class _Refresh:
         self._location = catalog.locate(spec.table, "")
         self._place = self._location.place()
         self._newest: dict[str, tuple[Location, LanceDataset]] = {}
+        self._sources = {s.id: catalog.locate(s.table, "") for s in spec.definition.sources}
+        places = {id: location.place() for id, location in self._sources.items()}
+        self._kept = Kept(spec.table_id, self._place, places)
+        # What the catalog says of the view, and what the view itself does.
+        self._known = [spec.watermark]
+        # As it was when the work began.
+        self._view: LanceDataset
 
     def run(self) -> RefreshResult:
-        view = self._catalog.open_latest(self._given.table, "")
+        self._view = view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
+        self._known = [self._given.watermark, spec.watermark]
         if history.refresh is not None and history.refresh.job == self._attempt.job:
             return self._report(history.refresh)
         for source in spec.definition.sources:
-            where = self._catalog.locate(source.table, "")
-            self._newest[source.id] = where, self._catalog.open_latest(source.table, "")
+            newest = self._catalog.open_latest(source.table, "")
+            self._newest[source.id] = self._sources[source.id], newest
         pins = self._pin(spec)
         self._attempt.check()
         context = make_context(spec, self._location, view, self._newest, pins, history.foreign)
@@ -105,7 +114,8 @@ class _Refresh:
         if plan.mode == "none":
             return self._finish(plan, Change(removes=_no_ids()), _next(context, pins), None)
         # Also for versions that the view has already: what is kept for other attempts is theirs.
-        view_notes.write_pins(self._place, self._attempt.job, pins)
+        if not view_notes.write_pins(self._place, self._attempt.job, pins):
+            raise LeaseLost("another attempt has begun to compute, for other versions")
         crash_point("versions pinned")
         work = self._start(context)
         strategy = strategy_of(spec.definition)
@@ -129,10 +139,7 @@ class _Refresh:
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The sources' versions of this job, which stay there from now on."""
         found = view_notes.find_pins(self._place, self._attempt.job)
-        if found is not None and found.keys() != self._newest.keys():
-            # The query reads other tables than when they were pinned.
-            found = None
-        pins = found or choose_versions(spec, self._newest)
+        pins = choose_versions(spec, self._newest) if found is None else found
         for id, pin in pins.items():
             view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
         return pins
@@ -209,7 +216,9 @@ class _Refresh:
         return result
 
     def _tell_result(self, result: RefreshResult) -> None:
-        self._let_go(result.watermark)
+        self._kept.keep(self._view, result.version, self._attempt.log)
+        needed = [each for each in (result.watermark, *self._known) if each is not None]
+        self._kept.let_go(needed, self._attempt.log)
         self._attempt.progress(
             mode=result.mode,
             reason=result.reason,
@@ -219,16 +228,6 @@ class _Refresh:
             function_calls=result.function_calls,
             rows_failed=result.rows_failed,
         )
-
-    def _let_go(self, watermark: Watermark) -> None:
-        """Remove what neither this watermark needs nor the one that the catalog still has."""
-        known = [each for each in (watermark, self._given.watermark) if each is not None]
-        view_notes.sweep_failed(self._place, {each.failed for each in known})
-        for source in self._given.definition.sources:
-            where = self._newest.get(source.id)
-            location = self._catalog.locate(source.table, "") if where is None else where[0]
-            kept = {each.versions[source.id] for each in known if source.id in each.versions}
-            view_notes.forget_versions(location.place(), self._given.table_id, kept)
 
     def _name_versions(self, watermark: Watermark) -> dict[str, int]:
         sources = self._given.definition.sources

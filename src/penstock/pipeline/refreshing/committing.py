@@ -39,14 +39,15 @@ def commit_change(work: Work, change: Change, properties: dict[str, str]) -> int
 def _try_commit(work: Work, change: Change, properties: dict[str, str]) -> int | str | None:
     """The version, None when there is nothing to commit, or why the change does not fit."""
     latest = work.catalog.open_latest(work.spec.table, "")
-    refresh, foreign, is_altered = read_history(latest, work.view.version)
+    history = read_history(latest, work.view.version)
+    refresh = history.refresh
     if refresh is not None:
         is_own = refresh.job == work.attempt.job
         return refresh.version if is_own else f"version {refresh.version} is another refresh"
-    if foreign:
-        return foreign
+    if history.foreign or history.gap:
+        return history.foreign or history.gap
     names = decode_schema(work.definition.schema).names
-    if is_altered and (moved := find_moved(latest, work.view, names)):
+    if history.is_altered and (moved := find_moved(latest, work.view, names)):
         return f"column {moved} was altered"
     removal = remove_rows(latest, work.location, change.removes)
     if not (removal.removed or removal.updated or change.fragments):

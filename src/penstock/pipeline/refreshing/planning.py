@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from penstock.datasets.columns import show_path
+from penstock.datasets.differences import compare
 from penstock.datasets.failures import translated
 from penstock.datasets.marks import transaction_of
-from penstock.datasets.refreshes import History, find_moved, read_history
+from penstock.datasets.refreshes import History, find_changed, find_moved, read_history
 from penstock.datasets.remote import Location
 from penstock.datasets.schemas import decode_schema
-from penstock.datasets.view_notes import Pin
+from penstock.datasets.view_notes import Pin, read_failed
 from penstock.errors import (
     InvalidRequest,
     InvalidTableState,
@@ -50,20 +52,27 @@ def look_back(spec: RefreshSpec, view: "LanceDataset") -> tuple[RefreshSpec, His
         spec = structs.replace(spec, watermark=history.refresh.watermark)
     elif since > view.version:
         history = History(None, f"version {since}, which the last refresh made, is not there")
-    if history.is_altered and not history.foreign and spec.watermark is not None:
-        history = history._replace(foreign=_why_moved(spec, spec.watermark.view_version, view))
+    if (history.is_altered or history.gap) and not history.foreign and spec.watermark is not None:
+        history = history._replace(foreign=_why_unlike(spec, spec.watermark, view, history.gap))
     return spec, history
 
 
-def _why_moved(spec: RefreshSpec, version: int, view: "LanceDataset") -> str:
-    """Whether a column of the view holds what was made for another one, and which."""
+def _why_unlike(spec: RefreshSpec, watermark: Watermark, view: "LanceDataset", gap: str) -> str:
+    """How the view is not what its last refresh made it; rows are compared when some is unknown."""
+    version = watermark.view_version
     try:
         with translated():
             then = view.checkout_version(version)
     except (InvalidRequest, InvalidTableState, NotFound):
         return f"version {version} of the view is gone"
-    moved = find_moved(view, then, decode_schema(spec.definition.schema).names)
-    return f"column {moved} of the view is not the one that was filled" if moved else ""
+    names = decode_schema(spec.definition.schema).names
+    if moved := find_moved(view, then, names):
+        return f"column {moved} of the view is not the one that was filled"
+    is_used = spec.mode != "full" and watermark.digest == spec.definition.digest
+    if not gap or not is_used or not view.has_stable_row_ids:
+        return gap
+    is_same = compare(view, then, [show_path((name,)) for name in names]).is_empty
+    return "" if is_same else f"somebody else changed rows of the view, and {gap}"
 
 
 def choose_versions(
@@ -94,7 +103,7 @@ def make_context(
     foreign: str,
 ) -> Context:
     """Open what is to be compared; raises InvalidRequest when "incremental" cannot be."""
-    rebuild = _why_rebuild(spec, view, foreign)
+    rebuild = _why_rebuild(spec, view, foreign) or _why_unknown(location, spec.watermark)
     sources: dict[str, SourceAt] = {}
     for source in spec.definition.sources:
         where, dataset = newest[source.id]
@@ -102,6 +111,12 @@ def make_context(
         if pins[source.id].transaction not in ("", transaction_of(now)):
             raise InvalidTableState(
                 f"version {now.version} of {_show(source)} is another one than when the job began",
+                detail="request the refresh again",
+            )
+        if changed := find_changed(now, source.types):
+            # The definition was made for other columns; to try again changes nothing.
+            raise InvalidRequest(
+                f"{_show(source)} is not what it was when the refresh was requested: {changed}",
                 detail="request the refresh again",
             )
         then: LanceDataset | None = None
@@ -153,6 +168,16 @@ def _why_rebuild(spec: RefreshSpec, view: "LanceDataset", foreign: str) -> str:
     if not view.has_stable_row_ids:
         return "the view itself has no stable row ids"
     return foreign
+
+
+def _why_unknown(location: Location, watermark: Watermark | None) -> str:
+    """Why it is not known which rows functions failed on; "" when it is."""
+    assert watermark is not None
+    try:
+        read_failed(location.place(), watermark.failed, watermark.failed_rows)
+    except InvalidTableState as error:
+        return error.message
+    return ""
 
 
 def _without_then(each: SourceAt) -> SourceAt:

@@ -90,7 +90,9 @@ class Call:
         keys = () if self.key is None else (self.key,)
         if self.identity is None:
             return Origin(self.trace_id, keys)
-        return Origin(self.trace_id, keys, self.identity.principal, self.identity.grantees)
+        who = self.identity
+        runner_key = who.token if who.is_runner else ""
+        return Origin(self.trace_id, keys, who.principal, who.grantees, runner_key)
 
     def text(self, name: str) -> str | None:
         values = self.query.get(name)

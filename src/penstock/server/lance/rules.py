@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import jobs, leases, transactions
+from penstock.catalog import jobs, transactions
 from penstock.catalog.access import Access
 from penstock.errors import Forbidden
 from penstock.model.identifiers import Identifier, check_identifier, from_path
@@ -194,7 +194,7 @@ async def _run(call: Call, access: Access) -> Needs:
             f"{call.identity.principal} did not show a runner's key",
             detail="make one with 'penstock token create --runner'",
         )
-    if call.id and await leases.find_holder(call.catalog.database, call.id[-1]) != call.token:
+    if call.id and await jobs.find_holder(call.catalog.database, call.id[-1]) != call.token:
         raise jobs.missing(call.id[-1])
     return ()
 

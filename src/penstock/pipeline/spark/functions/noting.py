@@ -80,6 +80,7 @@ class RowErrors:
         )
 
     def _add(self, where: Where, failure: Failure, tries: int, note: str) -> None:
+        outputs = self._task.function.outputs
         is_full = self._told + len(self._errors) < FULL_ERRORS
         self._errors.append(
             RowError(
@@ -92,6 +93,7 @@ class RowErrors:
                 traceback=failure.traceback if is_full else "",
                 tries=tries,
                 at=time.time_ns() // 1_000_000,
+                column=outputs[0].column if outputs else "",
             )
         )
         if len(self._errors) >= MAX_ERRORS_A_FILE:

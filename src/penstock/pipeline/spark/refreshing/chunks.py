@@ -183,7 +183,7 @@ def _to_change(work: Work, todo: ChunkWork, notes: list[Made]) -> Change:
         rows_inserted=sum(note.inserted for note in notes),
         rows_updated=updated,
         rows_deleted=work.view.count_rows() if removed is None else gone,
-        function_calls=sum(note.calls for note in mine),
+        function_calls=sum(note.calls for note in notes),
         failed=to_set(notes),
         cut=cut,
         rate=rate_of(mine),

@@ -68,7 +68,7 @@ def run(work: Work, plan: Plan) -> Change:
         rows_inserted=written - updated,
         rows_updated=updated,
         rows_deleted=gone - updated,
-        function_calls=sum(each.calls for each in done if each.attempt == work.attempt.number),
+        function_calls=sum(each.calls for each in done),
         failed=make_row_set([failed]),
         rate=_rate(done),
     )
@@ -100,16 +100,18 @@ def _by_fragment(
         mine = order[run]
         id, offsets = int(rows.fragments[mine[0]]), rows.offsets[mine]
         size = sizes[id]
+        start, end = int(offsets.min()), int(offsets.max()) + 1
 
-        def show(which: "Mask | None", mine: Any = mine, size: int = size) -> bytes | None:
+        def show(
+            which: "Mask | None", mine: Any = mine, start: int = start, end: int = end
+        ) -> bytes | None:
             if which is None or not which[mine].any():
                 return None
-            mask = np.zeros(size, bool)
-            mask[rows.offsets[mine[which[mine]]]] = True
+            mask = np.zeros(end - start, bool)
+            mask[rows.offsets[mine[which[mine]]] - start] = True
             return pack(mask)
 
         need = None if len(mine) == size else show(np.ones(len(rows.ids), bool))
-        start, end = int(offsets.min()), int(offsets.max()) + 1
         found.append(
             Needed(
                 fragment=id,
@@ -153,6 +155,10 @@ def make_tasks(units: Sequence[Unit], count: int) -> tuple[tuple[Unit, ...], ...
 
 def _cut(needed: Needed, limit: int) -> Iterator[Needed]:
     """The rows of a fragment in parts of at most so many."""
+    return needed.divide(_find_cuts(needed, limit))
+
+
+def _find_cuts(needed: Needed, limit: int) -> Iterator[tuple[int, int, int]]:
     import numpy as np
 
     need = needed.mask(needed.need)
@@ -160,15 +166,13 @@ def _cut(needed: Needed, limit: int) -> Iterator[Needed]:
         offsets = np.flatnonzero(need)
         for at in range(0, len(offsets), limit):
             part = offsets[at : at + limit]
-            start, end = int(part[0]), int(part[-1]) + 1
-            yield msgspec.structs.replace(needed, start=start, end=end, rows=len(part))
+            yield int(part[0]), int(part[-1]) + 1, len(part)
         return
     # Where deleted rows lie is not known here, and does not matter much.
     width = -(-needed.physical_rows // -(-needed.rows // limit))
     for start in range(0, needed.physical_rows, width):
         end = min(start + width, needed.physical_rows)
-        rows = needed.rows * (end - start) // needed.physical_rows
-        yield msgspec.structs.replace(needed, start=start, end=end, rows=rows)
+        yield start, end, needed.rows * (end - start) // needed.physical_rows
 
 
 def _key(unit: Sequence[Needed]) -> str:
@@ -183,8 +187,7 @@ class _Computing:
         self._source = source
         self._rows = rows
         self._place = work.place
-        functions = work.definition.column_functions
-        self._heard = Heard(work.location, functions[0] if functions else None, work.attempt)
+        self._heard = Heard(work.location, work.definition.column_functions, work.attempt)
         self._seen: set[str] = set()
         self._done: dict[str, UnitDone] = {}
 

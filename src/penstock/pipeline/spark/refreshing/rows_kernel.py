@@ -6,7 +6,7 @@ whoever comes to it.
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,8 @@ class Worker:
         self._number = number
         self._place: Place = order.view.place()
         self._is_second = is_second
-        self._tasks: list[FunctionTask] = []
+        # By the function's number: the last one is asked for rows, and so for its task, first.
+        self._tasks: dict[int, FunctionTask] = {}
         self._old: _OldValues | None = None
 
     def guard(self, work: Any) -> "Iterator[pa.RecordBatch]":
@@ -132,7 +133,7 @@ class Worker:
             row = msgspec.structs.asdict(failed)
             yield pa.record_batch([[value] for value in row.values()], list(row))
         finally:
-            for task in self._tasks:
+            for task in self._tasks.values():
                 task.close()
 
     def compute_units(self) -> None:
@@ -148,8 +149,7 @@ class Worker:
         started = time.perf_counter()
         view = open_version(order.view, order.view_version, order.job)
         files = RowFiles(view, order.view, order.columns, order.job, order.attempt, order.max_rows)
-        masks = {each.fragment: each for each in unit.needed}
-        counts = _Counts(masks)
+        counts = _Counts(join_masks(unit, lambda each: each.was))
         stream = self._check(batches)
         runs: list[RowsRun] = []
         failed: set[int] = set()
@@ -192,7 +192,7 @@ class Worker:
         import pyarrow as pa
 
         task = self._get_task(view, number, function)
-        kept = {each.fragment: each.mask(each.kept[number]) for each in unit.needed if each.kept}
+        kept = join_masks(unit, lambda each: each.kept[number] if each.kept else None)
         waiting: deque[pa.RecordBatch] = deque()
 
         def to_compute() -> "Iterator[pa.RecordBatch]":
@@ -215,7 +215,7 @@ class Worker:
     def _get_task(self, view: "LanceDataset", number: int, function: Function) -> FunctionTask:
         import pyarrow as pa
 
-        if number < len(self._tasks):
+        if number in self._tasks:
             return self._tasks[number]
         order = self._order
         fields = [view.schema.field(output.column) for output in function.outputs]
@@ -229,7 +229,7 @@ class Worker:
             # What killed the process before is then found, row by row.
             isolated=self._is_second or order.attempt > 1,
         )
-        self._tasks.append(task)
+        self._tasks[number] = task
         return task
 
     def _add_old(
@@ -262,8 +262,8 @@ class _OldValues:
 class _Counts:
     """How many rows were written, and how many of them the view had."""
 
-    def __init__(self, needed: Mapping[int, Needed]) -> None:
-        self._was = {id: each.mask(each.was) for id, each in needed.items()}
+    def __init__(self, was: Mapping[int, Any]) -> None:
+        self._was = was
         self.rows = 0
         self.updated = 0
 
@@ -284,12 +284,22 @@ def scan_unit(source: "LanceDataset", unit: Unit, order: RowsOrder) -> "Iterator
             yield taken.rename_columns([*names, ROW_ID, ADDRESS])
 
 
+def join_masks(unit: Unit, pick: Callable[[Needed], bytes | None]) -> dict[int, Any]:
+    """The masks of a unit's fragments; several parts of one may be in it."""
+    found: dict[int, Any] = {}
+    for each in unit.needed:
+        mask = each.mask(pick(each))
+        if mask is not None:
+            found[each.fragment] = mask | found.get(each.fragment, False)
+    return found
+
+
 def _pick(batch: "pa.RecordBatch", masks: Mapping[int, Any]) -> Any:
     """Which rows of a batch the masks of their fragments have."""
     import numpy as np
 
     found = np.zeros(batch.num_rows, bool)
-    if not any(mask is not None for mask in masks.values()):
+    if not masks:
         return found
     fragments = (np.asarray(batch.column(ADDRESS)).astype(np.uint64) >> np.uint64(32)).astype(int)
     offsets = offsets_of(batch)

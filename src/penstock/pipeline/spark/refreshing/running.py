@@ -49,7 +49,7 @@ class Outcome:
 
 def run_tasks(work: Work, function: Function, rows: int, start: Callable[[Engine], Tasks]) -> None:
     """Run tasks that give rows to the function to their end; raises what made one fail."""
-    heard = Heard(work.location, function, work.attempt)
+    heard = Heard(work.location, (function,), work.attempt)
     heard.failures.expect(rows)
     work.attempt.progress(rows_total=rows)
 

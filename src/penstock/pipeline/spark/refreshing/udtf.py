@@ -31,7 +31,7 @@ def run(work: Work, plan: Plan) -> Change:
         rows_inserted=sum(note.inserted for note in notes),
         rows_updated=len(todo.had & todo.call.keys()),
         rows_deleted=deleted,
-        function_calls=sum(note.calls for note in mine),
+        function_calls=sum(note.calls for note in notes),
         failed=to_set(notes),
         rate=rate_of(mine),
     )
