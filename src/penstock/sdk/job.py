@@ -40,7 +40,7 @@ class Job:
     @property
     def status(self) -> str:
         """QUEUED, RUNNING, SUCCEEDED, FAILED or CANCELED, as it is now."""
-        return str(self._describe()["status"])
+        return str(self.describe()["status"])
 
     @property
     def done(self) -> bool:
@@ -49,7 +49,7 @@ class Job:
     @property
     def properties(self) -> dict[str, str]:
         """Everything that is known of it, as text: `kind`, `target`, `rows_done`, `error` …"""
-        found: dict[str, str] = self._describe()["properties"]
+        found: dict[str, str] = self.describe()["properties"]
         return found
 
     @property
@@ -130,7 +130,7 @@ class Job:
         return list(self._list_logs())
 
     def __repr__(self) -> str:
-        found = self._describe()
+        found = self.describe()
         told = found["properties"]
         rows = _show_rows(told)
         tail = f": {told['error']}" if told.get("error") else rows and f", {rows}"
@@ -139,7 +139,7 @@ class Job:
         )
 
     def _repr_html_(self) -> str:
-        found = self._describe()
+        found = self.describe()
         told = found["properties"]
         rows = {"status": found["status"], **{k: told[k] for k in SHOWN if k in told}}
         for key in ("created_at", "finished_at"):
@@ -147,7 +147,8 @@ class Job:
                 rows[key] = show_millis(told[key])
         return html_table(f"Job {self.id}", list(rows.items()))
 
-    def _describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
+        """Its `status` and `properties`, as the server tells them."""
         path = path_of("transaction", (self.id,), "describe")
         found: dict[str, Any] = self._wire.read(path)
         return found
@@ -159,7 +160,7 @@ class Job:
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = FIRST_PAUSE_SECONDS
         while True:
-            found = self._describe()
+            found = self.describe()
             display.show(found["status"], found["properties"])
             if found["status"] in FINISHED:
                 return found

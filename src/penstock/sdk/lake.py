@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest, NotFound, TableNotFound
 from penstock.model.identifiers import from_path
-from penstock.sdk import others
+from penstock.sdk import iceberg_views, others
 from penstock.sdk.creating import Source, choose_function, view_body
 from penstock.sdk.declared import Chunker, Udtf
 from penstock.sdk.job import Job
@@ -175,12 +175,22 @@ class Lake:
             if not missing_ok:
                 raise
 
+    # Iceberg views
+
+    def iceberg_views(self, namespace: Name) -> list[str]:
+        """The names of the Iceberg views in a namespace."""
+        return iceberg_views.list_views(self._wire, read_id(namespace))
+
+    def replace_iceberg_view(self, name: Name, sql: str, *, dialect: str = "spark") -> int:
+        """Give an Iceberg view another query; returns its new version."""
+        return iceberg_views.replace_view(self._wire, read_id(name), sql, dialect)
+
     # Jobs
 
     def job(self, id: str) -> Job:
         """A job that exists."""
         found = Job(self._wire, id)
-        found._describe()
+        found.describe()
         return found
 
     def jobs(
@@ -214,6 +224,11 @@ class Lake:
     def iceberg_catalog(self, name: str = "penstock", **properties: str) -> "RestCatalog":
         """pyiceberg's catalog of the Iceberg views."""
         return others.iceberg_catalog(self._wire, name, **properties)
+
+    def readiness(self) -> dict[str, str]:
+        """Whether the server can work: `status`, and what is wrong with which part."""
+        found: dict[str, str] = self._wire.probe("/readyz")
+        return found
 
     def close(self) -> None:
         self._wire.close()

@@ -91,12 +91,12 @@ class View(Table):
     @property
     def kind(self) -> str:
         """`query`, `chunker` or `udtf`."""
-        return str(self._describe_view()["kind"])
+        return str(self.describe_view()["kind"])
 
     @property
     def query(self) -> str:
         """Its source query as it was sent."""
-        return str(self._describe_view().get("source_query", ""))
+        return str(self.describe_view().get("source_query", ""))
 
     def refresh(
         self,
@@ -168,7 +168,7 @@ class View(Table):
         self._wire.change(self._path("drop"), None, cascade=cascade)
 
     def _repr_html_(self) -> str:
-        told = self._describe_view()
+        told = self.describe_view()
         rows = [
             ("kind", told["kind"]),
             ("query", told.get("source_query", "")),
@@ -179,7 +179,8 @@ class View(Table):
     def _path(self, operation: str) -> str:
         return path_of("materialized_view", self.id, operation)
 
-    def _describe_view(self) -> dict[str, Any]:
+    def describe_view(self) -> dict[str, Any]:
+        """Its definition, as the server tells it."""
         found: dict[str, Any] = self._wire.read(self._path("describe"))
         return found
 
@@ -194,7 +195,7 @@ def is_view(properties: dict[str, str]) -> bool:
 
 
 def _trace(view: View) -> Lineage:
-    told = view._describe_view()
+    told = view.describe_view()
     properties: dict[str, str] = told["properties"]
     known = _read_counts(properties, "watermark")
     first = (*told.get("source_namespace", ()), told["source_table"])

@@ -70,6 +70,13 @@ class Wire:
         given = _to_params(params)
         return _decode(self._send(lambda: self._http.get(path, params=given)))
 
+    def probe(self, path: str) -> Any:
+        """Ask once; an answer is an answer, whatever its status."""
+        try:
+            return _decode(self._http.get(path, timeout=CONNECT_SECONDS))
+        except httpx.TransportError as error:
+            raise _unreachable(self.url, error, "is the server running?") from error
+
     def change(self, path: str, body: object = None, **params: object) -> Any:
         """POST a change, once however often it has to be sent."""
         return _decode(self._post(path, body, params, _new_key(), ANSWER_SECONDS))
@@ -167,6 +174,10 @@ def to_error(answer: httpx.Response) -> PenstockError:
         return _UNKNOWN.get(answer.status_code, PenstockError)(
             shown, detail="is it a Penstock server, and of this release?"
         )
+    if isinstance(body["error"], dict):
+        # The Iceberg protocol tells its errors in another form.
+        kind = _UNKNOWN.get(answer.status_code, PenstockError)
+        return kind(str(body["error"].get("message")))
     numbers = (answer.status_code, int(body.get("code") or 0))
     found = _CLASSES.get(numbers, PenstockError)
     error = found(str(body["error"]), detail=str(body.get("detail") or ""))
