@@ -1,6 +1,6 @@
 """Features of customers: a join and an aggregate, kept as views, and verified.
 
-    python examples/features.py http://127.0.0.1:2333
+python examples/features.py http://127.0.0.1:2333
 """
 
 import sys
@@ -8,9 +8,7 @@ import sys
 import penstock
 
 CUSTOMERS = [{"id": 1, "city": "Bern"}, {"id": 2, "city": "Oslo"}, {"id": 3, "city": "Bern"}]
-ORDERS = [
-    {"order": n, "customer": 1 + n % 3, "amount": 10.0 * (1 + n % 5)} for n in range(30)
-]
+ORDERS = [{"order": n, "customer": 1 + n % 3, "amount": 10.0 * (1 + n % 5)} for n in range(30)]
 
 
 def main(url: str | None) -> None:

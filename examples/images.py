@@ -2,8 +2,8 @@
 
     python examples/images.py http://127.0.0.1:2333
 
-The pictures are bytes in the PGM format, made here. One of them is damaged: it is skipped, stands in
-the ledger with the function's own traceback, and is tried again when it has been mended.
+The pictures are bytes in the PGM format, made here. One of them is damaged: it is skipped, stands
+in the ledger with the function's own traceback, and is tried again when it has been mended.
 """
 
 import sys
@@ -60,7 +60,9 @@ def main(url: str | None) -> None:
     found = {row["id"]: row["brightness"] for row in table.select("id", "brightness").to_list()}
     print(found)
     assert found == {1: 10.0, 2: 90.0, 3: 200.0}
-    dark = lake.create_view("images.dark", table.select("id", "brightness").where("brightness < 50"))
+    dark = lake.create_view(
+        "images.dark", table.select("id", "brightness").where("brightness < 50")
+    )
     dark.refresh()
     assert [row["id"] for row in dark.to_list()] == [1]
 

@@ -118,7 +118,7 @@ def test_a_backfill_is_explained_then_done(server: Server, table: penstock.Table
 
 
 def test_a_job_that_fails_is_exit_code_1(server: Server, table: penstock.Table) -> None:
-    command = [PENSTOCK, "backfill", table.name, "size", "--json"]
+    command = [str(PENSTOCK), "backfill", table.name, "size", "--json"]
     program = subprocess.Popen(
         command, env={**os.environ, "PENSTOCK_URL": server.url}, stdout=subprocess.PIPE, text=True
     )

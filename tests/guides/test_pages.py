@@ -20,7 +20,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ADDRESS = "http://127.0.0.1:2333"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # Set-up, and servers that would not end; what they promise is tested elsewhere.
-NOT_HERE = ("make", "git", ".venv/bin/penstock", "penstock serve", "penstock token", "penstock grant")
+NOT_HERE = (
+    "make",
+    "git",
+    ".venv/bin/penstock",
+    "penstock serve",
+    "penstock token",
+    "penstock grant",
+)
 PROGRAMS = Path(sys.executable).parent
 
 
