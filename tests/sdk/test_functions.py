@@ -248,8 +248,8 @@ def test_the_version_follows_what_the_code_refers_to() -> None:
     assert of(1) == of(1) != of(2)
     text = "def f(a): return a + N"
     assert version_of(text, N=1) == version_of(text, N=1) != version_of(text, N=2)
-    helper = "def g(a): return a {}\ndef f(a): return g(a)"
-    assert version_of(helper.format("+ 1")) != version_of(helper.format("+ 2"))
+    nested = "def g(a): return a {}\ndef f(a): return g(a)"
+    assert version_of(nested.format("+ 1")) != version_of(nested.format("+ 2"))
     assert version_of(text, N=[1, {"a": 2}]) != version_of(text, N=[1, {"a": 3}])
     assert version_of("def f(a): return f(a - 1)")
     added = [functools.partial(lambda a, b: a + b, n) for n in (1, 2)]
