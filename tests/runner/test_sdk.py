@@ -31,14 +31,14 @@ def docs(server: Server) -> Iterator[penstock.Table]:
         yield lake.create_table(f"{space}.docs", {"id": [1, 2, 3, 4], "text": TEXTS})
 
 
-def helper(text: str) -> int:
+def count_words(text: str) -> int:
     """A function of this module, which workers do not have."""
     return len(text.split())
 
 
 @penstock.udf
 def words(text: str) -> int:
-    return helper(text)
+    return count_words(text)
 
 
 @penstock.udf(on_error="skip", data_type="float64")
@@ -48,7 +48,7 @@ class Inverse:
 
     def __call__(self, text: str) -> float:
         print("inverts", text)
-        return self.over / helper(text)
+        return self.over / count_words(text)
 
 
 @penstock.udf(outputs={"low": str, "high": str}, inputs=["text"])
@@ -71,7 +71,7 @@ def test_columns_are_declared_previewed_explained_and_filled(
     job = docs.backfill("size", wait=False)
     assert job.wait(timeout=180).status == "SUCCEEDED"
     found = docs.select("words", "high", "size").to_list()
-    assert found == [{"words": helper(t), "high": t.upper(), "size": len(t)} for t in TEXTS]
+    assert found == [{"words": count_words(t), "high": t.upper(), "size": len(t)} for t in TEXTS]
     docs.update({"text": "seven"}, where="id = 4")
     assert docs.computed["words"]["stale"]
     assert docs.backfill("words").function_calls == 1
@@ -86,7 +86,7 @@ def test_rows_that_fail_are_told(docs: penstock.Table, runner: RunnerProcess) ->
     assert (job.rows_failed, docs.count("inverse IS NULL")) == (1, 1)
     (failed,) = job.errors()
     assert (failed.error_type, failed.function) == ("ZeroDivisionError", "Inverse")
-    assert "self.over / helper(text)" in failed.traceback
+    assert "self.over / count_words(text)" in failed.traceback
     assert any("inverts two three" in line for line in job.logs())
     strict: Any = penstock.udf(data_type="float64", name="strict")(lambda text: 1 / len(text))
     docs.add_column("strict", strict)

@@ -1,7 +1,10 @@
 """Functions: what is learned from them, what is refused, and that they are still functions."""
 
+import base64
 import datetime
 import functools
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict
 
@@ -10,7 +13,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidFunction, InvalidRequest
-from penstock.sdk.packing import udtf_spec, virtual_column
+from penstock.sdk.packing import pickle, udtf_spec, virtual_column
 from penstock.sdk.types import read_type, to_arrow
 from penstock.sdk.versions import find_version
 
@@ -245,8 +248,8 @@ def test_the_version_follows_what_the_code_refers_to() -> None:
     assert of(1) == of(1) != of(2)
     text = "def f(a): return a + N"
     assert version_of(text, N=1) == version_of(text, N=1) != version_of(text, N=2)
-    helper = "def g(a): return a {}\ndef f(a): return g(a)"
-    assert version_of(helper.format("+ 1")) != version_of(helper.format("+ 2"))
+    nested = "def g(a): return a {}\ndef f(a): return g(a)"
+    assert version_of(nested.format("+ 1")) != version_of(nested.format("+ 2"))
     assert version_of(text, N=[1, {"a": 2}]) != version_of(text, N=[1, {"a": 3}])
     assert version_of("def f(a): return f(a - 1)")
     added = [functools.partial(lambda a, b: a + b, n) for n in (1, 2)]
@@ -276,6 +279,24 @@ def test_what_a_method_is_bound_to_counts() -> None:
     assert find_version(Adder(1).add) == find_version(Adder(1).add)
     assert find_version(Adder(1).add) != find_version(Adder(2).add)
     assert penstock.udf(Adder(1).add).inputs == ("a",)
+
+
+@penstock.udf
+def factorial(number: int) -> int:
+    return number * factorial(number - 1) if number else FACTOR
+
+
+def test_a_pickle_brings_the_users_own_modules_along() -> None:
+    packed = base64.b64encode(pickle(factorial.call, "factorial")).decode()
+    code = (
+        "import base64, pickle, sys\n"
+        "found = pickle.loads(base64.b64decode(sys.stdin.read()))\n"
+        "print(found(4), any(name.startswith('tests') for name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], input=packed, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["48", "False"]
 
 
 def test_what_cannot_be_pickled_is_told() -> None:
