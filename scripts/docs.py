@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import click
 import msgspec
 
+from penstock.cli.main import COMMANDS, load_command
 from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS, Operation
@@ -103,10 +105,68 @@ def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
+CLI_HEAD = """\
+# The command line
+
+`penstock COMMAND --help` prints what is below. Commands that talk to a server find it by `--url`,
+by `PENSTOCK_URL`, by `./penstock-data`, or at `http://127.0.0.1:2333`; `PENSTOCK_API_KEY` has the
+key.
+`--json` is on every command that reads, `--dry-run` on those that change something, `-y` on those
+that ask. Colours and bars are for terminals only. `penstock completion` makes a shell complete all
+of it.
+
+| exit code | means |
+| --- | --- |
+| 0 | done |
+| 1 | done, and the answer is no: a job failed, a view differs, the server is not ready |
+| 2 | the request was wrong or could not be carried out; a line on stderr says why |
+"""
+
+
+def cli_page() -> str:
+    texts = [_command_help(load_command(name), f"penstock {name}") for name in COMMANDS]
+    return "\n".join([CLI_HEAD, *texts])
+
+
+def _command_help(command: click.Command, name: str) -> str:
+    """A command's own help, and that of those below it."""
+    with click.Context(command, info_name=name, max_content_width=96) as context:
+        text = command.get_help(context)
+    parts = [f"## {name}\n\n```text\n{text}\n```\n"]
+    for below, each in getattr(command, "commands", {}).items():
+        parts.append(_command_help(each, f"{name} {below}").replace("## ", "### ", 1))
+    return "\n".join(parts)
+
+
+LLMS_HEAD = """\
+# Penstock
+
+> A self-hosted catalog server and data pipeline for Lance tables and Iceberg views: computed
+> columns that Python functions fill on Apache Spark, and materialized views of queries, chunkers
+> and udtfs, refreshed row by row. Python SDK: `import penstock; lake = penstock.connect()`.
+
+"""
+
+
+def llms_page() -> str:
+    """An index of the documentation for language models."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "SECURITY.md"]
+    return LLMS_HEAD + "".join(_llms_line(page) for page in pages)
+
+
+def _llms_line(page: Path) -> str:
+    title = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+    name = page.relative_to(ROOT).as_posix()
+    return f"- [{title}]({name})\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/cli.md": cli_page,
     "docs/iceberg-routes.md": routes_page,
     "docs/operations.md": operations_page,
     "docs/settings.md": settings_page,
+    # Last: it tells of the others.
+    "llms.txt": llms_page,
 }
 
 

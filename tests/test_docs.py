@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from penstock.model.codes import LANCE_ERRORS
 from penstock.server.iceberg.errors import ICEBERG_ERRORS
 from penstock.server.iceberg.routes import ROUTES
-from penstock.server.lance.errors import LANCE_ERRORS
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
 from penstock.server.metrics import Metrics

@@ -6,6 +6,7 @@
     │   ├── OutsideLake           a location where this server keeps nothing
     │   ├── InvalidView           a view's schema, version or representation can't be right
     │   ├── FunctionFailed        a function that fills a column can't be run, or failed on a row
+    │   ├── InvalidFunction       a function as it is declared can't be right
     │   ├── NothingAdded          -1 stands for what this request added, and it added nothing
     │   └── DialectLost           a replacement without a dialect that the view has now
     ├── Unsupported               a part of the protocol that this server does not serve
@@ -34,6 +35,8 @@
     │   └── KeyMismatch           an idempotency key that was used for something else
     ├── KeyUsed                   the idempotency key was used already; its answer is replayed
     ├── OutcomeUnknown            the commit may or may not have happened
+    ├── JobFailed                 a job that somebody waited for did not succeed
+    │   └── JobCanceled
     ├── Unavailable               a part we need (database, storage) does not answer now
     └── DatabaseMismatch          the database does not belong to this release
 
@@ -79,6 +82,10 @@ class InvalidView(InvalidRequest):
 
 class FunctionFailed(InvalidRequest):
     default = "the function failed"
+
+
+class InvalidFunction(InvalidRequest):
+    default = "the function is not valid"
 
 
 class NothingAdded(InvalidRequest):
@@ -243,6 +250,14 @@ class KeyUsed(PenstockError):
 
 class OutcomeUnknown(PenstockError):
     default = "the outcome is not known"
+
+
+class JobFailed(PenstockError):
+    default = "the job failed"
+
+
+class JobCanceled(JobFailed):
+    default = "the job was canceled"
 
 
 class Unavailable(PenstockError):

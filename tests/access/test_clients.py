@@ -18,6 +18,7 @@ from lance_namespace.errors import (
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, OAuthError, UnauthorizedError
 
+import penstock
 from tests.harness import view_requests as views
 from tests.harness.access import Guarded, Issuer
 from tests.harness.arrow import people, send
@@ -47,6 +48,25 @@ def place(gate: Guarded) -> Place:
         gate.grant(name, role, "namespace", ns)
         keys[role] = gate.key(name)
     return Place(gate, ns, keys["owner"], keys["reader"])
+
+
+def test_the_sdk_with_a_key(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, name = place.gate.server.url, f"{place.ns}.t"
+    with penstock.connect(url, api_key=place.reader) as lake:
+        table = lake.table(name)
+        assert len(table) == table.lance().count_rows() == 2
+        assert lake.lancedb().open_table("t", namespace_path=[place.ns]).count_rows() == 2
+        assert lake.iceberg_catalog().list_views(place.ns) == [(place.ns, "v")]
+        with pytest.raises(penstock.errors.Forbidden, match="write"):
+            table.delete("id = 1")
+    with (
+        penstock.connect(url, api_key="nobody's") as lake,
+        pytest.raises(penstock.errors.NotAuthenticated),
+    ):
+        lake.table(name)
+    monkeypatch.setenv("PENSTOCK_API_KEY", place.writer)
+    with penstock.connect(url) as lake:
+        assert lake.create_table(f"{place.ns}.mine", {"id": [1]}).append([{"id": 2}]) == 2
 
 
 @pytest.mark.parametrize("scheme", ["x-api-key", "Authorization"])

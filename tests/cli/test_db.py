@@ -39,11 +39,3 @@ def test_upgrade_beside_a_running_server_is_refused(tmp_path: Path) -> None:
         found = run("db", "upgrade", "--data", str(tmp_path))
     assert found.returncode == 2
     assert "another Penstock process" in found.stderr
-
-
-def test_the_demo_writes_reads_and_ends_well() -> None:
-    found = run("demo")
-    assert found.returncode == 0, found.stderr
-    assert "1,190 rows through the catalog, 1,190 by path" in found.stdout
-    assert "loaded by pyiceberg: version 2 of 2" in found.stdout
-    assert "stopped" in found.stdout

@@ -101,6 +101,13 @@ async def find(tx: Transaction, id: str) -> Token | None:
     return None if row is None else _to_token(row)
 
 
+async def get(tx: Transaction, id: str) -> Token:
+    found = await find(tx, id)
+    if found is None:
+        raise _not_found(id)
+    return found
+
+
 def split_key(text: str) -> tuple[str, str] | None:
     """The id and the secret of a key's text; None when it has another shape."""
     id, _, secret = text.removeprefix(PREFIX).partition("_")
@@ -158,7 +165,7 @@ async def _revoke(tx: Transaction, id: str) -> Token:
         id,
     )
     if row is None:
-        raise TokenNotFound(f"there is no key {id!r}", detail="'penstock token list' tells the ids")
+        raise _not_found(id)
     await bump_in(tx)
     return _to_token(row)
 
@@ -194,6 +201,10 @@ async def _rotate(tx: Transaction) -> None:
     await bump_in(tx)
     await tx.fetch("DELETE FROM signing_keys")
     await _create_signing_key(tx)
+
+
+def _not_found(id: str) -> TokenNotFound:
+    return TokenNotFound(f"there is no key {id!r}", detail="'penstock token list' tells the ids")
 
 
 def _digest(secret: str) -> str:

@@ -5,6 +5,7 @@ import json
 import click
 
 from penstock.cli.options import settings_options
+from penstock.cli.output import as_json_option
 from penstock.settings.keys import list_keys
 from penstock.settings.load import Loaded
 from penstock.settings.redact import redact
@@ -12,7 +13,7 @@ from penstock.settings.redact import redact
 
 @click.command()
 @settings_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@as_json_option
 def command(loaded: Loaded, *, as_json: bool) -> None:
     """Print each setting and where its value comes from."""
     values = shown_values(loaded)

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from penstock.cli.options import settings_options
+from penstock.cli.output import as_json_option, dry_run_option, echo_json
 from penstock.settings.load import Loaded
 from penstock.settings.redact import redact_url
 from penstock.settings.sections import database_url
@@ -24,7 +24,7 @@ def command() -> None:
 
 @command.command()
 @settings_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@as_json_option
 def status(loaded: Loaded, *, as_json: bool) -> None:
     """Tell which migrations the database has and which it lacks."""
     from penstock.database.schema import get_status
@@ -32,7 +32,7 @@ def status(loaded: Loaded, *, as_json: bool) -> None:
     found = asyncio.run(_with_database(loaded, get_status, to_write=False))
     if as_json:
         body = {"applied": found.applied, "pending": [m.number for m in found.pending]}
-        click.echo(msgspec.json.encode(body).decode())
+        echo_json(body)
         return
     click.echo(f"database  {redact_url(database_url(loaded.settings))}")
     click.echo(f"applied   {', '.join(map(str, found.applied)) or 'none: no catalog yet'}")
@@ -41,16 +41,25 @@ def status(loaded: Loaded, *, as_json: bool) -> None:
 
 
 @command.command()
+@dry_run_option
 @settings_options
-def upgrade(loaded: Loaded) -> None:
+@as_json_option
+def upgrade(loaded: Loaded, *, dry_run: bool, as_json: bool) -> None:
     """Apply the migrations that the database lacks."""
+    from penstock.database.schema import get_status
     from penstock.database.schema import upgrade as upgrade_schema
 
-    found = asyncio.run(_with_database(loaded, upgrade_schema, to_write=True))
+    work = get_status if dry_run else upgrade_schema
+    found = asyncio.run(_with_database(loaded, work, to_write=not dry_run))
+    if as_json:
+        key = "pending" if dry_run else "applied"
+        echo_json({key: [migration.number for migration in found.pending]})
+        return
     if found.is_current:
         click.echo("up to date, nothing to do")
+    verb = "would apply" if dry_run else "applied"
     for migration in found.pending:
-        click.echo(f"applied {migration.number} ({migration.name})")
+        click.echo(f"{verb} {migration.number} ({migration.name})")
 
 
 async def _with_database(

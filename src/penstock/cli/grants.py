@@ -3,18 +3,10 @@
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from penstock.cli.options import settings_options
-from penstock.cli.targets import (
-    as_json_option,
-    echo_table,
-    read_target,
-    show_target,
-    show_time,
-    target_options,
-    with_database,
-)
+from penstock.cli.output import as_json_option, echo_json, echo_table, show_time
+from penstock.cli.targets import read_target, show_target, target_options, with_database
 from penstock.settings.load import Loaded
 
 if TYPE_CHECKING:
@@ -60,7 +52,7 @@ def command(
             }
             for grant in found
         ]
-        click.echo(msgspec.json.encode(body).decode())
+        echo_json(body)
         return
     rows: list[tuple[str, ...]] = [("principal", "role", "on", "since", "by")]
     rows += [

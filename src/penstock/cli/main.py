@@ -12,15 +12,25 @@ import click
 from penstock.errors import PenstockError
 
 COMMANDS = {
-    "config": "Print each setting and where its value comes from.",
-    "db": "Show or upgrade the catalog's database.",
-    "demo": "Start a server, use a table and a view through it, and say what happened.",
+    "serve": "Start the server.",
+    "runner": "Work on the jobs of a server, on Spark.",
+    "demo": "See all of it work in a minute, on a server of its own.",
+    "doctor": "Check Python, Java, Spark, database, storage, server and runner.",
+    "status": "Tell how the server is: ready or not, what it holds, which jobs it has.",
+    "ls": "List namespaces, tables and views.",
+    "describe": "Tell what a table or view is.",
+    "query": "Print rows of a table or view.",
+    "views": "List, make, refresh, explain, verify and drop materialized views.",
+    "backfill": "Fill a computed column where it needs it.",
+    "explain": "Tell what a refresh or a backfill would do.",
+    "jobs": "List, show, watch and cancel jobs; read their logs and errors.",
+    "token": "Make, list and revoke keys.",
     "grant": "Give a principal or group a role.",
     "grants": "List who holds which role on what.",
     "revoke": "Take a role back.",
-    "runner": "Work on the jobs of a server, on Spark.",
-    "serve": "Start the server.",
-    "token": "Make, list and revoke keys.",
+    "config": "Print each setting and where its value comes from.",
+    "db": "Show or upgrade the catalog's database.",
+    "completion": "Print the script with which a shell completes our commands.",
 }
 
 
@@ -53,7 +63,12 @@ def load_command(name: str) -> click.Command:
     return command
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+EPILOG = """\b
+Exit codes: 0 done; 1 done, and the answer is no (a job failed, a view differs);
+2 the request was wrong or could not be carried out."""
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="penstock", message="penstock %(version)s")
 def penstock() -> None:
     """A catalog server and data pipeline for Lance tables and Iceberg views."""

@@ -3,17 +3,10 @@
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from penstock.cli.options import settings_options
-from penstock.cli.targets import (
-    as_json_option,
-    read_target,
-    record,
-    show_target,
-    target_options,
-    with_database,
-)
+from penstock.cli.output import as_json_option, dry_run_option, echo_json
+from penstock.cli.targets import read_target, record, show_target, target_options, with_database
 from penstock.settings.load import Loaded
 
 if TYPE_CHECKING:
@@ -24,6 +17,7 @@ if TYPE_CHECKING:
 @click.argument("principal")
 @click.argument("role")
 @target_options
+@dry_run_option
 @settings_options
 @as_json_option
 def command(
@@ -34,6 +28,7 @@ def command(
     namespace: str | None,
     table: str | None,
     view: str | None,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Take the ROLE back from PRINCIPAL (or group:NAME), at once and on every server.
@@ -49,9 +44,11 @@ def command(
         await database.write(grants.revoke_in, principal, role, target, NOBODY)
         await record(database, "RevokeGrant", f"{principal} {role} {target}")
 
-    with_database(loaded, change)
+    if not dry_run:
+        with_database(loaded, change)
     if as_json:
         body = {"principal": principal, "role": role, **show_target(target)}
-        click.echo(msgspec.json.encode(body).decode())
+        echo_json({**body, "dry_run": True} if dry_run else body)
     else:
-        click.echo(f"{principal} is not {role} of {target} any more")
+        verb = "would not be" if dry_run else "is not"
+        click.echo(f"{principal} {verb} {role} of {target} any more")

@@ -1,10 +1,12 @@
 """`penstock serve`: run the server."""
 
 from importlib.metadata import version
+from pathlib import Path
 
 import click
 
 from penstock.cli.options import settings_options
+from penstock.sdk import notes
 from penstock.settings.load import Loaded
 from penstock.settings.redact import redact_url
 from penstock.settings.sections import Auth, database_url, lake_root
@@ -21,15 +23,20 @@ def command(loaded: Loaded) -> None:
     from penstock.server.serve import serve
 
     settings = loaded.settings
+    folder = Path(settings.storage.data).expanduser()
     logs.configure(settings.log.level, settings.log.format)
 
     def tell(url: str) -> None:
+        notes.remember(folder, url)
         click.echo(f"Penstock {version('penstock')} serves {url}")
         click.echo(f"  catalog  {redact_url(database_url(settings))}")
         click.echo(f"  lake     {lake_root(settings)}")
         click.echo(f"  access   {_access(settings.auth)}")
 
-    serve(settings, tell, loaded.file)
+    try:
+        serve(settings, tell, loaded.file)
+    finally:
+        notes.forget(folder)
 
 
 def _access(auth: Auth) -> str:

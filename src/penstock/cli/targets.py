@@ -6,7 +6,6 @@ and needs no key.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from penstock.database.interface import Database
 
 T = TypeVar("T")
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 async def record(database: "Database", operation: str, object: str) -> None:
@@ -80,16 +77,3 @@ def with_database(loaded: Loaded, work: "Callable[[Database], Awaitable[T]]") ->
             await database.close()
 
     return asyncio.run(run())
-
-
-def show_time(millis: int | None, without: str) -> str:
-    if millis is None:
-        return without
-    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def echo_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())

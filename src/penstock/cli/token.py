@@ -5,10 +5,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from penstock.cli.options import settings_options
-from penstock.cli.targets import as_json_option, echo_table, record, show_time, with_database
+from penstock.cli.output import (
+    as_json_option,
+    confirm,
+    dry_run_option,
+    echo_json,
+    echo_table,
+    show_time,
+    yes_option,
+)
+from penstock.cli.targets import record, with_database
 from penstock.errors import InvalidRequest
 from penstock.settings.load import Loaded
 
@@ -68,7 +76,7 @@ def create(
 
     token, text = with_database(loaded, make)
     if as_json:
-        click.echo(msgspec.json.encode({**show(token), "key": text}).decode())
+        echo_json({**show(token), "key": text})
         return
     click.echo(text)
     click.echo(f"key {token.id} of {principal}; it is not shown again", err=True)
@@ -84,7 +92,7 @@ def list_keys(loaded: Loaded, *, principal: str | None, as_json: bool) -> None:
 
     found = with_database(loaded, lambda database: tokens.list_tokens(database, principal))
     if as_json:
-        click.echo(msgspec.json.encode([show(token) for token in found]).decode())
+        echo_json([show(token) for token in found])
         return
     rows: list[tuple[str, ...]] = [
         ("id", "kind", "principal", "expires", "last used", "state", "note")
@@ -100,35 +108,54 @@ def list_keys(loaded: Loaded, *, principal: str | None, as_json: bool) -> None:
 
 @command.command()
 @click.argument("id")
+@dry_run_option
+@yes_option
 @settings_options
 @as_json_option
-def revoke(loaded: Loaded, *, id: str, as_json: bool) -> None:
+def revoke(loaded: Loaded, *, id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """End the key with this ID, at once and on every server."""
     from penstock.catalog import tokens
 
+    if not dry_run:
+        confirm(f"End the key {id}?", yes)
+
     async def end(database: "Database") -> "Token":
+        if dry_run:
+            return await tokens.get(database, id)
         found = await tokens.revoke(database, id)
         await record(database, "RevokeToken", f"{found.id} of {found.principal}")
         return found
 
     token = with_database(loaded, end)
     if as_json:
-        click.echo(msgspec.json.encode(show(token)).decode())
+        echo_json(show(token))
     else:
-        click.echo(f"revoked key {token.id} of {token.principal}")
+        verb = "would revoke" if dry_run else "revoked"
+        click.echo(f"{verb} key {token.id} of {token.principal}")
 
 
 @command.command()
+@dry_run_option
+@yes_option
 @settings_options
-def rotate(loaded: Loaded) -> None:
+@as_json_option
+def rotate(loaded: Loaded, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Sign with a new key from now on, which ends all short-lived tokens."""
     from penstock.catalog import tokens
+
+    if dry_run:
+        click.echo("all short-lived tokens would end")
+        return
+    confirm("End all short-lived tokens?", yes)
 
     async def change(database: "Database") -> None:
         await tokens.rotate_signing_keys(database)
         await record(database, "RotateSigningKeys", "")
 
     with_database(loaded, change)
+    if as_json:
+        echo_json({"rotated": True})
+        return
     click.echo("short-lived tokens are signed with a new key; those given before have ended")
 
 

@@ -7,6 +7,7 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.ledger import refuse_write
 from penstock.errors import NotFound, PenstockError
+from penstock.model.codes import INTERNAL, UNSUPPORTED
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
 from penstock.model.principals import Identity
 from penstock.model.rights import READ, WRITE
@@ -24,7 +25,7 @@ from penstock.server.http import (
 )
 from penstock.server.lance import router
 from penstock.server.lance.call import Call
-from penstock.server.lance.errors import INTERNAL, UNSUPPORTED, error_reply, to_reply
+from penstock.server.lance.errors import error_reply, to_reply
 from penstock.server.lance.operations import Operation
 from penstock.server.lance.recover import recover
 from penstock.server.once import HEADER, Arrival, Once, arrive

@@ -1,0 +1,198 @@
+"""`penstock doctor`: whether this machine has what is needed, and how to mend what is missing."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import msgspec
+
+from penstock.cli.options import settings_options
+from penstock.cli.output import as_json_option, echo_json
+from penstock.errors import PenstockError
+from penstock.settings.load import Loaded
+from penstock.settings.redact import redact_url
+from penstock.settings.sections import clusters_of, database_url
+
+PYTHON, JAVA = (3, 11), 17
+JAVA_SECONDS = 30
+FREE_GB = 1
+OK, WARN, BAD = "ok", "warn", "bad"
+COLOURS = {OK: "green", WARN: "yellow", BAD: "red"}
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a check found, and how to mend it."""
+
+    part: str
+    state: str
+    found: str
+    remedy: str = ""
+
+
+Check = Callable[[Loaded], Finding]
+
+
+@click.command()
+@settings_options
+@as_json_option
+@click.pass_context
+def command(context: click.Context, loaded: Loaded, *, as_json: bool) -> None:
+    """Check Python, Java, Spark, database, storage, server and runner.
+
+    The exit code is 1 when something that is needed is missing.
+
+    \b
+    Examples:
+      penstock doctor
+      penstock doctor --json | jq '.[] | select(.state != "ok")'
+    """
+    found = list(examine(loaded))
+    if as_json:
+        echo_json(found)
+    else:
+        for each in found:
+            mark = click.style(f"{each.state:<4}", fg=COLOURS[each.state])
+            click.echo(f"{mark}  {each.part:<9} {each.found}")
+            if each.remedy:
+                click.echo(f"{'':<16} to mend it: {each.remedy}")
+    if any(each.state == BAD for each in found):
+        context.exit(1)
+
+
+def examine(loaded: Loaded) -> Iterator[Finding]:
+    """One finding for each part, in the order in which they need each other."""
+    for check in CHECKS:
+        yield check(loaded)
+
+
+def check_python(loaded: Loaded) -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < PYTHON:
+        wanted = ".".join(map(str, PYTHON))
+        return Finding("python", BAD, version, f"install Python {wanted} or newer")
+    return Finding("python", OK, f"{version}, {sys.executable}")
+
+
+def check_packages(loaded: Loaded) -> Finding:
+    needed = ("lance", "pyarrow", "uvicorn", "apsw", "asyncpg", "pyspark", "pyiceberg")
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        return Finding("packages", BAD, f"no {', '.join(missing)}", "pip install 'penstock[all]'")
+    return Finding("packages", OK, "all that server and runner need")
+
+
+def check_java(loaded: Loaded) -> Finding:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
+    remedy = f"install a JDK or JRE of version {JAVA} or newer and put it on PATH, or set JAVA_HOME"
+    if java is None:
+        where = f"not in JAVA_HOME, {home}" if home else "not on PATH"
+        return Finding("java", BAD, f"{where}; jobs run on Spark, which needs it", remedy)
+    try:
+        shown = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("java", BAD, f"{java} does not run: {error}", remedy)
+    version = read_java_version(shown.stderr + shown.stdout)
+    if version is None or version < JAVA:
+        return Finding("java", BAD, f"{java} is version {version or 'unknown'}", remedy)
+    return Finding("java", OK, f"{version}, {java}")
+
+
+def read_java_version(text: str) -> int | None:
+    """The major version in what `java -version` prints; 1.8 is 8."""
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if match is None:
+        return None
+    first = int(match[1])
+    return int(match[2] or 0) if first == 1 else first
+
+
+def check_spark(loaded: Loaded) -> Finding:
+    if find_spec("pyspark") is None:
+        return Finding("spark", BAD, "pyspark is missing", "pip install 'penstock[all]'")
+    from importlib.metadata import version
+
+    clusters = clusters_of(loaded.settings)
+    shown = ", ".join(f"{name} ({c.remote or c.master})" for name, c in clusters.items())
+    return Finding("spark", OK, f"PySpark {version('pyspark')}; clusters: {shown}")
+
+
+def check_database(loaded: Loaded) -> Finding:
+    url = database_url(loaded.settings)
+    shown = redact_url(url)
+    if url.startswith("sqlite") and not _sqlite_file(url).exists():
+        return Finding("database", OK, f"{shown} is made at the first start")
+    try:
+        pending = asyncio.run(_read_pending(url))
+    except PenstockError as error:
+        return Finding("database", BAD, f"{shown}: {error.message}", error.detail or "start it")
+    if pending:
+        return Finding("database", WARN, f"{shown} is older", "penstock db upgrade")
+    return Finding("database", OK, shown)
+
+
+def check_storage(loaded: Loaded) -> Finding:
+    folder = Path(loaded.settings.storage.data).expanduser().absolute()
+    parent = next(each for each in (folder, *folder.parents) if each.exists())
+    if not os.access(parent, os.W_OK):
+        return Finding(
+            "storage", BAD, f"{parent} cannot be written", "choose another folder with --data"
+        )
+    free = shutil.disk_usage(parent).free / 1e9
+    if free < FREE_GB:
+        return Finding("storage", WARN, f"{free:.1f} GB free at {parent}", "free some space")
+    return Finding("storage", OK, f"{folder}, {free:.0f} GB free")
+
+
+def check_server(loaded: Loaded) -> Finding:
+    from penstock.sdk.notes import find
+
+    folder = Path(loaded.settings.storage.data).expanduser().absolute()
+    running = find(folder)
+    if running is None:
+        return Finding("server", WARN, f"none works on {folder}", "penstock serve")
+    return Finding("server", OK, f"{running.url}, process {running.pid}")
+
+
+def check_runner(loaded: Loaded) -> Finding:
+    if not loaded.settings.runner.start:
+        return Finding(
+            "runner", WARN, "the server starts none (runner.start)", "penstock runner --url URL"
+        )
+    return Finding("runner", OK, "the server starts one")
+
+
+CHECKS: tuple[Check, ...] = (
+    check_python,
+    check_packages,
+    check_java,
+    check_spark,
+    check_database,
+    check_storage,
+    check_server,
+    check_runner,
+)
+
+
+def _sqlite_file(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+async def _read_pending(url: str) -> bool:
+    from penstock.database.connect import connect
+    from penstock.database.schema import get_status
+
+    database = await connect(url, to_write=False)
+    try:
+        return not (await get_status(database)).is_current
+    finally:
+        await database.close()

@@ -1,0 +1,41 @@
+"""The server that a command talks to, for all commands that need one that runs."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from penstock.sdk.lake import Lake
+
+DATA, DEFAULT = Path("penstock-data"), "http://127.0.0.1:2333"
+
+
+def lake_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--url`; it gets a `Lake` as its first argument."""
+
+    @wraps(command)
+    def with_lake(*, url: str | None, **given: Any) -> None:
+        with open_lake(url) as lake:
+            command(lake, **given)
+
+    return click.option(
+        "--url",
+        metavar="URL",
+        envvar="PENSTOCK_URL",
+        help="Address of the server; else PENSTOCK_URL, else the one that works on "
+        f"./{DATA}, else {DEFAULT}. PENSTOCK_API_KEY has the key.",
+    )(with_lake)
+
+
+def open_lake(url: str | None) -> "Lake":
+    """Connect to the server that is meant."""
+    from penstock.sdk.connect import connect
+    from penstock.sdk.notes import find
+
+    if url is None:
+        found = find(DATA.absolute())
+        url = DEFAULT if found is None else found.url
+    return connect(url)

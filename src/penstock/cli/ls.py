@@ -1,0 +1,36 @@
+"""`penstock ls`: the namespaces, tables and views below a name."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.lake import lake_option
+from penstock.cli.output import as_json_option, echo_json, echo_table
+
+if TYPE_CHECKING:
+    from penstock.sdk.lake import Lake
+
+
+@click.command()
+@click.argument("namespace", default="")
+@lake_option
+@as_json_option
+def command(lake: "Lake", *, namespace: str, as_json: bool) -> None:
+    """List what is in NAMESPACE, or at the root.
+
+    \b
+    Examples:
+      penstock ls
+      penstock ls shop
+      penstock ls shop --json | jq -r '.[].name'
+    """
+    views = {*lake.views(namespace)}
+    found = [("namespace", name) for name in lake.namespaces(namespace)]
+    found += [("view" if name in views else "table", name) for name in lake.tables(namespace)]
+    found += [("iceberg view", name) for name in lake.iceberg_views(namespace)]
+    if as_json:
+        echo_json([{"kind": kind, "name": name} for kind, name in found])
+    elif found:
+        echo_table([("kind", "name"), *found])
+    else:
+        click.echo(f"nothing in {namespace or 'the lake'} yet", err=True)

@@ -1,0 +1,268 @@
+"""A lake: everything that one server has."""
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from penstock.errors import InvalidRequest, NotFound, TableNotFound
+from penstock.model.identifiers import from_path
+from penstock.sdk import iceberg_views, others
+from penstock.sdk.creating import Source, choose_function, view_body
+from penstock.sdk.declared import Chunker, Udtf
+from penstock.sdk.job import Job
+from penstock.sdk.rows import Data, Schema, to_stream
+from penstock.sdk.show import html_table
+from penstock.sdk.table import Table
+from penstock.sdk.view import View, is_view
+from penstock.sdk.wire import Wire, path_of, read_id, show_id
+
+if TYPE_CHECKING:
+    from lance.namespace import RestNamespace
+    from lancedb.db import DBConnection
+    from pyiceberg.catalog.rest import RestCatalog
+
+Name = str | tuple[str, ...] | list[str]
+IfExists = Literal["error", "ok", "overwrite"]
+MODES = {"error": "create", "ok": "exist_ok", "overwrite": "overwrite"}
+
+
+class Lake:
+    """A connection to a server; `penstock.connect` makes one. Threads may share it."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    @property
+    def url(self) -> str:
+        return self._wire.url
+
+    # Namespaces
+
+    def namespaces(self, parent: Name = "") -> list[str]:
+        """The names of the namespaces directly below one, or at the root."""
+        path = path_of("namespace", read_id(parent), "list")
+        return list(self._list(path, "namespaces"))
+
+    def create_namespace(
+        self, name: Name, *, if_exists: Literal["error", "ok"] = "error", **properties: str
+    ) -> "Lake":
+        body = {"mode": _mode(if_exists), "properties": properties}
+        self._wire.change(path_of("namespace", read_id(name), "create"), body)
+        return self
+
+    def drop_namespace(self, name: Name, *, cascade: bool = False) -> None:
+        """Drop a namespace; `cascade` with everything in it, and with views that read it."""
+        body = {"behavior": "cascade" if cascade else "restrict"}
+        self._wire.change(path_of("namespace", read_id(name), "drop"), body, cascade=cascade)
+
+    # Tables
+
+    def tables(self, namespace: Name | None = None) -> list[str]:
+        """The names of all tables and views, or of those of a namespace."""
+        if namespace is not None:
+            parent = read_id(namespace)
+            found = self._list(path_of("namespace", parent, "table/list"), "tables")
+            return [show_id((*parent, each)) for each in found]
+        return [show_id(from_path(each)) for each in self._list("/v1/table", "tables")]
+
+    def table(self, name: Name) -> Table:
+        """A table, or a view, that exists."""
+        id = read_id(name)
+        told = self._wire.read(path_of("table", id, "describe"))
+        return (View if is_view(told["properties"]) else Table)(self._wire, id)
+
+    __getitem__ = table
+
+    def __contains__(self, name: Name) -> bool:
+        try:
+            self._wire.read(path_of("table", read_id(name), "exists"))
+        except NotFound:
+            return False
+        return True
+
+    def create_table(
+        self,
+        name: Name,
+        data: Data,
+        schema: Schema = None,
+        *,
+        if_exists: IfExists = "error",
+        properties: dict[str, str] | None = None,
+    ) -> Table:
+        """Make a table of data: Arrow, a DataFrame, dicts, columns by name, or Parquet paths.
+
+        `schema` has types for columns that need one, such as `{"vector": penstock.vector(256)}`.
+        """
+        id = read_id(name)
+        told = msgspec.json.encode(properties).decode() if properties else None
+        path = path_of("table", id, "create")
+        self._wire.upload(path, to_stream(data, schema), mode=_mode(if_exists), properties=told)
+        return Table(self._wire, id)
+
+    def drop_table(self, name: Name, *, missing_ok: bool = False, cascade: bool = False) -> None:
+        """Drop a table with its files; `cascade` takes views that read it along."""
+        try:
+            self._wire.change(path_of("table", read_id(name), "drop"), None, cascade=cascade)
+        except TableNotFound:
+            if not missing_ok:
+                raise
+
+    def rename_table(self, name: Name, new: Name) -> Table:
+        """Give a table another name, and another namespace if it has one."""
+        wanted = read_id(new)
+        body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
+        self._wire.change(path_of("table", read_id(name), "rename"), body)
+        return Table(self._wire, wanted)
+
+    # Views
+
+    def views(self, namespace: Name = "") -> list[str]:
+        """The names of the materialized views in a namespace."""
+        parent = read_id(namespace)
+        found = self._list(path_of("namespace", parent, "materialized_view/list"), "views")
+        return [show_id((*parent, each)) for each in found]
+
+    def view(self, name: Name) -> View:
+        found = self.table(name)
+        if not isinstance(found, View):
+            raise InvalidRequest(
+                f"{found.name} is no materialized view", detail="use lake.table for tables"
+            )
+        return found
+
+    def create_view(
+        self,
+        name: Name,
+        source: Source,
+        *,
+        chunker: Chunker[..., Any] | type[Any] | None = None,
+        udtf: Udtf[..., Any] | type[Any] | None = None,
+        dialect: str = "spark",
+        output_schema: Schema = None,
+        with_data: bool = False,
+        wait: bool = True,
+        progress: bool | None = None,
+        auto_refresh: bool = False,
+        target_lag_seconds: int | None = None,
+    ) -> View:
+        """Make a materialized view; it is empty until `refresh`, unless `with_data`.
+
+        source: a table, `table.select(…).where(…)`, or SQL in `dialect`.
+        chunker, udtf: the function that makes the rows of what the source gives. Of a selection, a
+            chunker's view inherits the selected columns; of a table, those that it does not read.
+        output_schema: the columns, where the query alone does not tell their types.
+        with_data: fill it at once; waits for that unless `wait=False`.
+        """
+        id = read_id(name)
+        body = {
+            **view_body(source, id, choose_function(chunker, udtf), dialect, output_schema),
+            "with_no_data": not with_data,
+            "auto_refresh": auto_refresh,
+            "target_lag_seconds": target_lag_seconds,
+        }
+        told = self._wire.change(path_of("materialized_view", id, "create"), body)
+        if with_data and wait:
+            Job(self._wire, told["job_id"]).wait(progress=progress)
+        return View(self._wire, id)
+
+    def drop_view(self, name: Name, *, missing_ok: bool = False, cascade: bool = False) -> None:
+        """Drop a view; `cascade` takes views that read it along."""
+        try:
+            View(self._wire, read_id(name)).drop(cascade=cascade)
+        except TableNotFound:
+            if not missing_ok:
+                raise
+
+    # Iceberg views
+
+    def iceberg_views(self, namespace: Name) -> list[str]:
+        """The names of the Iceberg views in a namespace."""
+        return iceberg_views.list_views(self._wire, read_id(namespace))
+
+    def replace_iceberg_view(self, name: Name, sql: str, *, dialect: str = "spark") -> int:
+        """Give an Iceberg view another query; returns its new version."""
+        return iceberg_views.replace_view(self._wire, read_id(name), sql, dialect)
+
+    # Jobs
+
+    def job(self, id: str) -> Job:
+        """A job that exists."""
+        found = Job(self._wire, id)
+        found.describe()
+        return found
+
+    def jobs(
+        self,
+        *,
+        state: str | None = None,
+        kind: str | None = None,
+        table: Name | None = None,
+        limit: int = 100,
+    ) -> list[Job]:
+        """Jobs, the newest first."""
+        body = {
+            "state": state,
+            "kind": kind,
+            "target": None if table is None else "$".join(read_id(table)),
+            "limit": limit,
+        }
+        found = self._wire.read("/v1/jobs/list", body)["jobs"]
+        return [Job(self._wire, each["job_id"]) for each in found]
+
+    # Other clients
+
+    def namespace_client(self) -> "RestNamespace":
+        """pylance's client, for `lance.dataset(namespace_client=…, table_id=[…])`."""
+        return others.namespace_client(self._wire)
+
+    def lancedb(self) -> "DBConnection":
+        """A connection of lancedb to the same server."""
+        return others.lancedb(self._wire)
+
+    def iceberg_catalog(self, name: str = "penstock", **properties: str) -> "RestCatalog":
+        """pyiceberg's catalog of the Iceberg views."""
+        return others.iceberg_catalog(self._wire, name, **properties)
+
+    def readiness(self) -> dict[str, str]:
+        """Whether the server can work: `status`, and what is wrong with which part."""
+        found: dict[str, str] = self._wire.probe("/readyz")
+        return found
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def __enter__(self) -> "Lake":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Lake at {self.url}>"
+
+    def _repr_html_(self) -> str:
+        names = self.tables()
+        return html_table(
+            f"Lake at {self.url}",
+            [(name,) for name in names],
+            note=f"{len(names)} tables and views",
+        )
+
+    def _list(self, path: str, field: str) -> Iterator[str]:
+        pages = self._wire.pages(lambda token: self._wire.get(path, page_token=token), field)
+        return (each for page in pages for each in page)
+
+
+def _mode(if_exists: str) -> str:
+    if if_exists not in MODES:
+        raise InvalidRequest(
+            f"if_exists is {if_exists!r}", detail="use " + ", ".join(map(repr, MODES))
+        )
+    return MODES[if_exists]

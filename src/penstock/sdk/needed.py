@@ -1,0 +1,27 @@
+"""Libraries that the SDK uses and does not insist on: loaded by the calls that need them."""
+
+from importlib import import_module
+from types import ModuleType
+
+from penstock.errors import Unsupported
+
+# How to get each.
+PACKAGES = {
+    "pyarrow": "penstock[client]",
+    "lance": "pylance",
+    "IPython": "ipython",
+}
+
+
+def load(name: str, what: str) -> ModuleType:
+    """A library that `what` needs; says how to install it where it is missing."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise Unsupported(
+            f"{what} needs the Python package {package}",
+            detail=f"pip install '{PACKAGES.get(package, package)}'",
+        ) from error

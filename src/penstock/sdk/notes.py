@@ -1,0 +1,61 @@
+"""The note that a server leaves in its data folder, so that clients on this machine find it."""
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+FILE = "server.json"
+
+
+class Running(msgspec.Struct, frozen=True):
+    """What a server leaves in its data folder while it runs."""
+
+    url: str
+    pid: int
+
+
+def find(folder: Path) -> Running | None:
+    """The server that works on a folder, if one runs."""
+    try:
+        found = msgspec.json.decode((folder / FILE).read_bytes(), type=Running)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return found if _is_alive(found.pid) and _answers(found.url) else None
+
+
+def remember(folder: Path, url: str) -> None:
+    """Leave a note of this server, for clients on this machine."""
+    # A server whose catalog and lake are elsewhere may have no such folder, and needs none.
+    with contextlib.suppress(OSError):
+        note = folder / f"{FILE}.{os.getpid()}"
+        note.write_bytes(msgspec.json.encode(Running(url, os.getpid())))
+        note.replace(folder / FILE)
+
+
+def forget(folder: Path) -> None:
+    """Take the note of this server away."""
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        found = msgspec.json.decode((folder / FILE).read_bytes(), type=Running)
+        if found.pid == os.getpid():
+            (folder / FILE).unlink()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
+
+
+def _answers(url: str) -> bool:
+    import httpx
+
+    try:
+        return httpx.get(f"{url}/healthz", timeout=5, verify=False, trust_env=False).is_success
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,90 @@
+"""Plans: what a backfill or a refresh would do, to read and to compute with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.sdk.show import html_table
+
+COUNTS = {
+    "rows_to_insert": "to insert",
+    "rows_to_update": "to update",
+    "rows_to_delete": "to delete",
+}
+
+
+class Plan(Mapping[str, Any]):
+    """A plan as the server tells it; printed, it is a few lines to read."""
+
+    def __init__(self, what: str, told: Mapping[str, Any]) -> None:
+        self.what = what
+        self._told = told
+
+    @property
+    def mode(self) -> str:
+        """`full`, `incremental` or `none`."""
+        return str(self._told["mode"])
+
+    @property
+    def reason(self) -> str:
+        return str(self._told["reason"])
+
+    @property
+    def function_calls(self) -> int | None:
+        """How many rows, or partitions, the function would be given; None when not known before."""
+        found = self._told["function_calls"]
+        return None if found is None else int(found)
+
+    @property
+    def estimated_seconds(self) -> float | None:
+        """By the rate at which the function ran the last time; None before the first time."""
+        found = self._told.get("estimated_seconds")
+        return None if found is None else float(found)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._told[key]
+
+    def __iter__(self) -> Any:
+        return iter(self._told)
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __str__(self) -> str:
+        return "\n".join([self.what, *(f"  {name:<10} {text}" for name, text in self._lines())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(self.what, self._lines())
+
+    def _lines(self) -> list[tuple[str, str]]:
+        told = self._told
+        found = [("mode", f"{self.mode}: {self.reason}")]
+        rows = [
+            f"{'?' if told[key] is None else format(told[key], ',')} {word}"
+            for key, word in COUNTS.items()
+            if told[key] != 0
+        ]
+        found.append(("rows", ", ".join(rows) or "none to change"))
+        calls = self.function_calls
+        shown = "?" if calls is None else f"{calls:,}"
+        if why := told.get("calls_by_reason"):
+            parts = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in why.items() if n]
+            shown += f" ({', '.join(parts)})" if parts else ""
+        found.append(("calls", shown))
+        if told.get("rows_left"):
+            found.append(("left", f"{told['rows_left']:,} rows for a later one"))
+        if told.get("obstacle"):
+            found.append(("follows", f"as a whole: {told['obstacle']}"))
+        for name, pair in (told.get("source_versions") or {}).items():
+            found.append(
+                (
+                    "source",
+                    f"{name.replace('$', '.')}: version {pair['from'] or '-'} -> {pair['to']}",
+                )
+            )
+        for name, plan in (told.get("upstream") or {}).items():
+            found.append(("before", f"{name.replace('$', '.')}: {plan['mode']}, {plan['reason']}"))
+        if self.estimated_seconds is not None:
+            found.append(("time", f"about {self.estimated_seconds:,.1f} s on one core"))
+        return found

@@ -1,0 +1,75 @@
+"""What a decorator says of a function's jobs: errors, needs, environment; checked at once."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from penstock.errors import InvalidFunction
+
+Action = Literal["fail", "skip", "retry"]
+Policy = Action | Mapping[str, Any]
+Environment = Mapping[str, Any]
+
+POLICY = (
+    *("action", "max_attempts", "backoff_seconds", "match", "rate_limit"),
+    *("max_failed_rows", "max_failed_fraction"),
+)
+ENVIRONMENT = ("name", "version", "pip", "py_modules", "env_vars")
+
+
+def read_policy(label: str, given: Policy | None, retries: int | None) -> dict[str, Any] | None:
+    """What a row that fails means, in the protocol's words."""
+    if given is None and retries is None:
+        return None
+    found: dict[str, Any] = {"action": given} if isinstance(given, str) else dict(given or {})
+    if unknown := sorted(found.keys() - set(POLICY)):
+        raise InvalidFunction(
+            f"on_error of {label} has {unknown[0]!r}", detail="it takes " + ", ".join(POLICY)
+        )
+    action = found.setdefault("action", "fail")
+    if action not in ("fail", "skip", "retry"):
+        raise InvalidFunction(
+            f"on_error of {label} is {action!r}", detail="use 'fail', 'skip' or 'retry'"
+        )
+    if "match" in found or "rate_limit" in found:
+        for key in ("match", "rate_limit"):
+            names = [e.__name__ if isinstance(e, type) else e for e in found.get(key, ())]
+            found |= {key: names} if names else {}
+    if retries is not None:
+        if retries < 0:
+            raise InvalidFunction(f"retries of {label} is {retries}", detail="use 0 or more")
+        if action == "skip":
+            # Tried again first; a limit that is never reached makes the rest be skipped.
+            found.setdefault("max_failed_fraction", 1.0)
+        found |= {"action": "retry", "max_attempts": retries + 1}
+    return found
+
+
+def read_needs(label: str, given: Mapping[str, float | None]) -> dict[str, float]:
+    """What a task needs, as far as it is said."""
+    for key, value in given.items():
+        if value is not None and value < 0:
+            raise InvalidFunction(f"{key} of {label} is {value}", detail="use a positive number")
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def read_environment(label: str, given: Environment | None) -> Environment | None:
+    if given is None:
+        return None
+    if unknown := sorted(given.keys() - set(ENVIRONMENT)):
+        raise InvalidFunction(
+            f"environment of {label} has {unknown[0]!r}",
+            detail="it takes " + ", ".join(ENVIRONMENT),
+        )
+    return given
+
+
+def at_least_one(label: str, what: str, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise InvalidFunction(f"{what} of {label} is {value}", detail="use 1 or more")
+    return value
+
+
+def positive(label: str, what: str, value: float | None) -> float | None:
+    if value is not None and value <= 0:
+        raise InvalidFunction(f"{what} of {label} is {value}", detail="use seconds above 0")
+    return value

@@ -1,0 +1,34 @@
+"""How things look: small tables for notebooks, times, and text that is safe in HTML."""
+
+import datetime
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def html_table(
+    title: str, rows: Iterable[Sequence[Any]], head: Sequence[str] = (), note: str = ""
+) -> str:
+    """A table with a title; everything in it is escaped."""
+    top = "".join(f"<th style='text-align:left'>{_cell(each)}</th>" for each in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{_cell(v)}</td>" for v in row) + "</tr>"
+        for row in rows
+    )
+    below = f"<p>{_cell(note)}</p>" if note else ""
+    return (
+        f"<div><strong>{_cell(title)}</strong>"
+        f"<table>{f'<tr>{top}</tr>' if top else ''}{body}</table>{below}</div>"
+    )
+
+
+def show_millis(millis: int | str | None) -> str:
+    """A time as people read it."""
+    if millis is None:
+        return "never"
+    at = datetime.datetime.fromtimestamp(int(millis) / 1000, datetime.UTC)
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _cell(value: Any) -> str:
+    return html.escape("" if value is None else str(value))

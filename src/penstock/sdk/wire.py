@@ -1,0 +1,260 @@
+"""HTTP to a server: one request, its retries, and errors as the classes of our own tree.
+
+A change carries an idempotency key, so that one that is sent again does nothing twice.
+"""
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from penstock.errors import InvalidRequest, PenstockError, Unavailable
+from penstock.model.codes import LANCE_ERRORS
+from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier, to_path
+
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
+BUSY = (429, 503)
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+
+# A body that can be sent again: called once for each try.
+Body = Callable[[], Iterator[bytes]]
+
+
+class Wire:
+    """A connection to a server; threads may share it."""
+
+    def __init__(
+        self, url: str, api_key: str | None = None, retry_seconds: float = 30.0, verify: bool = True
+    ) -> None:
+        self.url = _check_url(url)
+        self.api_key = api_key
+        self._retry_seconds = retry_seconds
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers={"x-api-key": api_key} if api_key else {},
+            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            # Certificates take a tenth of a second to load, and plain HTTP has none.
+            verify=verify and self.url.startswith("https"),
+            # A proxy for the world has no way to this machine.
+            trust_env=not _is_here(self.url),
+        )
+
+    def greet(self) -> None:
+        """Ask once whether anybody is there."""
+        try:
+            self._http.get("/healthz", timeout=CONNECT_SECONDS)
+        except httpx.TransportError as error:
+            raise _unreachable(self.url, error, "start one with `penstock serve`") from error
+
+    def read(
+        self,
+        path: str,
+        body: object = None,
+        seconds: float = ANSWER_SECONDS,
+        params: Mapping[str, object] | None = None,
+    ) -> Any:
+        """POST a question; returns the decoded answer."""
+        return _decode(self._post(path, body, params or {}, None, seconds))
+
+    def read_bytes(self, path: str, body: object = None) -> bytes:
+        """POST a question whose answer is not JSON."""
+        return self._post(path, body, {}, None, ANSWER_SECONDS).content
+
+    def get(self, path: str, **params: object) -> Any:
+        given = _to_params(params)
+        return _decode(self._send(lambda: self._http.get(path, params=given)))
+
+    def probe(self, path: str) -> Any:
+        """Ask once; an answer is an answer, whatever its status."""
+        try:
+            return _decode(self._http.get(path, timeout=CONNECT_SECONDS))
+        except httpx.TransportError as error:
+            raise _unreachable(self.url, error, "is the server running?") from error
+
+    def change(self, path: str, body: object = None, **params: object) -> Any:
+        """POST a change, once however often it has to be sent."""
+        return _decode(self._post(path, body, params, _new_key(), ANSWER_SECONDS))
+
+    def upload(self, path: str, body: Body, **params: object) -> Any:
+        """POST rows as an Arrow stream."""
+        headers = {"Content-Type": ARROW_STREAM, "Idempotency-Key": _new_key()}
+        given = _to_params(params)
+        return _decode(
+            self._send(lambda: self._http.post(path, content=body(), params=given, headers=headers))
+        )
+
+    def pages(self, ask: Callable[[str | None], Any], field: str) -> Iterator[Any]:
+        """Everything of a listing, page by page."""
+        token: str | None = None
+        while True:
+            answer = ask(token)
+            yield answer[field]
+            token = answer.get("page_token") or None
+            if token is None:
+                return
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _post(
+        self,
+        path: str,
+        body: object,
+        params: Mapping[str, object],
+        key: str | None,
+        seconds: float,
+    ) -> httpx.Response:
+        headers = {"Content-Type": "application/json"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        content = b"" if body is None else msgspec.json.encode(body)
+        timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+        given = _to_params(params)
+        return self._send(
+            lambda: self._http.post(
+                path, content=content, params=given, headers=headers, timeout=timeout
+            )
+        )
+
+    def _send(self, send: Callable[[], httpx.Response]) -> httpx.Response:
+        """Send until there is an answer that is not "later", or the time for retries is over."""
+        deadline = time.monotonic() + self._retry_seconds
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            wait = pause
+            try:
+                answer = send()
+            except httpx.TransportError as error:
+                problem: PenstockError = _unreachable(self.url, error, "is the server running?")
+                problem.__cause__ = error
+            else:
+                if answer.is_success:
+                    return answer
+                problem = to_error(answer)
+                if answer.status_code not in BUSY:
+                    raise problem
+                wait = max(pause, _retry_after(answer))
+            if time.monotonic() + wait > deadline:
+                raise problem
+            # Clients that were refused together should not come back together.
+            time.sleep(wait + random.uniform(0, pause))
+            pause = min(pause * 2, MAX_PAUSE_SECONDS)
+
+
+def read_id(name: str | Identifier | list[str], what: str = "the name") -> Identifier:
+    """The parts of a name: `shop.items`, `shop$items`, or a tuple when a part holds such a sign."""
+    if not isinstance(name, str):
+        return check_identifier(tuple(name), what)
+    return check_identifier(tuple(name.replace("$", ".").split(".")), what) if name else ROOT
+
+
+def show_id(parts: Identifier) -> str:
+    return ".".join(parts)
+
+
+def path_of(noun: str, parts: Identifier, operation: str) -> str:
+    """The path of an operation on a namespace, table or view, whatever is in its name."""
+    return f"/v1/{noun}/{quote(to_path(parts) or SEPARATOR, safe='')}/{operation}"
+
+
+def to_error(answer: httpx.Response) -> PenstockError:
+    """The error that the server raised, by the status and code of its answer."""
+    try:
+        body = msgspec.json.decode(answer.content)
+    except msgspec.MsgspecError:
+        body = None
+    if not isinstance(body, dict) or "error" not in body:
+        shown = f"{answer.request.url} answered {answer.status_code} {answer.text[:200]!r}"
+        return _UNKNOWN.get(answer.status_code, PenstockError)(
+            shown, detail="is it a Penstock server, and of this release?"
+        )
+    if isinstance(body["error"], dict):
+        # The Iceberg protocol tells its errors in another form.
+        kind = _UNKNOWN.get(answer.status_code, PenstockError)
+        return kind(str(body["error"].get("message")))
+    numbers = (answer.status_code, int(body.get("code") or 0))
+    found = _CLASSES.get(numbers, PenstockError)
+    error = found(str(body["error"]), detail=str(body.get("detail") or ""))
+    if error.detail:
+        error.add_note(error.detail)
+    if answer.status_code >= 500:
+        error.add_note(f"request {body.get('instance')} in the server's log")
+    return error
+
+
+def _by_code() -> dict[tuple[int, int], type[PenstockError]]:
+    """What each status and code stands for; a class above those that share one."""
+    found: dict[tuple[int, int], type[PenstockError]] = {}
+    for kind, numbers in LANCE_ERRORS.items():
+        other = found.get(numbers)
+        found[numbers] = kind if other is None else _common(kind, other)
+    return found
+
+
+def _common(one: type[PenstockError], other: type[PenstockError]) -> type[PenstockError]:
+    return next(kind for kind in one.__mro__ if issubclass(other, kind))
+
+
+_CLASSES = _by_code()
+# What something else on the way answers, such as a proxy.
+_UNKNOWN: dict[int, type[PenstockError]] = {
+    status: kind for kind, (status, _) in LANCE_ERRORS.items() if status in (401, 403, 429, 503)
+}
+
+
+def _decode(answer: httpx.Response) -> Any:
+    if not answer.content:
+        return None
+    try:
+        return msgspec.json.decode(answer.content)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(
+            f"{answer.request.url} does not answer with JSON: {error}",
+            detail="is it a Penstock server?",
+        ) from error
+
+
+def _new_key() -> str:
+    return str(uuid.uuid4())
+
+
+def _to_params(params: Mapping[str, object]) -> dict[str, Any]:
+    """Query parameters as the server reads them; None is left out."""
+    shown = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in params.items()
+        if value is not None
+    }
+    return {**shown, "delimiter": SEPARATOR}
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    try:
+        return max(0.0, float(answer.headers.get("retry-after", "0")))
+    except ValueError:
+        return 0.0
+
+
+def _unreachable(url: str, error: Exception, hint: str) -> Unavailable:
+    return Unavailable(f"no answer from {url}: {error or type(error).__name__}", detail=hint)
+
+
+def _is_here(url: str) -> bool:
+    return httpx.URL(url).host in ("localhost", "127.0.0.1", "::1")
+
+
+def _check_url(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise InvalidRequest(
+            f"the address is {url!r}", detail="write it as http://HOST:PORT or https://HOST"
+        )
+    try:
+        return str(httpx.URL(url)).rstrip("/")
+    except httpx.InvalidURL as error:
+        raise InvalidRequest(f"the address is {url!r}: {error}", detail="correct it") from error

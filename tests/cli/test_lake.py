@@ -1,0 +1,212 @@
+"""The commands that talk to a server, as real processes; the test itself is the runner."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+from tests.harness.jobs import Runner
+from tests.harness.servers import Server, running
+from tests.harness.tables import new_name
+from tests.harness.waiting import until
+
+PENSTOCK = Path(sys.executable).parent / "penstock"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("data")) as started:
+        yield started
+
+
+@pytest.fixture
+def table(server: Server) -> Iterator[penstock.Table]:
+    """Three documents with a computed column, in a namespace of their own."""
+    with penstock.connect(server.url) as lake:
+        space = new_name()
+        lake.create_namespace(space)
+        rows = {"id": [1, 2, 3], "text": ["a", "bb", "c" * 90]}
+        yield lake.create_table(f"{space}.docs", rows).add_computed("size", "length(text)")
+
+
+def run(server: Server, *arguments: str, code: int = 0) -> str:
+    """What a command prints; it must end with the code."""
+    done = subprocess.run(
+        [PENSTOCK, *arguments],
+        env={**os.environ, "PENSTOCK_URL": server.url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "\x1b" not in done.stdout
+    return done.stdout if code != 2 else done.stderr
+
+
+def ask(server: Server, *arguments: str, code: int = 0) -> Any:
+    """What a command prints as JSON."""
+    return json.loads(run(server, *arguments, "--json", code=code))
+
+
+def test_ls_tells_namespaces_tables_and_views(server: Server, table: penstock.Table) -> None:
+    space = table.id[0]
+    run(server, "views", "create", f"{space}.ids", "SELECT id FROM docs")
+    assert {"kind": "namespace", "name": space} in ask(server, "ls")
+    assert ask(server, "ls", space) == [
+        {"kind": "table", "name": f"{space}.docs"},
+        {"kind": "view", "name": f"{space}.ids"},
+    ]
+    assert run(server, "ls", space).splitlines()[1].split() == ["table", f"{space}.docs"]
+
+
+def test_describe_tells_columns_and_what_fills_them(server: Server, table: penstock.Table) -> None:
+    shown = run(server, "describe", table.name)
+    assert "rows      3\n" in shown
+    assert shown.splitlines()[-1].split() == ["size", "int32", "SQL"]
+    assert ask(server, "describe", table.name)["version"] == table.version
+    assert "penstock describe" not in run(server, "describe", f"{table.name}x", code=2)
+
+
+def test_query_prints_rows(server: Server, table: penstock.Table) -> None:
+    name = table.name
+    lines = run(server, "query", name, "--where", "id > 1", "--select", "id,text").splitlines()
+    assert lines[0].split() == ["id", "text"]
+    assert lines[1].split() == ["2", "bb"]
+    assert lines[2].endswith("…")
+    rows = run(server, "query", name, "--limit", "1", "--offset", "2", "--json").splitlines()
+    assert [json.loads(row)["id"] for row in rows] == [3]
+    assert "no list of numbers" in run(server, "query", name, "--vector", "x", code=2)
+
+
+def test_status_tells_what_there_is(server: Server, table: penstock.Table) -> None:
+    found = ask(server, "status")
+    assert found["ready"] is True
+    assert found["tables"] >= 1
+    assert found["jobs"].keys() == {"QUEUED", "RUNNING"}
+    assert run(server, "status").startswith(f"server  {server.url} is ready\n")
+
+
+def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [PENSTOCK, "ls", "--url", "http://127.0.0.1:9"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("penstock: no answer from http://127.0.0.1:9")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_backfill_is_explained_then_done(server: Server, table: penstock.Table) -> None:
+    plan = ask(server, "backfill", table.name, "size", "--dry-run")
+    assert (plan["mode"], plan["rows_to_update"]) == ("full", 3)
+    assert ask(server, "explain", table.name, "size") == plan
+    assert "no column is named" in run(server, "explain", table.name, code=2)
+    queued = ask(server, "backfill", table.name, "size", "--no-wait")
+    (listed,) = ask(server, "jobs", "list", "--table", table.name)
+    assert (listed["job_id"], listed["status"]) == (queued["job_id"], "QUEUED")
+    _finish(server, queued["job_id"])
+    told = ask(server, "jobs", "show", queued["job_id"])
+    assert (told["status"], told["rows_done"]) == ("SUCCEEDED", "3")
+    shown = run(server, "jobs", "show", queued["job_id"])
+    assert "\nstatus      SUCCEEDED\n" in shown
+
+
+def test_a_job_that_fails_is_exit_code_1(server: Server, table: penstock.Table) -> None:
+    command = [str(PENSTOCK), "backfill", table.name, "size", "--json"]
+    program = subprocess.Popen(
+        command, env={**os.environ, "PENSTOCK_URL": server.url}, stdout=subprocess.PIPE, text=True
+    )
+    _finish(server, None, "FAILED", error="division by zero")
+    output, _ = program.communicate(timeout=60)
+    assert program.returncode == 1
+    found = json.loads(output)
+    assert (found["status"], found["error"]) == ("FAILED", "division by zero")
+    assert run(server, "jobs", "errors", found["job_id"]) == ""
+    assert ask(server, "jobs", "logs", found["job_id"]) == []
+
+
+def test_a_job_is_canceled_unless_it_is_a_dry_run(server: Server, table: penstock.Table) -> None:
+    id = ask(server, "backfill", table.name, "size", "--no-wait")["job_id"]
+    assert ask(server, "jobs", "cancel", id, "--dry-run")["status"] == "QUEUED"
+    assert ask(server, "jobs", "cancel", id)["status"] == "CANCELED"
+    assert "canceled" in run(server, "jobs", "watch", id, code=1)
+
+
+def test_jobs_are_watched_live_on_a_terminal(server: Server, table: penstock.Table) -> None:
+    id = ask(server, "backfill", table.name, "size", "--no-wait")["job_id"]
+    master, slave = pty.openpty()
+    program = subprocess.Popen(
+        [PENSTOCK, "jobs", "watch"],
+        env={**os.environ, "PENSTOCK_URL": server.url, "TERM": "xterm"},
+        stdout=slave,
+    )
+    os.close(slave)
+    seen = ""
+
+    def sees(wanted: str) -> bool:
+        nonlocal seen
+        seen += os.read(master, 65536).decode()
+        return wanted in seen
+
+    try:
+        until(lambda: sees("waits for a runner"))
+        runner = Runner(server)
+        (leased,) = runner.lease()
+        runner.report(leased, progress={"rows_total": 3, "rows_done": 1}).raise_for_status()
+        until(lambda: sees("1/3 rows"))
+        assert "\x1b[1A" in seen
+        runner.finish(leased, result={"version": 5}).raise_for_status()
+        assert leased["id"] == id
+        until(lambda: sees("succeeded"))
+        assert program.wait(60) == 0
+    finally:
+        os.close(master)
+
+
+def test_views_are_made_explained_and_dropped(server: Server, table: penstock.Table) -> None:
+    name, sql = f"{table.id[0]}.ids", "SELECT id FROM docs"
+    assert "would create" in run(server, "views", "create", name, sql, "--dry-run")
+    assert ask(server, "views", "create", name, sql)["name"] == name
+    (listed,) = ask(server, "views", "list", table.id[0])
+    assert (listed["name"], listed["kind"], listed["stale"]) == (name, "query", True)
+    plan = ask(server, "views", "refresh", name, "--dry-run")
+    assert (plan["mode"], plan["rows_to_insert"]) == ("full", 3)
+    assert ask(server, "views", "explain", name) == plan == ask(server, "explain", name)
+    assert "would drop" in run(server, "views", "drop", name, "--dry-run")
+    assert ask(server, "views", "drop", name, "-y") == {"name": name, "dropped": True}
+    assert ask(server, "views", "list", table.id[0]) == []
+    assert "no materialized view" in run(server, "views", "explain", table.name, code=2)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_our_commands(shell: str) -> None:
+    script = subprocess.run(
+        [PENSTOCK, "completion", shell], capture_output=True, text=True, check=True
+    )
+    assert "_PENSTOCK_COMPLETE" in script.stdout
+
+
+def test_completion_offers_commands_of_groups() -> None:
+    environ = {
+        **os.environ,
+        "_PENSTOCK_COMPLETE": "bash_complete",
+        "COMP_WORDS": "penstock jobs w",
+        "COMP_CWORD": "2",
+    }
+    shown = subprocess.run([PENSTOCK], env=environ, capture_output=True, text=True, check=False)
+    assert shown.stdout.strip() == "plain,watch"
+
+
+def _finish(server: Server, id: str | None, state: str = "SUCCEEDED", **body: Any) -> None:
+    """Lease the one job that there is, once it is there, and end it."""
+    runner = Runner(server)
+    (leased,) = runner.lease(wait_seconds=30)
+    assert id in (None, leased["id"])
+    runner.report(leased, progress={"rows_total": 3, "rows_done": 3}).raise_for_status()
+    runner.finish(leased, state, **body).raise_for_status()

@@ -1,0 +1,27 @@
+"""What the tests of pages and examples share: a server of each module, and a warm runner for it."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness import servers
+from tests.harness.runners import Team
+
+SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2,4]"}}'}
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    started = servers.start(tmp_path_factory.mktemp("data"), "--no-runner")
+    yield started
+    with contextlib.suppress(ProcessLookupError):
+        started.stop()
+
+
+@pytest.fixture(scope="session")
+def team(server: servers.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    found = Team(server, tmp_path_factory.mktemp("runner"), SPARK)
+    found.at_least(1)
+    yield found
+    found.stop()

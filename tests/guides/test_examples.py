@@ -1,0 +1,55 @@
+"""The examples run, each on a server of the tests, and check their own figures."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.docs import ROOT
+from tests.harness.runners import Team
+from tests.harness.servers import Server
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+SCRIPTS = ("rag.py", "images.py", "features.py")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_runs(server: Server, team: Team, script: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / script), server.url]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout
+
+
+def test_the_notebook_runs(server: Server, team: Team, tmp_path: Path) -> None:
+    cells = json.loads((ROOT / "examples" / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    # As a notebook does it: one shell, and each cell shows its last value.
+    program = (
+        "import json, sys\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance()\n"
+        "for cell in json.load(sys.stdin):\n"
+        "    shell.run_cell(cell, store_history=True).raise_error()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps(code),
+        cwd=tmp_path,
+        env={**os.environ, "PENSTOCK_URL": server.url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mad" in done.stdout or "Freshness" in done.stdout, done.stdout
+
+
+def test_every_example_is_run() -> None:
+    found = {path.name for path in (ROOT / "examples").iterdir() if path.is_file()}
+    # embeddings.py is run with the tests of functions.
+    assert found == {*SCRIPTS, "tour.ipynb", "embeddings.py"}

@@ -1,0 +1,94 @@
+"""Every block of code in README and docs runs: Python as it stands, and our own commands."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import penstock
+from scripts.docs import ROOT
+from tests.harness.runners import Team
+from tests.harness.servers import Server
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+ADDRESS = "http://127.0.0.1:2333"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# Set-up, and servers that would not end; what they promise is tested elsewhere.
+NOT_HERE = (
+    "make",
+    "git",
+    ".venv/bin/penstock",
+    "penstock serve",
+    "penstock token",
+    "penstock grant",
+)
+PROGRAMS = Path(sys.executable).parent
+
+
+def list_pages() -> Iterator[str]:
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        kinds = {kind for kind, _ in BLOCK.findall(page.read_text(encoding="utf-8"))}
+        if kinds & {"python", "sh"}:
+            yield page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(autouse=True)
+def empty(server: Server) -> Iterator[None]:
+    """A page starts with nothing, as its reader does."""
+    yield
+    with penstock.connect(server.url) as lake:
+        for name in lake.namespaces():
+            lake.drop_namespace(name, cascade=True)
+
+
+@pytest.mark.parametrize("page", list(list_pages()))
+def test_the_code_of_a_page_runs(server: Server, team: Team, page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    code = [body for kind, body in BLOCK.findall(text) if kind == "python"]
+    if page == "docs/iceberg.md":
+        # It looks at what README has made.
+        with penstock.connect(server.url) as lake:
+            lake.create_namespace("shop")
+    if code:
+        _run([sys.executable, "-c", _here("\n".join(code), server)], server, tmp_path)
+    for line in _list_commands(text):
+        program, *arguments = shlex.split(_here(line, server))
+        found = str(PROGRAMS / program) if program == "penstock" else program
+        _run([found, *arguments], server, tmp_path)
+
+
+def test_there_are_pages_with_code() -> None:
+    assert {"README.md", "docs/quickstart.md", "docs/views/query.md"} <= {*list_pages()}
+
+
+def _list_commands(text: str) -> Iterator[str]:
+    for kind, body in BLOCK.findall(text):
+        for line in body.splitlines() if kind == "sh" else ():
+            command = line.partition(" #")[0].strip()
+            if command and not command.startswith(NOT_HERE):
+                yield command
+
+
+def _here(code: str, server: Server) -> str:
+    """The same code against the server of the test."""
+    return code.replace(ADDRESS, server.url).replace(
+        "penstock.connect()", f'penstock.connect("{server.url}")'
+    )
+
+
+def _run(command: list[str], server: Server, folder: Path) -> None:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PENSTOCK_URL": server.url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

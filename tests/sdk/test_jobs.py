@@ -1,0 +1,181 @@
+"""Jobs: waiting, progress, failures; the test itself is the runner."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.errors import JobCanceled, JobFailed, TransactionNotFound
+from tests.harness.jobs import Runner
+from tests.harness.servers import Server
+from tests.harness.waiting import until
+
+ERROR = {
+    "row_id": 7,
+    "fragment": 0,
+    "offset": 7,
+    "inputs": '{"text": "x"}',
+    "exception": "ValueError",
+    "message": "no",
+    "traceback": "Traceback …",
+    "tries": 1,
+    "at": 1,
+}
+BAR = re.compile(r"backfill \S+\.size  █+[▏▎▍▌▋▊▉]?░+  50%  50/100 rows")
+
+
+@pytest.fixture
+def column(table: penstock.Table) -> penstock.Table:
+    return table.add_computed("size", "length(text)")
+
+
+@pytest.fixture
+def runner(server: Server, cluster: str) -> Runner:
+    return Runner(server, cluster)
+
+
+def test_a_job_is_waited_for(column: penstock.Table, runner: Runner, cluster: str) -> None:
+    job = column.backfill("size", wait=False, cluster=cluster)
+    assert (job.status, job.done, job.kind) == ("QUEUED", False, "backfill")
+    with pytest.raises(TimeoutError, match="is QUEUED after 0 seconds"):
+        job.wait(timeout=0)
+    (leased,) = runner.lease()
+    runner.report(leased, progress={"rows_total": 3, "rows_done": 1, "function_calls": 1})
+    assert (job.status, job.rows_done, job.function_calls) == ("RUNNING", 1, 1)
+    assert "RUNNING, 1 of 3 rows" in repr(job)
+    threading.Timer(0.2, runner.finish, (leased,), {"result": {"version": 5}}).start()
+    assert job.wait() is job
+    assert (job.status, job.version, job.result["version"]) == ("SUCCEEDED", 5, 5)
+    assert job.id in job._repr_html_()
+    assert "SUCCEEDED" in job._repr_html_()
+
+
+def test_a_job_that_fails_says_why(column: penstock.Table, runner: Runner, cluster: str) -> None:
+    job = column.backfill("size", wait=False, cluster=cluster)
+    (leased,) = runner.lease()
+    line = {"at": 1_700_000_000_000, "level": "info", "text": "computing"}
+    runner.report(leased, logs=[line]).raise_for_status()
+    runner.report_errors(leased, ERROR).raise_for_status()
+    runner.finish(leased, "FAILED", error="division by zero").raise_for_status()
+    with pytest.raises(JobFailed, match="division by zero") as failed:
+        job.wait()
+    assert not isinstance(failed.value, JobCanceled)
+    assert job.error == "division by zero"
+    assert "division by zero" in repr(job)
+    assert job.logs() == ["2023-11-14 22:13:20 UTC info    computing"]
+    (found,) = job.errors()
+    assert (found.row_id, found.error_type, found.column) == (7, "ValueError", "size")
+    assert column.errors("size") == [found]
+
+
+def test_a_job_is_canceled(
+    lake: penstock.Lake, column: penstock.Table, runner: Runner, cluster: str
+) -> None:
+    job = column.backfill("size", wait=False, cluster=cluster)
+    assert [each.id for each in lake.jobs(table=column.name, state="QUEUED")] == [job.id]
+    assert lake.job(job.id).cancel().status == "CANCELED"
+    with pytest.raises(JobCanceled):
+        job.wait()
+    with pytest.raises(TransactionNotFound):
+        lake.job("nothing")
+
+
+WAITING = """
+import sys, penstock
+job = penstock.connect(sys.argv[1]).job(sys.argv[2])
+try:
+    job.wait(**eval(sys.argv[3]))
+except penstock.errors.JobFailed:
+    sys.exit(3)
+"""
+
+
+def waiting(job: penstock.Job, url: str, options: str, **streams: Any) -> "subprocess.Popen[bytes]":
+    """A program that waits for a job."""
+    command = [sys.executable, "-c", WAITING, url, job.id, options]
+    return subprocess.Popen(command, env={**os.environ, "TERM": "xterm"}, **streams)
+
+
+@pytest.mark.parametrize("end", ["SUCCEEDED", "FAILED"])
+def test_progress_is_a_bar_on_a_terminal(
+    column: penstock.Table, runner: Runner, cluster: str, server: Server, end: str
+) -> None:
+    job = column.backfill("size", wait=False, cluster=cluster)
+    master, slave = pty.openpty()
+    program = waiting(job, server.url, "{}", stderr=slave)
+    os.close(slave)
+    seen = ""
+
+    def sees(wanted: str | re.Pattern[str]) -> bool:
+        nonlocal seen
+        seen += os.read(master, 65536).decode()
+        return bool(re.search(wanted, seen))
+
+    try:
+        until(lambda: sees("waits for a runner"))
+        (leased,) = runner.lease()
+        runner.report(leased, progress={"rows_total": 100, "rows_done": 50})
+        until(lambda: sees(BAR), "there is no bar")
+        assert "\r\x1b[K" in seen
+        assert "\n" not in seen
+        runner.finish(leased, end, error="no").raise_for_status()
+        until(lambda: sees(f"{end.lower()}  0:.*\n"))
+        assert program.wait(60) == (0 if end == "SUCCEEDED" else 3)
+    finally:
+        os.close(master)
+    assert ("100%  100/100 rows" in seen) is (end == "SUCCEEDED")
+
+
+def test_progress_is_silent_elsewhere_and_lines_when_asked_for(
+    column: penstock.Table, runner: Runner, cluster: str, server: Server
+) -> None:
+    job = column.backfill("size", wait=False, cluster=cluster)
+    (leased,) = runner.lease()
+    runner.finish(leased, result={"version": 5}).raise_for_status()
+    for options, shown in (("{}", ""), ("{'progress': True}", "succeeded")):
+        program = waiting(job, server.url, options, stderr=subprocess.PIPE)
+        _, error = program.communicate(timeout=60)
+        assert shown in error.decode()
+        assert bool(shown) is bool(error)
+        assert b"\x1b" not in error
+
+
+NOTEBOOK = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+InteractiveShell.instance()
+import penstock
+job = penstock.connect(sys.argv[1]).job(sys.argv[2])
+with capture_output() as shown:
+    job.wait()
+print([each.data["text/html"] for each in shown.outputs])
+"""
+
+
+def test_progress_is_a_bar_in_a_notebook(
+    column: penstock.Table, runner: Runner, cluster: str, server: Server
+) -> None:
+    job = column.backfill("size", wait=False, cluster=cluster)
+    (leased,) = runner.lease()
+    runner.report(leased, progress={"rows_total": 100, "rows_done": 50})
+    runner.finish(leased, result={"version": 5}).raise_for_status()
+    command = [sys.executable, "-c", NOTEBOOK, server.url, job.id]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=True)
+    assert '<progress value="100" max="100"></progress>' in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_plan_is_read_and_computed_with(column: penstock.Table) -> None:
+    plan = column.explain_backfill("size")
+    assert (plan.mode, plan["rows_to_update"], plan.estimated_seconds) == ("full", 3, None)
+    assert plan.reason in str(plan)
+    assert str(plan).startswith(f"backfill of {column.name}.size\n")
+    assert "3 to update" in repr(plan)
+    assert "3 to update" in plan._repr_html_()
