@@ -89,6 +89,7 @@ def spoil(view: MadeView, values: dict[str, str], where: str) -> None:
     view.watermark = structs.replace(view.watermark, view_version=view.open().version)
 
 
+@pytest.mark.slow
 def test_a_limit_counts_after_spark(engine: Engine, tmp_path: Path) -> None:
     view = by_spark(tmp_path, engine)
     view.refresh(output_limit=5)
@@ -98,6 +99,7 @@ def test_a_limit_counts_after_spark(engine: Engine, tmp_path: Path) -> None:
     assert view.show("id", "part", "word") == expected(view)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_the_row_that_killed_it(engine: Engine, tmp_path: Path) -> None:
     def deadly(text: str) -> list[dict[str, Any]]:
         if text.startswith("a7 "):

@@ -59,6 +59,7 @@ class Stack:
         return [list(each.values()) for each in self.watermarks()] == [[v] for v in heads[:3]]
 
 
+@pytest.mark.slow
 def test_a_cascade_brings_three_levels_to_one_moment(
     server: Server, runner: RunnerProcess, tmp_path: Path
 ) -> None:

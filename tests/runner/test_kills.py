@@ -34,6 +34,7 @@ def ends_right(table: Filled, job: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_killed_python_workers_cost_their_tasks_only(
     server: Server, team: Team, runner: RunnerProcess
 ) -> None:
