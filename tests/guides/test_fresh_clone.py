@@ -1,4 +1,4 @@
-"""README and quickstart, followed to the letter: a fresh clone, a fresh virtualenv, its own server."""
+"""README and quickstart to the letter: a fresh clone, a fresh virtualenv, a server of its own."""
 
 import os
 import subprocess
