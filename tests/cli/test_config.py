@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -101,3 +103,16 @@ def test_every_listed_command_exists(name: str) -> None:
 
 def test_an_unknown_command_is_exit_code_2() -> None:
     assert CliRunner().invoke(penstock, ["sevre"]).exit_code == 2
+
+
+def test_every_command_has_an_example_in_its_help() -> None:
+    def leaves(command: click.Command) -> Iterator[click.Command]:
+        below = getattr(command, "commands", None)
+        if below is None:
+            yield command
+        for each in (below or {}).values():
+            yield from leaves(each)
+
+    for name in COMMANDS:
+        for command in leaves(load_command(name)):
+            assert "Examples:\n" in (command.help or ""), f"{name} {command.name}"

@@ -15,7 +15,13 @@ from penstock.settings.redact import redact
 @settings_options
 @as_json_option
 def command(loaded: Loaded, *, as_json: bool) -> None:
-    """Print each setting and where its value comes from."""
+    """Print each setting and where its value comes from.
+
+    \b
+    Examples:
+      penstock config
+      penstock config --json | jq '."server.port"'
+    """
     values = shown_values(loaded)
     click.echo(json_text(loaded, values) if as_json else columns(loaded, values))
 

@@ -26,7 +26,12 @@ def command() -> None:
 @settings_options
 @as_json_option
 def status(loaded: Loaded, *, as_json: bool) -> None:
-    """Tell which migrations the database has and which it lacks."""
+    """Tell which migrations the database has and which it lacks.
+
+    \b
+    Examples:
+      penstock db status --json
+    """
     from penstock.database.schema import get_status
 
     found = asyncio.run(_with_database(loaded, get_status, to_write=False))
@@ -45,7 +50,13 @@ def status(loaded: Loaded, *, as_json: bool) -> None:
 @settings_options
 @as_json_option
 def upgrade(loaded: Loaded, *, dry_run: bool, as_json: bool) -> None:
-    """Apply the migrations that the database lacks."""
+    """Apply the migrations that the database lacks.
+
+    \b
+    Examples:
+      penstock db upgrade --dry-run
+      penstock db upgrade
+    """
     from penstock.database.schema import get_status
     from penstock.database.schema import upgrade as upgrade_schema
 

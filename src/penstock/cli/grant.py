@@ -34,6 +34,11 @@ def command(
     """Give PRINCIPAL (or group:NAME) the ROLE reader, writer, owner or functions.
 
     Without an option it is on the whole catalog.
+
+    \b
+    Examples:
+      penstock grant ada owner --namespace shop
+      penstock grant group:readers reader
     """
     from penstock.catalog import grants
     from penstock.model.origins import NOBODY

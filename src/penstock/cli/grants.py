@@ -28,7 +28,13 @@ def command(
     view: str | None,
     as_json: bool,
 ) -> None:
-    """List the grants: all, those on one thing, or those of one principal."""
+    """List the grants: all, those on one thing, or those of one principal.
+
+    \b
+    Examples:
+      penstock grants
+      penstock grants --principal ada --json
+    """
     is_narrow = any(part is not None for part in (namespace, table, view))
     target = read_target(namespace, table, view) if is_narrow else None
 

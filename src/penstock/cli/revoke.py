@@ -34,6 +34,10 @@ def command(
     """Take the ROLE back from PRINCIPAL (or group:NAME), at once and on every server.
 
     Without an option it is the one on the whole catalog.
+
+    \b
+    Examples:
+      penstock revoke ada owner --namespace shop --dry-run
     """
     from penstock.catalog import grants
     from penstock.model.origins import NOBODY

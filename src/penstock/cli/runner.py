@@ -50,6 +50,11 @@ def command(
     """Lease jobs from a server and run them on Spark, until Ctrl-C or SIGTERM.
 
     The clusters come from the settings; without any, Spark runs on this machine.
+
+    \b
+    Examples:
+      penstock runner --url http://127.0.0.1:2333
+      penstock runner --url https://lake.internal --cluster big --token-file key
     """
     from penstock.server import logs
 

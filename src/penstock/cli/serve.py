@@ -18,6 +18,11 @@ def command(loaded: Loaded) -> None:
     """Serve the catalog until Ctrl-C or SIGTERM.
 
     Without any option the catalog and the lake are kept in ./penstock-data.
+
+    \b
+    Examples:
+      penstock serve
+      penstock serve --data ./lake --port 8080 --no-runner
     """
     from penstock.server import logs
     from penstock.server.serve import serve

@@ -53,7 +53,13 @@ def create(
     runner: bool,
     as_json: bool,
 ) -> None:
-    """Make a key for PRINCIPAL and print it, this once."""
+    """Make a key for PRINCIPAL and print it, this once.
+
+    \b
+    Examples:
+      penstock token create ada --role owner
+      penstock token create runner-1 --runner --expires 90d
+    """
     from penstock.catalog import grants, tokens
     from penstock.model.origins import NOBODY
     from penstock.model.principals import check_free
@@ -87,7 +93,12 @@ def create(
 @settings_options
 @as_json_option
 def list_keys(loaded: Loaded, *, principal: str | None, as_json: bool) -> None:
-    """List the keys, the newest first."""
+    """List the keys, the newest first.
+
+    \b
+    Examples:
+      penstock token list --principal ada
+    """
     from penstock.catalog import tokens
 
     found = with_database(loaded, lambda database: tokens.list_tokens(database, principal))
@@ -113,7 +124,12 @@ def list_keys(loaded: Loaded, *, principal: str | None, as_json: bool) -> None:
 @settings_options
 @as_json_option
 def revoke(loaded: Loaded, *, id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """End the key with this ID, at once and on every server."""
+    """End the key with this ID, at once and on every server.
+
+    \b
+    Examples:
+      penstock token revoke 4f0c... -y
+    """
     from penstock.catalog import tokens
 
     if not dry_run:
@@ -140,7 +156,12 @@ def revoke(loaded: Loaded, *, id: str, dry_run: bool, yes: bool, as_json: bool) 
 @settings_options
 @as_json_option
 def rotate(loaded: Loaded, *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Sign with a new key from now on, which ends all short-lived tokens."""
+    """Sign with a new key from now on, which ends all short-lived tokens.
+
+    \b
+    Examples:
+      penstock token rotate --dry-run
+    """
     from penstock.catalog import tokens
 
     if dry_run:
