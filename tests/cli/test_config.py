@@ -106,13 +106,13 @@ def test_an_unknown_command_is_exit_code_2() -> None:
 
 
 def test_every_command_has_an_example_in_its_help() -> None:
-    def leaves(command: click.Command) -> Iterator[click.Command]:
-        below = getattr(command, "commands", None)
+    def leaves(root: click.Command) -> Iterator[click.Command]:
+        below = getattr(root, "commands", None)
         if below is None:
-            yield command
+            yield root
         for each in (below or {}).values():
             yield from leaves(each)
 
     for name in COMMANDS:
-        for command in leaves(load_command(name)):
-            assert "Examples:\n" in (command.help or ""), f"{name} {command.name}"
+        for leaf in leaves(load_command(name)):
+            assert "Examples:\n" in (leaf.help or ""), f"{name} {leaf.name}"
