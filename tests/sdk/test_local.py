@@ -104,3 +104,14 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         penstock.connect(data=tmp_path, runner=False)
     with pytest.raises(InvalidRequest, match="both url and data"):
         penstock.connect("http://127.0.0.1:1", data=tmp_path)
+
+
+def test_a_folder_sends_nobody_to_another_machine(tmp_path: Path) -> None:
+    running = Running("http://192.0.2.1:2333", os.getpid())
+    (tmp_path / FILE).write_bytes(msgspec.json.encode(running))
+    assert find(tmp_path) is None
+
+
+def test_a_key_with_letters_that_no_key_has_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="letters that no key has"):
+        penstock.connect("http://127.0.0.1:9", api_key="schlüssel")

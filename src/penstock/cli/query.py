@@ -47,24 +47,31 @@ def command(
       penstock query shop.items --where "price > 10" --limit 5
       penstock query docs.chunks --text "spill gates" --select id,text --json
     """
-    table = lake.table(name)
+    source = lake.table(name)
     if version is not None:
-        table = table.at(version)
+        source = source.at(version)
     if text is None and vector is None:
-        found: Query = table.limit(limit, offset)
+        found: Query = source.limit(limit, offset)
     else:
-        found = table.search(text=text, vector=_read_vector(vector)).limit(limit, offset)
+        found = source.search(text=text, vector=_read_vector(vector)).limit(limit, offset)
     if where is not None:
         found = found.where(where)
     if select is not None:
         found = found.select(*(column.strip() for column in select.split(",")))
-    rows = found.to_arrow()
+    table = found.to_arrow()
+    try:
+        rows = table.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise InvalidRequest(
+            f"a value is none that Python can hold: {error}",
+            detail="leave its column out with --select, or read the table with Arrow",
+        ) from error
     if as_json:
-        for row in rows.to_pylist():
+        for row in rows:
             click.echo(msgspec.json.encode(row, enc_hook=str).decode())
         return
-    shown = [tuple(_show(value) for value in row.values()) for row in rows.to_pylist()]
-    echo_table([tuple(rows.schema.names), *shown])
+    shown = [tuple(_show(value) for value in row.values()) for row in rows]
+    echo_table([tuple(table.schema.names), *shown])
 
 
 def _read_vector(text: str | None) -> list[float] | None:

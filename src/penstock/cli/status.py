@@ -46,7 +46,7 @@ def read_status(lake: "Lake") -> dict[str, Any]:
     }
     if found["ready"]:
         names = lake.tables()
-        views = [name for name in names if name in {*_views(lake, names)}]
+        views = _views(lake, names)
         stale = [name for name in views if lake.view(name).freshness.stale]
         found |= {"tables": len(names) - len(views), "views": len(views), "stale_views": stale}
         found["jobs"] = {state: len(lake.jobs(state=state, limit=1000)) for state in UNFINISHED}

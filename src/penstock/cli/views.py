@@ -16,6 +16,7 @@ from penstock.cli.output import (
     echo_table,
     yes_option,
 )
+from penstock.errors import JobCanceled, JobFailed
 
 if TYPE_CHECKING:
     from penstock.sdk.lake import Lake
@@ -180,7 +181,11 @@ def verify(
       penstock views verify shop.totals
       penstock views verify docs.chunks --rows 1000 --json
     """
-    found = lake.view(name).verify(rows, progress=False if as_json else None)
+    try:
+        found = lake.view(name).verify(rows, progress=False if as_json else None)
+    except (JobFailed, JobCanceled) as error:
+        click.echo(f"penstock: {error.message}", err=True)
+        context.exit(1)
     if as_json:
         echo_json(found.told)
     else:

@@ -189,9 +189,8 @@ class Lake:
 
     def job(self, id: str) -> Job:
         """A job that exists."""
-        found = Job(self._wire, id)
-        found.describe()
-        return found
+        self._wire.read("/v1/jobs/describe", {"job_id": id})
+        return Job(self._wire, id)
 
     def jobs(
         self,

@@ -3,10 +3,13 @@
 import contextlib
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
 FILE = "server.json"
+# Addresses of this machine, and what a server calls itself that listens at all of them.
+HERE = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -22,7 +25,9 @@ def find(folder: Path) -> Running | None:
         found = msgspec.json.decode((folder / FILE).read_bytes(), type=Running)
     except (OSError, msgspec.MsgspecError):
         return None
-    return found if _is_alive(found.pid) and _answers(found.url) else None
+    # A folder that came from elsewhere must not send anybody's key to another machine.
+    is_one = _is_here(found.url) and _is_alive(found.pid) and _answers(found.url)
+    return found if is_one else None
 
 
 def remember(folder: Path, url: str) -> None:
@@ -40,6 +45,10 @@ def forget(folder: Path) -> None:
         found = msgspec.json.decode((folder / FILE).read_bytes(), type=Running)
         if found.pid == os.getpid():
             (folder / FILE).unlink()
+
+
+def _is_here(url: str) -> bool:
+    return urlsplit(url).hostname in HERE
 
 
 def _is_alive(pid: int) -> bool:

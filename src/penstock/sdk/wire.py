@@ -33,7 +33,7 @@ class Wire:
         self, url: str, api_key: str | None = None, retry_seconds: float = 30.0, verify: bool = True
     ) -> None:
         self.url = _check_url(url)
-        self.api_key = api_key
+        self.api_key = _check_key(api_key)
         self._retry_seconds = retry_seconds
         self._http = httpx.Client(
             base_url=self.url,
@@ -247,6 +247,15 @@ def _unreachable(url: str, error: Exception, hint: str) -> Unavailable:
 
 def _is_here(url: str) -> bool:
     return httpx.URL(url).host in ("localhost", "127.0.0.1", "::1")
+
+
+def _check_key(key: str | None) -> str | None:
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise InvalidRequest(
+            "the key has letters that no key has",
+            detail="give it as `penstock token create` told it",
+        )
+    return key
 
 
 def _check_url(url: str) -> str:

@@ -39,7 +39,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-NOT_ITS = ("PENSTOCK_TOKEN", "PENSTOCK__DATABASE__", "PENSTOCK__AUTH__")
+NOT_ITS = ("PENSTOCK_TOKEN", "PENSTOCK_API_KEY", "PENSTOCK__DATABASE__", "PENSTOCK__AUTH__")
 
 # Told the process id, and whether another one will be started.
 OnDeath = Callable[[int, bool], Awaitable[None]]
