@@ -13,7 +13,7 @@ from penstock.database.connect import open_catalog
 from penstock.datasets.lake import Lake
 from tests.harness import servers
 from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
-from tests.harness.sharing import Sharing, has_spark
+from tests.harness.sharing import Sharing, spark_of
 
 # The same examples in every run, so that a change is judged by what it changed. New ones are found
 # with `pytest --hypothesis-profile=default`.
@@ -29,7 +29,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no process is left alone with it at the end."""
-    items.sort(key=lambda item: (not has_spark(item.path), -_allowed_seconds(item)))
+    items.sort(key=lambda item: (not spark_of(item.path), -_allowed_seconds(item)))
 
 
 def _allowed_seconds(item: pytest.Item) -> float:

@@ -8,18 +8,23 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-# Fixtures with Spark, as tests ask for them.
-SPARK = re.compile(r"\b(engine: Engine|team: Team|runner: RunnerProcess)\b")
+# Fixtures with Spark, as tests ask for them: a session of the process, or runners beside it.
+SPARK = {
+    "session": re.compile(r"\bengine: Engine\b"),
+    "runners": re.compile(r"\b(team: Team|runner: RunnerProcess)\b"),
+}
 KIND = re.compile(r"\[.*?\b(sqlite|postgresql)\b")
 
 
 @functools.cache
-def has_spark(module: Path) -> bool:
-    return SPARK.search(module.read_text()) is not None
+def spark_of(module: Path) -> str:
+    """Where the tests of a module have Spark; "" when they have none."""
+    text = module.read_text()
+    return next((name for name, used in SPARK.items() if used.search(text)), "")
 
 
 class Sharing(LoadScopeScheduling):  # type: ignore[misc]
-    """Spark goes to one process; a module's tests stay together for each kind of database.
+    """What shares Spark is in one process; other modules stay together for each kind of database.
 
     A server of one kind is there for many modules, so that a process changes kinds rarely.
     """
@@ -31,7 +36,7 @@ class Sharing(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         module, _, test = nodeid.partition("::")
-        if has_spark(self.config.rootpath / module):
-            return "spark"
+        if spark := spark_of(self.config.rootpath / module):
+            return spark
         kind = KIND.search(test)
         return f"{module} {kind[1]}" if kind else module

@@ -266,7 +266,7 @@ def test_after_every_refresh_of_a_random_history_the_view_is_its_query(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, 3, 12])
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", range(100, 154))
 def test_after_every_refresh_of_many_random_histories_the_view_is_its_query(
     tmp_path: Path, seed: int, limit: int | None
 ) -> None:
