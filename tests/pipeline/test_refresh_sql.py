@@ -368,6 +368,21 @@ def test_a_view_that_is_not_its_query_is_found_out(
 
 
 @pytest.mark.slow
+def test_a_view_of_another_views_row_ids_is_verified_too(engine: Engine, tmp_path: Path) -> None:
+    table = pa.table({"__source_row_id": [7, 8, 9], "text": ["a", "b", "c"]})
+    write_source(tmp_path, "made", table)
+    sql = "SELECT __source_row_id AS d, initcap(text) AS w FROM made WHERE __source_row_id > 7"
+    definition = make(sql, schemas={("shop", "made"): table.schema})
+    assert definition.rows is not None
+    assert definition.rows.engine == "spark"
+    view = ViewHere(tmp_path, definition, engine).create()
+    found = view.refresh(verify=True).certificate
+    assert found is not None
+    assert (found["is_equal"], found["rows"], found["rows_expected"]) == (True, 2, 2)
+    assert view.open().to_table(["d", "w"]).to_pylist() == [{"d": 8, "w": "B"}, {"d": 9, "w": "C"}]
+
+
+@pytest.mark.slow
 def test_a_sample_is_compared_when_that_is_asked_for(engine: Engine, tmp_path: Path) -> None:
     table = pa.table({"a": range(400), "k": [n // 4 for n in range(400)]})
     write_source(tmp_path, "source", table)
