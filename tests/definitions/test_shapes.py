@@ -25,6 +25,11 @@ WHOLE = [
     ("SELECT w FROM docs LATERAL VIEW explode(words) t AS w", "LATERAL"),
     ("SELECT count(*) AS n FROM docs", "without GROUP BY"),
     ("SELECT name, collect_list(id) AS ids FROM docs GROUP BY name", "order of rows"),
+    (
+        "SELECT name, CAST(percentile_cont(0.5) WITHIN GROUP (ORDER BY price) AS DOUBLE) AS m "
+        "FROM docs GROUP BY name",
+        "order of rows",
+    ),
     ("SELECT upper(name) AS n, count(*) AS c FROM docs GROUP BY upper(name)", "plain column"),
     ("SELECT upper(name) AS name, count(*) AS c FROM docs GROUP BY name", "name"),
     ("SELECT count(*) AS c FROM docs GROUP BY name", "not among the outputs"),
@@ -148,6 +153,14 @@ def test_groups_by_plain_columns_that_are_outputs() -> None:
     ]  # fmt: skip
     assert made.sql.endswith(
         "FROM `source_1` AS `docs` WHERE id > 1 GROUP BY 1, `a b` HAVING count(*) > 1"
+    )
+
+
+def test_the_filter_of_an_aggregate_reads_columns_that_are_not_grouped() -> None:
+    made = make("SELECT name, count(*) FILTER (WHERE id > 3) AS n FROM docs GROUP BY name")
+    assert (made.shape, made.sources[0].reads) == ("groups", ("Name", "id"))
+    assert "column id is neither grouped" in refusal(
+        "SELECT name, count(*) FILTER (WHERE id > 3) + id AS n FROM docs GROUP BY name"
     )
 
 

@@ -19,6 +19,13 @@ from tests.dialects.schemas import refused, to
         ("SELECT k FROM opaque", "the columns of table shop.opaque are not known", 15),
         ("SELECT id FROM twins", "can't tell apart: Id and id", 16),
         ("SELECT * FROM range(3)", "calls a table function", None),
+        ("SELECT a FROM customers AS z(a, b, c)", "z renames the columns of its table", 15),
+        ("SELECT id FROM customers z(name, id)", "z renames the columns of its table", 16),
+        (
+            "WITH q AS (SELECT id, name FROM customers) SELECT id FROM q AS z(name, id)",
+            "z renames the columns of its table",
+            59,
+        ),
         ("SELECT a FROM", "does not parse", 10),
         ("SELECT 1; SELECT 2", "2 statements", 1),
         ("SELECT id FROM customers PIVOT (max(name) FOR region IN ('a'))", "PIVOT", None),

@@ -13,6 +13,7 @@ from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.pipeline.attempt import JobCanceled
 from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
+from tests.harness.definitions import make
 from tests.harness.queries import define_query, recompute, rows_of, write_source
 from tests.harness.refreshing import ViewHere, define
 
@@ -122,6 +123,25 @@ def test_a_query_without_columns_counts_rows(engine: Engine, tmp_path: Path) -> 
     source.insert(pa.table({"a": [4]}))
     view.refresh()
     assert view.open().to_table().to_pylist() == [{"n": 3}]
+
+
+@pytest.mark.slow
+def test_names_may_differ_in_case_from_those_that_spark_gives(
+    engine: Engine, tmp_path: Path
+) -> None:
+    tables = {"t": pa.table({"Id": [1, 2], "A": [3, 4]}), "u": pa.table({"iD": [2, 3]})}
+    for name, table in tables.items():
+        write_source(tmp_path, name, table)
+    schemas = {("shop", name): table.schema for name, table in tables.items()}
+    for number, sql in enumerate(
+        ["WITH c AS (SELECT * FROM t) SELECT * FROM c", "SELECT * FROM t JOIN u USING (ID)"]
+    ):
+        definition = make(sql, schemas=schemas)
+        view = ViewHere(tmp_path, definition, engine, f"view{number}").create()
+        done = view.refresh(verify=True)
+        assert rows_of(view) == recompute(view, engine) != []
+        assert done.certificate is not None
+        assert done.certificate["is_equal"]
 
 
 @pytest.mark.slow
@@ -345,6 +365,21 @@ def test_a_view_that_is_not_its_query_is_found_out(
     assert bad is not None
     assert (bad["is_equal"], bad["rows_missing"], bad["rows_extra"]) == (False, 1, 1)
     assert source.version == 1
+
+
+@pytest.mark.slow
+def test_a_view_of_another_views_row_ids_is_verified_too(engine: Engine, tmp_path: Path) -> None:
+    table = pa.table({"__source_row_id": [7, 8, 9], "text": ["a", "b", "c"]})
+    write_source(tmp_path, "made", table)
+    sql = "SELECT __source_row_id AS d, initcap(text) AS w FROM made WHERE __source_row_id > 7"
+    definition = make(sql, schemas={("shop", "made"): table.schema})
+    assert definition.rows is not None
+    assert definition.rows.engine == "spark"
+    view = ViewHere(tmp_path, definition, engine).create()
+    found = view.refresh(verify=True).certificate
+    assert found is not None
+    assert (found["is_equal"], found["rows"], found["rows_expected"]) == (True, 2, 2)
+    assert view.open().to_table(["d", "w"]).to_pylist() == [{"d": 8, "w": "B"}, {"d": 9, "w": "C"}]
 
 
 @pytest.mark.slow

@@ -144,7 +144,8 @@ def _check_grouped(tree: exp.Select, group: exp.Group) -> None:
 
 def _is_aggregate(node: exp.Expr) -> bool:
     named = isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
-    return named or isinstance(node, exp.AggFunc)
+    # FILTER and WITHIN GROUP are around the aggregate that they belong to.
+    return named or isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
 
 
 def check_limits(sql: str, tree: exp.Query) -> int | None:

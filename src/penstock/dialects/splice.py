@@ -69,11 +69,6 @@ def rename_tables(sql: str, tree: exp.Query, dialect: str, name: Callable[[exp.T
                 f" {sql[start:end]}",
                 *locate(sql, start),
             )
-        if table.alias_column_names:
-            raise Refused(
-                f"{table.alias} renames the columns of its table; rename them with AS in SELECT",
-                *locate(sql, start),
-            )
         alias = "" if table.alias else f" AS {quote(table.parts[-1].name)}"
         edits.append(Edit(start, end, name(table) + alias))
         if not table.alias and len(table.parts) > 1:

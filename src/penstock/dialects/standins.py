@@ -73,6 +73,12 @@ def replace_tables(
     for place in tree.find_all(exp.Table):
         if not is_named(place):
             return f"the statement calls a table function: {place.sql(dialect=dialect)[:60]}"
+        if place.alias_column_names:
+            # sqlglot would take the new names for columns of the table.
+            return (
+                f"{place.alias} renames the columns of its table; rename them with AS in SELECT",
+                place.parts[0].meta.get("start", 0),
+            )
     for place in list(find_tables(tree, dialect)):
         at = place.parts[0].meta.get("start", 0)
         identifier = identify_table(place, dialect, default_namespace, default_catalog)

@@ -116,12 +116,6 @@ def make_context(
                 f"{_show(source)} is not what it was when the refresh was requested: {changed}",
                 detail="request the refresh again",
             )
-        if changed := find_changed(now, source.types):
-            # The definition was made for other columns; to try again changes nothing.
-            raise InvalidRequest(
-                f"{_show(source)} is not what it was when the refresh was requested: {changed}",
-                detail="request the refresh again",
-            )
         then: LanceDataset | None = None
         if not rebuild:
             found = _find_then(dataset, source, spec.watermark)

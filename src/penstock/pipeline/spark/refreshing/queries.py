@@ -38,7 +38,7 @@ def run_query(
         known=None if known is None else known.encode(),
     )
     try:
-        frame = make_frame(engine, work.definition.sql, frames)
+        frame = _spell(make_frame(engine, work.definition.sql, frames), order.columns)
         check_outputs(frame.columns, order.columns)
         running = Running(engine, frame.mapInArrow(write_kernel(order), SCHEMA).collect)
     # Spark has no common error for a query that it does not understand.
@@ -73,6 +73,12 @@ def output_columns(work: Work) -> tuple[str, ...]:
     """The view's columns that its query gives: neither the system's nor any that came later."""
     names = decode_schema(work.definition.schema).names
     return tuple(name for name in names if name not in SYSTEM_COLUMNS)
+
+
+def _spell(frame: Any, wanted: tuple[str, ...]) -> Any:
+    """The frame with the view's names where Spark spells them in another case."""
+    names = {name.lower(): name for name in wanted}
+    return frame.toDF(*(names.get(name.lower(), name) for name in frame.columns))
 
 
 def check_outputs(given: list[str], wanted: tuple[str, ...]) -> None:

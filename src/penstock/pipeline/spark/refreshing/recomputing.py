@@ -21,6 +21,7 @@ from penstock.pipeline.refreshing.context import SourceAt, Work
 from penstock.pipeline.spark.engine import Engine
 from penstock.pipeline.spark.lance_source import Piece, Scan, load, make_scan, show_conditions
 from penstock.pipeline.spark.refreshing.queries import make_frame
+from penstock.pipeline.spark.refreshing.rows_spark import ID
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,14 +77,15 @@ def recompute(work: Work, sql: Engine, sample: Sample) -> Any:
 def _by_row(work: Work, sql: Engine, source: SourceAt, rows: Rows, sample: Sample) -> Any:
     import pyarrow as pa
 
-    scan = _scan(work, source, sql, SOURCE_ROW_ID, sample.of_ids(ROW_ID))
+    # A source that is a view has a column SOURCE_ROW_ID of its own.
+    scan = _scan(work, source, sql, ID, sample.of_ids(ROW_ID))
     names = compared_columns(work.definition)
     columns = {c.name: c.expression for c in rows.columns if c.name in names}
     if rows.engine == "spark":
         frame = load(sql, scan).alias(source.source.name)
         taken = frame if rows.filter is None else frame.filter(rows.filter)
         outputs = [f"({text}) AS {quote(name)}" for name, text in columns.items()]
-        return taken.selectExpr(quote(SOURCE_ROW_ID), *outputs)
+        return taken.selectExpr(f"{ID} AS {quote(SOURCE_ROW_ID)}", *outputs)
     fields = [(name, work.view.schema.field(name).type) for name in columns]
     order = LanceOrder(scan, columns, rows.filter, encode_schema(pa.schema(fields)))
     count = len(scan.tasks)
