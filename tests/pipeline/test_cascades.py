@@ -111,6 +111,16 @@ def test_an_attempt_after_the_last_one_published_only_reports(chain: Chain) -> N
     assert chain.is_right(1)
 
 
+def test_each_version_names_the_attempt_that_the_catalog_is_to_take_it_from(chain: Chain) -> None:
+    attempt = HeldAttempt(number=3)
+    chain.refresh(attempt)
+    for view in chain.views:
+        made = view.open().read_transaction(2)
+        assert made is not None
+        found = made.transaction_properties or {}
+        assert (found["penstock.job"], found["penstock.attempt"]) == (attempt.job, "3"), view.name
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["refresh committed", "views held back", "views published"])
 def test_a_process_that_dies_leaves_all_or_nothing(chain: Chain, point: str) -> None:

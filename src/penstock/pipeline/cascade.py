@@ -20,7 +20,6 @@ from penstock.datasets.held import HeldCatalog
 from penstock.datasets.marks import transaction_of
 from penstock.datasets.refreshes import Refreshed, commit_refresh
 from penstock.datasets.remote import RemoteCatalog
-from penstock.datasets.replacement import ATTEMPT_PROPERTY
 from penstock.datasets.view_notes import FIRST_PINS, Pin
 from penstock.errors import LeaseLost, PenstockError
 from penstock.model.functions import RowError
@@ -184,9 +183,6 @@ class _Step(Refreshing):
         return work if not self._key else replace(work, attempt=_Keyed(self._attempt, self._key))
 
     def _commit(self, work: Work, change: Change, properties: dict[str, str]) -> int | None:
-        # Whichever attempt it is that publishes it: all that it publishes belongs together.
-        known = {key: value for key, value in properties.items() if key != ATTEMPT_PROPERTY}
-
         def commit(
             view: "LanceDataset",
             removal: "Removal",
@@ -199,7 +195,7 @@ class _Step(Refreshing):
                 lambda held: commit_refresh(held, removal, fragments, properties),
             )
 
-        return commit_change(replace(work, attempt=self._attempt), change, known, commit)
+        return commit_change(replace(work, attempt=self._attempt), change, properties, commit)
 
 
 class _StepAttempt:
