@@ -149,6 +149,12 @@ def stack(place: Place) -> str:
     return upper
 
 
+def rename(place: Place, old: str, new: str) -> None:
+    """Give a column of the table another name."""
+    body = {"alterations": [{"path": old, "rename": new}]}
+    place.admin.post(f"/v1/table/{place.data}$t/alter_columns", body).raise_for_status()
+
+
 def test_a_cascade_needs_the_right_to_refresh_each_view(place: Place) -> None:
     upper = stack(place)
     bob, body = person(place.gate), {"cascade": True, "cluster": CLUSTER}
@@ -161,6 +167,11 @@ def test_a_cascade_needs_the_right_to_refresh_each_view(place: Place) -> None:
         hidden = ask(operation)
         assert (hidden.status_code, hidden.json()["code"]) == (403, 15), hidden.text
         assert f"{place.home}$v" not in hidden.text
+    # What is wrong with a view that is hidden is not told either.
+    rename(place, "id", "key")
+    for operation in ("refresh", "explain"):
+        assert "another view that" in ask(operation).json()["error"]
+    rename(place, "key", "id")
     # To see the plan it is enough to read what it tells of.
     place.gate.grant(bob.name, "reader", "table", place.home, "v")
     assert list(ask("explain").json()["upstream"]) == [f"{place.home}$v"]

@@ -1,9 +1,13 @@
 """A runner asks whether a job is still its own, but not twice in a moment."""
 
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import pytest
 from msgspec import structs
 
-from penstock.errors import LeaseLost
+from penstock.errors import InvalidRequest, LeaseLost, Unavailable
 from penstock.pipeline.attempt import JobCanceled
 from penstock.runner.attempt import RECENT_SECONDS, LeasedAttempt
 from penstock.runner.client import Lease, ServerClient
@@ -19,11 +23,28 @@ class Clock:
         return self.now
 
 
-def attempt_at(column: Column, clock: Clock) -> LeasedAttempt:
+class LosesAnAnswer(ServerClient):
+    """What the server says to the first publication is not heard, and something happens then."""
+
+    meanwhile: Callable[[], None]
+    asked = 0
+
+    def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
+        self.asked += 1
+        if self.asked > 1:
+            super().publish(versions)
+            return
+        with contextlib.suppress(InvalidRequest):
+            super().publish(versions)
+        self.meanwhile()
+        raise Unavailable("the answer is lost")
+
+
+def attempt_at(column: Column, clock: Clock, client: ServerClient | None = None) -> LeasedAttempt:
     column.request()
     (job,) = column.runner.lease()
     lease = Lease(**{name: job[name] for name in NAMES})
-    return LeasedAttempt(ServerClient(column.server.url), lease, clock)
+    return LeasedAttempt(client or ServerClient(column.server.url), lease, clock)
 
 
 def test_an_answer_stands_for_a_moment(column: Column) -> None:
@@ -81,3 +102,38 @@ def test_of_a_short_lease_an_answer_stands_shorter(column: Column) -> None:
     assert attempt.is_held(lambda: True)
     clock.now += 0.05
     assert not attempt.is_held(lambda: True)
+
+
+def test_a_publication_that_was_sent_is_asked_for_until_there_is_an_answer(column: Column) -> None:
+    client = LosesAnAnswer(column.server.url)
+    attempt = attempt_at(column, Clock(), client)
+
+    def cancel_it() -> None:
+        cancel(column.server, attempt.job).raise_for_status()
+        with pytest.raises(JobCanceled):
+            attempt.fence()
+
+    client.meanwhile = cancel_it
+    missing = {"id": column.table.split("$"), "version": 9, "manifest_path": "x"}
+    with pytest.raises(InvalidRequest):
+        attempt.publish([missing])
+    assert client.asked == 2
+    # What is not sent yet is not sent any more.
+    with pytest.raises(JobCanceled):
+        attempt.publish([missing])
+    assert client.asked == 2
+
+
+def test_whoever_lost_the_job_asks_for_no_publication_again(column: Column) -> None:
+    client = LosesAnAnswer(column.server.url)
+    attempt = attempt_at(column, Clock(), client)
+
+    def lose() -> None:
+        column.runner.finish({"id": attempt.job, "attempt": 1}, "SUCCEEDED").raise_for_status()
+        with pytest.raises(LeaseLost):
+            attempt.fence()
+
+    client.meanwhile = lose
+    with pytest.raises(LeaseLost):
+        attempt.publish([])
+    assert client.asked == 1

@@ -111,6 +111,46 @@ def test_an_attempt_after_the_last_one_published_only_reports(chain: Chain) -> N
     assert chain.is_right(1)
 
 
+def test_views_without_anything_to_do_stay_when_only_the_report_was_lost(chain: Chain) -> None:
+    chain.one.refresh()
+    job = str(uuid.uuid4())
+    first = chain.refresh(HeldAttempt(job=job))
+    assert first.upstream[chain.one.id].mode == "none"
+    chain.two.watermark = chain.three.watermark = None
+    chain.history.open().update({"a": "5"}, where="id IN (3, 4)")
+    again = chain.refresh(HeldAttempt(job=job, number=2))
+    assert chain.versions() == [2, 2, 2]
+    assert chain.is_right(1)
+    one, two = again.upstream[chain.one.id], again.upstream[chain.two.id]
+    assert [one.mode, two.mode, again.mode] == ["none", "full", "full"]
+    assert one.watermark == first.upstream[chain.one.id].watermark
+    assert [chain.refresh().mode, chain.is_right()] == ["incremental", True]
+
+
+def test_views_that_never_had_rows_stay_as_well(chain: Chain) -> None:
+    chain.history.open().update({"a": "1"})
+    job = str(uuid.uuid4())
+    chain.refresh(HeldAttempt(job=job))
+    assert chain.versions() == [2, 1, 1]
+    for view in chain.views:
+        view.watermark = None
+    chain.history.open().update({"a": "5"})
+    again = chain.refresh(HeldAttempt(job=job, number=2))
+    assert chain.versions() == [2, 1, 1]
+    assert (again.mode, again.version, again.source_versions) == ("none", 1, {"n$two": 0})
+    assert [chain.refresh().mode, chain.is_right()] == ["full", True]
+
+
+def test_each_version_names_the_attempt_that_the_catalog_is_to_take_it_from(chain: Chain) -> None:
+    attempt = HeldAttempt(number=3)
+    chain.refresh(attempt)
+    for view in chain.views:
+        made = view.open().read_transaction(2)
+        assert made is not None
+        found = made.transaction_properties or {}
+        assert (found["penstock.job"], found["penstock.attempt"]) == (attempt.job, "3"), view.name
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["refresh committed", "views held back", "views published"])
 def test_a_process_that_dies_leaves_all_or_nothing(chain: Chain, point: str) -> None:

@@ -4,7 +4,7 @@ What is read comes before what reads it. One job refreshes all of them and holds
 so that no other refresh of one of them runs meanwhile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,7 +49,7 @@ async def request_cascade(
 ) -> str:
     """Check a refresh of a view and of all views that it reads, and queue it; returns the job."""
     cluster = catalog.queue.check_cluster(request.cluster)
-    steps = await find_steps(catalog, view, request)
+    steps = await find_steps(catalog, view, request, origin, WRITE)
     for step in steps:
         for function in list_functions(step.defined.definition):
             await functions.ensure(catalog, step.view.table, function)
@@ -67,11 +67,8 @@ async def explain_cascade(
     """The plan of a view's refresh, with those of the views that are refreshed before it."""
     plans: dict[str, dict[str, Any]] = {}
     changing = set[str]()
-    for step in await find_steps(catalog, view, request):
-        is_last = step.view.table.id == view.table.id
-        if not is_last:
-            await catalog.database.read(_check_may, step.view, origin, READ)
-        wanted = request if is_last else ON_THE_WAY
+    for step in await find_steps(catalog, view, request, origin, READ):
+        wanted = request if step.view.table.id == view.table.id else ON_THE_WAY
         plan = await refreshes.explain_refresh(catalog, step.view, wanted)
         if changing & {source.id for source in step.defined.definition.sources}:
             plan = _follow(plan)
@@ -82,15 +79,25 @@ async def explain_cascade(
     return own | {"upstream": plans}
 
 
-async def find_steps(catalog: Catalog, view: View, request: Refresh) -> list[Step]:
-    """The view and all views that it reads, what is read before what reads it."""
+async def find_steps(
+    catalog: Catalog, view: View, request: Refresh, origin: Origin, right: int
+) -> list[Step]:
+    """The view and all views that it reads, what is read before what reads it.
+
+    Refused when the caller does not have this right on one of the others. What is wrong with that
+    one is not for them to know.
+    """
     if request.src_version is not None:
         raise InvalidRequest(
             f"src_version is {request.src_version}, and cascade is set",
             detail="leave one of them out: a cascade follows the newest version of every table",
         )
     found: dict[str, Step] = {}
-    await _visit(catalog, view, request, (), found)
+
+    async def check(above: View) -> None:
+        await catalog.database.read(_check_may, above, origin, right)
+
+    await _visit(catalog, view, request, (), found, check)
     return list(found.values())
 
 
@@ -100,6 +107,7 @@ async def _visit(
     request: Refresh,
     path: tuple[str, ...],
     found: dict[str, Step],
+    check: Callable[[View], Awaitable[None]],
 ) -> None:
     id = view.table.id
     if id in path:
@@ -117,7 +125,8 @@ async def _visit(
             table = await tables.find_by_id(catalog.database, source.id)
             if table is not None and table.is_view:
                 above = await materialized_views.load(catalog.database, table)
-                await _visit(catalog, above, ON_THE_WAY, (*path, id), found)
+                await check(above)
+                await _visit(catalog, above, ON_THE_WAY, (*path, id), found, check)
     found[id] = Step(view, defined)
 
 

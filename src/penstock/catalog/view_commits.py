@@ -54,7 +54,7 @@ async def _is_refresh(
         job is not None
         and (job.kind, job.state) == (REFRESH, RUNNING)
         and table.id in list_targets(job.spec)
-        and properties.get(ATTEMPT_PROPERTY, str(job.attempt)) == str(job.attempt)
+        and properties.get(ATTEMPT_PROPERTY) == str(job.attempt)
     )
 
 

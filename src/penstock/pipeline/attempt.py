@@ -42,7 +42,7 @@ class Attempt(Protocol):
 
     def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
         """Have the catalog take new versions of several tables, all or none, as the protocol asks
-        for them; raises ConcurrentCommit when one is taken by now.
+        for them; raises ConcurrentCommit when one is taken by now. A cancel does not end it.
         """
 
     def progress(self, **values: Value) -> None:

@@ -3,7 +3,7 @@
 The first attempt chooses a version of every table that is no view of the cascade. Views are
 computed in order; each new version is held back, and the views after it read it all the same. At
 the end the catalog takes all of them, or none. Each carries the job's id and its watermark, so an
-attempt that comes after that only reports.
+attempt that comes after that only reports, also of views for which there was nothing to do.
 """
 
 import uuid
@@ -18,9 +18,13 @@ from penstock.crash import crash_point
 from penstock.datasets import view_notes
 from penstock.datasets.held import HeldCatalog
 from penstock.datasets.marks import transaction_of
-from penstock.datasets.refreshes import Refreshed, commit_refresh
+from penstock.datasets.refreshes import (
+    MODE_PROPERTY,
+    REASON_PROPERTY,
+    Refreshed,
+    commit_refresh,
+)
 from penstock.datasets.remote import RemoteCatalog
-from penstock.datasets.replacement import ATTEMPT_PROPERTY
 from penstock.datasets.view_notes import FIRST_PINS, Pin
 from penstock.errors import LeaseLost, PenstockError
 from penstock.model.functions import RowError
@@ -29,7 +33,7 @@ from penstock.pipeline.attempt import Attempt, Value
 from penstock.pipeline.refresh import Made, Refreshing, run_refresh, sweep_refresh
 from penstock.pipeline.refreshing.committing import commit_change
 from penstock.pipeline.refreshing.context import Change, Context, Work
-from penstock.pipeline.refreshing.planning import check_pin, choose_versions
+from penstock.pipeline.refreshing.planning import check_pin, choose_versions, look_back
 from penstock.pipeline.spark.engine import Engine
 
 if TYPE_CHECKING:
@@ -83,19 +87,39 @@ class _Cascade:
         self._attempt = attempt
 
     def run(self) -> RefreshResult:
-        self._pin()
-        done = [self._work(number) for number in range(len(self._specs))]
+        numbers = range(len(self._specs))
+        done: list[tuple[_Step, Made | Refreshed]]
+        if self._is_published():
+            steps = [self._make_step(number) for number in numbers]
+            done = [(step, step.find()) for step in steps]
+        else:
+            self._pin()
+            done = [self._work(number) for number in numbers]
+            self._publish()
+        for spec, (_, made) in zip(self._specs, done, strict=True):
+            self._keep(spec, made.watermark)
+        *others, result = [step.finish(made) for step, made in done]
+        ids = [each.table_id for each in self._specs]
+        return structs.replace(result, upstream=dict(zip(ids, others, strict=False)))
+
+    def _is_published(self) -> bool:
+        """Whether an earlier attempt published what it made, and could not tell.
+
+        Views for which it had nothing to do must stay as they are then: the others follow them.
+        """
+        for spec in self._specs:
+            _, history = look_back(spec, self._catalog.open_latest(spec.table, ""))
+            if history.refresh is not None and history.refresh.job == self._attempt.job:
+                return True
+        return False
+
+    def _publish(self) -> None:
         crash_point("views held back")
         if requests := self._held.requests:
             self._attempt.fence()
             self._attempt.publish(requests)
             self._attempt.log(f"{len(requests)} views were published together")
         crash_point("views published")
-        for spec, (_, made) in zip(self._specs, done, strict=True):
-            self._keep(spec, made.watermark)
-        *others, result = [step.finish(made) for step, made in done]
-        ids = [each.table_id for each in self._specs]
-        return structs.replace(result, upstream=dict(zip(ids, others, strict=False)))
 
     def _pin(self) -> None:
         """Choose versions of the tables that all begins at, and have them stay for each view."""
@@ -130,21 +154,24 @@ class _Cascade:
     def _list_tables(self, spec: RefreshSpec) -> list[Source]:
         return [each for each in spec.definition.sources if each.id not in self._ids]
 
-    def _work(self, number: int) -> "tuple[_Step, Made | Refreshed]":
+    def _make_step(self, number: int) -> "_Step":
         spec, given = self._specs[number], self._given[number]
         is_last = spec is self._specs[-1]
-        step = _Step(
+        return _Step(
             spec,
             self._held,
             (lambda: self._get_engine()) if is_last else (lambda: self._get_engine(given)),
             self._attempt if is_last else _StepAttempt(self._attempt, spec),
             self._ids,
         )
+
+    def _work(self, number: int) -> "tuple[_Step, Made | Refreshed]":
+        step, table = self._make_step(number), self._specs[number].table
         done = step.work()
         if isinstance(done, Refreshed):
-            self._held.pin(spec.table, done.version)
+            self._held.pin(table, done.version)
         elif done.version is None:
-            self._held.pin(spec.table, done.watermark.view_version)
+            self._held.pin(table, done.watermark.view_version)
         return step, done
 
 
@@ -163,6 +190,20 @@ class _Step(Refreshing):
         self._hold = catalog.hold
         self._views = views
         self._key = ""
+
+    def find(self) -> Refreshed:
+        """The view as an earlier attempt made it, or left it because there was nothing to do."""
+        self._view = self._catalog.open_latest(self._given.table, "")
+        spec, history = look_back(self._given, self._view)
+        self._known = [self._given.watermark, spec.watermark]
+        if history.refresh is not None and history.refresh.job == self._attempt.job:
+            return history.refresh
+        known = spec.watermark or Watermark(versions={}, digest="", view_version=self._view.version)
+        # Nobody noted the versions at which nothing came of a source that is new to the view.
+        versions = {each.id: known.versions.get(each.id, 0) for each in spec.definition.sources}
+        watermark = structs.replace(known, versions=versions)
+        told = {MODE_PROPERTY: "none", REASON_PROPERTY: "an earlier attempt left it as it was"}
+        return Refreshed(known.view_version, "", watermark, told)
 
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The versions that the cascade has of the sources."""
@@ -184,9 +225,6 @@ class _Step(Refreshing):
         return work if not self._key else replace(work, attempt=_Keyed(self._attempt, self._key))
 
     def _commit(self, work: Work, change: Change, properties: dict[str, str]) -> int | None:
-        # Whichever attempt it is that publishes it: all that it publishes belongs together.
-        known = {key: value for key, value in properties.items() if key != ATTEMPT_PROPERTY}
-
         def commit(
             view: "LanceDataset",
             removal: "Removal",
@@ -199,7 +237,7 @@ class _Step(Refreshing):
                 lambda held: commit_refresh(held, removal, fragments, properties),
             )
 
-        return commit_change(replace(work, attempt=self._attempt), change, known, commit)
+        return commit_change(replace(work, attempt=self._attempt), change, properties, commit)
 
 
 class _StepAttempt:

@@ -247,9 +247,10 @@ class Refreshing:
         return self._given.verify or self._given.verify_rows is not None
 
     def _report(self, done: Refreshed) -> RefreshResult:
-        """What an earlier attempt committed and could not tell."""
+        """What an earlier attempt committed, or found, and could not tell."""
         found, mark, certificate = done.properties, done.watermark, None
-        self._attempt.log(f"version {done.version} was committed by an earlier attempt")
+        if done.job == self._attempt.job:
+            self._attempt.log(f"version {done.version} was committed by an earlier attempt")
         if self._is_verified():
             spec = self._given
             self._open_sources(spec)

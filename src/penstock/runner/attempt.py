@@ -72,8 +72,16 @@ class LeasedAttempt:
         self.check()
 
     def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
-        # A request that was answered with nothing may have gone in, and may come again.
-        self._insist(partial(self._client.publish, versions))
+        self.check()
+        while True:
+            try:
+                return self._client.publish(versions)
+            except Unavailable:
+                # It may have gone in, or be about to: an attempt that was canceled now would sweep
+                # files that a version refers to in a moment. One that lost its lease sweeps none.
+                if isinstance(self._stop, LeaseLost):
+                    raise self._stop from None
+                self._ended.wait(AWAY_SECONDS)
 
     def errors(self, rows: Sequence[RowError], view: str = "") -> None:
         for batch in _divide(rows):
