@@ -9,7 +9,7 @@ import pytest
 from tests.harness.made_views import MadeView, make_view
 from tests.harness.sources import SourceHistory
 
-FEW, MANY = range(4), range(4, 60)
+FEW, MANY = range(4), range(4, 70)
 ROUNDS = 4
 
 
