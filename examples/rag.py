@@ -64,8 +64,8 @@ def main(url: str | None) -> None:
         (best,) = chunks.search(Embed.call()(question)).select("chunk").limit(1).to_list()
         return str(best["chunk"])
 
-    print(ask("how is the gate lifted?"))
-    assert ask("how is the gate lifted?") == "It is lifted with a chain."
+    print(ask("how is it lifted?"))
+    assert ask("how is it lifted?") == "It is lifted with a chain."
     documents.update(
         {"text": "A gate closes the pipe. It is lifted with a motor. Grease it twice a year."},
         where="name = 'gates'",
@@ -73,8 +73,8 @@ def main(url: str | None) -> None:
     print(chunks.explain())
     assert chunks.refresh().function_calls == 1
     assert chunks.backfill("vector").function_calls == 3
-    print(ask("how is the gate lifted?"))
-    assert ask("how is the gate lifted?") == "It is lifted with a motor."
+    print(ask("how is it lifted?"))
+    assert ask("how is it lifted?") == "It is lifted with a motor."
 
 
 if __name__ == "__main__":
