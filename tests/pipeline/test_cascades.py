@@ -1,12 +1,18 @@
 """Views refreshed together with the views that they read: all of one moment, seen all or none."""
 
+import os
+import shutil
 import signal
+import time
 import uuid
 from pathlib import Path
 
 import pytest
 
-from penstock.errors import ConcurrentCommit
+from penstock.datasets.checkpoints import ABANDONED_SECONDS, sweep
+from penstock.datasets.notes import write_note
+from penstock.datasets.view_notes import list_keys, write_key
+from penstock.errors import ConcurrentCommit, LeaseLost
 from tests.harness.attempts import HeldAttempt
 from tests.harness.cascades import Chain, make_chain
 
@@ -139,6 +145,42 @@ def test_views_that_never_had_rows_stay_as_well(chain: Chain) -> None:
     assert chain.versions() == [2, 1, 1]
     assert (again.mode, again.version, again.source_versions) == ("none", 1, {"n$two": 0})
     assert [chain.refresh().mode, chain.is_right()] == ["full", True]
+
+
+def test_what_a_cascade_abandoned_is_swept_by_the_next_one(chain: Chain) -> None:
+    attempt = HeldAttempt()
+
+    def lose() -> None:
+        if list(chain.three.path.glob("_jobs/*/*/*.manifest")):
+            raise LeaseLost
+
+    attempt.on_fence = lose
+    with pytest.raises(LeaseLost):
+        chain.try_to(attempt)
+    for view in (chain.two, chain.three):
+        (key,) = list_keys(view.catalog.locate((view.name,), "").place(), attempt.job)
+        # Views that Spark SQL computes leave no notes about their files.
+        shutil.rmtree(view.path / "_jobs" / key)
+    long_ago = time.time() - ABANDONED_SECONDS - 60
+    for view in chain.views:
+        assert list((view.path / "data").glob("rf-*"))
+        for path in view.path.glob("_jobs/**/*"):
+            os.utime(path, (long_ago, long_ago))
+    chain.refresh()
+    assert [view.loose_files() for view in chain.views] == [set(), set(), set()]
+
+
+def test_a_cascade_whose_work_goes_on_is_not_abandoned(tmp_path: Path) -> None:
+    view = make_chain(tmp_path).two
+    location = view.catalog.locate((view.name,), "")
+    write_key(location.place(), "job", "key")
+    long_ago = time.time() - ABANDONED_SECONDS - 60
+    for path in view.path.glob("_jobs/**/*"):
+        os.utime(path, (long_ago, long_ago))
+    write_note(location.place(), "key", "out-1.json", [])
+    sweep(location, "another", 1)
+    assert list_keys(location.place(), "job") == ["key"]
+    assert (view.path / "_jobs" / "key" / "out-1.json").exists()
 
 
 def test_each_version_names_the_attempt_that_the_catalog_is_to_take_it_from(chain: Chain) -> None:

@@ -18,6 +18,7 @@ from penstock.datasets.lake import Place
 from penstock.datasets.notes import FOLDER, Beat, list_names, write_file
 from penstock.datasets.remote import Location, open_newest
 from penstock.datasets.replacement import ColumnFile
+from penstock.datasets.view_notes import KEY
 from penstock.model.functions import RowError
 from penstock.pipeline.plan.backfill import FragmentWork, is_file_of
 from penstock.pipeline.plan.rows import covers
@@ -171,13 +172,24 @@ def _paths(dataset: "LanceDataset") -> set[str]:
 
 
 def _abandoned(place: Place) -> list[str]:
-    """Jobs that left notes here a long time ago."""
+    """Jobs that left notes here a long time ago, each after the other names that it worked under.
+
+    Under those a job may have left files and no notes, or notes while its own are old.
+    """
     newest: dict[str, int] = {}
+    jobs: dict[str, str] = {}
     for path, millis in files.list_below(place, FOLDER):
-        job = path.split("/")[1]
+        job, _, name = path.removeprefix(f"{FOLDER}/").partition("/")
         newest[job] = max(millis, newest.get(job, 0))
+        if name.startswith(KEY):
+            jobs[name.removeprefix(KEY)] = job
     before = (time.time() - ABANDONED_SECONDS) * 1000
-    return [job for job, millis in newest.items() if millis < before]
+    found: list[str] = []
+    for job in newest.keys() - jobs.keys():
+        names = [*(key for key, of in jobs.items() if of == job), job]
+        if max(newest.get(each, 0) for each in names) < before:
+            found += names
+    return found
 
 
 def _stop_path(job: str, attempt: int) -> str:
