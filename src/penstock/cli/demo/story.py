@@ -33,11 +33,11 @@ def tell(folder: Path, *, is_kept: bool) -> None:
         with connect(url) as lake:
             documents = load(lake, teller)
             chunks = chunk(lake, documents, teller)
-            # Warm by the time when the first one is killed.
+            search(chunks, teller)
+            change(documents, chunks, teller)
+            aggregate(lake, teller)
+            # Warm soon after the first one is killed.
             with processes.second_runner(url, folder):
-                search(chunks, teller)
-                change(documents, chunks, teller)
-                aggregate(lake, teller)
                 show_iceberg(lake, teller)
                 survive(chunks, folder, teller)
     teller.sum_up()
