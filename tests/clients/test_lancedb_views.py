@@ -25,7 +25,7 @@ def source(server: Server) -> str:
 
 def lease(server: Server, id: str) -> dict[str, Any]:
     """A job; others of this server's tests may wait as well."""
-    return next(job for job in Runner(server).lease(free=100) if job["id"] == id)
+    return next(job for job in Runner(server).lease(free=64) if job["id"] == id)
 
 
 def test_a_view_is_created_opened_and_refreshed(server: Server, database: Any, source: str) -> None:
