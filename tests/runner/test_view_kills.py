@@ -61,7 +61,7 @@ def test_a_killed_runner_is_followed_by_another(
 
 @pytest.mark.parametrize(
     ("point", "first"),
-    [("versions pinned", False), ("files written", True), ("refresh committed", False)],
+    [("files written", True), ("refresh committed", False)],
 )
 def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
     server: Server, team: Team, runner: RunnerProcess, tmp_path: Path, point: str, first: bool
@@ -91,7 +91,7 @@ def test_a_runner_killed_at_a_bad_moment_is_followed_by_another(
     until(lambda: not view.loose_files(), "files of the killed attempt stay")
 
 
-@pytest.mark.parametrize("point", ["files written", "refresh committed"])
+@pytest.mark.parametrize("point", ["refresh committed"])
 def test_what_spark_sql_wrote_for_a_killed_runner_counts_once_or_not_at_all(
     server: Server, team: Team, runner: RunnerProcess, point: str
 ) -> None:
