@@ -271,9 +271,7 @@ LANCE: dict[str, Prepare] = {
     "CreateMaterializedView": create_materialized_view,
     "RefreshMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/refresh"),
     "AlterMaterializedView": lambda s, ns: lance(
-        # Not one that makes the view refresh itself, which would be an effect of its own.
-        f"{with_materialized_view(s, ns)}/alter",
-        {"auto_refresh": False},
+        f"{with_materialized_view(s, ns)}/alter", {"auto_refresh": False}
     ),
     "DropMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/drop"),
     "DropTable cascade": lambda s, ns: lance(

@@ -168,7 +168,12 @@ async def alter(call: Call) -> Altered:
         raise InvalidRequest(
             "nothing is to be altered", detail="send auto_refresh or target_lag_seconds"
         )
-    view = await materialized_views.alter(call.catalog, call.id, changes, call.origin)
+    await materialized_views.alter(call.catalog, call.id, changes, call.origin)
+    return await show_altered(call)
+
+
+async def show_altered(call: Call) -> Altered:
+    view = await materialized_views.get(call.catalog.database, call.id)
     return Altered(await view_state.describe(call.catalog.database, view))
 
 

@@ -106,7 +106,8 @@ async def _cancel_job(call: Call, used: Used) -> object:
 
 
 async def _alter_view(call: Call, used: Used) -> object:
-    return await materialized_views.alter(call)
+    """As it is now: to alter it again could undo what somebody did since."""
+    return await materialized_views.show_altered(call)
 
 
 async def _create_manifest(call: Call, used: Used) -> object:
