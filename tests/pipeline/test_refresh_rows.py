@@ -270,7 +270,7 @@ def test_after_every_refresh_of_a_random_history_the_view_is_its_query(
 def test_after_every_refresh_of_many_random_histories_the_view_is_its_query(
     tmp_path: Path, seed: int, limit: int | None
 ) -> None:
-    go_through(tmp_path, seed, 15, limit)
+    go_through(tmp_path, seed, 10, limit)
 
 
 def test_columns_of_the_view_that_swapped_their_names_are_filled_anew(

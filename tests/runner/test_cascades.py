@@ -83,7 +83,7 @@ def test_a_cascade_brings_three_levels_to_one_moment(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["views held back", "views published"])
+@pytest.mark.parametrize("point", ["views held back"])
 def test_a_runner_killed_in_a_cascade_leaves_all_or_nothing(
     server: Server, team: Team, runner: RunnerProcess, tmp_path: Path, point: str
 ) -> None:
