@@ -225,3 +225,8 @@ def test_other_clients_see_the_same(lake: penstock.Lake, space: str, table: pens
     assert lake.lancedb().open_table("docs", namespace_path=[space]).count_rows() == 3
     catalog = lake.iceberg_catalog()
     assert (space,) in catalog.list_namespaces()
+
+
+def test_a_column_that_is_not_there_is_named_without_a_dump(table: penstock.Table) -> None:
+    with pytest.raises(penstock.errors.ColumnNotFound, match=r"(?m)Column 'nope' does not exist$"):
+        table.update({"nope": 1})

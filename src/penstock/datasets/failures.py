@@ -94,7 +94,8 @@ def translate(error: BaseException) -> PenstockError:
 
 
 def _brief(error: BaseException) -> str:
-    """The first line of a message, without the place in Lance's source."""
+    """The first line of a message, without the place in Lance's source and its own dumps."""
     line = (str(error) or type(error).__name__).splitlines()[0]
     line = re.sub(r",? ?/\S+/rust/\S+", "", line)
+    line = re.sub(r" in dataset schema: Schema \{.*", "", line)
     return re.sub(r"^(External error: )?LanceError\(\w+\): ", "", line)[:500]
