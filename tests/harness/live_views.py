@@ -13,7 +13,7 @@ import pyarrow as pa
 from tests.harness.arrow import send
 from tests.harness.functions import b64, pack, pickled
 from tests.harness.pylance import connect
-from tests.harness.runners import FINISHED, JOB_SECONDS, wait
+from tests.harness.runners import FINISHED, JOB_SECONDS, find_commits, find_loose, wait
 from tests.harness.servers import Server
 from tests.harness.tables import new_name
 
@@ -120,25 +120,11 @@ class LiveView(Source):
 
     def commits(self, job: str) -> list[int]:
         """The versions that a job committed."""
-        dataset = self.open()
-        found = []
-        for version in range(1, dataset.version + 1):
-            transaction = dataset.read_transaction(version)
-            properties = (transaction and transaction.transaction_properties) or {}
-            if properties.get("penstock.job") == job:
-                found.append(version)
-        return found
+        return find_commits(self.open(), job)
 
     def loose_files(self) -> set[str]:
         """Files of refreshes that no version refers to, and notes of jobs."""
-        dataset = self.open()
-        root = Path(dataset.uri)
-        kept: set[str] = set()
-        for version in range(1, dataset.version + 1):
-            for fragment in dataset.checkout_version(version).get_fragments():
-                kept |= {str(file.path) for file in fragment.data_files()}
-        loose = {path.name for path in root.glob("data/rf-*")} - kept
-        return loose | {path.name for path in root.glob("_jobs/*")}
+        return find_loose(self.open(), "data/rf-*", "_jobs/*")
 
 
 # Numbers of a plan, and what a job calls them when it has ended.

@@ -206,25 +206,33 @@ class Filled:
 
     def commits(self, job: str) -> list[int]:
         """The versions that a job committed."""
-        dataset = self.open()
-        found = []
-        for version in range(1, dataset.version + 1):
-            transaction = dataset.read_transaction(version)
-            properties = (transaction and transaction.transaction_properties) or {}
-            if properties.get("penstock.job") == job:
-                found.append(version)
-        return found
+        return find_commits(self.open(), job)
 
     def loose_files(self) -> set[str]:
         """Files of backfills that no version refers to, and notes of jobs."""
-        dataset = self.open()
-        root = Path(dataset.uri)
-        kept: set[str] = set()
-        for version in range(1, dataset.version + 1):
-            for fragment in dataset.checkout_version(version).get_fragments():
-                kept |= {str(file.path) for file in fragment.data_files()}
-        loose = {path.name for path in root.glob("data/bf-*")} - kept
-        return loose | {path.name for path in root.glob("_jobs/**/*")}
+        return find_loose(self.open(), "data/bf-*", "_jobs/**/*")
+
+
+def find_commits(dataset: lance.LanceDataset, job: str) -> list[int]:
+    """The versions that a job committed."""
+    found = []
+    for version in range(1, dataset.version + 1):
+        transaction = dataset.read_transaction(version)
+        properties = (transaction and transaction.transaction_properties) or {}
+        if properties.get("penstock.job") == job:
+            found.append(version)
+    return found
+
+
+def find_loose(dataset: lance.LanceDataset, files: str, notes: str) -> set[str]:
+    """Files of jobs that no version refers to, and their notes, by the patterns of both."""
+    root = Path(dataset.uri)
+    kept: set[str] = set()
+    for version in range(1, dataset.version + 1):
+        for fragment in dataset.checkout_version(version).get_fragments():
+            kept |= {str(file.path) for file in fragment.data_files()}
+    loose = {path.name for path in root.glob(files)} - kept
+    return loose | {path.name for path in root.glob(notes)}
 
 
 def wait(
