@@ -251,6 +251,12 @@ def wait(
         time.sleep(0.05)
 
 
+def cpu_seconds(pid: int) -> float:
+    """How long a process has computed."""
+    spent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
+
+
 def restart(server: Server, *, environ: Mapping[str, str]) -> None:
     """Kill a server, and start another with its port and its data."""
     port = server.url.rpartition(":")[2]

@@ -1,6 +1,8 @@
 """Views that Spark SQL computes, on a real server and a real runner."""
 
 import json
+import time
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -10,7 +12,7 @@ import pytest
 from tests.harness import view_requests as iceberg
 from tests.harness.live_views import Source, make_source, make_view
 from tests.harness.pylance import connect
-from tests.harness.runners import RunnerProcess
+from tests.harness.runners import FINISHED, RunnerProcess, Team, cpu_seconds, wait
 from tests.harness.servers import Server
 
 # The first test waits for Spark, which starts slowly on a busy machine.
@@ -137,3 +139,21 @@ def test_only_groups_that_changed_are_computed(server: Server, runner: RunnerPro
 
 def test_an_iceberg_view_can_be_read(server: Server, runner: RunnerProcess) -> None:
     check_iceberg(server)
+
+
+@pytest.mark.slow
+def test_a_query_that_spark_cannot_end_is_canceled_nevertheless(server: Server, team: Team) -> None:
+    team.at_least(1)
+    source = make_source(server, range(100_000))
+    # Hours of work, and minutes of it for each batch of rows, at whose end Spark would look up.
+    pairs = "SELECT count(*) AS n FROM t x JOIN t y ON md5(concat(x.text, y.text)) < '0'"
+    job = make_view(source, pairs).request()
+    wait(server, job, lambda found: found["status"] == "RUNNING")
+    jvm = team.holder(job).jvm()
+    start = cpu_seconds(jvm)
+    while cpu_seconds(jvm) < start + 15:
+        time.sleep(0.2)
+    server.post("/v1/jobs/cancel", {"job_id": job}).raise_for_status()
+    assert wait(server, job, lambda found: found["status"] in FINISHED)["status"] == "CANCELED"
+    assert not Path(f"/proc/{jvm}").exists()
+    check_groups(server)

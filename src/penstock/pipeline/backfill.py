@@ -5,8 +5,6 @@ computed is left to the next round; what was committed before, by this attempt o
 is fresh and so in no plan any more.
 """
 
-import contextlib
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +38,8 @@ MAX_ROUNDS = 10
 # How far back an attempt looks for commits of the attempts before it.
 COMMITS_BACK = 200
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
-# A worker that hears of a cancel stops at its next fragment; one that does not is ended by Spark,
-# which takes two seconds by itself.
-STOP_SECONDS, KILL_SECONDS = 3, 4
+# A worker that hears of a cancel stops at its next fragment; one that does not is ended by Spark.
+STOP_SECONDS = 3
 # How long finished values may be in a worker's memory only.
 FLUSH_SECONDS = 5.0
 
@@ -235,11 +232,7 @@ class _Backfill:
             checkpoints.request_stop(self._place, self._attempt.job, self._attempt.number)
             if running.wait(STOP_SECONDS):
                 return
-        # A session that died has nothing left to cancel.
-        with contextlib.suppress(Exception):
-            if not running.wait(0):
-                running.cancel()
-                time.sleep(KILL_SECONDS)
+        running.end()
 
     def _read_notes(self, plan: Fill) -> bool:
         """Take in what workers have finished since the last look; whether there was anything."""

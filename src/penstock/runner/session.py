@@ -6,10 +6,12 @@ What Spark itself prints goes to a file of its own.
 import contextlib
 import logging
 import os
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +36,9 @@ CONF = {
     # Our queries are one stage; compiling code for them takes longer than running them.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
+    # A task that a cancel does not end, is ended with its executor.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "60s",
 }
 
 
@@ -92,9 +97,12 @@ class Session:
             if self._engine is not None:
                 self._discard()
 
-    def jvm_pid(self) -> int | None:
-        """The process of a classic session's JVM."""
-        return self._gateway.proc.pid if self._gateway is not None else None
+    def _abandon(self, process: "subprocess.Popen[bytes]") -> None:
+        """End a JVM, because Spark can't end a task in it; other jobs on it are tried again."""
+        log.warning("Spark on %s can't end a canceled task: its JVM is ended", self.name)
+        process.kill()
+        process.wait()
+        self.start()
 
     def _start(self) -> None:
         started = time.monotonic()
@@ -143,7 +151,11 @@ class Session:
         # When the JVM dies, its server of counters prints a trace that tells nobody anything.
         server: Any = context._accumulatorServer
         server.handle_error = lambda *_: None
-        return Engine(SparkSession(context), context.defaultParallelism)
+        return Engine(
+            SparkSession(context),
+            context.defaultParallelism,
+            abandon=partial(self._abandon, self._gateway.proc) if self.is_local else None,
+        )
 
     def _classic_conf(self) -> dict[str, str]:
         given = self.cluster.conf

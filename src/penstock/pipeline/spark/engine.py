@@ -4,12 +4,13 @@ A classic session runs them without a query, whose planning takes longer than a 
 more of Spark comes after them; one of Spark Connect has nothing but queries.
 """
 
+import contextlib
 import functools
 import itertools
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 POOLS = 16
+# Spark ends a Python worker that does not stop, which takes two seconds by itself.
+KILL_SECONDS = 4
+# Code of the JVM it ends only between two batches of rows; one batch of a join may take hours.
+PATIENCE_SECONDS, LOOK_SECONDS = 15, 0.5
 # Classes of SQL states that come from a query or from values, and so come back every time.
 OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 _turn = itertools.count()
@@ -46,6 +51,8 @@ class Engine:
     python: WorkerPython | None = None
     # Spark's resource profile for the tasks, where the cluster schedules by one.
     profile: Any = None
+    # Ends a session that is only the runner's, with all that runs on it; another takes its place.
+    abandon: Callable[[], None] | None = None
 
 
 class Running:
@@ -79,6 +86,32 @@ class Running:
             self._engine.spark.interruptTag(self._tag)
         else:
             self._engine.spark.sparkContext.cancelJobsWithTag(self._tag)
+
+    def end(self) -> None:
+        """End the tasks, so that nothing is written any more when this returns."""
+        # A session that died has nothing left to cancel.
+        with contextlib.suppress(Exception):
+            if self.wait(0):
+                return
+            self.cancel()
+            time.sleep(KILL_SECONDS)
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while self._has_tasks():
+                if time.monotonic() >= deadline:
+                    if self._engine.abandon is not None:
+                        self._engine.abandon()
+                    return
+                time.sleep(LOOK_SECONDS)
+
+    def _has_tasks(self) -> bool:
+        """Whether tasks run on after their job was canceled; of Spark Connect nobody knows."""
+        if self._engine.is_connect:
+            return False
+        tracker = self._engine.spark.sparkContext._jsc.sc().statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(self._tag)]
+        stages = [stage for job in jobs if job.isDefined() for stage in job.get().stageIds()]
+        found = [tracker.getStageInfo(stage) for stage in stages]
+        return any(stage.isDefined() and stage.get().numActiveTasks() for stage in found)
 
     def _collect(self) -> None:
         # Tags belong to the thread that starts the work.
@@ -177,7 +210,7 @@ def task_number() -> int:
     return context.partitionId()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _worker_python(engine: Engine) -> Iterator[None]:
     """Inside, what is made for the engine's workers runs with its Python."""
     if engine.python is None:

@@ -1,7 +1,5 @@
 """Tasks of a refresh on Spark, watched by the driver until they end."""
 
-import contextlib
-import time
 from collections.abc import Callable
 
 from penstock.datasets import checkpoints
@@ -11,9 +9,8 @@ from penstock.pipeline.refreshing.context import Work
 from penstock.pipeline.spark.engine import Running, Tasks
 
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
-# A worker that hears of a cancel stops at its next batch; one that does not is ended by Spark,
-# which takes two seconds by itself.
-STOP_SECONDS, KILL_SECONDS = 3, 4
+# A worker that hears of a cancel stops at its next batch; one that does not is ended by Spark.
+STOP_SECONDS = 3
 
 
 def wait_for(work: Work, running: Tasks, listen: Callable[[], bool]) -> None:
@@ -43,8 +40,4 @@ def stop(work: Work, running: Running, *, gently: bool) -> None:
         checkpoints.request_stop(work.place, work.attempt.job, work.attempt.number)
         if running.wait(STOP_SECONDS):
             return
-    # A session that died has nothing left to cancel.
-    with contextlib.suppress(Exception):
-        if not running.wait(0):
-            running.cancel()
-            time.sleep(KILL_SECONDS)
+    running.end()
