@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness import view_requests as views
 from tests.harness.access import Guarded, Issuer, guarded, issuing
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import KINDS, database_of
 from tests.harness.servers import Server
 
 # Long, and the same on both databases but for what the other tests show.
@@ -39,9 +39,7 @@ def gate(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Guarded]:
     """One server for all tests of this folder, which know keys and tokens of an issuer."""
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
+    database = database_of(request)
     data = tmp_path_factory.mktemp("data")
     clusters = {"PENSTOCK__CLUSTERS": f'{{"{CLUSTER}": {{"master": "local[1]"}}}}'}
     with guarded(data, database=database, environ={**issuer.environ(), **clusters}) as found:
