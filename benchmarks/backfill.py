@@ -6,11 +6,9 @@ write first. So the ratios bear a busy machine; the seconds do not. What Spark a
 tasks is measured before; "to floor" is a job beside that and the two processes together.
 """
 
-import argparse
 import os
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -28,7 +26,7 @@ import msgspec
 # Run as a file, Python looks for modules beside it, not beside its folder.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import filling, plain, servers
+from benchmarks import command, filling, plain, servers
 from benchmarks.filling import Case
 from benchmarks.floor import spark_floor
 from benchmarks.jobs import Client, family, resident_mb, runner, timed
@@ -89,19 +87,6 @@ class Figures(msgspec.Struct):
     long_mb: float = 0.0
     blobs_mb: float = 0.0
     plan: float = 0.0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run, not for comparisons")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the raw figures there")
-    options = parser.parse_args()
-    effort = QUICK if options.quick else FULL
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
-        figures = run(effort, Path(name))
-    print(show(figures))
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
 
 
 def run(effort: Effort, folder: Path) -> Figures:
@@ -306,4 +291,4 @@ def _median(seconds: list[float]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    command.start(__doc__, FULL, QUICK, run, show)

@@ -5,13 +5,11 @@ same files without server, queue and Spark. Both are measured in turn, so their 
 machine.
 """
 
-import argparse
 import multiprocessing
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
@@ -34,7 +32,7 @@ from lance.namespace import RestNamespace
 # Run as a file, Python looks for modules beside it, not beside its folder.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import servers
+from benchmarks import command, servers
 from benchmarks.progress import Progress
 from benchmarks.report import align
 from penstock.datasets.column_files import (
@@ -97,19 +95,6 @@ class Figures(msgspec.Struct):
     rows: int = 0
     idle_cores: float = 0.0
     resident_mb: float = 0.0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run, not for comparisons")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the raw figures there")
-    options = parser.parse_args()
-    effort = QUICK if options.quick else FULL
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
-        figures = run(effort, Path(name))
-    print(show(figures))
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
 
 
 def run(effort: Effort, folder: Path) -> Figures:
@@ -311,4 +296,4 @@ def _row(measure: str, figure: str, goal: str, is_reached: bool) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    command.start(__doc__, FULL, QUICK, run, show)

@@ -5,11 +5,9 @@ compute, write, commit) as the floor, lancedb's view in one process where it can
 plain Spark on Parquet for joins and groups. So the ratios bear a busy machine; the seconds do not.
 """
 
-import argparse
 import os
 import statistics
 import sys
-import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,7 +20,7 @@ import msgspec
 # Run as a file, Python looks for modules beside it, not beside its folder.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import following, servers
+from benchmarks import command, following, servers
 from benchmarks.following import InProcess, refresh
 from benchmarks.jobs import Client, runner, timed
 from benchmarks.plain_spark import PlainSpark
@@ -76,19 +74,6 @@ class Figures(msgspec.Struct):
     documents: Series = msgspec.field(default_factory=Series)
     join: Series = msgspec.field(default_factory=Series)
     groups: Series = msgspec.field(default_factory=Series)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run, not for comparisons")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the raw figures there")
-    options = parser.parse_args()
-    effort = QUICK if options.quick else FULL
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
-        figures = run(effort, Path(name))
-    print(show(figures))
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
 
 
 def run(effort: Effort, folder: Path) -> Figures:
@@ -278,4 +263,4 @@ def _columns(found: Series) -> tuple[list[float], list[float], list[float]]:
 
 
 if __name__ == "__main__":
-    main()
+    command.start(__doc__, FULL, QUICK, run, show)

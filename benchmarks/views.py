@@ -4,11 +4,9 @@ A load is measured beside describe_table, a replace beside version/create: both 
 work, one durable commit and one durable file. docs/benchmarks.md tells what came out.
 """
 
-import argparse
 import os
 import platform
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ import msgspec
 # Run as a file, Python looks for modules beside it, not beside its folder.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import servers
+from benchmarks import command, servers
 from benchmarks.load import Job, Measured, measure, prepare
 from benchmarks.progress import Progress
 from benchmarks.report import Sample, align, summarise
@@ -92,23 +90,9 @@ class Views:
         return done
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run of under a minute")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the raw figures there")
-    options = parser.parse_args()
-    samples = run(QUICK if options.quick else FULL)
-    print(show(samples))
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(samples)))
-
-
-def run(effort: Effort) -> list[Sample]:
+def run(effort: Effort, folder: Path) -> list[Sample]:
     samples = []
-    with (
-        tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
-        servers.penstock(Path(folder).resolve() / "penstock") as server,
-    ):
+    with servers.penstock(folder / "penstock") as server:
         tables, views = Workload(server, effort.count), Views(server, effort.count)
         progress = Progress("views", effort.rounds * len(GOALS) * 2 * len(CONNECTIONS))
         for round in range(effort.rounds):
@@ -204,4 +188,4 @@ def _field(number: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    command.start(__doc__, FULL, QUICK, run, show)

@@ -15,7 +15,9 @@ from penstock.database.connect import open_catalog
 from penstock.database.interface import Transaction
 from penstock.datasets.lake import Lake
 from penstock.model.origins import NOBODY
-from penstock.settings.sections import Settings, Storage, database_url, lake_root
+from penstock.settings.places import database_url, lake_root
+from penstock.settings.sections import Settings
+from penstock.settings.storing import Storage
 
 DESCRIBE, EXISTS, LIST = "describe", "exists", "list 100"
 CREATE_VERSION, CREATE_NAMESPACE = "version/create", "create namespace"

@@ -12,7 +12,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.database.connect import open_catalog
 from penstock.datasets.lake import Lake
 from tests.harness import servers
-from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
+from tests.harness.databases import KINDS, database_of, new_postgres_database, sqlite_url
 from tests.harness.sharing import Sharing, spark_of
 
 # The same examples in every run, so that a change is judged by what it changed. New ones are found
@@ -76,10 +76,8 @@ def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[servers.Server]:
     """A running server for the module, on each kind of database in turn."""
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
-    with servers.running(tmp_path_factory.mktemp("data"), database=database) as started:
+    data = tmp_path_factory.mktemp("data")
+    with servers.running(data, database=database_of(request)) as started:
         yield started
 
 

@@ -1,12 +1,15 @@
 """Servers that need credentials, on each kind of database."""
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.harness import view_requests as views
 from tests.harness.access import Guarded, Issuer, guarded, issuing
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import KINDS, database_of
+from tests.harness.servers import Server
 
 # Long, and the same on both databases but for what the other tests show.
 LONG = ("test_matrix", "test_clients", "test_injection", "test_tokens", "test_oidc")
@@ -36,10 +39,25 @@ def gate(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Guarded]:
     """One server for all tests of this folder, which know keys and tokens of an issuer."""
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
+    database = database_of(request)
     data = tmp_path_factory.mktemp("data")
     clusters = {"PENSTOCK__CLUSTERS": f'{{"{CLUSTER}": {{"master": "local[1]"}}}}'}
     with guarded(data, database=database, environ={**issuer.environ(), **clusters}) as found:
         yield found
+
+
+@pytest.fixture
+def admin(gate: Guarded) -> Server:
+    return gate.admin()
+
+
+@pytest.fixture
+def ns(admin: Server) -> str:
+    """A namespace with the tables a, b and c, the view v, and an empty namespace below."""
+    name = f"n{uuid.uuid4().hex[:8]}"
+    admin.post(f"/v1/namespace/{name}/create").raise_for_status()
+    admin.post(f"/v1/namespace/{name}$below/create").raise_for_status()
+    for table in "abc":
+        admin.post(f"/v1/table/{name}${table}/declare").raise_for_status()
+    views.create(name).send(admin).raise_for_status()
+    return name

@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness import servers
 from tests.harness.arrow import people, send
-from tests.harness.databases import EITHER, new_postgres_database
+from tests.harness.databases import EITHER, database_of
 from tests.harness.manifests import commit_by_path, stage
 from tests.harness.waiting import until
 
@@ -22,9 +22,7 @@ ANY_POINT = [POINTS[0], *(pytest.param(point, marks=pytest.mark.slow) for point 
 @pytest.fixture(params=EITHER)
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., servers.Server]:
     """Starts servers, one after another, on the same data."""
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
+    database = database_of(request)
 
     def run(crash_at: str = "") -> servers.Server:
         server = servers.start(tmp_path, database=database, environ={"PENSTOCK_CRASH_AT": crash_at})

@@ -62,6 +62,17 @@ class HeldAttempt:
         return self.ledger
 
 
+def once(work: Callable[[], object]) -> Callable[[], None]:
+    """Do something the first time only."""
+    left = [work]
+
+    def call() -> None:
+        if left:
+            left.pop()()
+
+    return call
+
+
 @dataclass(frozen=True)
 class Computed:
     """A table with a column that an expression computes."""

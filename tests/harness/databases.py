@@ -33,6 +33,13 @@ def new_postgres_database(server_url: str) -> str:
     return f"{head.rpartition('/')[0]}/{name}" + (f"?{tail}" if tail else "")
 
 
+def database_of(request: pytest.FixtureRequest) -> str:
+    """A new database of the kind that a fixture is made for; "" is SQLite in the data's folder."""
+    if request.param == "sqlite":
+        return ""
+    return new_postgres_database(request.getfixturevalue("postgres"))
+
+
 def socket_url(folder: Path) -> str:
     """The address of the PostgreSQL that listens on a socket in the folder."""
     return f"postgresql://postgres@/postgres?host={quote(str(folder))}"

@@ -28,9 +28,9 @@ from penstock.pipeline.backfill import BackfillResult, run_backfill, sweep_backf
 from penstock.pipeline.plan.backfill import Watermark
 from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
+from tests.harness.by_hand import BINDING, some_rows
 from tests.harness.kernel import declare, recorded, seal
 
-BINDING = "0123456789abcdef0123456789abcdef"
 MAX_WATERMARKS = 3
 
 
@@ -187,18 +187,6 @@ def store(
     (path / "_udfs" / declared.sha256).write_bytes(content)
     made = msgspec.structs.replace(declared, version=version)
     return made if like is None else msgspec.structs.replace(made, outputs=like.outputs)
-
-
-def some_rows(start: int, count: int) -> pa.Table:
-    ids = range(start, start + count)
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "text": [f"t{n % 5}" for n in ids],
-            "number": pa.array([n % 7 for n in ids], pa.int64()),
-            "other": pa.array([0] * count, pa.int64()),
-        }
-    )
 
 
 def join(text: str, number: int) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.harness.here import FunctionTable, some_rows
+from tests.harness.by_hand import some_rows
+from tests.harness.here import FunctionTable
 
 
 @dataclass

@@ -96,11 +96,6 @@ def head(server: Server, table: str) -> int:
     return int(server.post(path).raise_for_status().json()["versions"][0]["version"])
 
 
-def open_by_path(server: Server, table: str) -> lance.LanceDataset:
-    """A table's newest version, past the server."""
-    return lance.dataset(server.post(f"/v1/table/{table}/describe").json()["location"])
-
-
 def tag_of(view: View) -> str:
     """What keeps version 1 of a table for a view."""
     table_id = view.ask_table("describe").json()["location"].rpartition("-")[2]

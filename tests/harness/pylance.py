@@ -47,6 +47,15 @@ def connect(server: Server) -> RestNamespace:
     return cast(RestNamespace, open_namespace(uri=server.url))
 
 
+def make_branched(server: Server, namespace: str) -> Client:
+    """A table with the versions 1 and 2 on main, 2 and 3 on the branch `dev`."""
+    client = Client(connect(server), [namespace, "t"])
+    client.write(1, 2, 3, mode="create")
+    client.write(4)
+    client.open().create_branch("dev").delete("n = 1")
+    return client
+
+
 def rows(*numbers: int) -> pa.Table:
     vectors = pa.array([[float(n)] * 8 for n in numbers], pa.list_(pa.float32(), 8))
     return pa.table({"n": pa.array(numbers, pa.int64()), "vector": vectors})

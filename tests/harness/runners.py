@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -107,15 +106,7 @@ def start_runner(
     url: str, data: Path, *arguments: str, environ: Mapping[str, str] | None = None
 ) -> RunnerProcess:
     command = [sys.executable, "-m", "penstock", "runner", "--url", url, "--data", str(data)]
-    process = subprocess.Popen(
-        [*command, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})},
-    )
-    lines: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=_pump, args=(process, lines), daemon=True).start()
+    process, lines = servers.spawn([*command, *arguments], environ)
     return RunnerProcess(process, lines, [])
 
 
@@ -284,13 +275,6 @@ def make_filled(
     )
     add_computed(server, "$".join(id), value=expression).raise_for_status()
     return Filled(server, id, expression)
-
-
-def _pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        lines.put(line)
-    lines.put("")
 
 
 def _parents() -> dict[int, int]:

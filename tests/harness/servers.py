@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,15 +109,7 @@ def start(
         command.append("--no-runner")
     if database:
         command += ["--database", database]
-    process = subprocess.Popen(
-        [*command, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})},
-    )
-    lines: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=_pump, args=(process, lines), daemon=True).start()
+    process, lines = spawn([*command, *arguments], environ)
     seen = []
     try:
         while True:
@@ -157,6 +149,22 @@ def free_port() -> int:
         with contextlib.suppress(OSError), socket.socket() as listener:
             listener.bind(("127.0.0.1", port))
             return port
+
+
+def spawn(
+    command: Sequence[str], environ: Mapping[str, str] | None = None
+) -> tuple["subprocess.Popen[str]", "queue.Queue[str]"]:
+    """Start a process; its lines come as they are printed, and an empty one at the end."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})},
+    )
+    lines: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_pump, args=(process, lines), daemon=True).start()
+    return process, lines
 
 
 def _pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:

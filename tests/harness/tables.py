@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import lance
 
 from penstock.datasets.manifest import manifest_name, versions_folder
 from tests.harness import manifests
@@ -86,6 +87,28 @@ def declare(server: Server, id: str, **body: Any) -> Table:
     answer = server.post(f"/v1/table/{id}/declare", body)
     assert answer.status_code == 200, answer.text
     return Table(server, id, Path(answer.json()["location"]))
+
+
+def get_table(server: Server, id: str) -> Table:
+    """A table that somebody made."""
+    answer = server.post(f"/v1/table/{id}/describe").raise_for_status()
+    return Table(server, id, Path(answer.json()["location"]))
+
+
+def ask(server: Server, table: str, operation: str, body: Any = None) -> Any:
+    return server.post(f"/v1/table/{table}/{operation}", body)
+
+
+def open_by_path(server: Server, table: str, branch: str = "") -> lance.LanceDataset:
+    """The newest version of a table or a branch of it, past the server."""
+    dataset = lance.dataset(ask(server, table, "describe").json()["location"])
+    return dataset.checkout_version((branch, None)) if branch else dataset
+
+
+def metadata(server: Server, table: str, name: str) -> dict[str, str]:
+    """What a field of a table carries, in its newest version."""
+    found = open_by_path(server, table).schema.field(name).metadata or {}
+    return {key.decode(): value.decode() for key, value in found.items()}
 
 
 def new_name(prefix: str = "n") -> str:

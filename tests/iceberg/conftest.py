@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.harness import servers
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import KINDS, database_of
 from tests.harness.iceberg import Iceberg, Namespace
 from tests.harness.servers import Server
 
@@ -15,10 +15,8 @@ def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """A running server, on each kind of database in turn; each test has a namespace of its own."""
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
-    with servers.running(tmp_path_factory.mktemp("data"), database=database) as started:
+    data = tmp_path_factory.mktemp("data")
+    with servers.running(data, database=database_of(request)) as started:
         yield started
 
 

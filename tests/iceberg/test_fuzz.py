@@ -8,11 +8,12 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.server.iceberg.routes import ROUTES, Route
 from tests.harness import view_requests as views
+from tests.harness.fuzzing import fuzzed, numbers, values_of, words_of
 from tests.harness.servers import Server
 
 NAMESPACE = "fuzz"
@@ -57,17 +58,8 @@ SEGMENTS = (
     ),
 )
 
-words = st.sampled_from(WORDS) | st.text(max_size=12)
-numbers = st.integers(-2, 5) | st.sampled_from([2**31, 2**63 - 1, 2**63, 2**64, -(2**63), 10**30])
-scalars = st.none() | st.booleans() | numbers | st.floats(allow_nan=False) | words
-values = st.recursive(
-    scalars,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(FIELDS) | words, inner, max_size=4)
-    ),
-    max_leaves=8,
-)
+words = words_of(WORDS)
+values = values_of(words, st.sampled_from(FIELDS) | words)
 queries = st.dictionaries(
     st.sampled_from(
         ["parent", "pageToken", "pageSize", "warehouse", "snapshots", "purgeRequested"]
@@ -85,12 +77,6 @@ headers = st.dictionaries(
     ),
     printable.map(str.strip) | st.uuids().map(str),
     max_size=3,
-)
-
-fuzzed = settings(
-    max_examples=50,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
@@ -204,7 +190,7 @@ def mutated(draw: st.DrawFn, body: Any) -> Any:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-@settings(fuzzed, max_examples=12)
+@fuzzed(12)
 @given(st.data())
 def test_no_request_to_a_route_makes_a_server_error(
     stand: Server, view: str, route: Route, data: st.DataObject
@@ -234,7 +220,7 @@ BODIES = [route for route in ROUTES if near_valid(route.name)]
 
 
 @pytest.mark.parametrize("route", BODIES, ids=lambda route: route.name)
-@settings(fuzzed, max_examples=40)
+@fuzzed(40)
 @given(st.data())
 def test_no_body_that_is_nearly_right_makes_a_server_error(
     stand: Server, view: str, route: Route, data: st.DataObject
@@ -257,7 +243,7 @@ def test_no_body_that_is_nearly_right_makes_a_server_error(
         assert views.read_file(found.json()["metadata-location"]) == found.json()["metadata"]
 
 
-@settings(fuzzed, max_examples=50)
+@fuzzed(50)
 @given(
     st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]),
     st.lists(segments, max_size=7),
@@ -273,7 +259,7 @@ def test_no_path_makes_a_server_error(
         request(stand, method, path)
 
 
-@settings(fuzzed, max_examples=30)
+@fuzzed(30)
 @given(st.binary(max_size=60), st.sampled_from(["", "text/plain", "application/json"]))
 def test_no_form_makes_a_server_error(stand: Server, content: bytes, kind: str) -> None:
     options = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.harness import servers
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import KINDS, database_of, new_postgres_database
 from tests.harness.keys import Rows, list_files, read_records
 from tests.harness.servers import Server
 from tests.harness.tables import new_name
@@ -26,9 +26,7 @@ def stand(
 ) -> Iterator[Stand]:
     """A running server and its database, of each kind in turn."""
     data = tmp_path_factory.mktemp("data")
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
+    database = database_of(request)
     with servers.running(data, database=database) as started:
         yield Stand(started, database or f"sqlite:///{data / 'catalog.sqlite'}")
 

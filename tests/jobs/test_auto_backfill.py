@@ -12,7 +12,7 @@ from penstock.catalog.due import MAX_UNCHANGED_MILLIS, Ended, Rules, plan_due
 from penstock.model.tables import Table
 from tests.harness import servers
 from tests.harness.arrow import send
-from tests.harness.databases import EITHER, new_postgres_database
+from tests.harness.databases import EITHER, database_of, new_postgres_database
 from tests.harness.functions import virtual_column
 from tests.harness.jobs import TEXTS, Runner, cancel, describe, make_table
 from tests.harness.servers import Server
@@ -79,9 +79,7 @@ def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """A running server with no cool-down."""
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
+    database = database_of(request)
     data = tmp_path_factory.mktemp("data")
     with servers.running(data, database=database, environ=ENVIRON) as started:
         yield started

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.harness import servers
-from tests.harness.databases import EITHER, new_postgres_database
+from tests.harness.databases import EITHER, database_of
 from tests.harness.jobs import describe
 from tests.harness.materialized import View, make_view
 from tests.harness.servers import Server
@@ -50,9 +50,7 @@ def counting(
 def serve(
     request: pytest.FixtureRequest, factory: pytest.TempPathFactory, environ: dict[str, str]
 ) -> Iterator[Server]:
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
+    database = database_of(request)
     with servers.running(factory.mktemp("data"), database=database, environ=environ) as started:
         yield started
 

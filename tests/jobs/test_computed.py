@@ -3,14 +3,13 @@
 import json
 from typing import Any
 
-import lance
 import lancedb
 import pyarrow as pa
 import pytest
 
 from tests.harness.jobs import add_computed, make_table
 from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.tables import ask, code, metadata, open_by_path
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -30,20 +29,6 @@ def table(server: Server) -> str:
     return make_table(server, ROWS)
 
 
-def ask(server: Server, table: str, operation: str, body: Any = None) -> Any:
-    return server.post(f"/v1/table/{table}/{operation}", body)
-
-
-def open_table(server: Server, table: str, branch: str = "") -> lance.LanceDataset:
-    dataset = lance.dataset(ask(server, table, "describe").json()["location"])
-    return dataset.checkout_version((branch, None)) if branch else dataset
-
-
-def metadata(server: Server, table: str, name: str) -> dict[str, str]:
-    found = open_table(server, table).schema.field(name).metadata or {}
-    return {key.decode(): value.decode() for key, value in found.items()}
-
-
 def bindings(server: Server, table: str) -> dict[str, list[str]]:
     """The computed columns that a detailed description shows, and what they read."""
     schema = ask(server, table, "describe", {"load_detailed_metadata": True}).json()["schema"]
@@ -57,7 +42,7 @@ def bindings(server: Server, table: str) -> dict[str, list[str]]:
 def test_a_computed_column_has_no_values_yet(server: Server, table: str) -> None:
     answer = add_computed(server, table, len="length(text)")
     assert (answer.status_code, answer.json()) == (200, {"version": 2})
-    dataset = open_table(server, table)
+    dataset = open_by_path(server, table)
     assert dataset.to_table()["len"].to_pylist() == [None] * 3
     assert len(dataset.get_fragments()[0].data_files()) == 1
 
@@ -94,7 +79,7 @@ def test_type_and_inputs_are_inferred(
 ) -> None:
     answer = add_computed(server, table, new=expression)
     assert answer.status_code == 200, answer.text
-    assert open_table(server, table).schema.field("new").type == kind
+    assert open_by_path(server, table).schema.field("new").type == kind
     assert sorted(bindings(server, table)["new"]) == sorted(inputs)
 
 
@@ -124,7 +109,7 @@ def test_what_cannot_be_computed_is_refused(
 ) -> None:
     answer = add_computed(server, table, new=expression)
     assert code(answer) == error, answer.text
-    assert open_table(server, table).version == 1
+    assert open_by_path(server, table).version == 1
 
 
 def test_a_name_that_is_taken_is_refused(server: Server, table: str) -> None:
@@ -140,14 +125,14 @@ def test_a_column_has_one_definition(server: Server, table: str, more: dict[str,
 def test_plain_and_computed_columns_in_one_request(server: Server, table: str) -> None:
     columns = [{"name": "p", "expression": "id * 2"}, {"name": "c", "computed": "id * 3"}]
     ask(server, table, "add_columns", {"new_columns": columns}).raise_for_status()
-    found = open_table(server, table).to_table()
+    found = open_by_path(server, table).to_table()
     assert (found["p"].to_pylist(), found["c"].to_pylist()) == ([2, 4, 6], [None] * 3)
 
 
 def test_of_both_kinds_none_is_added_when_one_is_wrong(server: Server, table: str) -> None:
     columns = [{"name": "p", "expression": "id * 2"}, {"name": "c", "computed": "nope"}]
     assert code(ask(server, table, "add_columns", {"new_columns": columns})) == (404, 12)
-    assert open_table(server, table).version == 1
+    assert open_by_path(server, table).version == 1
 
 
 def test_a_computed_column_may_read_another(server: Server, table: str) -> None:
@@ -174,7 +159,7 @@ def test_what_a_computed_column_reads_is_neither_renamed_nor_dropped(
     server: Server, table: str, path: str
 ) -> None:
     add_computed(server, table, joined="text || CAST(st.x AS string)").raise_for_status()
-    before = open_table(server, table).version
+    before = open_by_path(server, table).version
     rename = {"alterations": [{"path": path, "rename": "other"}]}
     for answer in (
         ask(server, table, "alter_columns", rename),
@@ -182,7 +167,7 @@ def test_what_a_computed_column_reads_is_neither_renamed_nor_dropped(
     ):
         assert code(answer) == (400, 13)
         assert "'joined'" in answer.json()["error"]
-    assert open_table(server, table).version == before
+    assert open_by_path(server, table).version == before
 
 
 def test_what_nothing_reads_is_renamed_and_dropped(server: Server, table: str) -> None:
@@ -248,8 +233,8 @@ def test_the_binding_itself_cannot_be_changed_as_metadata(
 def test_a_branch_has_its_own_columns(server: Server, table: str) -> None:
     ask(server, table, "branches/create", {"name": "dev"}).raise_for_status()
     add_computed(server, table, branch="dev", len="length(text)").raise_for_status()
-    assert "len" in open_table(server, table, "dev").schema.names
-    assert "len" not in open_table(server, table).schema.names
+    assert "len" in open_by_path(server, table, "dev").schema.names
+    assert "len" not in open_by_path(server, table).schema.names
     body = {"column": "len", "branch": "dev"}
     assert ask(server, table, "backfill_column", body).status_code == 202
     assert code(ask(server, table, "backfill_column", {"column": "len"})) == (404, 12)

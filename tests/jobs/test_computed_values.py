@@ -3,14 +3,13 @@
 from typing import Any
 
 import httpx
-import lance
 import pyarrow as pa
 import pytest
 
 from tests.harness.arrow import send
 from tests.harness.jobs import add_computed, make_table
 from tests.harness.servers import Server
-from tests.harness.tables import code, new_name
+from tests.harness.tables import code, new_name, open_by_path
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -20,10 +19,6 @@ def make_bound(server: Server) -> str:
     table = make_table(server)
     add_computed(server, table, len="length(text)").raise_for_status()
     return table
-
-
-def open_table(server: Server, table: str) -> lance.LanceDataset:
-    return lance.dataset(server.post(f"/v1/table/{table}/describe").json()["location"])
 
 
 def update(server: Server, table: str, column: str, sql: str) -> httpx.Response:
@@ -50,7 +45,7 @@ def test_a_value_of_a_computed_column_is_refused_and_null_is_not(
     answer = send(server, path, rows(5), **params)
     assert code(answer) == (400, 13), answer.text
     assert "'len' is computed" in answer.json()["error"]
-    assert open_table(server, table).version == 2
+    assert open_by_path(server, table).version == 2
     assert send(server, path, rows(None), **params).status_code == 200
 
 
@@ -61,7 +56,7 @@ def test_a_value_in_a_long_stream_is_refused(server: Server) -> None:
     long = pa.table({"id": range(count), "text": ["some text"] * count, "len": values})
     answer = send(server, f"/v1/table/{table}/insert", long)
     assert code(answer) == (400, 13), answer.text
-    assert open_table(server, table).count_rows() == 3
+    assert open_by_path(server, table).count_rows() == 3
 
 
 def test_an_update_can_only_take_a_value_away(server: Server) -> None:

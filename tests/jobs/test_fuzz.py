@@ -1,12 +1,12 @@
 """Nothing that a client or a runner sends makes the server fail, on a real column and job."""
 
-import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.harness.fuzzing import check, fuzzed, values_of, words_of
 from tests.harness.jobs import Column, make_column
 from tests.harness.servers import Server
 
@@ -15,24 +15,14 @@ WORDS = (
     *("local", "QUEUED", "FAILED", "state = 'x'", '{"pip": []}', "{", "null", "main", "dev"),
     *("\0", "\x1f", "é", "😀", "", "'", '"', "(" * 50, "NULL", "*", "id, id", "_rowid", "st.x"),
 )
-words = st.sampled_from(WORDS) | st.text(max_size=12)
-numbers = st.integers(-2, 5) | st.sampled_from([2**31, 2**63 - 1, 2**63, 2**64, -(2**63), 10**30])
-scalars = st.none() | st.booleans() | numbers | st.floats(allow_nan=False) | words
-values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
-    max_leaves=6,
-)
+words = words_of(WORDS)
+values = values_of(words, words)
 OPTIONS = (
     *("where", "branch", "read_version", "num_frags", "task_size", "concurrency", "force"),
     *("commit_granularity", "checkpoint_size", "cluster", "manifest"),
 )
 REPORT = ("attempt", "progress", "logs", "state", "result", "error", "retryable")
 LISTING = ("state", "kind", "target", "limit", "page_token", "job_id", "job_ids", "filter")
-
-fuzzed = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 def bodies(*names: str) -> st.SearchStrategy[dict[str, Any]]:
@@ -44,14 +34,7 @@ def bound(server: Server) -> Column:
     return make_column(server, "c399")
 
 
-def check(server: Server, path: str, body: Any) -> None:
-    answer = server.send(path, json.dumps(body).encode())
-    assert answer.status_code < 500, (path, body, answer.text)
-    if answer.status_code >= 400:
-        assert isinstance(answer.json()["code"], int)
-
-
-@fuzzed
+@fuzzed(60)
 @given(bodies(*OPTIONS), words)
 def test_requests_of_backfills(bound: Column, body: dict[str, Any], name: str) -> None:
     for column in ("len", name):
@@ -60,7 +43,7 @@ def test_requests_of_backfills(bound: Column, body: dict[str, Any], name: str) -
         check(bound.server, f"/v1/table/{bound.table}/explain_backfill", whole)
 
 
-@fuzzed
+@fuzzed(60)
 @given(words, values)
 def test_declarations(bound: Column, name: str, computed: Any) -> None:
     path = f"/v1/table/{bound.table}"
@@ -71,7 +54,7 @@ def test_declarations(bound: Column, name: str, computed: Any) -> None:
         check(bound.server, f"{path}/drop_columns", {"columns": [name]})
 
 
-@fuzzed
+@fuzzed(60)
 @given(bodies(*REPORT), st.booleans())
 def test_reports(bound: Column, body: dict[str, Any], right: bool) -> None:
     id = bound.request(force=True)
@@ -85,7 +68,7 @@ def test_reports(bound: Column, body: dict[str, Any], right: bool) -> None:
         bound.runner.finish(job)
 
 
-@fuzzed
+@fuzzed(60)
 @given(bodies(*LISTING), bodies("manifest", "mode"), words)
 def test_listings_and_manifests(
     server: Server, body: dict[str, Any], manifest: dict[str, Any], name: str

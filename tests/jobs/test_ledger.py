@@ -13,7 +13,7 @@ from penstock.runner.attempt import LeasedAttempt
 from penstock.runner.client import Lease, ServerClient
 from tests.harness import servers
 from tests.harness.arrow import people, send
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import KINDS, database_of
 from tests.harness.functions import new_column, virtual_column
 from tests.harness.jobs import Column, cancel, make_column
 from tests.harness.servers import Server
@@ -285,9 +285,7 @@ def forgetful(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """A server that keeps no history of jobs."""
-    database = ""
-    if request.param == "postgresql":
-        database = new_postgres_database(request.getfixturevalue("postgres"))
+    database = database_of(request)
     environ = {
         "PENSTOCK__JOBS__HISTORY_DAYS": "1",
         "PENSTOCK__CATALOG__MAINTAIN_SECONDS": "1",

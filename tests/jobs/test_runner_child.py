@@ -61,12 +61,9 @@ async def test_a_stop_leaves_nothing_of_it(tmp_path: Path) -> None:
     assert list_session(pid) == []
 
 
-async def test_what_does_not_stop_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner_child, "STOP_SECONDS", 0.5)
+async def test_what_does_not_stop_is_killed(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    child = RunnerChild(command(STUBBORN, notes), os.environ)
+    child = RunnerChild(command(STUBBORN, notes), os.environ, stop_seconds=0.5)
     child.start()
     await until(lambda: bool(starts(notes)))
     (pid,) = starts(notes)
@@ -93,12 +90,9 @@ async def test_one_that_dies_is_started_again(tmp_path: Path) -> None:
     assert deaths == [(first, True), (second, False)]
 
 
-async def test_one_that_dies_at_once_is_started_ever_more_rarely(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner_child, "FIRST_PAUSE_SECONDS", 0.2)
+async def test_one_that_dies_at_once_is_started_ever_more_rarely(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    child = RunnerChild(command(FLEETING, notes), os.environ)
+    child = RunnerChild(command(FLEETING, notes), os.environ, first_pause_seconds=0.2)
     started = time.monotonic()
     child.start()
     await until(lambda: len(starts(notes)) == 4)
@@ -205,7 +199,8 @@ def test_serve_starts_none_when_told_so(tmp_path: Path) -> None:
 def test_without_spark_there_is_one_line_and_no_runner(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_child, "find_spec", lambda name: None)
+    # So Python marks a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "pyspark", None)
     assert runner_child.make_child("http://x", "/data", "", nobody) is None
     (line,) = caplog.messages
     assert "pyspark is not installed" in line

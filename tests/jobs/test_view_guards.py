@@ -17,11 +17,10 @@ from tests.harness.materialized import (
     commit_rows,
     head,
     make_view,
-    open_by_path,
     tag_of,
 )
 from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.tables import code, open_by_path
 
 NEW = pa.table({"__source_row_id": pa.array([9], pa.int64()), "id": [9], "text": ["x"]})
 

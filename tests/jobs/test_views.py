@@ -16,11 +16,10 @@ from tests.harness.materialized import (
     View,
     ask_create,
     make_view,
-    open_by_path,
     tag_of,
 )
 from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.tables import code, open_by_path
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """Nothing that a client sends about materialized views makes the server fail."""
 
-import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.harness.fuzzing import check, fuzzed, values_of, words_of
 from tests.harness.materialized import View, make_view
 from tests.harness.servers import Server
 from tests.harness.tables import new_name
@@ -18,14 +18,8 @@ WORDS = (
     *("SELECT id FROM a.b.c.d", 'SELECT id FROM ""', "SELECT id FROM `t`", "DROP TABLE t", "\0"),
     *("full", "auto", "incremental", "/////w==", "AAAA", "é", "😀", "", "local", "x;y"),
 )
-words = st.sampled_from(WORDS) | st.text(max_size=12)
-numbers = st.integers(-2, 5) | st.sampled_from([2**31, 2**63 - 1, 2**63, 2**64, -(2**63), 10**30])
-scalars = st.none() | st.booleans() | numbers | st.floats(allow_nan=False) | words
-values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
-    max_leaves=6,
-)
+words = words_of(WORDS)
+values = values_of(words, words)
 SPEC = (
     *("kind", "udtf", "udtf_sha", "udtf_name", "udtf_version", "input_columns", "partition_by"),
     *("partition_by_indexed_column", "num_cpus", "memory", "error_handling", "batch", "manifest"),
@@ -41,9 +35,6 @@ RESULT = (
     *("version", "mode", "reason", "rows_inserted", "source_versions", "watermark", "rate"),
     *("function_calls", "certificate"),
 )
-fuzzed = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 def bodies(*names: str) -> st.SearchStrategy[dict[str, Any]]:
@@ -55,39 +46,36 @@ def view(server: Server) -> View:
     return make_view(server, "c398")
 
 
-def check(view: View, path: str, body: Any) -> None:
-    answer = view.server.send(f"/v1/{path}", json.dumps(body).encode())
-    assert answer.status_code < 500, (path, body, answer.text)
-    if answer.status_code >= 400:
-        assert isinstance(answer.json()["code"], int)
-
-
-@fuzzed
+@fuzzed(60)
 @given(bodies(*CREATE), specs | st.none(), words)
 def test_creations(view: View, body: dict[str, Any], spec: Any, query: str) -> None:
-    path = f"materialized_view/{view.namespace}${new_name()}/create"
-    check(view, path, body)
-    check(view, path, {"kind": "query", "source_query": query} | body)
-    check(view, path, {"kind": "chunker", "source_query": "SELECT id FROM t", "udtf_spec": spec})
+    path = f"/v1/materialized_view/{view.namespace}${new_name()}/create"
+    check(view.server, path, body)
+    check(view.server, path, {"kind": "query", "source_query": query} | body)
+    check(
+        view.server,
+        path,
+        {"kind": "chunker", "source_query": "SELECT id FROM t", "udtf_spec": spec},
+    )
 
 
-@fuzzed
+@fuzzed(60)
 @given(bodies(*REFRESH))
 def test_requests(view: View, body: dict[str, Any]) -> None:
     for operation in ("refresh", "explain", "alter", "describe"):
-        check(view, f"materialized_view/{view.id}/{operation}", body)
+        check(view.server, f"/v1/materialized_view/{view.id}/{operation}", body)
 
 
-@fuzzed
+@fuzzed(60)
 @given(bodies(*RESULT), values)
 def test_results(view: View, result: dict[str, Any], watermark: Any) -> None:
     id = view.request(mode="full")
     leased = view.runner.lease(free=64)
     body = {"attempt": 1, "state": "SUCCEEDED", "result": {"watermark": watermark} | result}
-    check(view, f"runner/job/{id}/finish", body)
-    check(view, "jobs/describe", {"job_id": id})
-    check(view, f"transaction/{id}/describe", {})
-    check(view, f"table/{view.id}/describe", {})
-    check(view, f"table/{view.id}/query", {"k": 1})
+    check(view.server, f"/v1/runner/job/{id}/finish", body)
+    check(view.server, "/v1/jobs/describe", {"job_id": id})
+    check(view.server, f"/v1/transaction/{id}/describe", {})
+    check(view.server, f"/v1/table/{view.id}/describe", {})
+    check(view.server, f"/v1/table/{view.id}/query", {"k": 1})
     for job in leased:
         view.runner.finish(job)

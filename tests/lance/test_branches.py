@@ -1,6 +1,5 @@
 """Branches: list, create and delete."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from tests.harness.generated import models
 from tests.harness.pylance import Client, connect
 from tests.harness.races import one_winner, race
 from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.tables import Table, code, get_table
 
 on_sqlite = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -26,8 +25,7 @@ def client(server: Server, namespace: str) -> Client:
 @pytest.fixture
 def table(server: Server, client: Client) -> Table:
     """A table with two versions of main: three rows, then four."""
-    id = "$".join(client.id)
-    return Table(server, id, Path(server.post(f"/v1/table/{id}/describe").json()["location"]))
+    return get_table(server, "$".join(client.id))
 
 
 def create(table: Table, name: str, **fields: Any) -> Any:

@@ -1,7 +1,6 @@
 """AlterTableAddColumns, AlterTableAlterColumns and AlterTableDropColumns, on main and a branch."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import lance
@@ -13,7 +12,7 @@ from tests.harness.generated import models
 from tests.harness.pylance import Client, connect
 from tests.harness.races import CLIENTS, race
 from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.tables import Table, code, get_table
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -39,9 +38,7 @@ def client(server: Server, namespace: str) -> Client:
 @pytest.fixture
 def table(server: Server, client: Client) -> Table:
     """A table with one version of three rows, and a branch `dev` of it."""
-    id = "$".join(client.id)
-    location = server.post(f"/v1/table/{id}/describe").json()["location"]
-    table = Table(server, id, Path(location))
+    table = get_table(server, "$".join(client.id))
     assert table.ask("branches/create", {"name": "dev"}).status_code == 200
     return table
 

@@ -1,6 +1,5 @@
 """UpdateFieldMetadata and UpdateTableSchemaMetadata."""
 
-from pathlib import Path
 from typing import Any
 
 import lance
@@ -11,7 +10,7 @@ from tests.harness.generated import Client as Generated
 from tests.harness.generated import generated, models
 from tests.harness.pylance import Client, connect
 from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.tables import Table, code, get_table
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -33,8 +32,7 @@ def table(server: Server, namespace: str) -> Table:
     """A table with one version, with metadata, and a branch `dev` of it."""
     client = Client(connect(server), [namespace, "t"])
     lance.write_dataset(DATA, mode="create", **client.target)
-    id = f"{namespace}$t"
-    table = Table(server, id, Path(server.post(f"/v1/table/{id}/describe").json()["location"]))
+    table = get_table(server, f"{namespace}$t")
     assert table.ask("branches/create", {"name": "dev"}).status_code == 200
     return table
 

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import lance
 import pyarrow as pa
 import pytest
 
@@ -20,7 +19,7 @@ from tests.harness.functions import (
 )
 from tests.harness.jobs import make_table
 from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.tables import ask, code, metadata, open_by_path
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -50,20 +49,6 @@ def length(text: str) -> int:
     return len(text)
 
 
-def ask(server: Server, table: str, operation: str, body: Any = None) -> Any:
-    return server.post(f"/v1/table/{table}/{operation}", body)
-
-
-def open_table(server: Server, table: str, branch: str = "") -> lance.LanceDataset:
-    dataset = lance.dataset(ask(server, table, "describe").json()["location"])
-    return dataset.checkout_version((branch, None)) if branch else dataset
-
-
-def metadata(server: Server, table: str, name: str) -> dict[str, str]:
-    found = open_table(server, table).schema.field(name).metadata or {}
-    return {key.decode(): value.decode() for key, value in found.items()}
-
-
 def simple(**more: Any) -> dict[str, Any]:
     return virtual_column(PAYLOAD, ["text"], {"len": "int32"}, name="length") | more
 
@@ -71,7 +56,7 @@ def simple(**more: Any) -> dict[str, Any]:
 def test_a_virtual_column_has_no_values_yet(server: Server, table: str) -> None:
     answer = add_function(server, table, virtual_column(length, ["text"], {"len": "int32"}))
     assert (answer.status_code, answer.json()) == (200, {"version": 2})
-    found = open_table(server, table).to_table()["len"]
+    found = open_by_path(server, table).to_table()["len"]
     assert (found.type, found.to_pylist()) == (pa.int32(), [None] * 3)
 
 
@@ -122,8 +107,8 @@ def test_on_a_branch_the_code_lies_beside_the_table_too(server: Server, table: s
     add_function(server, table, simple(), branch="dev").raise_for_status()
     location = Path(ask(server, table, "describe").json()["location"])
     assert len(list((location / "_udfs").iterdir())) == 1
-    assert "len" in open_table(server, table, "dev").schema.names
-    assert "len" not in open_table(server, table).schema.names
+    assert "len" in open_by_path(server, table, "dev").schema.names
+    assert "len" not in open_by_path(server, table).schema.names
 
 
 @pytest.mark.parametrize(
@@ -274,8 +259,8 @@ def test_what_cannot_be_declared_is_refused(
     answer = ask(server, shared, "add_columns", body)
     assert code(answer) == error, answer.text
     assert says in answer.json()["error"] + answer.json().get("detail", "")
-    assert open_table(server, shared).version == 1
-    assert not (Path(open_table(server, shared).uri) / "_udfs").exists()
+    assert open_by_path(server, shared).version == 1
+    assert not (Path(open_by_path(server, shared).uri) / "_udfs").exists()
 
 
 def test_the_column_is_one_of_its_outputs(server: Server, shared: str) -> None:
@@ -307,4 +292,4 @@ def test_two_new_columns_have_two_names(server: Server, shared: str, kind: str) 
 def test_a_refused_function_keeps_plain_columns_back_too(server: Server, shared: str) -> None:
     columns = [{"name": "p", "expression": "id"}, new_column(simple(input_columns=["nope"]))]
     assert code(ask(server, shared, "add_columns", {"new_columns": columns})) == (404, 12)
-    assert open_table(server, shared).version == 1
+    assert open_by_path(server, shared).version == 1

@@ -4,7 +4,6 @@ import hashlib
 import json
 from typing import Any
 
-import lance
 import pyarrow as pa
 import pytest
 
@@ -19,7 +18,7 @@ from tests.harness.functions import (
 )
 from tests.harness.jobs import make_table
 from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.tables import ask, code, metadata, open_by_path
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -45,19 +44,6 @@ def with_functions(server: Server) -> str:
     both = virtual_column(OLD, ["text"], {"a": "int32", "b": "utf8"}, "batch", name="pair")
     add_function(server, id, one, both).raise_for_status()
     return id
-
-
-def ask(server: Server, table: str, operation: str, body: Any = None) -> Any:
-    return server.post(f"/v1/table/{table}/{operation}", body)
-
-
-def open_table(server: Server, table: str) -> lance.LanceDataset:
-    return lance.dataset(ask(server, table, "describe").json()["location"])
-
-
-def metadata(server: Server, table: str, name: str) -> dict[str, str]:
-    found = open_table(server, table).schema.field(name).metadata or {}
-    return {key.decode(): value.decode() for key, value in found.items()}
 
 
 def function(server: Server, table: str, name: str) -> dict[str, Any]:
@@ -178,7 +164,7 @@ def test_what_cannot_be_altered_is_refused(
     answer = alter_function(server, shared, path, **column)
     assert code(answer) == error, answer.text
     assert says in answer.json()["error"] + answer.json()["detail"]
-    assert open_table(server, shared).version == 2
+    assert open_by_path(server, shared).version == 2
 
 
 def test_a_circle_through_another_column_is_refused(server: Server, table: str) -> None:
@@ -229,7 +215,7 @@ def test_the_columns_of_a_function_are_dropped_together(server: Server, table: s
     assert code(answer) == (400, 13)
     assert "together with b" in answer.json()["error"]
     ask(server, table, "drop_columns", {"columns": ["a", "b"]}).raise_for_status()
-    assert open_table(server, table).schema.names == ["id", "text", "other", "len"]
+    assert open_by_path(server, table).schema.names == ["id", "text", "other", "len"]
 
 
 @pytest.mark.parametrize("column", ["size", "len", "b"])

@@ -5,10 +5,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.functions import b64, envelope, make_output, pack, virtual_column
+from tests.harness.fuzzing import fuzzed, values_of
 from tests.harness.jobs import make_table
 from tests.harness.servers import Server
 from tests.harness.tables import new_name
@@ -16,19 +17,12 @@ from tests.harness.tables import new_name
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
 CODE = b"\x80\x05N."
-FUZZ = settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 WORDS = st.sampled_from(
     (
         *("", ".", "`", "text", "text.x", "int32", "struct", "list", "fixed_size_list", "map"),
         *("\x00", "\x1f", "é", "_rowid", "len", "true", "{}", "[]", "decimal128", "x" * 5000),
     )
 )
-NUMBERS = st.integers(-2, 5) | st.sampled_from([2**31, 2**63, 10**30, 0.5, 1e308])
-SCALARS = st.none() | st.booleans() | NUMBERS | WORDS
 KEYS = st.sampled_from(
     (
         *("type", "fields", "length", "name", "nullable", "metadata", "column", "data_type"),
@@ -36,11 +30,7 @@ KEYS = st.sampled_from(
         *("lance-encoding:blob", "ARROW:extension:name", "ARROW:extension:metadata"),
     )
 )
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=8,
-)
+VALUES = values_of(WORDS, KEYS)
 FIELDS = (
     *sorted(virtual_column(CODE, ["text"], {"x": "int32"})),
     *("manifest", "manifest_checksum", "field_metadata", "auto_backfill"),
@@ -65,7 +55,7 @@ def declare(server: Server, table: str, column: Any, operation: str = "add_colum
     return answer.status_code
 
 
-@FUZZ
+@fuzzed(25)
 @given(field=st.sampled_from(FIELDS), value=VALUES)
 def test_any_value_of_a_field(server: Server, table: str, field: str, value: Any) -> None:
     name = new_name("c")
@@ -79,7 +69,7 @@ def test_any_value_of_a_field(server: Server, table: str, field: str, value: Any
     server.post(f"/v1/table/{table}/count_rows", {"predicate": "true"}).raise_for_status()
 
 
-@FUZZ
+@fuzzed(25)
 @given(kind=st.dictionaries(KEYS, VALUES, max_size=4), metadata=st.dictionaries(KEYS, WORDS))
 def test_any_type_and_metadata(
     server: Server, table: str, kind: dict[str, Any], metadata: dict[str, str]

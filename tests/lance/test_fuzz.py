@@ -4,11 +4,12 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS, Operation
+from tests.harness.fuzzing import fuzzed, numbers, values_of, words_of
 from tests.harness.manifests import stage
 from tests.harness.servers import Server
 
@@ -33,17 +34,8 @@ WORDS = (
 # Parts of a path that are sent as they are.
 RAW = ("%", "%FF")
 
-words = st.sampled_from(WORDS) | st.text(max_size=12)
-numbers = st.integers(-2, 5) | st.sampled_from([2**31, 2**63 - 1, 2**63, 2**64, -(2**63), 10**30])
-scalars = st.none() | st.booleans() | numbers | st.floats(allow_nan=False) | words
-values = st.recursive(
-    scalars,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(FIELDS) | words, inner, max_size=4)
-    ),
-    max_leaves=8,
-)
+words = words_of(WORDS)
+values = values_of(words, st.sampled_from(FIELDS) | words)
 bodies = st.dictionaries(st.sampled_from(FIELDS), values, max_size=6) | values
 parameters = st.dictionaries(
     st.sampled_from(
@@ -67,9 +59,7 @@ def table(server: Server) -> str:
 
 
 @pytest.mark.parametrize("operation", ALL, ids=OPERATION_IDS)
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@fuzzed(12)
 @given(st.data())
 def test_no_request_makes_a_server_error(
     server: Server, table: str, operation: Operation, data: st.DataObject
@@ -90,9 +80,7 @@ def test_no_request_makes_a_server_error(
         assert response.json()["error"]
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@fuzzed(40)
 @given(
     st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]),
     st.lists(st.sampled_from(["v1", "table", "namespace", "", *RAW, "a+b"]) | words, max_size=6),

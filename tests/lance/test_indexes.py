@@ -1,7 +1,6 @@
 """Indexes: list, statistics, drop, and what is refused when one is created."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import lance
@@ -13,7 +12,7 @@ from tests.harness.generated import models
 from tests.harness.pylance import Client, connect
 from tests.harness.races import one_winner, race
 from tests.harness.servers import Server
-from tests.harness.tables import Table, code, new_name
+from tests.harness.tables import Table, code, get_table, new_name
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -34,9 +33,7 @@ def make(server: Server) -> tuple[Table, Client]:
     server.post(f"/v1/namespace/{namespace}/create").raise_for_status()
     client = Client(connect(server), [namespace, "t"])
     lance.write_dataset(DATA, mode="create", **client.target)
-    id = f"{namespace}$t"
-    location = server.post(f"/v1/table/{id}/describe").json()["location"]
-    table = Table(server, id, Path(location))
+    table = get_table(server, f"{namespace}$t")
     assert table.ask("branches/create", {"name": "dev"}).status_code == 200
     return table, client
 

@@ -1,6 +1,5 @@
 """Every type of index that Lance builds, and each parameter in the statistics of what was built."""
 
-from pathlib import Path
 from typing import Any
 
 import lance
@@ -10,7 +9,7 @@ import pytest
 
 from tests.harness.pylance import Client, connect
 from tests.harness.servers import Server
-from tests.harness.tables import Table, new_name
+from tests.harness.tables import Table, get_table, new_name
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -45,9 +44,7 @@ def table(server: Server) -> Table:
         ),
     )
     lance.write_dataset(data, mode="create", **client.target)
-    id = f"{namespace}$t"
-    location = server.post(f"/v1/table/{id}/describe").json()["location"]
-    return Table(server, id, Path(location))
+    return get_table(server, f"{namespace}$t")
 
 
 def build(table: Table, column: str, kind: str, **fields: Any) -> str:

@@ -1,33 +1,26 @@
 """RestoreTable: an old version becomes the newest of its branch again."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness.generated import Client as Generated
 from tests.harness.generated import models
-from tests.harness.pylance import Client, connect
+from tests.harness.pylance import Client, make_branched
 from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.tables import Table, code, get_table
 
 on_sqlite = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
 def client(server: Server, namespace: str) -> Client:
-    client = Client(connect(server), [namespace, "t"])
-    client.write(1, 2, 3, mode="create")
-    client.write(4)
-    client.open().create_branch("dev").delete("n = 1")
-    return client
+    return make_branched(server, namespace)
 
 
 @pytest.fixture
 def table(server: Server, client: Client) -> Table:
-    """A table with the versions 1 and 2 on main, 2 and 3 on the branch `dev`."""
-    id = "$".join(client.id)
-    return Table(server, id, Path(server.post(f"/v1/table/{id}/describe").json()["location"]))
+    return get_table(server, "$".join(client.id))
 
 
 def numbers(client: Client, branch: str) -> list[int]:

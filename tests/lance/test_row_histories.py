@@ -3,10 +3,11 @@
 from typing import Any
 
 import lance
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.arrow import people, read_back, send
+from tests.harness.fuzzing import fuzzed
 from tests.harness.servers import Server
 
 BOTH = {"when_matched_update_all": "true", "when_not_matched_insert_all": "true"}
@@ -65,11 +66,7 @@ def do(
             send(server, f"{path}/insert", body, branch=branch, mode="overwrite")
 
 
-@settings(
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@fuzzed(12)
 @given(history=steps)
 def test_a_history_on_main_and_on_a_branch_keeps_both_right(
     server: Server, namespace: str, history: list[tuple[str, str, list[int], str]]

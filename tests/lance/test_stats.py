@@ -1,7 +1,5 @@
 """GetTableStats: live rows, bytes, indexes and the sizes of fragments."""
 
-from pathlib import Path
-
 import pytest
 
 from penstock.datasets.stats import summarise
@@ -9,7 +7,7 @@ from tests.harness.generated import Client as Generated
 from tests.harness.generated import models
 from tests.harness.pylance import Client, connect
 from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.tables import Table, code, get_table
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -26,8 +24,7 @@ def client(server: Server, namespace: str) -> Client:
 
 @pytest.fixture
 def table(server: Server, client: Client) -> Table:
-    id = "$".join(client.id)
-    return Table(server, id, Path(server.post(f"/v1/table/{id}/describe").json()["location"]))
+    return get_table(server, "$".join(client.id))
 
 
 def test_rows_and_fragments_are_counted(table: Table) -> None:

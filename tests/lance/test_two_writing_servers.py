@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import lance
 import pytest
 
 from tests.harness.arrow import people, read_back, send, versions
 from tests.harness.databases import new_postgres_database
 from tests.harness.servers import Server, running
-from tests.harness.tables import new_name
+from tests.harness.tables import new_name, open_by_path
 
 Pair = tuple[Server, Server]
 
@@ -53,11 +52,6 @@ def check_versions(pair: Pair, table: str, used: set[int]) -> None:
     listed = versions(pair[0], table)
     assert listed == versions(pair[1], table)
     assert sorted(listed) == list(range(1, max(used) + 1))
-
-
-def open_by_path(server: Server, table: str) -> lance.LanceDataset:
-    found = server.post(f"/v1/table/{table}/describe").raise_for_status().json()
-    return lance.dataset(found["location"])
 
 
 @pytest.mark.slow

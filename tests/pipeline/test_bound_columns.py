@@ -1,6 +1,5 @@
 """A backfill fills the column that it was requested for, whatever is called like it by then."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from penstock.errors import ColumnNotFound
 from penstock.pipeline.backfill import run_backfill
-from tests.harness.attempts import HeldAttempt
+from tests.harness.attempts import HeldAttempt, once
 from tests.harness.here import HERE, FunctionTable, bound_field, make_table
 
 OTHER = "f" * 32
@@ -17,16 +16,6 @@ OTHER = "f" * 32
 @pytest.fixture
 def table(tmp_path: Path) -> FunctionTable:
     return make_table(tmp_path)
-
-
-def once(work: Callable[[], object]) -> Callable[[], None]:
-    left = [work]
-
-    def call() -> None:
-        if left:
-            left.pop()()
-
-    return call
 
 
 def rename(table: FunctionTable, *pairs: tuple[str, str]) -> None:

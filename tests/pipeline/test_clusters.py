@@ -15,6 +15,7 @@ TESTS = (
     "test_interference.py",
     "test_functions_spark.py",
     "test_refresh_sql.py",
+    "test_refresh_sql_groups.py",
 )
 
 

@@ -12,23 +12,14 @@ from penstock.datasets.remote import Location
 from penstock.errors import FunctionFailed, LeaseLost
 from penstock.pipeline.attempt import JobCanceled
 from penstock.pipeline.spark.engine import Engine
-from tests.harness.attempts import HeldAttempt
-from tests.harness.here import BINDING, FunctionTable, die_at, join, make_table, some_rows
+from tests.harness.attempts import HeldAttempt, once
+from tests.harness.by_hand import BINDING, some_rows
+from tests.harness.here import FunctionTable, die_at, join, make_table
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> FunctionTable:
     return make_table(tmp_path)
-
-
-def once(work: Callable[[], object]) -> Callable[[], None]:
-    left = [work]
-
-    def call() -> None:
-        if left:
-            left.pop()()
-
-    return call
 
 
 def expected(table: FunctionTable) -> dict[int, str]:

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import lance.file
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.datasets import column_files
 from penstock.datasets.replacement import Computation
 from tests.harness.kernel import bench
 
@@ -95,30 +93,6 @@ def test_vectors(tmp_path: Path, kind: str) -> None:
     table.open().delete("id = 50")
     assert table.run() is None
     assert table.values() == [[float(n)] * 4 for n in range(100) if n != 50]
-
-
-@pytest.mark.parametrize("need", [None, lambda offsets: offsets % 2 == 0])
-def test_what_is_written_at_once_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, need: Any
-) -> None:
-    sizes: list[int] = []
-
-    class Writer(lance.file.LanceFileWriter):
-        def write_batch(self, batch: Any) -> None:
-            sizes.append(batch.num_rows)
-            super().write_batch(batch)
-
-    monkeypatch.setattr(lance.file, "LanceFileWriter", Writer)
-    monkeypatch.setattr(column_files, "BATCH_BYTES", 2048)
-    outputs = {"value": pa.list_(pa.float32(), 32)}
-    table = bench(tmp_path, rows(1000), lambda n: [float(n)] * 32, ["id"], outputs, fragments=1)
-    table.open().delete("id > 3 and id < 900 and id != 500")
-    assert table.run(need=need, max_rows=16, batch_rows=16) is None
-    assert (sum(sizes), max(sizes)) == (1000, 16)
-    ids = [*range(4), 500, *range(900, 1000)]
-    assert [value and value[0] for value in table.values()] == [
-        n if need is None or need(n) else None for n in ids
-    ]
 
 
 def test_only_the_rows_in_need_are_computed(tmp_path: Path) -> None:

@@ -10,19 +10,8 @@ from penstock.errors import LeaseLost
 from penstock.pipeline.attempt import JobCanceled
 from penstock.pipeline.plan.backfill import Watermark
 from penstock.pipeline.spark.engine import Engine
-from tests.harness.attempts import Computed, HeldAttempt, compute, documents
+from tests.harness.attempts import Computed, HeldAttempt, compute, documents, once
 from tests.harness.servers import Server
-
-
-def once(work: Callable[[], object]) -> Callable[[], None]:
-    """Do something the first time only."""
-    left = [work]
-
-    def call() -> None:
-        if left:
-            left.pop()()
-
-    return call
 
 
 def interrupted(table: Computed, work: Callable[[], object], **options: object) -> HeldAttempt:

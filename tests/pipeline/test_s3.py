@@ -17,7 +17,8 @@ from penstock.pipeline.plan.backfill import Watermark
 from penstock.pipeline.spark.engine import Engine
 from tests.harness import servers
 from tests.harness.attempts import Computed, HeldAttempt, documents
-from tests.harness.here import BINDING, HERE, bound_field, some_rows
+from tests.harness.by_hand import BINDING, some_rows
+from tests.harness.here import HERE, bound_field
 from tests.harness.jobs import add_computed
 from tests.harness.kernel import declare, seal
 from tests.harness.pylance import connect

@@ -1,21 +1,10 @@
-"""What can be set: the defaults hold their own limits, and derived places are absolute."""
-
-import os
+"""What can be set: the defaults hold their own limits."""
 
 import msgspec
 import pytest
 
 from penstock.settings.keys import Key, list_keys
-from penstock.settings.sections import (
-    Database,
-    Settings,
-    Storage,
-    allowed_roots,
-    database_url,
-    lake_root,
-)
-
-HERE = os.getcwd()
+from penstock.settings.sections import Settings
 
 
 @pytest.mark.parametrize("key", list_keys(), ids=lambda key: key.dotted)
@@ -28,41 +17,3 @@ def test_each_default_is_a_right_value_with_one_sentence_about_it(key: Key) -> N
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         Settings().server.port = 1  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    ("root", "place"),
-    [
-        ("", f"{HERE}/penstock-data/lake"),
-        ("tables", f"{HERE}/tables"),
-        ("/srv/tables/", "/srv/tables"),
-        ("~/tables", os.path.expanduser("~/tables")),
-        ("file:///srv/tables", "/srv/tables"),
-        ("s3://bucket/lake/", "s3://bucket/lake"),
-    ],
-)
-def test_the_lake_root_is_absolute(root: str, place: str) -> None:
-    assert lake_root(Settings(storage=Storage(root=root))) == place
-
-
-def test_the_lake_and_the_database_follow_the_data_folder() -> None:
-    settings = Settings(storage=Storage(data="/srv/data"))
-    assert lake_root(settings) == "/srv/data/lake"
-    assert database_url(settings) == "sqlite:////srv/data/catalog.sqlite"
-
-
-def test_allowed_roots_are_absolute() -> None:
-    settings = Settings(storage=Storage(allowed_roots=("more", "gs://bucket/")))
-    assert allowed_roots(settings) == (f"{HERE}/more", "gs://bucket")
-
-
-@pytest.mark.parametrize(
-    ("url", "absolute"),
-    [
-        ("sqlite:///catalog.db", f"sqlite:///{HERE}/catalog.db"),
-        ("sqlite:////srv/catalog.db", "sqlite:////srv/catalog.db"),
-        ("postgresql://host/name", "postgresql://host/name"),
-    ],
-)
-def test_the_database_url_has_an_absolute_path(url: str, absolute: str) -> None:
-    assert database_url(Settings(database=Database(url=url))) == absolute

@@ -6,7 +6,7 @@ import click
 
 from penstock.cli.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
-from penstock.cli.output import as_json_option, dry_run_option, echo_json
+from penstock.cli.output import as_json_option, dry_run_option, echo_plan
 
 if TYPE_CHECKING:
     from penstock.sdk.lake import Lake
@@ -52,11 +52,7 @@ def command(
     options: dict[str, Any] = {key: value for key, value in given.items() if value}
     found = lake.table(table)
     if dry_run:
-        plan = found.explain_backfill(column, **options)
-        if as_json:
-            echo_json(dict(plan))
-        else:
-            click.echo(str(plan))
+        echo_plan(found.explain_backfill(column, **options), as_json)
         return
     job = found.backfill(column, wait=False, **options)
     follow(context, job, no_wait=no_wait, as_json=as_json)

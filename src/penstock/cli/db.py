@@ -9,8 +9,8 @@ import click
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, dry_run_option, echo_json
 from penstock.settings.load import Loaded
+from penstock.settings.places import database_url
 from penstock.settings.redact import redact_url
-from penstock.settings.sections import database_url
 
 if TYPE_CHECKING:
     from penstock.database.interface import Database

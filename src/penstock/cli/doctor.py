@@ -17,8 +17,9 @@ from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import PenstockError
 from penstock.settings.load import Loaded
+from penstock.settings.places import database_url
 from penstock.settings.redact import redact_url
-from penstock.settings.sections import clusters_of, database_url
+from penstock.settings.sections import clusters_of
 
 PYTHON, JAVA = (3, 11), 17
 JAVA_SECONDS = 30

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.lake import lake_option
-from penstock.cli.output import as_json_option, echo_json
+from penstock.cli.output import as_json_option, echo_plan
 from penstock.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -37,7 +37,4 @@ def command(lake: "Lake", *, name: str, column: str | None, as_json: bool) -> No
             f"{name} is a table, and no column is named",
             detail=f"name one: penstock explain {name} COLUMN",
         )
-    if as_json:
-        echo_json(dict(plan))
-    else:
-        click.echo(str(plan))
+    echo_plan(plan, as_json)

@@ -1,36 +1,14 @@
 """`penstock grant`: give a principal or group a role."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from penstock.cli.options import settings_options
-from penstock.cli.output import as_json_option, dry_run_option, echo_json
-from penstock.cli.targets import read_target, record, show_target, target_options, with_database
+from penstock.cli.granting import Wish, fulfil, wish_options
 from penstock.settings.load import Loaded
-
-if TYPE_CHECKING:
-    from penstock.database.interface import Database
 
 
 @click.command()
-@click.argument("principal")
-@click.argument("role")
-@target_options
-@dry_run_option
-@settings_options
-@as_json_option
-def command(
-    loaded: Loaded,
-    *,
-    principal: str,
-    role: str,
-    namespace: str | None,
-    table: str | None,
-    view: str | None,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+@wish_options
+def command(loaded: Loaded, wish: Wish) -> None:
     """Give PRINCIPAL (or group:NAME) the ROLE reader, writer, owner or functions.
 
     Without an option it is on the whole catalog.
@@ -41,23 +19,11 @@ def command(
       penstock grant group:readers reader
     """
     from penstock.catalog import grants
-    from penstock.model.origins import NOBODY
     from penstock.model.principals import check_grantee
     from penstock.model.rights import check_role
 
-    target = read_target(namespace, table, view)
-    check_grantee(principal)
-    check_role(role)
-
-    async def change(database: "Database") -> None:
-        await database.write(grants.create_in, principal, role, target, NOBODY)
-        await record(database, "CreateGrant", f"{principal} {role} {target}")
-
-    if not dry_run:
-        with_database(loaded, change)
-    if as_json:
-        body = {"principal": principal, "role": role, **show_target(target)}
-        echo_json({**body, "dry_run": True} if dry_run else body)
-    else:
-        verb = "would become" if dry_run else "is"
-        click.echo(f"{principal} {verb} {role} of {target}")
+    check_grantee(wish.principal)
+    check_role(wish.role)
+    verb = "would become" if wish.dry_run else "is"
+    told = f"{wish.principal} {verb} {wish.role} of {wish.target}"
+    fulfil(loaded, wish, "CreateGrant", grants.create_in, told)

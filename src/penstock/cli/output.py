@@ -1,6 +1,7 @@
 """What commands share that print: tables, JSON, times, colours, and questions before a change."""
 
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,14 @@ COLOURS = {"SUCCEEDED": "green", "RUNNING": "cyan", "FAILED": "red", "CANCELED":
 def echo_json(value: Any) -> None:
     """One line of JSON."""
     click.echo(msgspec.json.encode(value).decode())
+
+
+def echo_plan(plan: Mapping[str, Any], as_json: bool) -> None:
+    """What a job would do."""
+    if as_json:
+        echo_json(dict(plan))
+    else:
+        click.echo(str(plan))
 
 
 def echo_table(rows: list[tuple[str, ...]]) -> None:

@@ -8,8 +8,9 @@ import click
 from penstock.cli.options import settings_options
 from penstock.sdk import notes
 from penstock.settings.load import Loaded
+from penstock.settings.places import database_url, lake_root
 from penstock.settings.redact import redact_url
-from penstock.settings.sections import Auth, database_url, lake_root
+from penstock.settings.serving import Auth
 
 
 @click.command()

@@ -12,7 +12,7 @@ import click
 
 from penstock.errors import InvalidRequest
 from penstock.settings.load import Loaded
-from penstock.settings.sections import database_url
+from penstock.settings.places import database_url
 
 if TYPE_CHECKING:
     from penstock.catalog.grants import Target

@@ -13,6 +13,7 @@ from penstock.cli.output import (
     dry_run_option,
     echo_json,
     echo_pairs,
+    echo_plan,
     echo_table,
     yes_option,
 )
@@ -142,7 +143,7 @@ def refresh(
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     view = lake.view(name)
     if dry_run:
-        _echo_plan(view.explain(mode=mode, **options), as_json)
+        echo_plan(view.explain(mode=mode, **options), as_json)
         return
     job = view.refresh(mode=mode, wait=False, **options)
     follow(context, job, no_wait=no_wait, as_json=as_json)
@@ -160,7 +161,7 @@ def explain(lake: "Lake", *, name: str, mode: "Mode | None", as_json: bool) -> N
     Examples:
       penstock views explain docs.chunks
     """
-    _echo_plan(lake.view(name).explain(mode=mode), as_json)
+    echo_plan(lake.view(name).explain(mode=mode), as_json)
 
 
 @command.command()
@@ -226,10 +227,3 @@ def drop(
         echo_json({"name": name, "dropped": not dry_run})
     else:
         click.echo(f"{'would drop' if dry_run else 'dropped'} {name}")
-
-
-def _echo_plan(plan: Any, as_json: bool) -> None:
-    if as_json:
-        echo_json(dict(plan))
-    else:
-        click.echo(str(plan))

@@ -31,7 +31,9 @@ class Side(NamedTuple):
     values: "pa.Array"
 
 
-def fields_equal(left: Side, right: Side, field: Any, ids: "Ids") -> "Mask":
+def fields_equal(
+    left: Side, right: Side, field: Any, ids: "Ids", step_bytes: int = STEP_BYTES
+) -> "Mask":
     """Whether each of the rows, which both versions have, has the same in both."""
     import numpy as np
     import pyarrow as pa
@@ -42,13 +44,14 @@ def fields_equal(left: Side, right: Side, field: Any, ids: "Ids") -> "Mask":
     same: Mask = nulls == np.asarray(right.values.is_null())
     if is_blob(field):
         same &= nulls | _places_equal(left.values, right.values)
-        return _bytes_equal(left, right, field, ids, same, ~nulls & ~_is_external(left.values))
+        wanted = ~nulls & ~_is_external(left.values)
+        return _bytes_equal(left, right, field, ids, same, wanted, step_bytes)
     if pa.types.is_struct(left.values.type):
         for child in field.children():
             sides = _inside(left, child.name()), _inside(right, child.name())
-            same &= fields_equal(*sides, child, ids)
+            same &= fields_equal(*sides, child, ids, step_bytes)
         return same
-    return _bytes_equal(left, right, field, ids, same, ~nulls)
+    return _bytes_equal(left, right, field, ids, same, ~nulls, step_bytes)
 
 
 def _inside(side: Side, name: str) -> Side:
@@ -71,7 +74,13 @@ def _places_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
 
 
 def _bytes_equal(
-    left: Side, right: Side, field: Any, ids: "Ids", same: "Mask", wanted: "Mask"
+    left: Side,
+    right: Side,
+    field: Any,
+    ids: "Ids",
+    same: "Mask",
+    wanted: "Mask",
+    step_bytes: int,
 ) -> "Mask":
     """The rows of `same` that have the same bytes as well; only wanted rows are read."""
     import numpy as np
@@ -79,17 +88,17 @@ def _bytes_equal(
     found = same.copy()
     rows = np.flatnonzero(same & wanted)
     sizes = np.maximum(_total(left.values, field), _total(right.values, field))[rows]
-    for step in _steps(rows, sizes):
+    for step in _steps(rows, sizes, step_bytes):
         pair = [side.reader.read_bytes(ids[step], side.path) for side in (left, right)]
         found[step] = rows_equal(*pair)
     return found
 
 
-def _steps(rows: Any, sizes: Any) -> Iterator[Any]:
+def _steps(rows: Any, sizes: Any, step_bytes: int) -> Iterator[Any]:
     """The rows in parts that are small enough, or one row."""
     start, held = 0, 0
     for at, size in enumerate(sizes.tolist()):
-        if at > start and held + size > STEP_BYTES:
+        if at > start and held + size > step_bytes:
             yield rows[start:at]
             start, held = at, 0
         held += size

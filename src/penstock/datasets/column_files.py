@@ -63,10 +63,8 @@ def write_column_file(
     version = dataset.data_storage_version
     schema = pa.schema([target.stored for target in targets])
     kinds = pa.schema([pa.field(target.name, target.kind) for target in targets])
-    if keep:
-        batches = _over_old(pieces, _old(dataset, fragment, kinds), fragment, kinds)
-    else:
-        batches = _with_gaps(pieces, fragment, kinds)
+    old = _old(dataset, fragment, kinds) if keep else None
+    batches = fill_rows(pieces, old, fragment, kinds)
     with translated():
         writer = LanceFileWriter(
             f"{location.uri}/{location.data_folder}/{name}",
@@ -91,6 +89,20 @@ def write_column_file(
     ids = tuple(id for target in targets for id in target.ids)
     size = writer.size_bytes or 0
     return ColumnFile(name, ids, tuple(range(len(ids))), major, minor, size, written)
+
+
+def fill_rows(
+    pieces: Iterator[Piece],
+    old: Iterator[Piece] | None,
+    fragment: "LanceFragment",
+    kinds: "pa.Schema",
+    batch_bytes: int = BATCH_BYTES,
+) -> "Iterator[pa.RecordBatch]":
+    """All physical rows of a fragment: those of the pieces, and old ones or nulls between them."""
+    step = _step_rows(kinds, batch_bytes)
+    if old is None:
+        return _with_gaps(pieces, fragment, kinds, step)
+    return _over_old(pieces, old, fragment, kinds, step)
 
 
 def compute_pieces(
@@ -180,32 +192,35 @@ def _old(dataset: "LanceDataset", fragment: "LanceFragment", kinds: "pa.Schema")
 
 
 def _with_gaps(
-    pieces: Iterator[Piece], fragment: "LanceFragment", kinds: "pa.Schema"
+    pieces: Iterator[Piece], fragment: "LanceFragment", kinds: "pa.Schema", step: int
 ) -> "Iterator[pa.RecordBatch]":
     """The values in their places, and nulls between them."""
     at = 0
     for piece in pieces:
-        yield from _nulls(int(piece.offsets[0]) - at, kinds)
-        yield from _scatter(piece, kinds)
+        yield from _nulls(int(piece.offsets[0]) - at, kinds, step)
+        yield from _scatter(piece, kinds, step)
         at = int(piece.offsets[-1]) + 1
-    yield from _nulls(fragment.physical_rows - at, kinds)
+    yield from _nulls(fragment.physical_rows - at, kinds, step)
 
 
 def _over_old(
-    pieces: Iterator[Piece], old: Iterator[Piece], fragment: "LanceFragment", kinds: "pa.Schema"
+    pieces: Iterator[Piece],
+    old: Iterator[Piece],
+    fragment: "LanceFragment",
+    kinds: "pa.Schema",
+    step: int,
 ) -> "Iterator[pa.RecordBatch]":
     """Old values, and new ones in their places, as far as both are known at each step."""
     import numpy as np
     import pyarrow as pa
 
     before, coming = Pieces(old), Pieces(pieces)
-    step = _step_rows(kinds)
     at = 0
     while (known := before.end) is not None:
         end = min(known, coming.end or known, before.start + step)
         taken = [*before.below(end), *coming.below(end)]
         start = min(int(piece.offsets[0]) for piece in taken)
-        yield from _nulls(start - at, kinds)
+        yield from _nulls(start - at, kinds, step)
         at = end
         where_from = np.full(end - start, -1, np.int64)
         count = 0
@@ -220,7 +235,7 @@ def _over_old(
         yield both.take(pa.array(where_from, mask=where_from < 0))
     if coming.end is not None:
         raise InvalidTableState(f"values for deleted rows of fragment {fragment.fragment_id}")
-    yield from _nulls(fragment.physical_rows - at, kinds)
+    yield from _nulls(fragment.physical_rows - at, kinds, step)
 
 
 class Pieces:
@@ -260,17 +275,16 @@ class Pieces:
                 return
 
 
-def _nulls(count: int, kinds: "pa.Schema") -> "Iterator[pa.RecordBatch]":
+def _nulls(count: int, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
 
-    step = _step_rows(kinds)
     while count > 0:
         size = min(count, step)
         yield pa.record_batch([pa.nulls(size, field.type) for field in kinds], schema=kinds)
         count -= size
 
 
-def _scatter(piece: Piece, kinds: "pa.Schema") -> "Iterator[pa.RecordBatch]":
+def _scatter(piece: Piece, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatch]":
     """The values at their offsets, and null in between, of which there may be far more."""
     import numpy as np
     import pyarrow as pa
@@ -280,22 +294,21 @@ def _scatter(piece: Piece, kinds: "pa.Schema") -> "Iterator[pa.RecordBatch]":
     if values.num_rows == end - first:
         yield values
         return
-    step = _step_rows(kinds)
     for at in range(first, end, step):
         length = min(step, end - at)
         start, stop = np.searchsorted(offsets, [at, at + length]).tolist()
         if start == stop:
-            yield from _nulls(length, kinds)
+            yield from _nulls(length, kinds, step)
             continue
         where_from = np.full(length, -1, np.int64)
         where_from[offsets[start:stop] - at] = np.arange(start, stop)
         yield values.take(pa.array(where_from, mask=where_from < 0))
 
 
-def _step_rows(kinds: "pa.Schema") -> int:
+def _step_rows(kinds: "pa.Schema", batch_bytes: int) -> int:
     """How many rows may be made at once; vectors take their space even where they are null."""
     width = sum(_width(field.type) for field in kinds)
-    return max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, width)))
+    return max(1, min(BATCH_ROWS, batch_bytes // max(1, width)))
 
 
 def _width(kind: "pa.DataType") -> int:

@@ -42,13 +42,13 @@ def encode_metadata(metadata: Json, path: str) -> bytes:
     return gzip.compress(body, _LEVEL, mtime=0) if path.endswith(_GZIPPED) else body
 
 
-def decode_metadata(raw: bytes, path: str) -> Json:
+def decode_metadata(raw: bytes, path: str, max_bytes: int = MAX_BYTES) -> Json:
     """What a metadata file holds; one whose name and bytes disagree is read as its bytes say."""
     # No JSON begins as gzip does, so the bytes answer what the name would.
-    body = _decompress(raw, path) if raw.startswith(_MAGIC) else raw
-    if len(body) > MAX_BYTES:
+    body = _decompress(raw, path, max_bytes) if raw.startswith(_MAGIC) else raw
+    if len(body) > max_bytes:
         raise InvalidView(
-            f"the file {show(path)} holds more than {MAX_BYTES} bytes",
+            f"the file {show(path)} holds more than {max_bytes} bytes",
             detail="register a smaller metadata file",
         )
     try:
@@ -74,10 +74,10 @@ def _extension(properties: dict[str, str]) -> str:
     return extension
 
 
-def _decompress(raw: bytes, path: str) -> bytes:
+def _decompress(raw: bytes, path: str, max_bytes: int) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
-            return file.read(MAX_BYTES + 1)
+            return file.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidView(
             f"the file {show(path)} is not gzip: {clip(str(error))}", detail=_WANTED

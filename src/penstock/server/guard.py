@@ -20,7 +20,8 @@ from penstock.model.principals import CHILD
 from penstock.server.gate import Gate
 from penstock.server.limits import Limiter, Quotas
 from penstock.server.oidc import Oidc, Provider
-from penstock.settings.sections import Settings, audit_file, database_url
+from penstock.settings.places import audit_file, database_url
+from penstock.settings.sections import Settings
 
 log = logging.getLogger(__name__)
 

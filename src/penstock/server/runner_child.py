@@ -54,11 +54,16 @@ class RunnerChild:
         environ: Mapping[str, str],
         on_death: OnDeath | None = None,
         token: str = "",
+        *,
+        first_pause_seconds: float = FIRST_PAUSE_SECONDS,
+        stop_seconds: float = STOP_SECONDS,
     ) -> None:
         self.command = command
         self.environ = environ
         self._on_death = on_death
         self._token = token
+        self._first_pause_seconds = first_pause_seconds
+        self._stop_seconds = stop_seconds
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -70,13 +75,13 @@ class RunnerChild:
         """End the child and all that it has started; may be called more than once."""
         self._stop.set()
         if self._process is not None:
-            await end_session(self._process)
+            await end_session(self._process, self._stop_seconds)
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _keep(self) -> None:
         clock = asyncio.get_running_loop().time
-        pause = FIRST_PAUSE_SECONDS
+        pause = self._first_pause_seconds
         while not self._stop.is_set():
             started = clock()
             try:
@@ -86,7 +91,7 @@ class RunnerChild:
             if self._stop.is_set():
                 return
             if clock() - started >= STEADY_SECONDS:
-                pause = FIRST_PAUSE_SECONDS
+                pause = self._first_pause_seconds
             log.warning("the runner %s; another starts in %g s", end, pause)
             if await wait_for(self._stop, pause):
                 return
@@ -96,7 +101,7 @@ class RunnerChild:
         """Start the child and wait for its end; returns how it came."""
         process = self._process = await self._spawn()
         if self._stop.is_set():
-            await end_session(process)
+            await end_session(process, self._stop_seconds)
         code = await process.wait()
         kill_session(process.pid)
         self._process = None
@@ -144,13 +149,13 @@ def lease_prefix(pid: int) -> str:
     return f"{socket.gethostname()}-{pid}-"
 
 
-async def end_session(process: asyncio.subprocess.Process) -> None:
+async def end_session(process: asyncio.subprocess.Process, stop_seconds: float) -> None:
     """Ask a session's leader to stop, and after a while end everything that is left of it."""
     # Only the leader: it may need what it has started to end its work in order.
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(STOP_SECONDS):
+        async with asyncio.timeout(stop_seconds):
             await process.wait()
     clock = asyncio.get_running_loop().time
     deadline = clock() + KILL_SECONDS

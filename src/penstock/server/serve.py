@@ -29,14 +29,9 @@ from penstock.server.http import Limits
 from penstock.server.pages import Pages
 from penstock.server.protocol import JoiningProtocol, make_protocol, watch
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
-from penstock.settings.sections import (
-    Settings,
-    Storage,
-    allowed_roots,
-    clusters_of,
-    database_url,
-    lake_root,
-)
+from penstock.settings.places import allowed_roots, database_url, lake_root
+from penstock.settings.sections import Settings, clusters_of
+from penstock.settings.storing import Storage
 
 log = logging.getLogger(__name__)
 

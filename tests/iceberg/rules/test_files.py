@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from penstock.errors import InvalidRequest, InvalidView
-from penstock.iceberg import files
 from penstock.iceberg.files import decode_metadata, encode_metadata, next_metadata_path
 from tests.iceberg.rules.views import LOCATION, UUID, created, with_versions
 
@@ -126,18 +125,16 @@ def test_a_file_that_holds_no_metadata_is_refused(raw: bytes, reason: str) -> No
         decode_metadata(raw, "f.metadata.json")
 
 
-def test_a_file_that_swells_is_refused_before_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_BYTES", 1000)
+def test_a_file_that_swells_is_refused_before_it_is_whole() -> None:
     raw = gzip.compress(b" " * 30_000_000)
     tracemalloc.start()
     with pytest.raises(InvalidView, match="holds more than 1000 bytes"):
-        decode_metadata(raw, "f.metadata.json")
+        decode_metadata(raw, "f.metadata.json", max_bytes=1000)
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak_bytes < 3_000_000
 
 
-def test_a_plain_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_BYTES", 1000)
+def test_a_plain_file_that_is_too_large_is_refused() -> None:
     with pytest.raises(InvalidView, match="holds more than 1000 bytes"):
-        decode_metadata(b" " * 1001, "f.metadata.json")
+        decode_metadata(b" " * 1001, "f.metadata.json", max_bytes=1000)

@@ -1,5 +1,6 @@
 """The operations on indexes, and the statistics of a table."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -133,16 +134,10 @@ async def describe_stats(call: Call) -> IndexStats:
 
 async def drop(call: Call) -> Done:
     call.decode(_body)
-    catalog, branch = call.catalog, check_branch(call.text("branch"))
-    table = await tables.get(catalog.database, call.id)
-    version = await data.change(
-        catalog,
-        table,
-        branch,
-        lambda dataset: indexes.drop_index(dataset, call.index_name),
-        call.origin,
+    name = call.index_name
+    return await _change(
+        call, call.text("branch"), lambda dataset: indexes.drop_index(dataset, name)
     )
-    return Done(await refs.find_transaction(catalog, table, branch, version))
 
 
 async def get_table_stats(call: Call) -> TableStats:
@@ -156,15 +151,18 @@ async def _create_index(call: Call, *, scalar_only: bool) -> Done:
     kind = check_type(body.index_type, scalar_only=scalar_only)
     name = None if body.name is None else check_index_name(body.name)
     parameters = _read_parameters(kind, body)
-    catalog, branch = call.catalog, check_branch(body.branch)
-    table = await tables.get(catalog.database, call.id)
-    version = await data.change(
-        catalog,
-        table,
-        branch,
+    return await _change(
+        call,
+        body.branch,
         lambda dataset: indexes.create_index(dataset, body.column, kind, name, parameters),
-        call.origin,
     )
+
+
+async def _change(call: Call, branch: str | None, work: Callable[[Any], int]) -> Done:
+    """Make a new version of a branch."""
+    catalog, branch = call.catalog, check_branch(branch)
+    table = await tables.get(catalog.database, call.id)
+    version = await data.change(catalog, table, branch, work, call.origin)
     return Done(await refs.find_transaction(catalog, table, branch, version))
 
 

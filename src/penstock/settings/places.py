@@ -1,0 +1,45 @@
+"""Where things are by the settings, as absolute paths and URIs."""
+
+import os.path
+
+from penstock.settings.sections import Settings
+
+
+def lake_root(settings: Settings) -> str:
+    """Where new tables go: an absolute path, or a URI without a trailing slash."""
+    root = settings.storage.root
+    return _absolute_place(root) if root else _in_data(settings, "lake")
+
+
+def allowed_roots(settings: Settings) -> tuple[str, ...]:
+    """Further places where tables may be registered, in the shape of `lake_root`."""
+    return tuple(_absolute_place(root) for root in settings.storage.allowed_roots)
+
+
+def audit_file(settings: Settings) -> str:
+    """The file that gets a line for each change."""
+    return _absolute(settings.auth.audit_file or _in_data(settings, "audit.jsonl"))
+
+
+def database_url(settings: Settings) -> str:
+    """The database's URL; what follows `sqlite:///` is an absolute path."""
+    url = settings.database.url
+    if not url:
+        return f"sqlite:///{_in_data(settings, 'catalog.sqlite')}"
+    if url.startswith("sqlite:///"):
+        return f"sqlite:///{_absolute(url.removeprefix('sqlite:///'))}"
+    return url
+
+
+def _in_data(settings: Settings, name: str) -> str:
+    return _absolute(os.path.join(settings.storage.data, name))
+
+
+def _absolute_place(place: str) -> str:
+    path = place.removeprefix("file://")
+    scheme, separator, rest = path.partition("://")
+    return f"{scheme}://{rest.rstrip('/')}" if separator else _absolute(path)
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))

@@ -1,0 +1,49 @@
+"""Where things are by the settings: always absolute."""
+
+import os
+
+import pytest
+
+from penstock.settings.places import allowed_roots, database_url, lake_root
+from penstock.settings.sections import Settings
+from penstock.settings.storing import Database, Storage
+
+HERE = os.getcwd()
+
+
+@pytest.mark.parametrize(
+    ("root", "place"),
+    [
+        ("", f"{HERE}/penstock-data/lake"),
+        ("tables", f"{HERE}/tables"),
+        ("/srv/tables/", "/srv/tables"),
+        ("~/tables", os.path.expanduser("~/tables")),
+        ("file:///srv/tables", "/srv/tables"),
+        ("s3://bucket/lake/", "s3://bucket/lake"),
+    ],
+)
+def test_the_lake_root_is_absolute(root: str, place: str) -> None:
+    assert lake_root(Settings(storage=Storage(root=root))) == place
+
+
+def test_the_lake_and_the_database_follow_the_data_folder() -> None:
+    settings = Settings(storage=Storage(data="/srv/data"))
+    assert lake_root(settings) == "/srv/data/lake"
+    assert database_url(settings) == "sqlite:////srv/data/catalog.sqlite"
+
+
+def test_allowed_roots_are_absolute() -> None:
+    settings = Settings(storage=Storage(allowed_roots=("more", "gs://bucket/")))
+    assert allowed_roots(settings) == (f"{HERE}/more", "gs://bucket")
+
+
+@pytest.mark.parametrize(
+    ("url", "absolute"),
+    [
+        ("sqlite:///catalog.db", f"sqlite:///{HERE}/catalog.db"),
+        ("sqlite:////srv/catalog.db", "sqlite:////srv/catalog.db"),
+        ("postgresql://host/name", "postgresql://host/name"),
+    ],
+)
+def test_the_database_url_has_an_absolute_path(url: str, absolute: str) -> None:
+    assert database_url(Settings(database=Database(url=url))) == absolute
