@@ -126,8 +126,10 @@ class Appender:
         """Write what is not written yet and commit all that fits; blocks."""
         with translated(bridge):
             outcomes: list[tuple[_Waiting, Appended | PenstockError]] = []
-            # Others may have committed since; then the handle is of no use any more.
-            dataset = self._base if self._base and self._base.version == newest else None
+            # Others may have committed since; then the handle is of no use any more. Compared with
+            # None, because the truth of a dataset is a count of its rows.
+            base = self._base
+            dataset = base if base is not None and base.version == newest else None
             if newest is None and self._branch == MAIN:
                 first, *batch = batch
                 started = self._start(first, bridge)
@@ -137,7 +139,8 @@ class Appender:
                     dataset, done = started
                     outcomes.append((first, done))
             if batch:
-                dataset = dataset or self._open(bridge)
+                if dataset is None:
+                    dataset = self._open(bridge)
                 ready, refused = _sort(dataset, batch)
                 outcomes += refused
                 if ready:
