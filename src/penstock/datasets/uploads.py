@@ -32,7 +32,7 @@ class Source(Protocol):
 
     closed: bool
 
-    def read(self, size: int = -1) -> bytes | bytearray: ...
+    def read(self, size: int = -1) -> bytes | memoryview: ...
 
 
 @dataclass(frozen=True)
