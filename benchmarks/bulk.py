@@ -1,4 +1,7 @@
-"""One large table in and out: through Penstock, and by pylance alone in a process of its own."""
+"""One large table in and out: through Penstock, and by pylance alone in a process of its own.
+
+In also through a bare socket, which shows what of the difference is not Penstock's.
+"""
 
 import http.client
 import os
@@ -6,6 +9,7 @@ import shutil
 import time
 from pathlib import Path
 
+import lance
 import msgspec
 import pyarrow as pa
 
@@ -29,12 +33,13 @@ class BulkRound(msgspec.Struct):
     read_peak_mb: float
     pylance_write_seconds: float
     pylance_read_seconds: float
+    socket_write_seconds: float
 
 
 def measure_bulk(folder: Path, size_bytes: int) -> BulkRound:
     """Write and read once each way; the files are gone afterwards."""
     data = bulk(size_bytes)
-    alone, served = folder / "alone.lance", folder / "served"
+    alone, served, received = folder / "alone.lance", folder / "served", folder / "received.lance"
     os.sync()
     pylance_write = measure_pylance("write", str(alone), size_bytes)
     os.sync()
@@ -44,6 +49,13 @@ def measure_bulk(folder: Path, size_bytes: int) -> BulkRound:
         prepare_memory(folder, size_bytes)
         write = _upload(server, data)
         write_peak = server.peak_mb()
+        assert server.call("POST", "/v1/table/ns%24bulk/count_rows", {}) == data.rows
+    os.sync()
+    with servers.receiver(received) as server:
+        prepare_memory(folder, size_bytes)
+        socket_write = _upload(server, data)
+    assert lance.dataset(received).count_rows() == data.rows
+    shutil.rmtree(received)
     os.sync()
     pylance_read = measure_pylance("read", str(alone), size_bytes)
     with servers.penstock(served) as server:
@@ -53,7 +65,7 @@ def measure_bulk(folder: Path, size_bytes: int) -> BulkRound:
         read_peak = server.peak_mb()
     shutil.rmtree(alone)
     shutil.rmtree(served)
-    return BulkRound(write, read, write_peak, read_peak, pylance_write, pylance_read)
+    return BulkRound(write, read, write_peak, read_peak, pylance_write, pylance_read, socket_write)
 
 
 def _warm_up(server: Server) -> None:
@@ -74,7 +86,6 @@ def _upload(server: Server, data: Bulk) -> float:
     seconds = time.perf_counter() - started
     connection.close()
     assert reply.status == 200, text
-    assert server.call("POST", "/v1/table/ns%24bulk/count_rows", {}) == data.rows
     return seconds
 
 

@@ -80,6 +80,13 @@ def ceiling(body: bytes) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
+def receiver(folder: Path) -> Iterator[Server]:
+    """pylance behind a bare socket, which writes what it gets there."""
+    with _running("receiver", ["benchmarks.receiving", str(folder)], "/") as server:
+        yield server
+
+
+@contextlib.contextmanager
 def _running(name: str, command: list[str], probe: str) -> Iterator[Server]:
     """Start a module that prints its address; it is asked to stop at the end of the block."""
     with tempfile.TemporaryFile() as errors:

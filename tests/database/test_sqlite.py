@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import apsw
 import pytest
 
 from penstock.database.interface import Transaction
@@ -44,6 +45,31 @@ async def test_writes_that_arrive_together_all_take_effect(database: SqliteDatab
     results = await asyncio.gather(*(database.write(add, n) for n in range(500)))
     assert results == list(range(500))
     assert await count(database) == 500
+
+
+async def test_a_statement_is_planned_once_whatever_values_it_is_given(
+    database: SqliteDatabase,
+) -> None:
+    async def create(tx: Transaction) -> None:
+        await tx.fetch("CREATE TABLE pairs (a TEXT, b TEXT, PRIMARY KEY (a, b))")
+
+    async def find(value: str) -> None:
+        await database.fetch("SELECT b FROM pairs WHERE a = $1 ORDER BY b DESC LIMIT 1", value)
+
+    await database.write(create)
+    planned = []
+
+    def note(*step: object) -> int:
+        planned.append(step)
+        return apsw.SQLITE_OK
+
+    # SQLite asks it for each part of a statement that it makes a plan for.
+    database._reader.authorizer = note
+    await find("x")
+    assert planned
+    planned.clear()
+    await find("y")
+    assert not planned
 
 
 async def test_a_write_that_fails_leaves_its_batch_whole(database: SqliteDatabase) -> None:

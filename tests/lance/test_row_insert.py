@@ -32,6 +32,15 @@ def test_appended_rows_are_counted_and_listed_as_a_version(server: Server, table
     assert versions(server, table) == [1, 2]
 
 
+def test_a_table_takes_rows_under_its_new_name(server: Server, table: str) -> None:
+    send(server, f"/v1/table/{table}/insert", people(2)).raise_for_status()
+    server.post(f"/v1/table/{table}/rename", {"new_table_name": "u"}).raise_for_status()
+    renamed = table.removesuffix("t") + "u"
+    answer = send(server, f"/v1/table/{renamed}/insert", people(3)).json()
+    assert (answer["num_inserted_rows"], answer["version"]) == (1, 3)
+    assert read_back(server, renamed) == people(1, 2, 3).to_pylist()
+
+
 def test_the_transaction_of_an_insert_can_be_described(server: Server, table: str) -> None:
     transaction = send(server, f"/v1/table/{table}/insert", people(2)).json()["transaction_id"]
     found = server.post(f"/v1/transaction/{transaction}/describe").json()

@@ -21,8 +21,6 @@ from penstock.model.tables import MAIN, Table
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-    from penstock.datasets.bridge import Bridge
-
 
 # Each keeps a dataset open.
 MAX_APPENDERS = 256
@@ -61,10 +59,12 @@ class Appender:
 
     def __init__(self, catalog: Catalog, table: Table, branch: str) -> None:
         self._catalog = catalog
-        self._table = table
+        self.table = table
         self._branch = branch
+        self._bridge = data.make_bridge(catalog, table)
         self._queue: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
+        # The version that was committed last, which commits through that bridge by itself.
         self._base: LanceDataset | None = None
 
     @property
@@ -105,11 +105,10 @@ class Appender:
         waiting = [one for one in batch if not one.done.done()]
         if not waiting:
             return
-        newest = await data.find_newest(self._catalog, self._table, self._branch)
-        bridge = data.make_bridge(self._catalog, self._table)
+        newest = await data.find_newest(self._catalog, self.table, self._branch)
         run = self._catalog.workers.run_admitted
         try:
-            outcomes = await run(self._write_and_commit, waiting, newest, bridge)
+            outcomes = await run(self._write_and_commit, waiting, newest)
         except Exception:
             self._base = None
             raise
@@ -121,45 +120,58 @@ class Appender:
                 _fail(one, outcome)
 
     def _write_and_commit(
-        self, batch: list[_Waiting], newest: int | None, bridge: "Bridge"
+        self, batch: list[_Waiting], newest: int | None
     ) -> list[tuple[_Waiting, Appended | PenstockError]]:
         """Write what is not written yet and commit all that fits; blocks."""
+        bridge = self._bridge
         with translated(bridge):
             outcomes: list[tuple[_Waiting, Appended | PenstockError]] = []
-            # Others may have committed since; then the handle is of no use any more.
-            dataset = self._base if self._base and self._base.version == newest else None
+            # Others may have committed since; then the handle is of no use any more. Compared with
+            # None, because the truth of a dataset is a count of its rows.
+            base = self._base
+            dataset = base if base is not None and base.version == newest else None
             if newest is None and self._branch == MAIN:
                 first, *batch = batch
-                started = self._start(first, bridge)
+                started = self._start(first)
                 if started is None:
                     batch = [first, *batch]
                 else:
                     dataset, done = started
                     outcomes.append((first, done))
             if batch:
-                dataset = dataset or self._open(bridge)
+                if dataset is None:
+                    dataset = self._open()
                 ready, refused = _sort(dataset, batch)
                 outcomes += refused
                 if ready:
                     bridge.commit_for(_join([each.waiting.origin for each in ready]))
-                    fragments = _write(dataset, ready)
-                    id = list(self._table.identifier)
-                    dataset = rows.commit_append(dataset, fragments, bridge, id)
+                    dataset = self._append(dataset, ready)
                     for each in ready:
                         done = Appended(each.count, dataset.version, bridge.transaction_id)
                         outcomes.append((each.waiting, done))
             self._base = dataset
             return outcomes
 
-    def _start(self, first: _Waiting, bridge: "Bridge") -> "tuple[LanceDataset, Appended] | None":
+    def _append(self, dataset: "LanceDataset", ready: list[_Ready]) -> "LanceDataset":
+        """Commit all rows at once; bodies of one schema share a file."""
+        written = [each.written for each in ready if each.written is not None]
+        groups = _group([each.stream for each in ready if each.stream is not None])
+        if not written and len(groups) == 1:
+            # pylance does both in one go, which takes it less time.
+            return uploads.append_together(dataset, groups[0])
+        written += [uploads.write_together(dataset, group) for group in groups]
+        fragments = [fragment for each in written for fragment in each.fragments]
+        return rows.commit_append(dataset, fragments, self._bridge, list(self.table.identifier))
+
+    def _start(self, first: _Waiting) -> "tuple[LanceDataset, Appended] | None":
         """Make the first version of a table; None when somebody else was first."""
-        catalog = self._catalog
-        place = catalog.lake.place(self._table.location)
+        catalog, bridge = self._catalog, self._bridge
+        place = catalog.lake.place(self.table.location)
         if isinstance(first.body, bytes):
             stream = RowStream(first.body)
             # Aside, because somebody else's rows may become the first version meanwhile.
             first.body = uploads.write_aside(place, MAIN, catalog.datasets, stream, None)
-        id, options = list(self._table.identifier), catalog.lake.options
+        id, options = list(self.table.identifier), catalog.lake.options
         bridge.commit_for(first.origin)
         try:
             dataset = rows.commit_overwrite(place.location, first.body, bridge, id, options)
@@ -167,19 +179,20 @@ class Appender:
             return None
         done = Appended(first.body.rows, dataset.version, bridge.transaction_id)
         # Opened again when it is needed: this handle has a cache of its own.
-        return self._open(bridge), done
+        return self._open(), done
 
-    def _open(self, bridge: "Bridge") -> "LanceDataset":
-        place = self._catalog.lake.place(self._table.location)
-        id = list(self._table.identifier)
-        return self._catalog.datasets.open_to_commit(place, self._branch, bridge, id)
+    def _open(self) -> "LanceDataset":
+        place = self._catalog.lake.place(self.table.location)
+        id = list(self.table.identifier)
+        return self._catalog.datasets.open_to_commit(place, self._branch, self._bridge, id)
 
 
 def get_appender(catalog: Catalog, table: Table, branch: str) -> Appender:
     """The one appender of a branch; made when it is first needed."""
     key = (table.id, branch)
     found = catalog.appenders.pop(key, None)
-    if not isinstance(found, Appender):
+    # One from before a rename would commit under the old name.
+    if not isinstance(found, Appender) or found.table != table:
         found = Appender(catalog, table, branch)
     # Put back as the last one, so that the first is the one that was not used for longest.
     catalog.appenders[key] = found
@@ -210,22 +223,16 @@ def _sort(
     return ready, refused
 
 
-def _write(dataset: "LanceDataset", ready: list[_Ready]) -> list[uploads.Fragment]:
-    """The fragments of all rows; bodies of one schema share a file."""
+def _group(streams: list[RowStream]) -> list[list[RowStream]]:
+    """Streams of the same schema together."""
     groups: list[list[RowStream]] = []
-    fragments: list[uploads.Fragment] = []
-    for each in ready:
-        if each.written is not None:
-            fragments += each.written.fragments
-        elif each.stream is not None:
-            alike = (group for group in groups if group[0].schema == each.stream.schema)
-            if (group := next(alike, None)) is not None:
-                group.append(each.stream)
-            else:
-                groups.append([each.stream])
-    for group in groups:
-        fragments += uploads.write_together(dataset, group).fragments
-    return fragments
+    for stream in streams:
+        alike = (group for group in groups if group[0].schema == stream.schema)
+        if (group := next(alike, None)) is not None:
+            group.append(stream)
+        else:
+            groups.append([stream])
+    return groups
 
 
 def _check_fields(dataset: "LanceDataset", written: Written) -> None:

@@ -25,7 +25,13 @@ from penstock.catalog import (
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import CHANGES
 from penstock.catalog.settling import Outcome, version_key
-from penstock.catalog.staging import NewVersion, Staged, check_staged, discard
+from penstock.catalog.staging import (
+    SMALL_MANIFEST_BYTES,
+    NewVersion,
+    Staged,
+    check_staged,
+    discard,
+)
 from penstock.catalog.tables import NewTable
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
@@ -38,8 +44,6 @@ from penstock.model.tables import Table, TableVersion, VersionRange
 
 # Each round answers one surprise: a commit by path, a repeated request, a table cleaned up.
 ROUNDS = 5
-# Reading one of this size takes less time than handing it to a thread.
-SMALL_MANIFEST_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)

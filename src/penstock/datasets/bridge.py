@@ -50,6 +50,7 @@ class Bridge(LanceNamespace):
     def commit_for(self, origin: Origin) -> None:
         """From now on, commits come from there."""
         self._arbiter.origin = origin
+        self.refusal, self.transaction_id = None, ""
 
     def namespace_id(self) -> str:
         return "penstock"

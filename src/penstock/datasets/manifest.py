@@ -22,6 +22,8 @@ MAX_MANIFEST_BYTES = 1_000_000_000
 FIELD_FRAGMENTS, FIELD_VERSION, FIELD_TIMESTAMP = 2, 3, 7
 FIELD_TRANSACTION, FIELD_BRANCH = 12, 20
 SCHEMES = ("V2", "V1")
+# The length of values that don't say it themselves, by wire type.
+FIXED_BYTES = {1: 8, 5: 4}
 _TRANSACTION = re.compile(r"\d+-([0-9A-Za-z-]{1,64})\.txn")
 _FINAL_NAME = re.compile(r"(\d{1,20})\.manifest")
 
@@ -157,9 +159,10 @@ def _walk(
             value, at = _varint(message, at)
             yield field, value
             continue
-        length = {1: 8, 5: 4}.get(wire, -1)
         if wire == 2:
             length, at = _varint(message, at)
+        else:
+            length = FIXED_BYTES.get(wire, -1)
         if length < 0 or at + length > end:
             raise BadManifest("its message is damaged")
         # Fragments are by far the most and the largest: pass over them without a copy.
@@ -169,6 +172,9 @@ def _walk(
 
 
 def _varint(message: memoryview | bytes, at: int) -> tuple[int, int]:
+    # Most have one byte: a table may have thousands of fragments to pass over.
+    if at < len(message) and (value := message[at]) < 0x80:
+        return value, at + 1
     value = shift = 0
     while at < len(message) and shift < 64:
         byte = message[at]

@@ -32,7 +32,7 @@ class Source(Protocol):
 
     closed: bool
 
-    def read(self, size: int = -1) -> bytes | bytearray: ...
+    def read(self, size: int = -1) -> bytes | memoryview: ...
 
 
 @dataclass(frozen=True)
@@ -141,17 +141,31 @@ def write_more(dataset: "LanceDataset", rows: RowStream) -> Written:
 
 def write_together(dataset: "LanceDataset", streams: Sequence[RowStream]) -> Written:
     """Write rows of several streams of one schema into a dataset's own folder."""
-    import pyarrow as pa
     from lance.fragment import write_fragments
 
-    schema = streams[0].schema
+    with _joined(streams) as reader:
+        fragments = write_fragments(reader, dataset, mode="append")
+    return Written(streams[0].schema, fragments, field_ids(dataset))
+
+
+def append_together(dataset: "LanceDataset", streams: Sequence[RowStream]) -> "LanceDataset":
+    """Write such rows and commit them, the way that the dataset was opened to commit."""
+    import lance
+
+    with _joined(streams) as reader:
+        return lance.write_dataset(reader, dataset, mode="append")
+
+
+@contextmanager
+def _joined(streams: Sequence[RowStream]) -> "Iterator[pa.RecordBatchReader]":
+    """All batches of several streams of one schema, for a writer."""
+    import pyarrow as pa
+
     batches = (batch for stream in streams for batch in stream.reader())
     with ExitStack() as stack:
         for stream in streams:
             stack.enter_context(stream.telling())
-        reader = pa.RecordBatchReader.from_batches(schema, batches)
-        fragments = write_fragments(reader, dataset, mode="append")
-    return Written(schema, fragments, field_ids(dataset))
+        yield pa.RecordBatchReader.from_batches(streams[0].schema, batches)
 
 
 def field_ids(dataset: "LanceDataset") -> tuple[tuple[str, int], ...]:

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
+from penstock.datasets.memory import allocate
 from penstock.server.http import ClientGone, LentBody, Receive
 
 # Enough to keep both sides busy; what a transfer holds in memory at most, besides one chunk.
@@ -132,19 +133,18 @@ class DirectUpload:
         self._reading = threading.Lock()
         self.closed = False
 
-    def read(self, size: int = -1) -> bytearray:
+    def read(self, size: int = -1) -> memoryview:
         """Exactly `size` bytes, fewer only at the end; called by the worker."""
         most = len(self._ready) + self._left
-        content = bytearray(most if size < 0 else min(size, most))
-        view, count = memoryview(content), 0
+        content, count = allocate(most if size < 0 else min(size, most)), 0
         while count < len(content):
             if self._ready:
                 part = self._ready[: len(content) - count]
-                view[count : count + len(part)] = part
+                content[count : count + len(part)] = part
                 self._ready = self._ready[len(part) :]
                 count += len(part)
             elif len(content) - count >= SHARED_READ_BYTES:
-                count += self._receive(view[count:])
+                count += self._receive(content[count:])
             else:
                 ahead = memoryview(bytearray(min(SHARED_READ_BYTES, self._left)))
                 self._ready = ahead[: self._receive(ahead)]
