@@ -1,7 +1,7 @@
 """Rows of one version by their ids, read in whole ranges where many are wanted. All of it blocks.
 
-Lance finds single rows by their ids as well, but ten times slower than it scans; so it is known
-here which place in its fragment each row has, in runs of neighbours.
+Lance finds single rows by their ids as well, but ten times slower than it scans; so where many are
+wanted it is known which place in its fragment each row has, in runs of neighbours.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SCAN_ROWS = 65_536
 # A range is scanned when at least one of so many of its rows is wanted.
 DENSE = 4
+# Lance looks rows up itself as long as no more than one of so many was asked for: that costs some
+# microseconds a row, and to know the places of all rows a part of one for each of them.
+FEW = 100
 
 
 class RowReader:
@@ -35,16 +38,16 @@ class RowReader:
             for fragment in dataset.get_fragments()
             if fragment.fragment_id in fragments
         }
-        self._runs = _Runs()
-        for id, fragment in self._fragments.items():
-            at = 0
-            for ids in _scan_ids(dataset, fragment):
-                self._runs.add(id, at, ids)
-                at += len(ids)
-        self._runs.sort()
+        self._rows = sum(fragment.physical_rows for fragment in self._fragments.values())
+        self._asked = 0
+        self._known_runs: _Runs | None = None
 
     def has(self, ids: "Ids") -> "Mask":
         """Whether each row is in one of the fragments."""
+        import numpy as np
+
+        if self._is_few(ids):
+            return np.isin(ids, as_ids(self._look_up(ids, [])["_rowid"]))
         found: Mask = self._runs.find(ids) >= 0
         return found
 
@@ -56,6 +59,8 @@ class RowReader:
         if not len(ids) or not paths:
             kinds = [self._take(ids, [path])[0].type for path in paths]
             return [pa.array([], kind) for kind in kinds]
+        if self._is_few(ids):
+            return self._read_few(ids, paths)
         fragments, places = self._runs.locate(ids)
         parts: list[list[pa.Array]] = []
         order: list[Any] = []
@@ -93,6 +98,49 @@ class RowReader:
         (found,) = _assemble(parts, order)
         return found
 
+    @property
+    def _runs(self) -> "_Runs":
+        """Where every row is, found out when it is asked for."""
+        if self._known_runs is None:
+            self._known_runs = _Runs()
+            for id, fragment in self._fragments.items():
+                at = 0
+                for ids in _scan_ids(self.dataset, fragment):
+                    self._known_runs.add(id, at, ids)
+                    at += len(ids)
+            self._known_runs.sort()
+        return self._known_runs
+
+    def _is_few(self, ids: "Ids") -> bool:
+        """Whether Lance is to look these up, after all that it looked up before."""
+        self._asked += len(ids)
+        return self._known_runs is None and self._asked * FEW <= self._rows
+
+    def _read_few(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
+        import numpy as np
+        import pyarrow as pa
+
+        table = self._look_up(ids, paths)
+        found = as_ids(table["_rowid"])
+        if not np.isin(ids, found).all():
+            raise self._lost_rows()
+        order = np.argsort(found)
+        places = pa.array(order[np.searchsorted(found[order], ids)])
+        return [combine(table[f"c{n}"]).take(places) for n in range(len(paths))]
+
+    def _look_up(self, ids: "Ids", paths: Sequence[str]) -> "pa.Table":
+        """Those of the rows that are there, in any order."""
+        with translated():
+            return self.dataset.scanner(
+                columns=self._columns(paths) if paths else [],
+                filter=f"_rowid IN ({', '.join(map(str, ids.tolist()))})",
+                fragments=list(self._fragments.values()),
+                with_row_id=True,
+            ).to_table()
+
+    def _lost_rows(self) -> InvalidTableState:
+        return InvalidTableState(f"version {self.dataset.version} lost some of its rows")
+
     def _scan(
         self,
         fragment: int,
@@ -111,7 +159,7 @@ class RowReader:
                 blob_handling=blobs,
             ).to_table()
         if found.num_rows != last - first + 1:
-            raise InvalidTableState(f"version {self.dataset.version} lost some of its rows")
+            raise self._lost_rows()
         return [combine(found[f"c{n}"]) for n in range(len(paths))]
 
     def _take(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
@@ -122,7 +170,7 @@ class RowReader:
         with translated():
             found = self.dataset._take_rows(pa.array(ids, pa.uint64()), columns=columns)
         if not np.array_equal(as_ids(found["_rowid"]), ids):
-            raise InvalidTableState(f"version {self.dataset.version} lost some of its rows")
+            raise self._lost_rows()
         return [combine(found[f"c{n}"]) for n in range(len(paths))]
 
     def _columns(self, paths: Sequence[str]) -> dict[str, str]:

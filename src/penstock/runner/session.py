@@ -31,6 +31,8 @@ CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
+    # Over TCP each task begins with a delayed acknowledgement, of 40 ms.
+    "spark.python.unix.domain.socket.enabled": "true",
     # Jobs of a runner share its session: none waits for the tasks of another.
     "spark.scheduler.mode": "FAIR",
     # Our queries are one stage; compiling code for them takes longer than running them.
