@@ -76,3 +76,11 @@ def test_a_table_without_stable_row_ids_has_its_addresses(tmp_path: Path) -> Non
     ids = np.array([7, (1 << 32) + 1])
     assert reader.has(np.array([*ids, ROWS // 2])).tolist() == [True, True, False]
     assert reader.read(ids, ["id"])[0].to_pylist() == [7, ROWS // 2 + 1]
+
+
+@pytest.mark.parametrize("knows_places", [False, True])
+def test_no_rows_are_nowhere(dataset: Any, knows_places: bool) -> None:
+    reader = open_reader(dataset, knows_places=knows_places)
+    none = np.arange(0)
+    assert reader.has(none).tolist() == []
+    assert [found.to_pylist() for found in reader.read(none, ["id"])] == [[]]

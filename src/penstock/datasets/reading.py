@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 SCAN_ROWS = 65_536
 # A range is scanned when at least one of so many of its rows is wanted.
 DENSE = 4
-# Lance looks rows up itself as long as no more than one of so many was asked for: that costs some
-# microseconds a row, and to know the places of all rows a part of one for each of them.
-FEW = 100
+# Lance looks rows up itself as long as no more than one of so many was asked for, and not too many
+# for one filter: that costs some microseconds a row, and to know the places of all rows a part of
+# one for each of them.
+FEW, MAX_FEW = 100, 1_000
 
 
 class RowReader:
@@ -46,6 +47,8 @@ class RowReader:
         """Whether each row is in one of the fragments."""
         import numpy as np
 
+        if not len(ids):
+            return np.zeros(0, bool)
         if self._is_few(ids):
             return np.isin(ids, as_ids(self._look_up(ids, [])["_rowid"]))
         found: Mask = self._runs.find(ids) >= 0
@@ -114,7 +117,7 @@ class RowReader:
     def _is_few(self, ids: "Ids") -> bool:
         """Whether Lance is to look these up, after all that it looked up before."""
         self._asked += len(ids)
-        return self._known_runs is None and self._asked * FEW <= self._rows
+        return self._known_runs is None and self._asked <= min(self._rows // FEW, MAX_FEW)
 
     def _read_few(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
         import numpy as np
