@@ -122,6 +122,7 @@ def test_a_stopped_runner_gives_its_job_back(
     table, job = begun(server, rows=6_000, fragments=24)
     holder = team.holder(job)
     assert holder.stop() == 0
+    # The second attempt may go to the long poll of the runner that stops, which gives it back too.
     found = ends_right(table, job)
-    assert found["attempt"] == "2"
+    assert int(found["attempt"]) >= 2
     assert int(found["function_calls"]) < 6_000
