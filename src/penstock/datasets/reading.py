@@ -105,13 +105,15 @@ class RowReader:
     def _runs(self) -> "_Runs":
         """Where every row is, found out when it is asked for."""
         if self._known_runs is None:
-            self._known_runs = _Runs()
+            runs = _Runs()
             for id, fragment in self._fragments.items():
                 at = 0
                 for ids in _scan_ids(self.dataset, fragment):
-                    self._known_runs.add(id, at, ids)
+                    runs.add(id, at, ids)
                     at += len(ids)
-            self._known_runs.sort()
+            runs.sort()
+            # Only now: a scan that failed half-way is made again.
+            self._known_runs = runs
         return self._known_runs
 
     def _is_few(self, ids: "Ids") -> bool:
