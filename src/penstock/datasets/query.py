@@ -11,10 +11,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets import fulltext
+from penstock.datasets.first_rows import take_first
 from penstock.datasets.fulltext import TextSearch
 from penstock.errors import ColumnNotFound, InvalidRequest
 
@@ -32,8 +32,6 @@ SCAN: dict[str, Any] = {
     "batch_readahead": 2,
     "fragment_readahead": 2,
 }
-# A result up to this size is put together before it is handed on.
-SMALL_BYTES = 2**18
 # What vectors may be made of, as pyarrow calls it.
 ELEMENTS = ("halffloat", "float", "double", "uint8")
 SCORES = ("_distance", "_score", "_relevance_score")
@@ -65,12 +63,14 @@ class Query:
     with_row_id: bool = False
 
 
-def search(dataset: "LanceDataset", query: Query) -> "pa.RecordBatchReader":
-    """Run a query that was checked; the rows come as they are found."""
+def search(dataset: "LanceDataset", query: Query) -> "pa.RecordBatchReader | pa.Table":
+    """Run a query that was checked; the rows come as they are found, a few at once."""
     import pyarrow as pa
 
     if query.vector is not None and query.text is not None:
         return _fuse(dataset, query).to_reader()
+    if (first := _take_first(dataset, query)) is not None:
+        return first
     reader = _scan(dataset, query).to_reader()
     if query.vector is not None and query.offset and "query_index" in reader.schema.names:
         return pa.RecordBatchReader.from_batches(reader.schema, _skip_of_each(reader, query.offset))
@@ -96,29 +96,6 @@ def explain(dataset: "LanceDataset", query: Query, verbose: bool) -> str:
 def analyze(dataset: "LanceDataset", query: Query) -> str:
     """Run a query, and say how it went."""
     return _each_plan(dataset, query, lambda scanner: scanner.analyze_plan())
-
-
-def write_file(rows: "pa.RecordBatchReader", sink: Any) -> None:
-    """Write an Arrow IPC file; nothing of it before the first rows are there."""
-    import pyarrow as pa
-
-    batches = iter(rows)
-    first = list(islice(batches, 2))
-    # Lance has a dictionary per fragment, an Arrow file one in all: the values go out plain.
-    plain = rows.schema
-    for i, column in enumerate(plain):
-        if pa.types.is_dictionary(column.type):
-            plain = plain.set(i, column.with_type(column.type.value_type))
-    # Arrow writes in small pieces, and each into the sink would wait for Python's lock.
-    is_small = len(first) < 2 and sum(batch.nbytes for batch in first) <= SMALL_BYTES
-    out = pa.BufferOutputStream() if is_small else sink
-    # Closed only at the end of the rows: a result that broke off must not look complete.
-    writer = pa.ipc.new_file(out, plain)
-    for batch in chain(first, batches):
-        writer.write_batch(batch if plain == rows.schema else batch.cast(plain))
-    writer.close()
-    if is_small:
-        sink.write(out.getvalue())
 
 
 def check_query(query: Query) -> None:
@@ -156,6 +133,15 @@ def _scan(dataset: "LanceDataset", query: Query) -> "LanceScanner":
             # Lance would count the rows of all searches together; `search` does it for each.
             options["limit"], options["offset"] = (0 if query.k == 0 else None), None
     return dataset.scanner(**SCAN, **options)
+
+
+def _take_first(dataset: "LanceDataset", query: Query) -> "pa.Table | None":
+    """What a query finds that only counts rows, if they can be had without a scan."""
+    if query.vector or query.text or query.filter is not None or query.with_row_id:
+        return None
+    if query.k is None or isinstance(query.columns, dict):
+        return None
+    return take_first(dataset, query.columns, query.offset, query.k)
 
 
 def _nearest(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from penstock.catalog import data, tables, view_state
-from penstock.datasets import fulltext, query
+from penstock.datasets import fulltext, query, results
 from penstock.datasets.expressions import check_expression
 from penstock.datasets.query import Query, VectorSearch
 from penstock.errors import InvalidRequest, PenstockError
@@ -88,7 +88,7 @@ async def query_table(call: Call) -> Reply:
     download = Download()
 
     def work(dataset: Any) -> None:
-        query.write_file(query.search(dataset, wanted), download)
+        results.write_file(query.search(dataset, wanted), download)
         download.end()
 
     request = asyncio.current_task()

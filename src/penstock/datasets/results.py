@@ -1,0 +1,54 @@
+"""Rows that were found, as an Arrow IPC file."""
+
+from collections.abc import Iterable
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A result up to this size is put together before it is handed on.
+SMALL_BYTES = 2**18
+
+
+def write_file(rows: "pa.RecordBatchReader | pa.Table", sink: Any) -> None:
+    """Write rows as they come, a table at once; nothing before the first rows are there."""
+    import pyarrow as pa
+
+    schema = _without_dictionaries(rows.schema)
+    if isinstance(rows, pa.Table):
+        return _write_at_once(rows.to_batches(), schema, sink)
+    batches = iter(rows)
+    first = list(islice(batches, 2))
+    if len(first) < 2 and sum(batch.nbytes for batch in first) <= SMALL_BYTES:
+        return _write_at_once(first, schema, sink)
+    return _write(chain(first, batches), schema, sink)
+
+
+def _write_at_once(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema", sink: Any) -> None:
+    """Arrow writes in small pieces, and each into the sink would wait for Python's lock."""
+    import pyarrow as pa
+
+    out = pa.BufferOutputStream()
+    _write(batches, schema, out)
+    sink.write(out.getvalue())
+
+
+def _without_dictionaries(schema: "pa.Schema") -> "pa.Schema":
+    """Lance has a dictionary per fragment, an Arrow file one in all: the values go out plain."""
+    import pyarrow as pa
+
+    for i, column in enumerate(schema):
+        if pa.types.is_dictionary(column.type):
+            schema = schema.set(i, column.with_type(column.type.value_type))
+    return schema
+
+
+def _write(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema", sink: Any) -> None:
+    import pyarrow as pa
+
+    # Closed only at the end of the rows: a result that broke off must not look complete.
+    writer = pa.ipc.new_file(sink, schema)
+    for batch in batches:
+        writer.write_batch(batch if batch.schema == schema else batch.cast(schema))
+    writer.close()
