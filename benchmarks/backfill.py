@@ -10,7 +10,6 @@ import os
 import statistics
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -34,7 +33,6 @@ from benchmarks.memory import prepare_memory
 from benchmarks.progress import Progress
 from benchmarks.report import align
 
-JOB_SECONDS = 600
 RATIOS = {"arrow": 1.35, "scalar": 1.35, "vector": 1.3}
 UPDATED_ROWS, UPDATE_SHARE = 100, 0.05
 NOTHING_SECONDS = 0.5
@@ -190,12 +188,7 @@ def fill(client: Client, table: list[str], calls: int | None = None, **body: Any
     """Fill the column; the job must have made so many calls."""
     asked = {"column": "value", **body}
     job = client.post(f"/v1/table/{'$'.join(table)}/backfill_column", asked)["job_id"]
-    deadline = time.monotonic() + JOB_SECONDS
-    while (found := client.post(f"/v1/transaction/{job}/describe"))["status"] != "SUCCEEDED":
-        if found["status"] in ("FAILED", "CANCELED") or time.monotonic() > deadline:
-            raise RuntimeError(f"job {job} did not succeed: {found}")
-        time.sleep(0.005)
-    made = int(found["properties"].get("function_calls", 0))
+    made = int(client.finish(job).get("function_calls", 0))
     if calls is not None and made != calls:
         raise RuntimeError(f"job {job} made {made} calls instead of {calls}")
 

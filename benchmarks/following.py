@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -20,7 +19,6 @@ from lance.namespace import RestNamespace
 
 from benchmarks.jobs import Client
 
-JOB_SECONDS = 600
 BATCH_ROWS = 65_536
 PARTS = 10
 REFUSED = "cannot be refreshed yet"
@@ -112,16 +110,10 @@ def make_parts(client: Client, table: list[str]) -> str:
     )
 
 
-def refresh(client: Client, view: str, **body: Any) -> dict[str, Any]:
+def refresh(client: Client, view: str, **body: Any) -> dict[str, str]:
     """Refresh a view; returns the properties of the job, which must have succeeded."""
     job = client.post(f"/v1/materialized_view/{view}/refresh", body)["job_id"]
-    deadline = time.monotonic() + JOB_SECONDS
-    while (found := client.post(f"/v1/transaction/{job}/describe"))["status"] != "SUCCEEDED":
-        if found["status"] in ("FAILED", "CANCELED") or time.monotonic() > deadline:
-            raise RuntimeError(f"job {job} did not succeed: {found}")
-        time.sleep(0.005)
-    properties: dict[str, Any] = found["properties"]
-    return properties
+    return client.finish(job)
 
 
 def count(client: Client, table: str) -> int:
