@@ -6,6 +6,7 @@ more of Spark comes after them; one of Spark Connect has nothing but queries.
 
 import contextlib
 import functools
+import gc
 import itertools
 import threading
 import time
@@ -29,6 +30,8 @@ PATIENCE_SECONDS, LOOK_SECONDS = 15, 0.5
 # Classes of SQL states that come from a query or from values, and so come back every time.
 OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 _turn = itertools.count()
+# In a worker: how many tasks it has begun.
+_begun = itertools.count()
 # The interpreter of a classic session's workers is a field of its context, for all threads.
 _choosing = threading.Lock()
 
@@ -186,6 +189,10 @@ def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterato
     """In a worker: run one task."""
     import pyarrow as pa
 
+    # Spark has a worker look for garbage after each task. With all that the modules hold this takes
+    # longer than many a task, so that is left out from now on; there is no garbage at this moment.
+    if next(_begun) == 1:
+        gc.freeze()
     # Spark keeps a worker for its next task only if it has read to the end of its input.
     for _ in nothing:
         raise RuntimeError("a task has no input but its number")
