@@ -38,6 +38,8 @@ UPDATED_ROWS, UPDATE_SHARE = 100, 0.05
 NOTHING_SECONDS = 0.5
 CHECKPOINT_SHARE = 0.05
 PLAN_SECONDS = 2.0
+# A JVM compiles what it runs while it runs: that is most of what it does in its first jobs.
+WARM_JOBS, WARM_ROWS = 40, 20_000
 
 
 class Effort(msgspec.Struct, frozen=True):
@@ -97,6 +99,7 @@ def run(effort: Effort, folder: Path) -> Figures:
             runner(client.url, folder) as process,
             ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool,
         ):
+            warm_up(client, effort)
             for case in filling.CASES:
                 figures.functions[case.name] = measure_function(client, pool, case, effort, folder)
             for case in (filling.SCALAR, filling.COSTLY):
@@ -105,6 +108,16 @@ def run(effort: Effort, folder: Path) -> Figures:
             measure_memory(client, process.pid, effort, figures)
             measure_plan(client, effort, figures)
     return figures
+
+
+def warm_up(client: Client, effort: Effort) -> None:
+    """Run small jobs, until the runner is as fast as one that is up for an hour."""
+    table = filling.make_table(client, WARM_ROWS, effort.fragments)
+    filling.add_column(client, table, filling.SCALAR)
+    progress = Progress("warm up", WARM_JOBS)
+    for _ in range(WARM_JOBS):
+        fill(client, table, force=True)
+        progress.step("")
 
 
 def measure_function(
