@@ -54,7 +54,7 @@ class Effort(msgspec.Struct, frozen=True):
     planned_rows: int
 
 
-FULL = Effort(2_000_000, 16, 3, 300_000, 5_000_000, 2_000, 100_000_000)
+FULL = Effort(2_000_000, 16, 5, 300_000, 5_000_000, 2_000, 100_000_000)
 QUICK = Effort(200_000, 16, 2, 40_000, 500_000, 200, 10_000_000)
 
 

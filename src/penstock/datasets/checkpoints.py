@@ -136,14 +136,13 @@ def sweep(location: Location, job: str, attempt: int) -> int:
 def _sweep_files(
     place: Place, location: Location, job: str, attempt: int, dataset: "LanceDataset"
 ) -> int:
-    written = {
-        entry.name: entry.modified_millis / 1000
-        for entry in files.list_folder(place, location.data_folder)
-        if is_file_of(entry.name, job, attempt)
-    }
-    loose = written.keys() - _paths(dataset)
+    names = set(list_names(place, location.data_folder))
+    loose = {name for name in names - _paths(dataset) if is_file_of(name, job, attempt)}
     if loose:
-        loose -= _referred_since(dataset, min(written[name] for name in loose) - CLOCK_SECONDS)
+        # Only now, because a listing with times has to look at each file.
+        entries = files.list_folder(place, location.data_folder)
+        written = [entry.modified_millis / 1000 for entry in entries if entry.name in loose]
+        loose -= _referred_since(dataset, min(written, default=0) - CLOCK_SECONDS)
     for name in loose:
         files.remove(place, f"{location.data_folder}/{name}")
     return len(loose)
