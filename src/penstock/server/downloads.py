@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.server.uploads import NOTICE_SECONDS
+from penstock.server.uploads import IDLE_SECONDS, NOTICE_SECONDS
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -21,8 +21,11 @@ MAX_PARTS = 256
 class Download:
     """A file that is kept while it is small; a large one goes straight to the socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
         self._loop = asyncio.get_running_loop()
+        # A client that takes nothing must not keep a worker for ever.
+        self._idle_seconds = idle_seconds
+        self._waited = 0.0
         self._parts: list[memoryview] = []
         self._held = self._written = 0
         self._changed = threading.Condition()
@@ -105,10 +108,16 @@ class Download:
             if self._abandoned or self._socket is None:
                 raise BrokenPipeError("the client went away")
             try:
-                return self._socket.sendmsg(parts)
+                sent = self._socket.sendmsg(parts)
             except BlockingIOError:
-                pass
-        self._writable.poll(NOTICE_SECONDS * 1000)
+                sent = 0
+        if sent:
+            self._waited = 0.0
+            return sent
+        if self._waited >= self._idle_seconds:
+            raise BrokenPipeError(f"the client took nothing for {self._idle_seconds} seconds")
+        if not self._writable.poll(NOTICE_SECONDS * 1000):
+            self._waited += NOTICE_SECONDS
         return 0
 
 
