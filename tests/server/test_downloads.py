@@ -9,7 +9,7 @@ import pytest
 
 from penstock.server.downloads import PART_BYTES, Download
 
-PARTS = 20
+PARTS = 6
 
 
 @pytest.fixture
