@@ -20,7 +20,7 @@ def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-async def _send(ours: socket.socket, idle_seconds: float) -> None:
+async def _send(ours: socket.socket, idle_seconds: float, *, is_stalled: bool) -> None:
     download = Download(idle_seconds)
     download.send_to(ours)
 
@@ -29,7 +29,10 @@ async def _send(ours: socket.socket, idle_seconds: float) -> None:
             download.write(b"x" * PART_BYTES)
         download.end()
 
-    await asyncio.to_thread(work)
+    try:
+        await asyncio.to_thread(work)
+    finally:
+        assert download.is_stalled is is_stalled
 
 
 def test_a_client_that_takes_nothing_ends_the_work(
@@ -37,7 +40,7 @@ def test_a_client_that_takes_nothing_ends_the_work(
 ) -> None:
     ours, theirs = sockets
     with pytest.raises(BrokenPipeError, match=r"took nothing for 0\.5 seconds"):
-        asyncio.run(_send(ours, 0.5))
+        asyncio.run(_send(ours, 0.5, is_stalled=True))
     assert len(theirs.recv(1)) == 1
 
 
@@ -57,6 +60,6 @@ def test_a_client_that_takes_little_at_a_time_gets_all(
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    asyncio.run(_send(ours, 1.0))
+    asyncio.run(_send(ours, 1.0, is_stalled=False))
     reader.join(30)
     assert taken >= PARTS * PART_BYTES

@@ -25,6 +25,7 @@ class Download:
         self._loop = asyncio.get_running_loop()
         # A client that takes nothing must not keep a worker for ever.
         self._idle_seconds = idle_seconds
+        self.is_stalled = False
         self._waited = 0.0
         self._parts: list[memoryview] = []
         self._held = self._written = 0
@@ -115,6 +116,7 @@ class Download:
             self._waited = 0.0
             return sent
         if self._waited >= self._idle_seconds:
+            self.is_stalled = True
             raise BrokenPipeError(f"the client took nothing for {self._idle_seconds} seconds")
         if not self._writable.poll(NOTICE_SECONDS * 1000):
             self._waited += NOTICE_SECONDS

@@ -107,6 +107,8 @@ class Connection(Protocol):
 
     async def take_back_answer(self) -> None: ...
 
+    def leave(self) -> None: ...
+
 
 def read_headers(scope: Scope) -> Headers:
     return Headers({k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]})

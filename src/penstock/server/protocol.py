@@ -80,16 +80,17 @@ class JoiningProtocol(HttpToolsProtocol):
                 self._heard_at = now
             is_late = now - self._heard_at > read_seconds
         if is_late:
-            self._leave()
+            self.leave()
 
     def shutdown(self) -> None:
         is_idle = self.cycle is None or self.cycle.response_complete
         if is_idle and self.scheme == "https":
-            self._leave()
+            self.leave()
         else:
             super().shutdown()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Close the connection, whatever is under way."""
         # With TLS, to close would be to wait for the client's good-bye, which may never come.
         if self.scheme == "https":
             self.transport.abort()

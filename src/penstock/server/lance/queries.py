@@ -1,6 +1,7 @@
 """The operations that read rows: query, count, and the plans of queries."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
@@ -16,6 +17,8 @@ from penstock.model.branches import check_branch
 from penstock.server.downloads import Download
 from penstock.server.http import ClientGone, Receive, Reply
 from penstock.server.lance.call import Body, Call, choose
+
+log = logging.getLogger(__name__)
 
 ARROW_FILE = b"application/vnd.apache.arrow.file"
 METRICS = ("l2", "cosine", "dot", "hamming")
@@ -239,6 +242,10 @@ async def _send(call: Call, download: Download, running: asyncio.Future[None]) -
         await running
         await call.connection.take_back_answer()
     except PenstockError as error:
+        if download.is_stalled:
+            log.warning("a large result was broken off: %s", error.message)
+            call.connection.leave()
+            await watching
         if watching.done():
             raise ClientGone from error
         # The status is long sent; only a connection that breaks says that rows are missing.
