@@ -14,8 +14,10 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.grants import Target
 from penstock.catalog.view_files import (
     Document,
+    Planned,
     keeps_files,
     plain,
+    plan,
     publish,
     read_document,
     remove_file,
@@ -71,15 +73,18 @@ async def create(
     if request.location is None:
         folder = catalog.lake.new_folder(above, ".".join(id), view_id.hex[:16])
     location = request.location or spell(folder)
-    document = await catalog.lake.run(
-        _write_first, catalog, request, str(view_id), location, await _now(catalog.database)
+    planned = await catalog.lake.run(
+        _plan_first, catalog, request, str(view_id), location, await _now(catalog.database)
     )
-    view = View(view_id.hex, id[:-1], id[-1], folder, document)
-    crash_point("view file written")
+    view = View(view_id.hex, id[:-1], id[-1], folder, Document("", "", planned.target.location))
     # Nothing is around a new folder directly below the root.
     chosen = [] if above is None or not folder else [folder]
-    if not view.owns(document.folder):
-        chosen.append(document.folder)
+    if not view.owns(view.document.folder):
+        chosen.append(view.document.folder)
+    for each in chosen:
+        await catalog.database.read(locations.check_view, each, early=True)
+    view = replace(view, document=await catalog.lake.run(write, planned))
+    crash_point("view file written")
     await publish(catalog, view, None, _insert, view, chosen, "CreateView", origin)
     crash_point("view recorded")
     return view
@@ -192,23 +197,27 @@ async def _now(tx: Transaction) -> int:
     return int(row[0]) if row else 0
 
 
-def _write_first(
+def _plan_first(
     catalog: Catalog, request: "CreateView", view_uuid: str, location: str, now_millis: int
-) -> Document:
+) -> Planned:
     from penstock.iceberg.create import create_metadata
 
     metadata = create_metadata(request, uuid=view_uuid, location=location, now_millis=now_millis)
-    return write(catalog.lake, mark_problems(metadata), None)
+    return plan(catalog.lake, mark_problems(metadata), None)
 
 
 async def _register(tx: Transaction, view: View, origin: Origin) -> None:
-    row = await tx.fetch_one(
-        "SELECT o.namespace, o.name FROM views v JOIN objects o ON o.id = v.id "
-        "WHERE v.metadata_location = $1",
-        view.document.location,
+    # By folder and name: the whole may be spelt in several ways.
+    rows = await tx.fetch(
+        "SELECT o.namespace, o.name, v.metadata_location FROM views v "
+        "JOIN objects o ON o.id = v.id WHERE v.location = $1",
+        view.document.folder,
     )
-    if row is not None:
-        owner = show((*from_path(row[0]), row[1]))
+    file = view.document.location.rpartition("/")[2]
+    for namespace, name, location in rows:
+        if location.rpartition("/")[2] != file:
+            continue
+        owner = show((*from_path(namespace), name))
         raise InvalidRequest(
             f"{view.document.location} is the metadata of view {owner}",
             detail="dropping one of the two would take the other's file; drop that one first",

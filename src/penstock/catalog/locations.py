@@ -6,9 +6,14 @@ from penstock.errors import InvalidRequest, TableAlreadyExists
 from penstock.model.identifiers import Identifier, from_path
 
 
-async def check_table(tx: Transaction, location: str) -> None:
-    """Refuse a location inside, around or at that of something else."""
-    await _lock(tx)
+async def check_table(tx: Transaction, location: str, *, early: bool = False) -> None:
+    """Refuse a location inside, around or at that of something else.
+
+    Early, before anything is written there, it only looks; what counts is the look in the
+    transaction that takes the location.
+    """
+    if not early:
+        await _lock(tx)
     for relation, owner in (
         ("tables", "belongs to another table"),
         ("views", "belongs to a view"),
@@ -29,12 +34,13 @@ async def check_table(tx: Transaction, location: str) -> None:
             )
 
 
-async def check_view(tx: Transaction, location: str) -> None:
-    """Refuse a location in a folder that goes with something else.
+async def check_view(tx: Transaction, location: str, *, early: bool = False) -> None:
+    """Refuse a location in a folder that goes with something else; early as for tables.
 
     Views may share a location that clients chose: their files have unique names.
     """
-    await _lock(tx)
+    if not early:
+        await _lock(tx)
     for relation, column, owner in (
         ("tables", "location", "belongs to a table"),
         ("views", "folder", "belongs to another view"),

@@ -9,7 +9,7 @@ from penstock.catalog.appends import Appended, get_appender
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Declare
 from penstock.catalog.tables import NewTable
-from penstock.datasets import files, rows, uploads
+from penstock.datasets import files, first_version, rows, uploads
 from penstock.datasets.failures import translated
 from penstock.datasets.rows import Merge, Merged
 from penstock.datasets.uploads import RowStream, Source, Written
@@ -126,24 +126,32 @@ async def _create_new(
     """Write the rows into the table's own new folder, then declare and commit in one."""
     table = new.table
     place = catalog.lake.place(table.location)
-    # Told early, so that nobody uploads gigabytes for a name that can't be.
-    await tables.check_new(catalog.database, new)
+    # Told before anything is written, and before gigabytes are uploaded for what can't be.
+    await catalog.database.read(tables.check_new, new)
+    if new.is_placed and await catalog.lake.run(files.holds_any, place):
+        raise TableAlreadyExists(
+            f"location {table.location!r} holds files that no table here has",
+            detail="register them as a table, or choose a location of its own",
+        )
     bridge = data.make_bridge(catalog, table, origin, before=[Declare(new)])
 
-    def run() -> int:
-        try:
-            with translated(bridge):
-                written = uploads.write_new(catalog.datasets, place.location, RowStream(source))
-                dataset = rows.commit_overwrite(
-                    place.location, written, bridge, list(table.identifier), catalog.lake.options
-                )
-        except BaseException:
-            if not new.is_placed:
-                files.remove_all(place)
-            raise
-        return dataset.version
+    def write() -> Written:
+        stream = RowStream(source)
+        if new.is_placed and not stream.is_whole:
+            # Others may write to a place that a client chose: what is cut short goes as a whole.
+            return uploads.write_aside(place, MAIN, catalog.datasets, stream, None)
+        return uploads.write_new(catalog.datasets, place.location, stream)
 
-    version = await catalog.workers.run(run)
+    version = await catalog.workers.run(
+        lambda: first_version.commit(
+            place,
+            write,
+            bridge,
+            list(table.identifier),
+            catalog.lake.options,
+            is_alone=not new.is_placed,
+        )
+    )
     return CreatedTable(table, version, bridge.transaction_id)
 
 

@@ -236,14 +236,17 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
 
 
 async def check_new(tx: Transaction, new: NewTable) -> None:
-    """Refuse a new table whose name is taken or whose namespace is missing."""
+    """Refuse a new table whose name or place is taken or whose namespace is missing."""
     await namespaces.get(tx, new.table.namespace)
     await check_free(tx, new.table.identifier)
+    if new.is_placed:
+        await locations.check_table(tx, new.table.location, early=True)
 
 
 async def insert_in(tx: Transaction, new: NewTable, origin: Origin = NOBODY) -> None:
     table = new.table
-    await check_new(tx, new)
+    await namespaces.get(tx, table.namespace)
+    await check_free(tx, table.identifier)
     if new.is_placed:
         await locations.check_table(tx, table.location)
     await tx.fetch(

@@ -19,9 +19,9 @@ from penstock.catalog.refreshes import Refresh, list_functions
 from penstock.catalog.tables import NewTable
 from penstock.catalog.view_definitions import Defined
 from penstock.database.interface import Transaction
-from penstock.datasets import files, rows, view_tables
+from penstock.datasets import first_version, view_tables
 from penstock.datasets import functions as code_files
-from penstock.datasets.failures import translated
+from penstock.datasets.uploads import Written
 from penstock.model.identifiers import Identifier
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
@@ -89,25 +89,15 @@ async def _write(
     place = catalog.lake.place(new.table.location)
     bridge = data.make_bridge(catalog, new.table, origin, before=[declare])
 
-    def run() -> int:
-        try:
-            with translated(bridge):
-                for content in _list_codes(defined):
-                    code_files.store(place, content)
-                first = view_tables.plan_first(defined.definition, asked.source_query)
-                dataset = rows.commit_overwrite(
-                    place.location,
-                    first,
-                    bridge,
-                    list(new.table.identifier),
-                    catalog.lake.options,
-                )
-        except BaseException:
-            files.remove_all(place)
-            raise
-        return dataset.version
+    def write() -> Written:
+        for content in _list_codes(defined):
+            code_files.store(place, content)
+        return view_tables.plan_first(defined.definition, asked.source_query)
 
-    return await catalog.workers.run(run)
+    id, options = list(new.table.identifier), catalog.lake.options
+    return await catalog.workers.run(
+        lambda: first_version.commit(place, write, bridge, id, options, is_alone=True)
+    )
 
 
 async def _record(

@@ -14,7 +14,7 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import P, T, Transaction, Work
 from penstock.datasets import files
-from penstock.datasets.lake import Lake
+from penstock.datasets.lake import Lake, Place
 from penstock.errors import (
     ConcurrentCommit,
     FileNotFound,
@@ -24,6 +24,7 @@ from penstock.errors import (
     PenstockError,
     Unavailable,
 )
+from penstock.model.locations import spell_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +46,35 @@ class Published(Protocol):
     def document(self) -> Document: ...
 
 
-def write(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Document:
-    """Write a metadata document to a file of its own; blocks."""
-    from penstock.iceberg.files import encode_metadata, next_metadata_path
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A document that is about to be written: where, as others are told it, and its folder."""
+
+    metadata: dict[str, Any]
+    path: str
+    target: Place
+
+
+def plan(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Planned:
+    """Decide where the next file of a document goes; nothing is written yet."""
+    from penstock.iceberg.files import METADATA_PATH, next_metadata_path
 
     lake.accept(plain(metadata["location"]))
     properties = metadata.get("properties", {})
     path = next_metadata_path(metadata["location"], properties, previous, str(uuid.uuid4()))
+    what = METADATA_PATH if properties.get(METADATA_PATH) else "location"
+    folder = lake.accept(plain(path.rpartition("/")[0], what), what)
+    return Planned(metadata, path, lake.place(folder))
+
+
+def write(planned: Planned) -> Document:
+    """Write a document to its file; blocks."""
+    from penstock.iceberg.files import encode_metadata
+
+    path, target = planned.path, planned.target
     folder, _, name = path.rpartition("/")
-    target = lake.place(lake.accept(plain(folder)))
     try:
-        files.write_new(target, name, encode_metadata(metadata, path))
+        files.write_new(target, name, encode_metadata(planned.metadata, path))
     except FileNotFoundError as error:
         if error.errno == errno.ENOENT:
             raise ConcurrentCommit(
@@ -64,7 +83,7 @@ def write(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Documen
         raise InvalidRequest(
             f"no folder can be made at {folder!r}", detail="choose another location"
         ) from error
-    return Document(path, msgspec.json.encode(metadata).decode(), target.location)
+    return Document(path, msgspec.json.encode(planned.metadata).decode(), target.location)
 
 
 def read_document(lake: Lake, location: str) -> Document:
@@ -72,8 +91,13 @@ def read_document(lake: Lake, location: str) -> Document:
     from penstock.iceberg.files import MAX_BYTES, decode_metadata
     from penstock.iceberg.register import check_metadata
 
-    # Accepted as a whole, so that a link does not lead out of the lake.
-    folder, _, name = lake.accept(plain(location)).rpartition("/")
+    # Accepted as a whole, so that a link does not lead out of the lake, or to another's file.
+    what = "metadata-location"
+    folder, _, name = lake.accept(plain(location, what), what).rpartition("/")
+    if name != location.rpartition("/")[2]:
+        raise InvalidRequest(
+            f"metadata-location {location!r} is a link", detail="name the file itself"
+        )
     place = lake.place(folder)
     try:
         if (size := files.get_size(place, name)) > MAX_BYTES:
@@ -140,26 +164,23 @@ def spell(folder: str) -> str:
     return folder if is_plain else f"file://{folder}"
 
 
-def plain(location: str) -> str:
+def plain(location: str, what: str = "location") -> str:
     """A location in the spelling that the lake knows: Java writes `file:/path`.
 
     Others must find the file by it, so it is complete, and every character means itself.
     """
-    if location.startswith("file:/"):
-        if location.startswith("file://") and location[7:8] not in ("", "/"):
-            raise InvalidRequest(
-                f"location {location!r} names a host", detail="write it as file:///path"
-            )
-        if any(character in location for character in "?#%"):
-            raise InvalidRequest(
-                f"location {location!r} holds ?, # or %", detail="choose a path without them"
-            )
-        return f"file:///{location.removeprefix('file:').lstrip('/')}"
-    if not location.startswith("/") and "://" not in location:
+    spelt = spell_out(location, what)
+    if spelt.is_relative:
         raise InvalidRequest(
-            f"location {location!r} is neither a URI nor an absolute path", detail="write it out"
+            f"{what} {location!r} is neither a URI nor an absolute path", detail="write it out"
         )
-    return location
+    if spelt.store:
+        return location
+    if spelt.path not in location:
+        raise InvalidRequest(
+            f"{what} {location!r} holds %", detail="choose a path that need not be encoded"
+        )
+    return spelt.path
 
 
 async def _find_location(catalog: Catalog, view_id: str) -> str | None:

@@ -15,11 +15,11 @@ import msgspec
 from penstock.catalog import iceberg_views, locations, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views import View
-from penstock.catalog.view_files import Document, publish, remove_file, write
+from penstock.catalog.view_files import Document, Planned, plan, publish, remove_file, write
 from penstock.catalog.view_marks import mark_problems
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
-from penstock.errors import ConcurrentCommit, RequirementFailed
+from penstock.errors import ConcurrentCommit
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import NOBODY, Origin
 
@@ -55,14 +55,15 @@ async def _replace_once(
 ) -> View | None:
     """One try; None when the swap was lost to somebody else."""
     view, now = await catalog.database.read(_read, id)
+    planned = await catalog.lake.run(_plan_next, catalog, view, request, now)
+    if planned is None:
+        return view
+    if _is_elsewhere(view, planned.target.location):
+        await catalog.database.read(locations.check_view, planned.target.location, early=True)
     try:
-        document = await catalog.lake.run(_write_next, catalog, view, request, now)
-    except RequirementFailed:
-        raise
+        document = await catalog.lake.run(write, planned)
     except ConcurrentCommit:
         return None  # its folder is being removed: somebody drops it
-    if document is view.document:
-        return view
     crash_point("view file written")
     replaced = dataclasses.replace(view, document=document)
     base = view.document.location
@@ -80,19 +81,26 @@ async def _read(tx: Transaction, id: Identifier) -> tuple[View, int]:
     return view, int(row[0]) if row else 0
 
 
-def _write_next(catalog: Catalog, view: View, request: "ReplaceView", now_millis: int) -> Document:
-    """The view's next document, in its file; the very same one when nothing changes."""
+def _plan_next(
+    catalog: Catalog, view: View, request: "ReplaceView", now_millis: int
+) -> Planned | None:
+    """The view's next document; None when nothing changes."""
     from penstock.iceberg.replace import replace_metadata
 
     metadata = msgspec.json.decode(view.document.text)
     changed = replace_metadata(metadata, request, now_millis)
     if changed is metadata:
-        return view.document
-    return write(catalog.lake, mark_problems(changed, metadata), view.document.location)
+        return None
+    return plan(catalog.lake, mark_problems(changed, metadata), view.document.location)
+
+
+def _is_elsewhere(view: View, folder: str) -> bool:
+    """Whether a folder is neither where the view's files are now, nor made for them."""
+    return folder != view.document.folder and not view.owns(folder)
 
 
 async def _swap(tx: Transaction, view: View, new: Document, origin: Origin) -> bool:
-    if new.folder != view.document.folder and not view.owns(new.folder):
+    if _is_elsewhere(view, new.folder):
         await locations.check_view(tx, new.folder)
     swapped = await tx.fetch(
         "UPDATE views SET location = $3, metadata_location = $4, metadata = $5 "

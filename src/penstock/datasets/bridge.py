@@ -44,6 +44,8 @@ class Bridge(LanceNamespace):
         self._location = location
         # What the catalog said to the last refused commit, for the caller's answer.
         self.refusal: PenstockError | None = None
+        # Where the manifest of the last commit was staged.
+        self.staged_path = ""
         # The transaction of the last commit that went in.
         self.transaction_id = ""
 
@@ -72,6 +74,7 @@ class Bridge(LanceNamespace):
             raise _translate(error) from error
 
     def create_table_version(self, request: Request) -> dict[str, Any]:  # type: ignore[override]
+        self.staged_path = request["manifest_path"]
         try:
             entry, self.transaction_id = self._arbiter.create_version(request)
             return {"version": entry}

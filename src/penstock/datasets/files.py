@@ -126,6 +126,14 @@ def list_below(place: Place, folder: str) -> list[tuple[str, int]]:
         ]
 
 
+def holds_any(place: Place) -> bool:
+    """Whether there is any file below a location."""
+    if place.is_local:
+        return any(names for _, _, names in os.walk(place.location))
+    with _storage(place):
+        return any(obstore.list(place.store, f"{place.key}/", chunk_size=1))
+
+
 def is_missing(place: Place) -> bool:
     """Whether a local table has no folder at all; object stores have none anyway."""
     return place.is_local and not os.path.isdir(place.location)

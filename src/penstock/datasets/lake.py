@@ -1,10 +1,12 @@
 """The lake: which places on storage may hold tables, and how to reach them.
 
 Everything goes through obstore, so local folders, S3, Google Cloud Storage, Azure and memory
-look alike. A location is an absolute path for local storage and a URI for any other.
+look alike. `accept` makes the one spelling of a location that a client names (`model.locations`);
+whoever compares, keeps or uses one gets it from there.
 """
 
 import asyncio
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +14,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from obstore.store import LocalStore, MemoryStore, from_url
 
-from penstock.errors import InvalidRequest, OutsideLake
+from penstock.errors import InvalidRequest, InvalidTableState, OutsideLake
+from penstock.model.locations import (
+    Spelt,
+    check_key,
+    check_steps,
+    is_within,
+    join,
+    spell_out,
+    store_of,
+)
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -24,8 +34,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-REMOTE_SCHEMES = ("s3", "gs", "az", "memory")
-MAX_LOCATION_BYTES = 1600
 # All that is told to clients; whatever else is set may be a secret.
 PUBLIC_OPTIONS = frozenset(
     prefix + name
@@ -69,11 +77,12 @@ class Lake:
     ) -> None:
         self.options = dict(options or {})
         self.root = normalise_root(root)
-        self._roots = (self.root, *(normalise_root(r) for r in allowed))
+        further = (normalise_root(each, "storage.allowed_roots") for each in allowed)
+        self._roots = (self.root, *further)
         self._stores: dict[str, ObjectStore] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="storage")
         for each in self._roots:
-            self._open(_store_url(each))
+            self._open(_split(each)[0])
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking storage work in a thread."""
@@ -90,34 +99,37 @@ class Lake:
 
     def place(self, location: str) -> Place:
         """The place of a location that was accepted before."""
-        url = _store_url(location)
-        key = location[len(url) :].lstrip("/")
+        url, key = _split(location)
         return Place(self._open(url), key, location)
 
     def new_location(self, name: str, unique: str) -> str:
         """A location for a new table: readable, and never another table's."""
-        return _below(self.root, f"{_slug(name)}-{unique}.lance")
+        return join(self.root, f"{_slug(name)}-{unique}.lance")
 
     def new_folder(self, above: str | None, name: str, unique: str) -> str:
         """A folder for the files of a new view, below what a client named or the root."""
-        folder = self.accept(_below(above, f"{_slug(name)}-{unique}")) if above else ""
-        return folder or _below(self.root, f"{_slug(name)}-{unique}.view")
+        if not above:
+            return join(self.root, f"{_slug(name)}-{unique}.view")
+        return self.accept(join(above, f"{_slug(name)}-{unique}"), "the namespace's location")
 
-    def accept(self, location: str) -> str:
-        """The normal form of a location that a client names, if tables may lie there."""
-        try:
-            normal = self._normalise(location)
-        except ValueError as error:
-            raise InvalidRequest(f"location {location!r} cannot be read: {error}") from error
-        if any(_is_within(root, normal) for root in self._roots):
+    def accept(self, location: str, what: str = "location") -> str:
+        """The one spelling of a location that a client names, if tables may lie there."""
+        spelt = spell_out(location, what)
+        if spelt.is_relative:
+            spelt = spell_out(join(self.root, spelt.path), what)
+        normal = _join(spelt, what) if spelt.store else _resolve(spelt.path, what)
+        if any(is_within(root, normal) for root in self._roots):
             raise OutsideLake(
-                f"location {location!r} holds a whole root of this lake",
+                f"{what} {location!r} holds a whole root of this lake",
                 detail="choose a folder below it",
             )
-        if any(_is_within(normal, root) for root in self._roots):
-            return normal
+        for root in self._roots:
+            if is_within(normal, root):
+                # Below the root only: what is above it, the operator chose.
+                check_steps(normal[len(join(root, "")) :], what)
+                return normal
         raise OutsideLake(
-            f"location {location!r} is outside the roots of this lake",
+            f"{what} {location!r} is outside the roots of this lake",
             detail="use a location below one of: "
             + ", ".join(self._roots)
             + "; further ones can be added to storage.allowed_roots",
@@ -130,22 +142,6 @@ class Lake:
     def close(self) -> None:
         self._threads.shutdown()
 
-    def _normalise(self, location: str) -> str:
-        if not location or "\x00" in location or not location.isprintable():
-            raise InvalidRequest("location is empty or holds control characters")
-        if len(location.encode(errors="replace")) > MAX_LOCATION_BYTES:
-            raise InvalidRequest(f"location is longer than {MAX_LOCATION_BYTES} bytes")
-        scheme = urlsplit(location).scheme if "://" in location else ""
-        if scheme and scheme != "file" and scheme not in REMOTE_SCHEMES:
-            raise InvalidRequest(
-                f"location {location!r} has the unknown scheme {scheme!r}",
-                detail="use a path, or a URI of " + ", ".join(("file", *REMOTE_SCHEMES)),
-            )
-        whole = location if scheme or location.startswith("/") else _below(self.root, location)
-        if ".." in whole.split("/"):
-            raise InvalidRequest(f"location {location!r} holds '..'", detail="write it out")
-        return normalise_root(whole)
-
     def _open(self, url: str) -> "ObjectStore":
         if url not in self._stores:
             self._stores[url] = _open_store(url, self.options)
@@ -156,29 +152,41 @@ def _slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")[:48] or "table"
 
 
-def _below(folder: str, name: str) -> str:
-    return f"{folder}{name}" if folder.endswith("/") else f"{folder}/{name}"
+def normalise_root(root: str, what: str = "storage.root") -> str:
+    """A root as locations are compared with it: its links resolved, its key as everybody reads it.
+
+    A local one may hold any character: it is only ever used as a path.
+    """
+    spelt = spell_out(root, what)
+    return _join(spelt, what) if spelt.store else os.path.realpath(spelt.path)
 
 
-def _is_within(location: str, folder: str) -> bool:
-    return location == folder or location.startswith(folder if folder[-1] == "/" else f"{folder}/")
+def _join(spelt: Spelt, what: str) -> str:
+    key = check_key(spelt.path, what)
+    return join(spelt.store, key) if key else spelt.store
 
 
-def normalise_root(root: str) -> str:
-    """An absolute, symlink-free path, or a URI without a trailing slash."""
-    if "://" in root and not root.startswith("file://"):
-        scheme, _, rest = root.partition("://")
-        return f"{scheme}://" + "/".join(part for part in rest.split("/") if part not in ("", "."))
-    path = unquote(urlsplit(root).path) if root.startswith("file://") else root
+def _resolve(path: str, what: str) -> str:
+    """Where a local path leads, without any symbolic link."""
+    if ".." in path.split("/"):
+        raise InvalidRequest(f"{what} {path!r} has the step '..'", detail="write it out")
     return os.path.realpath(path)
 
 
-def _store_url(location: str) -> str:
-    """The part of a location that names its store: '' for local, else scheme and bucket."""
-    if location.startswith("/"):
-        return ""
-    scheme, _, rest = location.partition("://")
-    return f"{scheme}://" if scheme == "memory" else f"{scheme}://{rest.partition('/')[0]}"
+@functools.lru_cache(4096)
+def _split(location: str) -> tuple[str, str]:
+    """Store and key of a location; one from before there was one spelling may have none."""
+    store = store_of(location)
+    key = location[len(store) :].lstrip("/")
+    if store:
+        try:
+            check_key(key)
+        except InvalidRequest as error:
+            raise InvalidTableState(
+                f"the location {location!r} is not one that everybody reads alike",
+                detail="deregister the table, move its files, and register them there",
+            ) from error
+    return store, key
 
 
 def _open_store(url: str, options: Mapping[str, str]) -> "ObjectStore":

@@ -47,7 +47,8 @@ class Location:
         return f"tree/{self.branch}/data" if self.branch else "data"
 
     def place(self) -> Place:
-        return Lake(self.uri, options=self.options).place(self.uri)
+        lake = Lake(self.uri, options=self.options)
+        return lake.place(lake.root)
 
 
 class RemoteCatalog:

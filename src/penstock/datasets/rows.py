@@ -65,15 +65,22 @@ def commit_overwrite(
     bridge: "Bridge",
     table_id: list[str],
     options: dict[str, str],
+    transaction: str = "",
 ) -> "LanceDataset":
-    """Make written fragments all that a table holds; at a path, make the table's first version."""
+    """Make written fragments all that a table holds; at a path, make the table's first version.
+
+    A first version may say what its transaction is called, so that its file can be found.
+    """
     import lance
 
     is_first = isinstance(base, str)
+    operation: Any = lance.LanceOperation.Overwrite(written.schema, written.fragments)
+    if transaction:
+        operation = lance.Transaction(0, operation, transaction)
     with translated(bridge):
         return lance.LanceDataset.commit(
             base,
-            lance.LanceOperation.Overwrite(written.schema, written.fragments),
+            operation,
             read_version=None if isinstance(base, str) else base.version,
             storage_options=options or None,
             enable_v2_manifest_paths=True,

@@ -1,0 +1,59 @@
+"""A table's first version: written, then committed; of one that is refused nothing is left."""
+
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.datasets import files, rows
+from penstock.datasets.failures import translated
+from penstock.datasets.lake import Place
+from penstock.datasets.uploads import Written
+from penstock.errors import Unavailable
+
+if TYPE_CHECKING:
+    from penstock.datasets.bridge import Bridge
+
+FOLDERS = ("data", "_transactions", "_versions", "")
+
+
+def commit(
+    place: Place,
+    write: Callable[[], Written],
+    bridge: "Bridge",
+    table_id: list[str],
+    options: dict[str, str],
+    *,
+    is_alone: bool,
+) -> int:
+    """Write and commit it; alone, nobody else can be writing into the folder. Blocks."""
+    transaction = str(uuid.uuid4())
+    written: Written | None = None
+    try:
+        with translated(bridge):
+            written = write()
+            dataset = rows.commit_overwrite(
+                place.location, written, bridge, table_id, options, transaction
+            )
+    except BaseException:
+        # When the database failed, the commit may have happened, and its files are a table's.
+        if isinstance(bridge.refusal, Unavailable):
+            raise
+        if is_alone:
+            files.remove_all(place)
+        else:
+            _remove_own(place, written, transaction, bridge.staged_path)
+        raise
+    return dataset.version
+
+
+def _remove_own(place: Place, written: Written | None, transaction: str, staged: str) -> None:
+    """Remove what this commit brought, and nothing of whoever was first."""
+    if written is not None:
+        for fragment in written.fragments:
+            for file in fragment.files:
+                files.remove(place, f"data/{file.path}")
+    files.remove(place, f"_transactions/0-{transaction}.txn")
+    if staged:
+        files.remove(place, files.relative_path(place, staged))
+    for folder in FOLDERS:
+        files.remove_if_empty(place, folder)
