@@ -12,7 +12,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
 from penstock.datasets import files
-from penstock.errors import Unavailable
+from penstock.errors import InvalidTableState, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +36,14 @@ async def carry_out(catalog: Catalog, locations: Sequence[str]) -> None:
         return
     crash_point("removal recorded")
     for location in await catalog.database.write(_claim, locations):
-        catalog.datasets.forget(catalog.lake.place(location))
         try:
-            await catalog.lake.run(files.remove_all, catalog.lake.place(location))
+            place = catalog.lake.place(location)
+            catalog.datasets.forget(place)
+            await catalog.lake.run(files.remove_all, place)
+        except InvalidTableState as error:
+            # From before locations had one spelling: nobody can tell whose files these are.
+            log.warning("the files at %s stay: %s", location, error.message)
+            await catalog.database.write(_forget, location)
         except Unavailable as error:
             log.warning("will try again to remove %s: %s", location, error.message)
             await catalog.database.write(_unclaim, location)

@@ -18,6 +18,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 
 from penstock.datasets.lake import Place
 from penstock.errors import InvalidRequest, Unavailable
+from penstock.model.locations import check_steps
 
 # What a path can be wrong with besides not being there.
 NO_SUCH_FILE = (errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR, errno.ELOOP)
@@ -233,12 +234,12 @@ def check_root(place: Place) -> None:
 def relative_path(place: Place, path: str) -> str:
     """A path as a client names it, relative to the table; refuses one outside the table."""
     if not path or not path.isprintable():
-        raise InvalidRequest("manifest_path is empty or holds control characters")
-    relative = _below(place, path)
-    parts = relative.split("/")
-    if any(part in ("", ".", "..") for part in parts) or (
-        place.is_local and _has_link(place, parts)
-    ):
+        raise InvalidRequest(
+            "manifest_path is empty or holds control characters",
+            detail="send the path of the manifest that was staged",
+        )
+    relative = check_steps(_below(place, path), "manifest_path")
+    if place.is_local and _has_link(place, relative.split("/")):
         raise _outside(place, path)
     return relative
 

@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.datasets.columns import get_field
 from penstock.errors import IndexAlreadyExists, IndexNotFound, InvalidRequest
+from penstock.model.identifiers import check_name, check_part
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -66,6 +67,7 @@ TYPE_NAMES = {"LabelList": "LABEL_LIST", "Inverted": "FTS"}
 # Lance keeps indexes of its own under such names; clients neither see nor make them.
 RESERVED = "__lance"
 MAX_NAME = 255
+NAME = "name of the index"
 SUCCEEDED = "SUCCEEDED"
 
 
@@ -105,10 +107,11 @@ def check_type(given: str, *, scalar_only: bool) -> str:
 
 
 def check_index_name(name: str) -> str:
-    if not 0 < len(name) <= MAX_NAME or not name.isprintable() or "/" in name:
+    check_part(name, NAME, MAX_NAME * 4)
+    if len(name) > MAX_NAME or not name.isprintable():
         raise InvalidRequest(
-            f"index name {name[:MAX_NAME]!r} is not legal",
-            detail=f"use 1 to {MAX_NAME} printable characters without '/'",
+            f"{NAME} {name[:MAX_NAME]!r} is not legal",
+            detail=f"use at most {MAX_NAME} printable characters",
         )
     if name.startswith(RESERVED):
         raise InvalidRequest(
@@ -157,7 +160,8 @@ def create_index(
     field = get_field(dataset, column)
     # Full text looks through lists by itself, and does not know their items by name.
     path = field.short_path if kind in ("FTS", "INVERTED") else field.path
-    wanted = name or f"{path}_idx"
+    # Without a name, the index gets the column's, which may be one that no index can have.
+    wanted = name or check_name(f"{path}_idx", NAME, MAX_NAME * 4)
     if any(index.name == wanted for index in dataset.describe_indices()):
         raise IndexAlreadyExists(
             f"index {wanted!r} exists already", detail="choose another name, or drop it first"

@@ -24,8 +24,9 @@ LEAST_SECONDS = 300
 MAX_KEPT = 1_000
 READING = ("s3:GetObject",)
 WRITING = (*READING, "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
-# What a policy does not take literally; no location that the server chooses has it.
-SPECIAL = re.compile(r"[*?$]")
+# What a policy does not take literally, nor a reader of URLs; no location that the server chooses
+# has it.
+SPECIAL = re.compile(r"[*?$%#\\]|//|(^|/)\.{1,2}(/|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Vendor:
         """Storage options for one table; empty where there are none to give. Blocks."""
         scheme, _, path = location.partition("://")
         bucket, _, key = path.partition("/")
-        if scheme != "s3" or not key or SPECIAL.search(path):
+        if scheme != "s3" or not key or key.endswith("/") or SPECIAL.search(path):
             return {}
         kept = self._kept.get((location, may_write))
         if kept is not None and kept[0] - time.time() >= LEAST_SECONDS:

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from penstock.model.identifiers import check_name
+
 Kind = Literal["scalar", "arrow", "batch"]
 # Functions of views: a row of the source gives rows, given alone or in batches; a partition does.
 RowsKind = Literal["chunker", "batch_chunker", "udtf"]
@@ -11,6 +13,15 @@ Action = Literal["fail", "skip", "retry"]
 # How the code is packed: our envelope, another client's, nothing but the pickle, or what
 # `udtf_spec` of a view holds (JSON with `udtf_payload` or `chunker_payload`).
 Form = Literal["penstock/1", "udf_pickle", "pickle", "udtf_spec"]
+
+
+# What 400 characters take at most.
+MAX_LABEL_BYTES = 1600
+
+
+def check_label(name: str, what: str) -> str:
+    """What a function is called, for people to read and for what shows it in a path."""
+    return check_name(name, what, MAX_LABEL_BYTES)
 
 
 class OnError(Struct, frozen=True, kw_only=True):

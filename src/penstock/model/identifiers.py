@@ -1,4 +1,12 @@
-"""Identifiers: lists of names, and which names are legal."""
+"""Identifiers: lists of names, and which names are legal.
+
+Names stand in paths of URLs, which clients and proxies decode, sometimes twice, and tidy up. No
+name may be one that leads elsewhere then: `check_name` is for every name of everything.
+"""
+
+import re
+import unicodedata
+from urllib.parse import unquote
 
 from penstock.errors import InvalidRequest
 
@@ -12,21 +20,40 @@ MAX_NAME_BYTES = 255
 MAX_IDENTIFIER_BYTES = 1600
 
 
-def check_name(name: str, what: str) -> str:
+_SEPARATORS = re.compile(r"[/\\]")
+_DOTS = (".", "..")
+
+
+def check_name(name: str, what: str, max_bytes: int = MAX_NAME_BYTES) -> str:
     """Return the name, or say what makes it unusable."""
-    if not name:
-        raise InvalidRequest(f"{what} is empty", detail="give every part of the id a name")
-    if name in (".", ".."):
-        raise InvalidRequest(f"{what} {name!r} is reserved", detail="choose another name")
+    if not name or name.isspace():
+        raise InvalidRequest(
+            f"{what} is {'blank' if name else 'empty'}", detail="give every part of the id a name"
+        )
+    # Most names are plain, and each is looked at for every request.
+    if not (name.isascii() and name.replace("_", "").isalnum()) and _leads_elsewhere(name):
+        raise InvalidRequest(
+            f"{what} {name!r} is, or holds, a step to another path",
+            detail="choose a name without '.' or '..' between slashes, also when it is decoded",
+        )
     if not name.isprintable() and (bad := _find_bad(name)) is not None:
         raise InvalidRequest(
             f"{what} {name!r} holds the character U+{ord(bad):04X}",
             detail="remove control characters from the name",
         )
-    if len(name) * 4 > MAX_NAME_BYTES and len(name.encode()) > MAX_NAME_BYTES:
+    if len(name) * 4 > max_bytes and len(name.encode()) > max_bytes:
         raise InvalidRequest(
             f"{what} is {len(name.encode())} bytes long",
-            detail=f"use at most {MAX_NAME_BYTES} bytes of UTF-8",
+            detail=f"use at most {max_bytes} bytes of UTF-8",
+        )
+    return name
+
+
+def check_part(name: str, what: str, max_bytes: int = MAX_NAME_BYTES) -> str:
+    """A name that is one segment of a path by itself, whoever tidies the path up."""
+    if found := _SEPARATORS.search(check_name(name, what, max_bytes)):
+        raise InvalidRequest(
+            f"{what} {name!r} holds {found[0]!r}", detail="choose a name without slashes"
         )
     return name
 
@@ -76,6 +103,19 @@ def from_path(path: str) -> Identifier:
 def show(parts: Identifier) -> str:
     """An identifier as people read it in messages."""
     return "$".join(parts) if parts else "the root namespace"
+
+
+def _leads_elsewhere(name: str) -> bool:
+    """Whether a name has a step '.' or '..', however often it is decoded."""
+    if "." not in name and "%" not in name and name.isascii():
+        return False
+    while (decoded := unquote(name, errors="replace")) != name:
+        name = decoded
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name)
+    # Some take what follows a semicolon for a parameter of the step.
+    steps = _SEPARATORS.split(name)
+    return any(step.partition(";")[0].strip() in _DOTS for step in steps)
 
 
 def _find_bad(name: str) -> str | None:

@@ -1,8 +1,8 @@
 """Locations: the one spelling of a place on storage, which is compared, kept and used.
 
 A location is an absolute path for local storage and `scheme://bucket/key` for any other. Several
-libraries read it, and not all alike: some decode `%2e`, and cut at `?` and `#`. So no location holds
-a character that any of them takes for something else than itself. All of it is pure.
+libraries read it, and not all alike: some decode `%2e`, and cut at `?` and `#`. So no location
+holds a character that any of them takes for something else than itself. All of it is pure.
 """
 
 import re

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from penstock.errors import InvalidRequest
 from penstock.model.envelopes import check_sha256, from_base64, read_needs, read_on_error
-from penstock.model.functions import Needs, OnError, RowsKind
+from penstock.model.functions import Needs, OnError, RowsKind, check_label
 from penstock.model.views import Kind
 
 Label = Annotated[str, Meta(min_length=1, max_length=400, pattern="^[^\\x00-\\x1f]*$")]
@@ -120,7 +120,7 @@ def read_udtf(kind: str, spec: object) -> Udtf | None:
         )
     return Udtf(
         kind="udtf" if wanted == "udtf" else "batch_chunker" if batch else "chunker",
-        name=sent.udtf_name or envelope.name or wanted,
+        name=check_label(sent.udtf_name or envelope.name or wanted, "udtf_name"),
         version=sent.udtf_version or envelope.version or hashlib.sha256(content).hexdigest(),
         content=content,
         sha256=hashlib.sha256(content).hexdigest(),

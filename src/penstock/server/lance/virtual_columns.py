@@ -8,7 +8,7 @@ from penstock.catalog.manifests import check_content
 from penstock.datasets.bindings import New
 from penstock.errors import InvalidRequest
 from penstock.model.envelopes import Code, check_sha256, read_code
-from penstock.model.functions import Declaration, Output, Redeclaration
+from penstock.model.functions import Declaration, Output, Redeclaration, check_label
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 # Text that both databases and Lance can hold.
@@ -58,7 +58,7 @@ def read_new(name: str, column: AddVirtualColumn) -> New:
     """A function and the new columns that it fills, checked as far as the table doesn't matter."""
     outputs = _read_outputs(name, column.outputs)
     declaration = Declaration(
-        name=column.udf_name,
+        name=check_label(column.udf_name, "udf_name"),
         version=column.udf_version,
         inputs=tuple(column.input_columns),
         outputs=outputs,
@@ -82,7 +82,7 @@ def read_altered(column: AlterVirtualColumn) -> tuple[Redeclaration, Code | None
             detail="leave outputs out; for other types or columns, drop the columns and add them",
         )
     wanted = Redeclaration(
-        name=column.udf_name,
+        name=None if column.udf_name is None else check_label(column.udf_name, "udf_name"),
         version=column.udf_version,
         inputs=None if column.input_columns is None else tuple(column.input_columns),
         metadata=column.field_metadata,
