@@ -32,6 +32,10 @@ class Store:
             aws_secret_access_key="the-secret",
         ).Bucket(BUCKET)
 
+    def objects(self) -> dict[str, str]:
+        """Every object of the bucket, with its digest."""
+        return {found.key: found.e_tag for found in self.bucket.objects.all()}
+
     def keys(self, prefix: str) -> list[str]:
         return sorted(found.key for found in self.bucket.objects.filter(Prefix=prefix))
 
@@ -56,10 +60,10 @@ def running_store() -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def serving(store: Store, data: Path) -> Iterator[Server]:
+def serving(store: Store, data: Path, database: str = "") -> Iterator[Server]:
     """A server whose lake is on that store."""
     config = data / "penstock.toml"
     options = "\n".join(f'{name} = "{value}"' for name, value in store.options.items())
     config.write_text(f'[storage]\nroot = "s3://{BUCKET}/lake"\n\n[storage.options]\n{options}\n')
-    with servers.running(data, "--config", str(config)) as started:
+    with servers.running(data, "--config", str(config), database=database) as started:
         yield started

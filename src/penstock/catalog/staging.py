@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from penstock.datasets import files
+from penstock.datasets.bases import find_foreign
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import (
     FOOTER,
@@ -75,6 +76,7 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
             detail="stage the manifest that the Lance SDK wrote",
         ) from error
     _check_content(new, manifest)
+    _check_bases(place, new, manifest)
     record = _record(new, final, path, len(content), manifest)
     others = [f"{folder}/{manifest_name(new.version, scheme)}" for scheme in SCHEMES]
     is_taken = any(files.exists(place, other) for other in others if other != path)
@@ -108,6 +110,14 @@ def _check_content(new: NewVersion, manifest: Manifest) -> None:
             f"branch is {show_branch(new.branch)}, the manifest at {new.manifest_path!r} is of "
             f"branch {show_branch(manifest.branch)}",
             detail="ask for the branch that the manifest was written for",
+        )
+
+
+def _check_bases(place: Place, new: NewVersion, manifest: Manifest) -> None:
+    if manifest.bases and (found := find_foreign(place.location, manifest.bases)) is not None:
+        raise InvalidRequest(
+            f"the manifest at {new.manifest_path!r} refers to files at {found!r}",
+            detail="commit versions whose files are all in the table's own folder",
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from penstock.datasets import files
+from penstock.datasets.bases import check_opened
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import MAX_VERSION
 from penstock.datasets.schemas import UNITS
@@ -52,6 +53,7 @@ def load_details(
     try:
         dataset = lance.dataset(place.location, storage_options=dict(options) or None)
         dataset = dataset.checkout_version((branch or None, version))
+        check_opened(dataset, place.location)
         stats = dataset.stats.dataset_stats()
         schema = dataset.schema
     except BaseException as error:

@@ -21,6 +21,7 @@ MAX_MANIFEST_BYTES = 1_000_000_000
 
 FIELD_FRAGMENTS, FIELD_VERSION, FIELD_TIMESTAMP = 2, 3, 7
 FIELD_TRANSACTION, FIELD_BRANCH = 12, 20
+FIELD_BASE, FIELD_BASE_PATH = 18, 4
 SCHEMES = ("V2", "V1")
 # The length of values that don't say it themselves, by wire type.
 FIXED_BYTES = {1: 8, 5: 4}
@@ -45,12 +46,15 @@ class Manifest:
     branch: str
     timestamp_millis: int
     transaction_id: str
+    # Other folders whose files it counts as its own, as they are spelt there.
+    bases: tuple[str, ...] = ()
 
 
 def parse_manifest(data: bytes) -> Manifest:
     """Read a whole manifest file's own version, branch, time and transaction."""
     message = _message(data)
     version, branch, millis, transaction = 0, "", 0, ""
+    bases: list[str] = []
     for field, value in _walk(message):
         if field == FIELD_VERSION and isinstance(value, int):
             version = value
@@ -63,11 +67,15 @@ def parse_manifest(data: bytes) -> Manifest:
             # "<read version>-<uuid>.txn"
             match = _TRANSACTION.fullmatch(value.decode(errors="replace"))
             transaction = match[1] if match else ""
+        elif field == FIELD_BASE and isinstance(value, bytes):
+            inner = dict(_walk(value, skipped=0))
+            path = inner.get(FIELD_BASE_PATH, b"")
+            bases.append(path.decode(errors="replace") if isinstance(path, bytes) else "")
     if not 0 < version <= MAX_VERSION:
         raise BadManifest("it names no version of a line of history")
     if millis > MAX_VERSION:
         raise BadManifest("its time is out of range")
-    return Manifest(version, branch, millis, transaction)
+    return Manifest(version, branch, millis, transaction, tuple(bases))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.datasets.bases import check_opened
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Lake, Place
 from penstock.errors import (
@@ -81,7 +82,8 @@ class RemoteCatalog:
                 table_id=list(table),
                 storage_options=self._options or None,
             )
-            return dataset.checkout_version((branch, None)) if branch else dataset
+            found = dataset.checkout_version((branch, None)) if branch else dataset
+            return check_opened(found, dataset.uri)
 
         return self._ask(table, open)
 
@@ -118,7 +120,8 @@ def open_newest(location: Location) -> "LanceDataset":
 
     with translated():
         dataset = lance.dataset(location.uri, storage_options=dict(location.options) or None)
-        return dataset.checkout_version((location.branch, None)) if location.branch else dataset
+        found = dataset.checkout_version((location.branch, None)) if location.branch else dataset
+        return check_opened(found, location.uri)
 
 
 # A branch may be deleted and made again with the same numbers, so readers do not share handles.
@@ -139,8 +142,9 @@ def _open(
 
         return open_held(Location(uri, branch, dict(options), version, manifest))
     if not branch:
-        return lance.dataset(uri, version=version, storage_options=found)
-    return lance.dataset(uri, storage_options=found).checkout_version((branch, version))
+        return check_opened(lance.dataset(uri, version=version, storage_options=found), uri)
+    dataset = lance.dataset(uri, storage_options=found)
+    return check_opened(dataset.checkout_version((branch, version)), uri)
 
 
 def _refused(table: str, error: Exception) -> PenstockError:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.datasets.bases import check_opened
 from penstock.datasets.lake import Place
 from penstock.model.tables import TableVersion
 
@@ -42,7 +43,8 @@ class Datasets:
         """One version, for reading."""
         if (found := self.find(place, branch, version)) is not None:
             return found
-        opened = self._open(place).checkout_version((branch or None, version.version))
+        found = self._open(place).checkout_version((branch or None, version.version))
+        opened = check_opened(found, place.location)
         with self._lock:
             self._handles[_key(place, branch, version)] = opened
             while len(self._handles) > MAX_HANDLES:
@@ -61,7 +63,8 @@ class Datasets:
             storage_options=self._options or None,
             session=self._get_session(),
         )
-        return dataset.checkout_version((branch, None)) if branch else dataset
+        found = dataset.checkout_version((branch, None)) if branch else dataset
+        return check_opened(found, place.location)
 
     def forget(self, place: Place) -> None:
         """Drop all handles of a table that is gone."""
