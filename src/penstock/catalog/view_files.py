@@ -94,7 +94,7 @@ def read_document(lake: Lake, location: str) -> Document:
     # Accepted as a whole, so that a link does not lead out of the lake, or to another's file.
     what = "metadata-location"
     folder, _, name = lake.accept(plain(location, what), what).rpartition("/")
-    if name != location.rpartition("/")[2]:
+    if location.rpartition("/")[2] not in (name, "", "."):
         raise InvalidRequest(
             f"metadata-location {location!r} is a link", detail="name the file itself"
         )
