@@ -11,7 +11,21 @@ STEPS = (
     *("x" * 256, "é" * 128),
 )
 # Folders that are odd, and mean themselves to everybody.
-ODD = ("a b", "é", "日本", "a+b", "a&b=c", "a;b", "a$b", "a:b", "~", "~root", ".hidden", "a..b", "...")
+ODD = (
+    "a b",
+    "é",
+    "日本",
+    "a+b",
+    "a&b=c",
+    "a;b",
+    "a$b",
+    "a:b",
+    "~",
+    "~root",
+    ".hidden",
+    "a..b",
+    "...",
+)
 # Whole locations, below or beside a root that stands for `{root}`.
 SPELLINGS = (
     *("{root}", "{root}/", "{root}/.", "{root}-other/t", "{root}/../t", "{root}/a/../../t"),

@@ -1,4 +1,4 @@
-"""Locations of views: one spelling for what is compared, and nothing written for what is refused."""
+"""Locations of views: compared in one spelling, and nothing is written for one that is refused."""
 
 import pytest
 

@@ -65,9 +65,7 @@ def test_no_rows_are_written_where_a_location_leads(
     for location in filter(is_plain, ATTACKS):
         headers = {"x-lance-table-location": location}
         for mode in ("create", "overwrite", "exist_ok"):
-            answer = send(
-                server, f"/v1/table/{namespace}$t/create", people(2), headers, mode=mode
-            )
+            answer = send(server, f"/v1/table/{namespace}$t/create", people(2), headers, mode=mode)
             assert code(answer) == (400, 13), (location, answer.text)
     assert store.objects() == before
 

@@ -106,7 +106,8 @@ class Vendor:
 def make_policy(bucket: str, key: str, may_write: bool) -> str:
     """What a session may do: work below one folder, and list that."""
     arn = f"arn:aws:s3:::{bucket}"
-    listing = {"StringLike": {"s3:prefix": [key, f"{key}/*"]}}
+    # With the slash: without it, folders whose names begin alike would be listed as well.
+    listing = {"StringLike": {"s3:prefix": [f"{key}/*"]}}
     allow = {"Effect": "Allow"}
     actions = list(WRITING if may_write else READING)
     statements = [
