@@ -13,6 +13,9 @@ from penstock.datasets.blobs import Side, fields_equal
 from penstock.datasets.columns import get_field
 from penstock.datasets.marks import rows_unchanged
 from penstock.datasets.reading import RowReader
+from penstock.datasets.samples import take_sample
+from penstock.datasets.scans import scan_expressions
+from penstock.errors import InvalidTableState
 
 
 @pytest.mark.parametrize("storage", ["2.1", "2.2"])
@@ -73,6 +76,46 @@ def test_blobs_outside_the_table_are_known_by_their_address(tmp_path: Path) -> N
     readers = RowReader(now, [0]), RowReader(then, [0])
     found = rows_unchanged(readers[0], ["b"], readers[1], ["b"], np.array([0, 1]), 16)
     assert found.tolist() == [True, False]
+
+
+def linked(path: Path, shape: str, address: str) -> lance.LanceDataset:
+    """A dataset whose second row has an address in the place of a blob, somewhere inside."""
+    values, field = blob_array([b"own", address]), blob_field("b")
+    if shape != "plain":
+        values = pa.StructArray.from_arrays([values], fields=[field])
+        field = pa.field("b", values.type)
+    if shape == "list":
+        values = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), values)
+        field = pa.field("b", values.type)
+    return lance.write_dataset(
+        pa.table([values, pa.array([1, 2])], pa.schema([field, pa.field("n", pa.int64())])),
+        str(path),
+        data_storage_version="2.2",
+        enable_stable_row_ids=True,
+        allow_external_blob_outside_bases=True,
+    )
+
+
+@pytest.mark.parametrize("shape", ["plain", "struct", "list"])
+def test_no_scan_fetches_a_blob_from_outside_the_table(tmp_path: Path, shape: str) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    dataset = linked(tmp_path / "t", shape, f"file://{tmp_path}/secret")
+    (fragment,) = dataset.get_fragments()
+    with pytest.raises(InvalidTableState, match="outside the table"):
+        list(scan_expressions(dataset, fragment, {"x": "b"}))
+    with pytest.raises(InvalidTableState, match="outside the table"):
+        take_sample(dataset, ["b"], None, 5)
+    with pytest.raises(InvalidTableState, match="outside the table"):
+        RowReader(dataset, [0]).read_bytes(np.array([1]), "b")
+
+
+def test_rows_beside_such_a_blob_are_read(tmp_path: Path) -> None:
+    dataset = linked(tmp_path / "t", "plain", f"file://{tmp_path}/gone")
+    (fragment,) = dataset.get_fragments()
+    (own,) = scan_expressions(dataset, fragment, {"x": "b"}, "n = 1")
+    assert own["x"].to_pylist() == [b"own"]
+    (numbers,) = scan_expressions(dataset, fragment, {"x": "n"})
+    assert numbers["x"].to_pylist() == [1, 2]
 
 
 def test_fields_inside_others_have_any_name(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from penstock.datasets.columns import parse_path
 from penstock.datasets.equal import as_ids, combine
 from penstock.datasets.failures import translated
+from penstock.datasets.outside_blobs import check_blobs
 from penstock.datasets.scans import quote_parts
 from penstock.errors import InvalidTableState
 
@@ -154,15 +155,17 @@ class RowReader:
         paths: Sequence[str],
         blobs: Literal["all_binary"] | None = None,
     ) -> "list[pa.Array]":
+        columns = self._columns(paths)
+        rows: dict[str, Any] = {
+            "fragments": [self._fragments[fragment]],
+            "offset": first,
+            "limit": last - first + 1,
+            "scan_in_order": True,
+        }
         with translated():
-            found = self.dataset.scanner(
-                columns=self._columns(paths),
-                fragments=[self._fragments[fragment]],
-                offset=first,
-                limit=last - first + 1,
-                scan_in_order=True,
-                blob_handling=blobs,
-            ).to_table()
+            if blobs is not None:
+                check_blobs(self.dataset, columns.values(), **rows)
+            found = self.dataset.scanner(columns=columns, blob_handling=blobs, **rows).to_table()
         if found.num_rows != last - first + 1:
             raise self._lost_rows()
         return [combine(found[f"c{n}"]) for n in range(len(paths))]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.failures import translated
+from penstock.datasets.outside_blobs import check_blobs
 from penstock.datasets.scans import quote_path
 
 if TYPE_CHECKING:
@@ -33,15 +34,15 @@ def take_sample(
 
     # Named by number: the same field may be wanted twice.
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
+    chosen: dict[str, Any] = {"filter": where, "limit": rows, "scan_in_order": True}
     with translated():
+        check_blobs(dataset, columns.values(), **chosen)
         found = dataset.scanner(
             columns=columns,
-            filter=where,
-            limit=rows,
             with_row_id=True,
             with_row_address=True,
-            scan_in_order=True,
             blob_handling="all_binary",
+            **chosen,
         ).to_table()
     ids, addresses = found["_rowid"].to_pylist(), found["_rowaddr"].to_pylist()
     sampled = [

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.columns import Path, get_field, parse_path
 from penstock.datasets.failures import translated
+from penstock.datasets.outside_blobs import check_blobs
 from penstock.datasets.snapshot import all_ids, has_blobs
 
 if TYPE_CHECKING:
@@ -108,11 +109,10 @@ def scan_expressions(
 ) -> "Iterator[pa.RecordBatch]":
     """Expressions over the live rows, or a range of them, that `where` takes; with addresses."""
     with translated():
+        rows: dict[str, Any] = {"filter": where, "offset": start, "limit": count}
+        check_blobs(dataset, columns.values(), fragments=[fragment], scan_in_order=True, **rows)
         scanner = dataset.scanner(
             columns=dict(columns),
-            filter=where,
-            offset=start,
-            limit=count,
             fragments=[fragment],
             # Lance does not scan for constants alone.
             with_row_address=True,
@@ -123,6 +123,7 @@ def scan_expressions(
             io_buffer_size=BUFFER_BYTES,
             scan_in_order=True,
             blob_handling="all_binary",
+            **rows,
         )
         yield from scanner.to_batches()
 
