@@ -68,9 +68,10 @@ async def create(
     """Make a view, with its first metadata file."""
     properties = await catalog.database.read(_check_new, id)
     view_id = uuid.uuid4()
-    above = plain(properties["location"]) if properties.get("location") else None
-    folder = ""
+    above, folder = None, ""
     if request.location is None:
+        if given := properties.get("location"):
+            above = plain(given, "the namespace's location")
         folder = catalog.lake.new_folder(above, ".".join(id), view_id.hex[:16])
     location = request.location or spell(folder)
     planned = await catalog.lake.run(
