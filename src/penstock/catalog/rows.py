@@ -127,7 +127,7 @@ async def _create_new(
     table = new.table
     place = catalog.lake.place(table.location)
     # Told before anything is written, and before gigabytes are uploaded for what can't be.
-    await catalog.database.read(tables.check_new, new)
+    await tables.check_new(catalog.database, new)
     if new.is_placed and await catalog.lake.run(files.holds_any, place):
         raise TableAlreadyExists(
             f"location {table.location!r} holds files that no table here has",
