@@ -62,6 +62,26 @@ def test_a_table_is_not_created_over_files_that_no_table_has(
     assert server.post(f"/v1/table/{namespace}$t/register", body).status_code == 200
 
 
+@pytest.mark.parametrize("name", ["readme.txt", "data/x.csv", "_versions/1.manifest", "a/b/c"])
+def test_a_table_is_not_created_among_files_of_others(
+    server: Server, namespace: str, name: str
+) -> None:
+    path = server.lake / namespace / "t" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    assert code(create(server, f"{namespace}$t", f"{namespace}/t")) == (409, 5)
+    assert files_below(server.lake / namespace) == {f"t/{name}": b"mine"}
+
+
+def test_what_a_crash_left_is_not_in_the_way(server: Server, namespace: str) -> None:
+    for name in ("data/0.lance", "_transactions/0-x.txn", "_versions/1.manifest-x"):
+        path = server.lake / namespace / "t" / name
+        path.parent.mkdir(parents=True)
+        path.write_text("half")
+    create(server, f"{namespace}$t", f"{namespace}/t").raise_for_status()
+    assert read_back(server, f"{namespace}$t") == people(2, 3).to_pylist()
+
+
 @pytest.mark.parametrize("body", [b"", b"junk", BROKEN, LONG], ids=["none", "junk", "cut", "long"])
 def test_a_broken_body_leaves_nothing_at_a_chosen_location(
     server: Server, namespace: str, body: Any

@@ -9,7 +9,7 @@ from penstock.catalog.appends import Appended, get_appender
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Declare
 from penstock.catalog.tables import NewTable
-from penstock.datasets import files, first_version, rows, uploads
+from penstock.datasets import first_version, rows, uploads
 from penstock.datasets.failures import translated
 from penstock.datasets.rows import Merge, Merged
 from penstock.datasets.uploads import RowStream, Source, Written
@@ -128,7 +128,7 @@ async def _create_new(
     place = catalog.lake.place(table.location)
     # Told before anything is written, and before gigabytes are uploaded for what can't be.
     await tables.check_new(catalog.database, new)
-    if new.is_placed and await catalog.lake.run(files.holds_any, place):
+    if new.is_placed and await catalog.lake.run(first_version.is_occupied, place):
         raise TableAlreadyExists(
             f"location {table.location!r} holds files that no table here has",
             detail="register them as a table, or choose a location of its own",

@@ -127,12 +127,15 @@ def list_below(place: Place, folder: str) -> list[tuple[str, int]]:
         ]
 
 
-def holds_any(place: Place) -> bool:
-    """Whether there is any file below a location."""
+def walk(place: Place) -> Iterator[str]:
+    """The path, relative to the location, of every file below it; they come as they are found."""
     if place.is_local:
-        return any(names for _, _, names in os.walk(place.location))
+        for folder, _, names in os.walk(place.location):
+            yield from (os.path.relpath(f"{folder}/{name}", place.location) for name in names)
+        return
     with _storage(place):
-        return any(obstore.list(place.store, f"{place.key}/", chunk_size=1))
+        for page in obstore.list(place.store, f"{place.key}/"):
+            yield from (meta["path"][len(place.key) + 1 :] for meta in page)
 
 
 def is_missing(place: Place) -> bool:

@@ -1,5 +1,6 @@
 """A table's first version: written, then committed; of one that is refused nothing is left."""
 
+import re
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -7,13 +8,24 @@ from typing import TYPE_CHECKING
 from penstock.datasets import files, rows
 from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
-from penstock.datasets.uploads import Written
+from penstock.datasets.uploads import FOLDER, Written
 from penstock.errors import Unavailable
 
 if TYPE_CHECKING:
     from penstock.datasets.bridge import Bridge
 
 FOLDERS = ("data", "_transactions", "_versions", "")
+# What is left of a first version whose server died before it was recorded; no table has it.
+_LEFT = re.compile(
+    r"data/[^/]+\.lance|_transactions/[^/]+\.txn|_versions/[^/]+\.manifest-[^/]+|"
+    + re.escape(FOLDER)
+    + "/.+"
+)
+
+
+def is_occupied(place: Place) -> bool:
+    """Whether there are files at a location that a first version did not leave there. Blocks."""
+    return any(_LEFT.fullmatch(path) is None for path in files.walk(place))
 
 
 def commit(
