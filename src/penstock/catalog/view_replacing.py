@@ -14,7 +14,8 @@ import msgspec
 
 from penstock.catalog import iceberg_views, locations, transactions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.iceberg_views import View
+from penstock.catalog.iceberg_views import Edition, View, encode_names
+from penstock.catalog.view_dialects import read_query
 from penstock.catalog.view_files import Document, publish, remove_file, write
 from penstock.catalog.view_marks import mark_problems
 from penstock.crash import crash_point
@@ -56,7 +57,7 @@ async def _replace_once(
     """One try; None when the swap was lost to somebody else."""
     view, now = await catalog.database.read(_read, id)
     try:
-        document = await catalog.lake.run(_write_next, catalog, view, request, now)
+        document, is_edited = await catalog.lake.run(_write_next, catalog, view, request, now)
     except RequirementFailed:
         raise
     except ConcurrentCommit:
@@ -64,9 +65,10 @@ async def _replace_once(
     if document is view.document:
         return view
     crash_point("view file written")
-    replaced = dataclasses.replace(view, document=document)
+    edition = Edition(document.location, origin.grantees) if is_edited else view.edition
+    replaced = dataclasses.replace(view, document=document, edition=edition)
     base = view.document.location
-    swapped = await publish(catalog, replaced, base, _swap, view, document, origin)
+    swapped = await publish(catalog, replaced, base, _swap, view, replaced, origin)
     if swapped is False:
         await catalog.lake.run(remove_file, catalog.lake, document.location)
         return None
@@ -80,24 +82,32 @@ async def _read(tx: Transaction, id: Identifier) -> tuple[View, int]:
     return view, int(row[0]) if row else 0
 
 
-def _write_next(catalog: Catalog, view: View, request: "ReplaceView", now_millis: int) -> Document:
-    """The view's next document, in its file; the very same one when nothing changes."""
+def _write_next(
+    catalog: Catalog, view: View, request: "ReplaceView", now_millis: int
+) -> tuple[Document, bool]:
+    """The view's next document, in its file; the very same one when nothing changes.
+
+    Also whether whoever asked for it has to answer for what the view reads.
+    """
     from penstock.iceberg.replace import replace_metadata
 
     metadata = msgspec.json.decode(view.document.text)
     changed = replace_metadata(metadata, request, now_millis)
     if changed is metadata:
-        return view.document
-    return write(catalog.lake, mark_problems(changed, metadata), view.document.location)
+        return view.document, False
+    document = write(catalog.lake, mark_problems(changed, metadata), view.document.location)
+    return document, read_query(changed) != read_query(metadata)
 
 
-async def _swap(tx: Transaction, view: View, new: Document, origin: Origin) -> bool:
+async def _swap(tx: Transaction, view: View, replaced: View, origin: Origin) -> bool:
+    new, edition = replaced.document, replaced.edition
     if new.folder != view.document.folder and not view.owns(new.folder):
         await locations.check_view(tx, new.folder)
     swapped = await tx.fetch(
-        "UPDATE views SET location = $3, metadata_location = $4, metadata = $5 "
-        "WHERE id = $1 AND metadata_location = $2 RETURNING id",
+        "UPDATE views SET location = $3, metadata_location = $4, metadata = $5, edited_in = $6, "
+        "edited_by = $7 WHERE id = $1 AND metadata_location = $2 RETURNING id",
         *(view.id, view.document.location, new.folder, new.location, new.text),
+        *(edition.id, encode_names(edition.by)),
     )
     if swapped:
         await transactions.record(tx, "ReplaceView", show(view.identifier), origin)

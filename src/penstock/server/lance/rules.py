@@ -261,6 +261,8 @@ REFRESH: Rule[Call] = Rule(
 CREATE_VIEW: Rule[Call] = Rule(
     OWN, PARENT, also="reader on what it reads; functions, if it comes with a function"
 )
+# What is new in a view is known once its query was read: see consenting.
+CONSENT: Rule[Call] = Rule(OWN, NAMED, TABLE, also="reader on what it has come to read")
 WRITE_ENTRIES: Rule[Call] = Rule(SEE, CATALOG, more=_write_entries, also="writer on each table")
 CHANGE_EACH: Rule[Call] = Rule(SEE, CATALOG, more=_change_each, also="what each operation needs")
 READ_TRANSACTION: Rule[Call] = Rule(
