@@ -62,7 +62,7 @@ class Place:
 
     def runner_jobs(self, id: str) -> list[dict[str, Any]]:
         """The job as a runner gets it."""
-        key = self.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
+        key = self.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
         runner = Runner(self.gate.as_(key), CLUSTER)
         found = runner.lease(free=64)
         for job in found:
@@ -70,7 +70,7 @@ class Place:
         return [job for job in found if job["id"] == id]
 
     def runner(self) -> Runner:
-        key = self.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
+        key = self.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
         runner = Runner(self.gate.as_(key), CLUSTER)
         while left := runner.lease():
             # Of other tests.

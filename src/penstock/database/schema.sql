@@ -226,7 +226,9 @@ CREATE TABLE tokens (
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
     used_at BIGINT,
-    revoked_at BIGINT
+    revoked_at BIGINT,
+    -- Of a runner's key: whose jobs it leases, as JSON; none means the default cluster.
+    clusters TEXT NOT NULL DEFAULT '[]'
 );
 
 CREATE INDEX tokens_by_principal ON tokens (principal);
