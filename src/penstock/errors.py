@@ -31,6 +31,7 @@
     │   └── LeaseLost             the attempt that reports does not hold the job any more
     ├── NotAuthenticated          no valid credentials
     ├── Forbidden                 this caller may not do that
+    ├── NeedsConsent              a view would read what nobody said yes to who may read it
     ├── Unprocessable             understood, but contradicts itself or what was said before
     │   └── KeyMismatch           an idempotency key that was used for something else
     ├── KeyUsed                   the idempotency key was used already; its answer is replayed
@@ -234,6 +235,10 @@ class NotAuthenticated(PenstockError):
 
 class Forbidden(PenstockError):
     default = "not allowed"
+
+
+class NeedsConsent(PenstockError):
+    default = "the view needs consent"
 
 
 class Unprocessable(PenstockError):

@@ -46,7 +46,7 @@ LANCE = {
     "owner": "CreateNamespace DropNamespace RegisterTable DropTable DeregisterTable RenameTable "
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
     "CreateTable AlterTableAddColumns CreateMaterializedView DeclareTable "
-    "AlterMaterializedView DropMaterializedView",
+    "AlterMaterializedView ConsentMaterializedView DropMaterializedView",
 }
 LANCE_NEEDS = {name: role for role, names in LANCE.items() for name in names.split()}
 # Those whose bodies, or ids that are no names, say what they are about.

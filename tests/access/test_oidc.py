@@ -8,9 +8,12 @@ import time
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from penstock.catalog import tokens
 from penstock.errors import NotAuthenticated
 from penstock.server.oidc import Oidc, Provider
 from tests.harness.access import AUDIENCE, Guarded, Issuer, issuing
@@ -87,6 +90,92 @@ def test_a_forged_token_is_refused(gate: Guarded, issuer: Issuer) -> None:
         f"{part({'alg': 'RS256'})}.{payload}.{signature}",
     ]
     assert [status(gate, each) for each in forged] == [401] * len(forged)
+
+
+# As JSON text, because some of it is none.
+NUL, LONG = r'["\u0000"]', '["' + "a" * 3000 + '"]'
+VALUES = (
+    *("null", "true", "0", "-1", "1.5", "1e400", "-1e400", "NaN", "Infinity", "9" * 5000, '""'),
+    *('"x"', r'"\ud800"', r'"a\nb"', r'"\u0000"', "[]", '["a"]', "[null]", "[7]", '[[["a"]]]'),
+    *("[{}]", "{}", '{"a": 1}', NUL, LONG, r'["\ud800"]'),
+    *("[" * 4000 + "]" * 4000, '{"a":' * 1500 + "1" + "}" * 1500),
+)
+
+
+def with_value(content: dict[str, Any], name: str, value: str) -> str:
+    """The content as JSON, where this name has a value that Python may not be able to write."""
+    others = json.dumps({k: v for k, v in content.items() if k != name})[1:-1]
+    return f"{{{others}{', ' if others else ''}{json.dumps(name)}: {value}}}"
+
+
+def encode(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode(errors="surrogatepass")).decode().rstrip("=")
+
+
+def sign_text(issuer: Issuer, head: str, claims: str) -> str:
+    text = f"{encode(head)}.{encode(claims)}"
+    private = issuer.keys["one"].raw_value
+    signature = private.sign(text.encode(), PKCS1v15(), SHA256())
+    return f"{text}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+HEAD = {"alg": "RS256", "kid": "one"}
+# What the claims may be all the same; a claim that nobody reads may be anything that is JSON.
+FINE = {
+    "nbf": {"null", "0", "-1", "1.5"},
+    "iat": {"null", "0", "-1", "1.5"},
+    "sub": {'"x"'},
+    "groups": {"null", '""', '"x"', r'"a\nb"', r'"\u0000"', "[]", '["a"]', NUL, LONG},
+}
+
+
+@pytest.mark.parametrize("claim", ["iss", "aud", "sub", "exp", "nbf", "iat", "groups"])
+def test_a_claim_of_any_type_is_right_or_refused(gate: Guarded, issuer: Issuer, claim: str) -> None:
+    texts = [with_value(issuer.claims(), claim, value) for value in VALUES]
+    answers = [status(gate, sign_text(issuer, json.dumps(HEAD), each)) for each in texts]
+    found = dict(zip(VALUES, answers, strict=True))
+    fine = FINE.get(claim, set())
+    assert found == {value: 200 if value in fine else 401 for value in VALUES}
+
+
+def test_claims_that_are_no_object_are_refused(gate: Guarded, issuer: Issuer) -> None:
+    wrong = (*VALUES, "", "{", '{"a": 1}{"b": 2}', "\x00", "\ud800")
+    answers = [status(gate, sign_text(issuer, json.dumps(HEAD), each)) for each in wrong]
+    assert set(answers) == {401}
+
+
+@pytest.mark.parametrize("field", ["alg", "kid", "crit", "b64", "typ", "zip", "jwk", "x5c", "p2c"])
+def test_a_head_of_any_shape_is_right_or_refused(gate: Guarded, issuer: Issuer, field: str) -> None:
+    claims = json.dumps(issuer.claims())
+    for value in (*VALUES, '["exp"]', "false"):
+        head = with_value(HEAD, field, value)
+        answer = gate.ask(LIST, sign_text(issuer, head, claims), method="GET")
+        assert answer.status_code in (200, 401), (field, value[:50], answer.text)
+        # Also when nobody has signed it, for whichever verifier it is meant.
+        for kid in ("one", "penstock-0"):
+            forged = with_value({"alg": "HS256", "kid": kid}, field, value)
+            assert status(gate, f"{encode(forged)}.{encode(claims)}.") == 401, (field, value[:50])
+
+
+@pytest.mark.parametrize("claim", ["iss", "aud", "sub", "exp", "groups", "tid", "jti"])
+def test_a_token_of_our_own_with_wrong_claims_is_refused(gate: Guarded, claim: str) -> None:
+    ((kid, secret), *_) = gate.work(tokens.get_signing_keys)
+    right = {"iss": "penstock", "aud": "penstock", "sub": "ann", "exp": 2_000_000_000, "tid": ""}
+    for value in VALUES:
+        text = f"{part({'alg': 'HS256', 'kid': kid})}.{encode(with_value(right, claim, value))}"
+        digest = hmac.digest(secret.encode(), text.encode(), "sha256")
+        signed = f"{text}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
+        assert status(gate, signed) in (200, 401), (claim, value[:50])
+        if claim == "groups" and not value.startswith(("[", '"')):
+            assert status(gate, signed) == 401, value[:50]
+
+
+def test_credentials_in_a_body_of_any_shape_are_refused(gate: Guarded) -> None:
+    for value in VALUES:
+        for body in (f'{{"identity": {value}}}', f'{{"x": {value}}}', value):
+            content = body.encode(errors="surrogatepass")
+            answer = gate.server.client.post("/v1/table/a$b/describe", content=content)
+            assert answer.status_code == 401, (body[:50], answer.text)
 
 
 def test_a_key_in_the_token_itself_is_not_trusted(gate: Guarded, issuer: Issuer) -> None:

@@ -29,7 +29,7 @@ class Site:
     ns: str
 
     def runner(self) -> Runner:
-        key = self.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
+        key = self.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
         return Runner(self.gate.as_(key), CLUSTER)
 
     def request(self, table: str) -> str:
@@ -54,6 +54,27 @@ def test_only_a_runners_key_leases_jobs(site: Site) -> None:
     refused = Runner(site.admin, CLUSTER).ask_lease()
     assert (refused.status_code, refused.json()["code"]) == (403, 15)
     assert site.runner().ask_lease().status_code == 200
+
+
+def test_a_key_leases_jobs_of_its_own_clusters_only(site: Site) -> None:
+    job = site.request("a")
+    elsewhere = site.gate.key("elsewhere", kind="runner", clusters=("local", "prod"))
+    before = site.gate.key("before", kind="runner")
+    for key in (elsewhere, before):
+        for cluster in (CLUSTER, f"{CLUSTER}-unknown"):
+            refused = Runner(site.gate.as_(key), cluster).ask_lease()
+            assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
+            assert "this key is for jobs of local" in refused.json()["error"]
+        # Whoever names no cluster gets jobs of its own, and never this one.
+        leased = Runner(site.gate.as_(key), None).lease(free=64)
+        assert job not in [each["id"] for each in leased]
+        for each in leased:
+            Runner(site.gate.as_(key)).finish(each, "QUEUED").raise_for_status()
+        assert Runner(site.gate.as_(key), "local").ask_lease().status_code == 200
+    runner = Runner(site.runner().server, None)
+    (own,) = runner.lease()
+    assert (own["id"], own["cluster"]) == (job, CLUSTER)
+    runner.finish(own).raise_for_status()
 
 
 def test_a_runner_has_rights_on_the_table_of_its_job_while_it_holds_it(site: Site) -> None:

@@ -187,7 +187,7 @@ def test_a_cascade_needs_the_right_to_refresh_each_view(place: Place) -> None:
 
 def test_a_runner_publishes_versions_of_the_views_of_its_cascade_alone(place: Place) -> None:
     upper = stack(place)
-    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
     runner = Runner(place.gate.as_(key), CLUSTER)
 
     def publish(*tables: str) -> httpx.Response:
@@ -211,7 +211,7 @@ def test_a_runner_publishes_versions_of_the_views_of_its_cascade_alone(place: Pl
 def test_a_runner_reads_the_tables_of_the_view_that_it_refreshes(place: Place) -> None:
     send(place.admin, f"/v1/table/{place.data}$u/create", people(1)).raise_for_status()
     place.create().raise_for_status()
-    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
     runner = Runner(place.gate.as_(key), CLUSTER)
 
     def status(table: str, operation: str, body: Any = None) -> int:
@@ -244,7 +244,7 @@ def commit(server: Server, view: str, job: str) -> int:
 
 def test_rows_of_a_view_come_only_from_the_runner_that_refreshes_it(place: Place) -> None:
     place.create().raise_for_status()
-    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner")
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
     runner = Runner(place.gate.as_(key), CLUSTER)
     while left := runner.lease():
         # Of other tests.

@@ -128,7 +128,7 @@ async def read_by(tx: Transaction, view_id: str, source_id: str) -> None:
         "VALUES ($1, 'query', '{}', '{}', '[]', 0, 0)",
         view_id,
     )
-    await dependents.record(tx, view_id, {("a",): source_id})
+    await dependents.record(tx, view_id, {("a",): source_id}, {}, {})
 
 
 async def test_versions_kept_for_views_that_are_not_there_are_let_go(catalog: Catalog) -> None:

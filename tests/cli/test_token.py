@@ -47,6 +47,20 @@ def test_a_key_is_made_before_the_first_start_listed_and_revoked_beside_the_serv
     assert "never" not in shown.splitlines()[1].split("  ")[4:5]
 
 
+def test_a_runners_key_is_for_clusters_and_no_other_key_is(tmp_path: Path) -> None:
+    two = ("--cluster", "prod", "--cluster", "local")
+    made = run(tmp_path, "token", "create", "r", "--runner", *two, "--json")
+    assert json.loads(made.stdout)["clusters"] == ["prod", "local"], made.stderr
+    run(tmp_path, "token", "create", "s", "--runner")
+    refused = run(tmp_path, "token", "create", "t", "--cluster", "prod")
+    assert refused.returncode != 0
+    assert "only a runner's key is for clusters" in refused.stderr
+    assert run(tmp_path, "token", "create", "t", "--runner", "--cluster", "").returncode != 0
+    shown = run(tmp_path, "token", "list").stdout
+    assert "prod, local" in shown
+    assert "default" in shown
+
+
 def test_the_catalog_is_readable_for_its_owner_only(tmp_path: Path) -> None:
     run(tmp_path, "token", "create", "alice")
     with servers.running(tmp_path, environ=AUTH):

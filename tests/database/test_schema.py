@@ -33,12 +33,36 @@ async def describe_schema(database: Database) -> list[list[tuple[object, ...]]]:
     return [[tuple(row) for row in await database.fetch(query)] for query in queries]
 
 
-async def migrate_step_by_step(tx: Transaction, kind: str) -> None:
-    for statement in schema.PRELUDE_POSTGRES if kind == "postgresql" else ():
+async def migrate_step_by_step(
+    tx: Transaction, kind: str, last: int = 9999, first: int = 1
+) -> None:
+    for statement in schema.PRELUDE_POSTGRES if kind == "postgresql" and first == 1 else ():
         await tx.fetch(statement)
-    await tx.fetch(schema.LEDGER)
+    if first == 1:
+        await tx.fetch(schema.LEDGER)
     for migration in schema.list_migrations():
-        await schema.run_script(tx, migration.text)
+        if first <= migration.number <= last:
+            await schema.run_script(tx, migration.text)
+
+
+async def run_all(tx: Transaction, statements: tuple[str, ...]) -> None:
+    for statement in statements:
+        await tx.fetch(statement)
+
+
+# A view `m` of the table `t` and of two Iceberg views, as they were before migration 8.
+OLD_VIEWS = (
+    *(
+        f"INSERT INTO objects VALUES ('{id}', '', '{id}', '{kind}', '{{}}', 0)"
+        for id, kind in (("t", "table"), ("m", "table"), ("i", "view"), ("j", "view"))
+    ),
+    "INSERT INTO tables VALUES ('t', 'a', 1), ('m', 'b', 1)",
+    "INSERT INTO views VALUES ('i', 'c', 'c', 'now', '{}'), ('j', 'd', 'd', 'now', '{}')",
+    "INSERT INTO materialized_views VALUES "
+    "('m', 'query', '{}', '{}', '[]', 0, NULL, NULL, NULL, 0)",
+    "INSERT INTO view_sources VALUES ('m', 't', 't', NULL), ('m', 'i', 'i', 'now'), "
+    "('m', 'j', 'j', 'then')",
+)
 
 
 async def set_ledger(tx: Transaction, number: int, checksum: str) -> None:
@@ -63,6 +87,24 @@ async def test_a_fresh_schema_equals_a_migrated_one(
     assert await describe_schema(fresh) == await describe_schema(migrated)
     await fresh.close()
     await migrated.close()
+
+
+@pytest.mark.parametrize(
+    ("grants", "author"), [((), "[]"), (("INSERT INTO grants VALUES ('a','b','','c',0,'')",), "")]
+)
+async def test_what_views_read_before_consent_was_kept_counts_as_consented_to(
+    database_url: str, grants: tuple[str, ...], author: str
+) -> None:
+    database = await connect(database_url)
+    await database.write(migrate_step_by_step, database.kind, 7)
+    await database.write(run_all, (*OLD_VIEWS, *grants))
+    await database.write(migrate_step_by_step, database.kind, 8, 8)
+    views = await database.fetch("SELECT edited_in, edited_by FROM views ORDER BY id")
+    assert [tuple(row) for row in views] == [("now", author)] * 2
+    rows = await database.fetch("SELECT name, edition FROM view_sources ORDER BY name")
+    # The second Iceberg view was replaced since the last refresh.
+    assert dict(map(tuple, rows)) == {"i": "now", "j": "then", "t": ""}
+    await database.close()
 
 
 async def test_opening_twice_finds_nothing_to_do(database_url: str) -> None:

@@ -273,6 +273,7 @@ LANCE: dict[str, Prepare] = {
     "AlterMaterializedView": lambda s, ns: lance(
         f"{with_materialized_view(s, ns)}/alter", {"auto_refresh": False}
     ),
+    "ConsentMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/consent"),
     "DropMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/drop"),
     "DropTable cascade": lambda s, ns: lance(
         f"table/{with_materialized_view(s, ns).split('/')[1][:-1]}t/drop", cascade="true"

@@ -46,6 +46,13 @@ class Behind:
     # What it has not followed: so many versions, of these sources.
     changes: int = 1
     ahead: tuple[SourceState, ...] = ()
+    # The editions of its Iceberg views and those consented to, and the number of access.
+    consent: tuple[object, ...] = ()
+
+    @property
+    def depends_on(self) -> object:
+        """What must change before a request that was refused can go well."""
+        return self.head, self.consent
 
     @property
     def rules_of(self) -> Rules | None:
@@ -62,8 +69,8 @@ class Behind:
 class Watch:
     """What one server remembers between two looks."""
 
-    # Views whose request was refused, by the state of their sources at which that was.
-    refused: dict[str, int] = field(default_factory=dict)
+    # Views whose request was refused, by all that it depended on.
+    refused: dict[str, object] = field(default_factory=dict)
     # How many rows changed in a source between two versions, for each view that counts them.
     rows: dict[tuple[str, str, int, int], int] = field(default_factory=dict)
 
@@ -81,7 +88,7 @@ async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
     waits = [LOOK_SECONDS]
     for each in behind:
         at = plan_due(each, each.rules_of or rules)
-        if at is None or watch.refused.get(each.view.table.id) == each.head:
+        if at is None or watch.refused.get(each.view.table.id) == each.depends_on:
             continue
         if at > now:
             waits.append((at - now) / 1000)
@@ -107,7 +114,7 @@ async def _request(catalog: Catalog, behind: Behind, watch: Watch) -> None:
         log.debug("view %s is not refreshed yet: %s", table, error)
         return
     except PenstockError as error:
-        watch.refused[table.id] = behind.head
+        watch.refused[table.id] = behind.depends_on
         log.warning("view %s refreshes itself no more: %s", table, error)
         return
     watch.refused.pop(table.id, None)
@@ -118,13 +125,15 @@ async def _request(catalog: Catalog, behind: Behind, watch: Watch) -> None:
 
 async def _find_behind(tx: Transaction, rules: Rules) -> tuple[list[Behind], int]:
     """The views that refresh themselves and have enough changes; and the database's time."""
-    clock = await tx.fetch_one("SELECT now_millis()")
+    clock = await tx.fetch_one(
+        "SELECT now_millis(), (SELECT taken FROM locks WHERE name = 'access')"
+    )
     assert clock is not None
     found = []
     for view in await _list_views(tx, "m.auto_refresh = 1 OR m.target_lag_seconds IS NOT NULL"):
         sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
         if is_stale(view, sources):
-            described = await _describe(tx, view, sources)
+            described = await _describe(tx, view, sources, clock[1])
             if described.changes >= described.wanted(rules) or rules.rows:
                 found.append(described)
     return found, clock[0]
@@ -198,7 +207,7 @@ def _count_changes(view: View, sources: list[SourceState]) -> int:
     return changes
 
 
-async def _describe(tx: Transaction, view: View, sources: list[SourceState]) -> Behind:
+async def _describe(tx: Transaction, view: View, sources: list[SourceState], access: int) -> Behind:
     versions = {} if view.watermark is None else view.watermark.versions
     times = []
     for source in sources:
@@ -227,6 +236,7 @@ async def _describe(tx: Transaction, view: View, sources: list[SourceState]) -> 
         _took(rows[0]) if rows else 0.0,
         _count_changes(view, sources),
         tuple(source for source in sources if source.is_ahead is not False),
+        (access, *((source.edition, source.consented) for source in sources)),
     )
 
 

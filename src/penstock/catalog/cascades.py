@@ -69,7 +69,7 @@ async def explain_cascade(
     changing = set[str]()
     for step in await find_steps(catalog, view, request, origin, READ):
         wanted = request if step.view.table.id == view.table.id else ON_THE_WAY
-        plan = await refreshes.explain_refresh(catalog, step.view, wanted)
+        plan = await refreshes.explain_refresh(catalog, step.view, wanted, origin)
         if changing & {source.id for source in step.defined.definition.sources}:
             plan = _follow(plan)
         if plan["mode"] != "none":
@@ -97,7 +97,10 @@ async def find_steps(
     async def check(above: View) -> None:
         await catalog.database.read(_check_may, above, origin, right)
 
-    await _visit(catalog, view, request, (), found, check)
+    async def define(view: View, request: Refresh) -> Defined:
+        return await refreshes.define(catalog, view, request, origin)
+
+    await _visit(catalog, view, request, (), found, check, define)
     return list(found.values())
 
 
@@ -108,6 +111,7 @@ async def _visit(
     path: tuple[str, ...],
     found: dict[str, Step],
     check: Callable[[View], Awaitable[None]],
+    define: Callable[[View, Refresh], Awaitable[Defined]],
 ) -> None:
     id = view.table.id
     if id in path:
@@ -119,14 +123,14 @@ async def _visit(
         raise InvalidRequest(
             f"the cascade has more than {MAX_VIEWS} views", detail="refresh some of them before"
         )
-    defined = await refreshes.define(catalog, view, request)
+    defined = await define(view, request)
     for source in defined.definition.sources:
         if source.id not in found:
             table = await tables.find_by_id(catalog.database, source.id)
             if table is not None and table.is_view:
                 above = await materialized_views.load(catalog.database, table)
                 await check(above)
-                await _visit(catalog, above, ON_THE_WAY, (*path, id), found, check)
+                await _visit(catalog, above, ON_THE_WAY, (*path, id), found, check, define)
     found[id] = Step(view, defined)
 
 
@@ -141,7 +145,9 @@ async def _enqueue(
     *others, last = steps
     for step in others:
         await _check_may(tx, step.view, origin, WRITE)
-    left = [k for s in steps for k in await refreshes.record_sources(tx, s.view, s.defined)]
+    left = list[Kept]()
+    for step in steps:
+        left += await refreshes.record_sources(tx, step.view, step.defined, origin)
     new = [refreshes.new_job(s.view.table, s.defined, ON_THE_WAY, cluster) for s in others]
     job = _join(refreshes.new_job(last.view.table, last.defined, request, cluster), new)
     id = await refreshes.enqueue_in(tx, job, request, max_attempts)

@@ -101,14 +101,23 @@ async def _check_owned(tx: Transaction, what: str, views: Sequence[str], origin:
             )
 
 
-async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str]) -> list[Kept]:
+async def record(
+    tx: Transaction,
+    view_id: str,
+    sources: Mapping[Identifier, str],
+    editions: Mapping[str, str],
+    answering: Mapping[str, str],
+) -> list[Kept]:
     """Note what a view reads, by the names that its query has; raises when one is gone.
 
-    Returns the tables that it does not read any more.
+    `editions` are the SQL of its Iceberg views, `answering` who consented to what is new. Returns
+    the tables that it does not read any more.
     """
     before = await list_kept(tx, [view_id])
-    rows = await tx.fetch("SELECT name, source_id FROM view_sources WHERE view_id = $1", view_id)
-    known = {row[0]: row[1] for row in rows}
+    rows = await tx.fetch(
+        "SELECT name, source_id, edition FROM view_sources WHERE view_id = $1", view_id
+    )
+    known = {row[0]: (row[1], row[2]) for row in rows}
     wanted = {to_path(name): source for name, source in sources.items()}
     for source in sorted(set(wanted.values())):
         if not await tx.fetch("UPDATE objects SET id = id WHERE id = $1 RETURNING id", source):
@@ -116,12 +125,16 @@ async def record(tx: Transaction, view_id: str, sources: Mapping[Identifier, str
     for name in known.keys() - wanted.keys():
         await tx.fetch("DELETE FROM view_sources WHERE view_id = $1 AND name = $2", view_id, name)
     for name, source in wanted.items():
-        if known.get(name) != source:
+        edition = editions.get(source, "")
+        if known.get(name) != (source, edition):
             await tx.fetch(
-                "INSERT INTO view_sources (view_id, name, source_id) VALUES ($1, $2, $3) "
+                "INSERT INTO view_sources (view_id, name, source_id, edition, consented_by, "
+                "consented_at) VALUES ($1, $2, $3, $4, $5, now_millis()) "
                 "ON CONFLICT (view_id, name) DO UPDATE SET source_id = excluded.source_id, "
-                "state = NULL",
-                *(view_id, name, source),
+                "edition = excluded.edition, consented_by = excluded.consented_by, "
+                "consented_at = excluded.consented_at, state = CASE WHEN "
+                "view_sources.source_id = excluded.source_id THEN view_sources.state END",
+                *(view_id, name, source, edition, answering.get(source, "")),
             )
     after = await list_kept(tx, [view_id])
     return [each for each in before if each not in after]
@@ -201,7 +214,10 @@ async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitab
             "refreshed_at, created_at",
             "id",
         ),
-        "view_sources": ("view_id, name, source_id, state", "view_id"),
+        "view_sources": (
+            "view_id, name, source_id, state, edition, consented_by, consented_at",
+            "view_id",
+        ),
     }
     rows = {
         relation: await tx.fetch(f"SELECT {columns} FROM {relation} WHERE {key} = $1", view_id)

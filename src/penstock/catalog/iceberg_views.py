@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from penstock.catalog import dependents, grants, locations, namespaces, removals, transactions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.grants import Target
@@ -36,7 +38,26 @@ if TYPE_CHECKING:
     from penstock.iceberg.requests import CreateView
 
 KIND = "view"
-COLUMNS = "o.id, o.namespace, o.name, v.folder, v.metadata_location, v.metadata, v.location"
+COLUMNS = (
+    "o.id, o.namespace, o.name, v.folder, v.metadata_location, v.metadata, v.location, "
+    "v.edited_in, v.edited_by"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """The SQL that a view has, by the metadata file that it came with, and who wrote it.
+
+    They are known by the names of their grants: none where authentication was off, and None when
+    nobody kept them.
+    """
+
+    id: str
+    by: tuple[str, ...] | None
+
+    @property
+    def author(self) -> str:
+        return self.by[0] if self.by else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +69,7 @@ class View:
     name: str
     folder: str
     document: Document
+    edition: Edition
 
     @property
     def identifier(self) -> Identifier:
@@ -77,14 +99,22 @@ async def create(
     planned = await catalog.lake.run(
         _plan_first, catalog, request, str(view_id), location, await _now(catalog.database)
     )
-    view = View(view_id.hex, id[:-1], id[-1], folder, Document("", "", planned.target.location))
+    view = View(
+        view_id.hex,
+        id[:-1],
+        id[-1],
+        folder,
+        Document("", "", planned.target.location),
+        Edition("", origin.grantees),
+    )
     # Nothing is around a new folder directly below the root.
     chosen = [] if above is None or not folder else [folder]
     if not view.owns(view.document.folder):
         chosen.append(view.document.folder)
     for each in chosen:
         await catalog.database.read(locations.check_view, each, early=True)
-    view = replace(view, document=await catalog.lake.run(write, planned))
+    document = await catalog.lake.run(write, planned)
+    view = replace(view, document=document, edition=Edition(document.location, origin.grantees))
     crash_point("view file written")
     await publish(catalog, view, None, _insert, view, chosen, "CreateView", origin)
     crash_point("view recorded")
@@ -97,7 +127,8 @@ async def register(
     """Take a view whose metadata file exists into the catalog, with its history."""
     await catalog.database.read(_check_new, id)
     document = await catalog.lake.run(read_document, catalog.lake, metadata_location)
-    view = View(uuid.uuid4().hex, id[:-1], id[-1], "", document)
+    edition = Edition(document.location, origin.grantees)
+    view = View(uuid.uuid4().hex, id[:-1], id[-1], "", document, edition)
     await catalog.database.write(_register, view, origin)
     return view
 
@@ -166,6 +197,10 @@ async def find_kind(tx: Transaction, id: Identifier) -> str | None:
         "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name
     )
     return None if row is None else row[0]
+
+
+def encode_names(by: tuple[str, ...] | None) -> str:
+    return "" if by is None else msgspec.json.encode(by).decode()
 
 
 def missing(id: Identifier) -> ViewNotFound:
@@ -239,9 +274,10 @@ async def _insert(
     )
     document = view.document
     await tx.fetch(
-        "INSERT INTO views (id, location, folder, metadata_location, metadata) "
-        "VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO views (id, location, folder, metadata_location, metadata, edited_in, "
+        "edited_by) VALUES ($1, $2, $3, $4, $5, $6, $7)",
         *(view.id, document.folder, view.folder, document.location, document.text),
+        *(view.edition.id, encode_names(view.edition.by)),
     )
     await grants.give_owner_in(tx, origin, Target(KIND, view.identifier), view.id)
     await transactions.record(tx, operation, show(view.identifier), origin)
@@ -290,5 +326,7 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
 
 
 def _to_view(row: Row) -> View:
-    id, namespace, name, folder, location, text, files_folder = row
-    return View(id, from_path(namespace), name, folder, Document(location, text, files_folder))
+    id, namespace, name, folder, location, text, files_folder, edited_in, edited_by = row
+    document = Document(location, text, files_folder)
+    by = msgspec.json.decode(edited_by, type=tuple[str, ...]) if edited_by else None
+    return View(id, from_path(namespace), name, folder, document, Edition(edited_in, by))

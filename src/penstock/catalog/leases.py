@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import columns, job_notes, jobs, refreshes
+from penstock.catalog import columns, consents, job_notes, jobs, refreshes
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.queue import CHANGES
 from penstock.database.interface import Transaction
@@ -181,7 +181,10 @@ async def _begin(tx: Transaction, job: Job) -> Job | None:
 async def _complete(tx: Transaction, job: Job) -> tuple[dict[str, Any] | None, str]:
     """A job's spec with what is true now; None, and why, when it has nothing to work on."""
     if job.kind == REFRESH:
-        return await refreshes.complete_spec(tx, job.spec)
+        spec, error = await refreshes.complete_spec(tx, job.spec)
+        if spec is not None and (obstacle := await consents.find_obstacle(tx, job.spec)):
+            return None, obstacle
+        return spec, error
     spec = await columns.complete_spec(tx, job.spec)
     if spec is None:
         return None, f"the table of {job.target} was dropped"

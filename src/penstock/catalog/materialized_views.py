@@ -5,7 +5,7 @@ tables that a query reads change, and so may the Iceberg views in it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -68,6 +68,9 @@ class SourceState:
     head: int | None
     # Whether it has changed since the last refresh; None when there was none.
     is_ahead: bool | None
+    # Of an Iceberg view: the SQL that was consented to, and the one that it has.
+    consented: str = ""
+    edition: str = ""
 
 
 async def get(tx: Transaction, id: Identifier) -> View:
@@ -114,7 +117,8 @@ async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:
         *(table.id, view.asked.kind, _encode(view.asked), _encode(view.definition)),
         *(_encode(view.owner), int(view.auto_refresh), view.target_lag_seconds),
     )
-    await dependents.record(tx, table.id, view.sources)
+    answering = dict.fromkeys(view.sources.values(), view.owner[0] if view.owner else "")
+    await dependents.record(tx, table.id, view.sources, view.editions, answering)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,8 @@ class NewView:
     asked: Asked
     definition: Definition
     sources: Mapping[Identifier, str]
+    # The SQL of its Iceberg views, by their ids.
+    editions: Mapping[str, str] = field(default_factory=dict)
     owner: tuple[str, ...] = ()
     auto_refresh: bool = False
     target_lag_seconds: int | None = None
@@ -158,7 +164,7 @@ async def list_sources(
     """How the sources of a view stand, as far as the catalog knows without looking at storage."""
     rows = await tx.fetch(
         "SELECT DISTINCT s.source_id, o.namespace, o.name, s.state, v.metadata_location, "
-        "(SELECT max(t.version) FROM table_versions t "
+        "s.edition, v.edited_in, (SELECT max(t.version) FROM table_versions t "
         "WHERE t.table_id = s.source_id AND t.branch = $2) "
         "FROM view_sources s JOIN objects o ON o.id = s.source_id "
         "LEFT JOIN views v ON v.id = s.source_id WHERE s.view_id = $1 "
@@ -221,12 +227,13 @@ async def _alter(
 
 
 def _to_state(row: Row, watermark: Watermark | None) -> SourceState:
-    id, namespace, name, state, metadata_location, head = row
+    id, namespace, name, state, metadata_location, consented, edition, head = row
     identifier = (*from_path(namespace), name)
+    editions = (consented, edition or "")
     if watermark is None:
-        return SourceState(id, identifier, head, None)
+        return SourceState(id, identifier, head, None, *editions)
     if metadata_location is not None:
-        return SourceState(id, identifier, None, state != metadata_location)
+        return SourceState(id, identifier, None, state != metadata_location, *editions)
     # A source that a replaced Iceberg view reads only now has no version in the watermark.
     return SourceState(id, identifier, head, (head or 0) != watermark.versions.get(id))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.catalog import (
+    consents,
     data,
     dependents,
     functions,
@@ -21,7 +22,7 @@ from penstock.catalog import (
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.dependents import Kept
 from penstock.catalog.materialized_views import View
-from penstock.catalog.view_definitions import Defined
+from penstock.catalog.view_definitions import Check, Defined, Reading
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest
 from penstock.model.functions import Function
@@ -56,7 +57,7 @@ async def request_refresh(
 ) -> str:
     """Check a refresh as far as that can be done now, and queue it; returns the job."""
     cluster = catalog.queue.check_cluster(request.cluster)
-    defined = await define(catalog, view, request)
+    defined = await define(catalog, view, request, origin)
     for function in list_functions(defined.definition):
         await functions.ensure(catalog, view.table, function)
     id, left = await catalog.database.write(
@@ -67,11 +68,13 @@ async def request_refresh(
     return id
 
 
-async def explain_refresh(catalog: Catalog, view: View, request: Refresh) -> dict[str, Any]:
+async def explain_refresh(
+    catalog: Catalog, view: View, request: Refresh, origin: Origin = NOBODY
+) -> dict[str, Any]:
     """The plan that a refresh would carry out, as data."""
     catalog.queue.check_cluster(request.cluster)
     await catalog.database.read(manifests.resolve_in, request.manifest)
-    defined = await define(catalog, view, request)
+    defined = await define(catalog, view, request, origin)
     ids_read = set(defined.sources.values())
     await catalog.database.read(materialized_views.check_sources, view.owner, ids_read)
     spec, error = await complete_spec(catalog.database, make_spec(view.table, defined, request))
@@ -106,8 +109,21 @@ def _explain(
         return explain_refresh(spec, lambda table: opened[tuple(table)])
 
 
-async def define(catalog: Catalog, view: View, request: Refresh) -> Defined:
-    """The view's definition now, when the request fits it."""
+async def define(
+    catalog: Catalog,
+    view: View,
+    request: Refresh,
+    origin: Origin = NOBODY,
+    check: Check | None = None,
+) -> Defined:
+    """The view's definition now, when the request fits it and all that it reads was consented to.
+
+    Another `check` may take the place of the latter.
+    """
+
+    async def check_consent(reading: Reading) -> None:
+        await catalog.database.read(consents.check, view, reading, origin)
+
     known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
     defined = await view_definitions.define(
         catalog,
@@ -117,6 +133,7 @@ async def define(catalog: Catalog, view: View, request: Refresh) -> Defined:
         known=known,
         created=view.definition,
         version=request.src_version,
+        check=check or check_consent,
     )
     await view_definitions.check_acyclic(catalog, view.table.id, set(defined.sources.values()))
     _check(defined, request)
@@ -244,14 +261,16 @@ async def _enqueue(
     max_attempts: int,
     origin: Origin,
 ) -> tuple[str, list[Kept]]:
-    left = await record_sources(tx, view, defined)
+    left = await record_sources(tx, view, defined, origin)
     job = new_job(view.table, defined, request, cluster)
     id = await enqueue_in(tx, job, request, max_attempts)
     await idempotency.use(tx, origin, id)
     return id, left
 
 
-async def record_sources(tx: Transaction, view: View, defined: Defined) -> list[Kept]:
+async def record_sources(
+    tx: Transaction, view: View, defined: Defined, origin: Origin
+) -> list[Kept]:
     """Note what a view reads now; returns what is kept of tables that it reads no more.
 
     Raises when something of it, or the view, is not there for it any more.
@@ -261,7 +280,8 @@ async def record_sources(tx: Transaction, view: View, defined: Defined) -> list[
     if now.id != table.id:
         raise tables.missing(table.identifier)
     await materialized_views.check_sources(tx, view.owner, set(defined.sources.values()))
-    return await dependents.record(tx, table.id, defined.sources)
+    answering = await consents.check(tx, view, defined.reading, origin)
+    return await consents.record(tx, table.id, defined.reading, answering)
 
 
 async def enqueue_in(tx: Transaction, new: NewJob, request: Refresh, max_attempts: int) -> str:

@@ -19,8 +19,10 @@ from penstock.model.principals import Identity, check_group, check_principal
 PREFIX = "pstk_"
 KEY, RUNNER = "key", "runner"
 COLUMNS = (
-    "id, digest, kind, principal, member_of, note, created_at, expires_at, used_at, revoked_at"
+    "id, digest, kind, principal, member_of, note, created_at, expires_at, used_at, revoked_at, "
+    "clusters"
 )
+MAX_CLUSTER_CHARACTERS = 200
 SECRET_BYTES = 32
 # What is compared with when there is no such key, so that it takes as long.
 NO_DIGEST = hashlib.sha256(b"").hexdigest()
@@ -40,11 +42,15 @@ class Token:
     expires_at: int | None
     used_at: int | None
     revoked_at: int | None
+    # Of a runner's key: whose jobs it leases; none means the default cluster.
+    clusters: tuple[str, ...] = ()
     identity: Identity = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         is_runner = self.kind == RUNNER
-        shown = Identity(self.principal, self.groups, self.id, is_runner, self.expires_at)
+        shown = Identity(
+            self.principal, self.groups, self.id, is_runner, self.expires_at, self.clusters
+        )
         object.__setattr__(self, "identity", shown)
 
     def is_valid(self, now_millis: int) -> bool:
@@ -60,6 +66,8 @@ class NewToken:
     groups: tuple[str, ...] = ()
     note: str = ""
     seconds: int | None = None
+    # Only of a runner's key.
+    clusters: tuple[str, ...] = ()
 
 
 async def create(database: Database, new: NewToken) -> tuple[Token, str]:
@@ -71,10 +79,20 @@ async def create(database: Database, new: NewToken) -> tuple[Token, str]:
 
 
 def check_new(new: NewToken) -> None:
-    """Refuse a key whose names or note cannot be."""
+    """Refuse a key whose names, clusters or note cannot be."""
     check_principal(new.principal)
     for group in new.groups:
         check_group(group)
+    if new.clusters and new.kind != RUNNER:
+        raise InvalidRequest(
+            "only a runner's key is for clusters", detail="add --runner, or leave the clusters out"
+        )
+    for cluster in new.clusters:
+        if not cluster.isprintable() or not 0 < len(cluster) <= MAX_CLUSTER_CHARACTERS:
+            raise InvalidRequest(
+                f"{cluster[:MAX_CLUSTER_CHARACTERS]!r} is no name of a cluster",
+                detail="use a name of the settings, as in [clusters.NAME]",
+            )
     if not new.note.isprintable():
         raise InvalidRequest(
             f"the note {new.note!r} holds control characters", detail="write it in one plain line"
@@ -150,9 +168,10 @@ async def bump_in(tx: Transaction) -> None:
 async def _create(tx: Transaction, new: NewToken, id: str, digest: str) -> Token:
     row = await tx.fetch_one(
         f"INSERT INTO tokens ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, now_millis(), "
-        f"now_millis() + $7, NULL, NULL) RETURNING {COLUMNS}",
+        f"now_millis() + $7, NULL, NULL, $8) RETURNING {COLUMNS}",
         *(id, digest, new.kind, new.principal, msgspec.json.encode(new.groups).decode(), new.note),
         None if new.seconds is None else new.seconds * 1000,
+        msgspec.json.encode(tuple(dict.fromkeys(new.clusters))).decode(),
     )
     assert row is not None
     return _to_token(row)
@@ -212,6 +231,7 @@ def _digest(secret: str) -> str:
 
 
 def _to_token(row: Row) -> Token:
-    id, digest, kind, principal, member_of, *rest = row
-    groups: tuple[str, ...] = msgspec.json.decode(member_of, type=tuple[str, ...])
-    return Token(id, digest, kind, principal, groups, *rest)
+    id, digest, kind, principal, member_of, *rest, clusters = row
+    groups = msgspec.json.decode(member_of, type=tuple[str, ...])
+    of = msgspec.json.decode(clusters, type=tuple[str, ...])
+    return Token(id, digest, kind, principal, groups, *rest, clusters=of)

@@ -108,6 +108,7 @@ async def _record(
         asked=wanted.asked,
         definition=defined.definition,
         sources=defined.sources,
+        editions={id: edition.id for id, edition in defined.reading.editions.items()},
         owner=owner,
         auto_refresh=wanted.auto_refresh,
         target_lag_seconds=wanted.target_lag_seconds,

@@ -4,6 +4,7 @@ Names are looked up when a view is created. Later they stand for what they stood
 that is called by now; only what is new in an Iceberg view is looked up again.
 """
 
+import contextlib
 import difflib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import msgspec
 
 from penstock.catalog import data, dependents, grants, iceberg_views, tables, view_dialects
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.iceberg_views import Edition
 from penstock.catalog.materialized_views import Asked
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, from_path, show, to_path
@@ -35,17 +37,38 @@ MayRead = Callable[[Identifier], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What a view's query reads now, before anything of it was opened."""
+
+    # Ids of tables and Iceberg views, by the names that the query has for them.
+    names: Mapping[Identifier, str]
+    # The SQL of each Iceberg view, by its id, and all that each reads, also by way of others.
+    editions: Mapping[str, Edition]
+    below: Mapping[str, frozenset[str]]
+    # What may be meant by each name that stands for nothing, for each Iceberg view that reads it.
+    missing: Mapping[str, tuple[tuple[Identifier, ...], ...]]
+
+
+# Refuses a query before anything that it reads is opened.
+Check = Callable[[Reading], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Defined:
     """A definition, and what else was found out on the way to it."""
 
     definition: Definition
     query: "Query"
     udtf: "Udtf | None"
-    # Ids of tables and Iceberg views, by the names that the query has for them.
-    sources: Mapping[Identifier, str]
+    reading: Reading
     # The metadata files of Iceberg views, by their ids.
     states: Mapping[str, str]
     without_row_ids: tuple[Identifier, ...]
+
+    @property
+    def sources(self) -> Mapping[Identifier, str]:
+        """Ids of tables and Iceberg views, by the names that the query has for them."""
+        return self.reading.names
 
 
 @dataclass(slots=True)
@@ -53,11 +76,12 @@ class _Found:
     """What the names in a query stand for, as far as they were looked up."""
 
     known: Mapping[Identifier, str]
-    version: int | None
     may_read: MayRead
-    tables: "dict[Identifier, SourceTable]" = field(default_factory=dict)
     names: dict[Identifier, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
+    editions: dict[str, Edition] = field(default_factory=dict)
+    # What each Iceberg view names itself, by its id.
+    reads: "dict[str, tuple[Reference, ...]]" = field(default_factory=dict)
     meant: "dict[Reference, Identifier]" = field(default_factory=dict)
     missing: "list[Reference]" = field(default_factory=list)
 
@@ -71,6 +95,7 @@ async def define(
     known: Mapping[Identifier, str] | None = None,
     created: Definition | None = None,
     version: int | None = None,
+    check: Check | None = None,
 ) -> Defined:
     """The definition of a view at this moment, or with its one table at a version of that.
 
@@ -79,15 +104,26 @@ async def define(
     """
     run = catalog.workers.run
     query, udtf = await run(_read, asked, namespace)
-    found = _Found(known or {}, version, may_read)
-    query = await _look_up(catalog, query, found)
-    if version is not None and len(found.tables) != 1:
+    found = _Found(known or {}, may_read)
+    try:
+        query = await _look_up(catalog, query, found)
+    except InvalidRequest:
+        # What is wrong with a source is only for those who may read it.
+        if check is not None:
+            await check(_to_reading(found))
+        raise
+    reading = _to_reading(found)
+    if check is not None:
+        await check(reading)
+    ids = {name: id for name, id in found.names.items() if id not in found.editions}
+    if version is not None and len(ids) != 1:
         raise InvalidRequest(
-            f"src_version is {version}, but the view reads {len(found.tables)} tables",
+            f"src_version is {version}, but the view reads {len(ids)} tables",
             detail="leave it out: it is the version of a view's only table",
         )
+    opened = {name: await _open(catalog, id, version) for name, id in ids.items()}
     try:
-        definition = await run(_define, asked, query, udtf, found.tables, created)
+        definition = await run(_define, asked, query, udtf, opened, created)
     except InvalidRequest as error:
         # Who refreshes a view need not see what whoever created it may read.
         if not found.missing or created is not None:
@@ -98,10 +134,26 @@ async def define(
         definition,
         query,
         udtf,
-        found.names,
+        reading,
         found.states,
-        tuple(t.identifier for t in found.tables.values() if not t.has_stable_row_ids),
+        tuple(t.identifier for t in opened.values() if not t.has_stable_row_ids),
     )
+
+
+async def read(
+    catalog: Catalog,
+    namespace: Identifier,
+    asked: Asked,
+    *,
+    may_read: MayRead,
+    known: Mapping[Identifier, str],
+) -> Reading:
+    """What a view reads at this moment, as far as that can be found out; nothing is opened."""
+    query, _ = await catalog.workers.run(_read, asked, namespace)
+    found = _Found(known, may_read)
+    with contextlib.suppress(InvalidRequest):
+        await _look_up(catalog, query, found)
+    return _to_reading(found)
 
 
 def reading_as(catalog: Catalog, grantees: Sequence[str]) -> MayRead:
@@ -180,10 +232,7 @@ async def _find(catalog: Catalog, query: "Query", reference: "Reference", found:
     if name in found.names:
         return query
     found.names[name] = id
-    if kind == iceberg_views.KIND:
-        return await _add_view(catalog, query, name, id, found)
-    found.tables[name] = await _open(catalog, id, found.version)
-    return query
+    return query if kind != iceberg_views.KIND else await _add_view(catalog, query, name, id, found)
 
 
 async def _recall(
@@ -226,17 +275,17 @@ async def _add_view(
     catalog: Catalog, query: "Query", name: Identifier, id: str, found: _Found
 ) -> "Query":
     view = await iceberg_views.get_by_id(catalog.database, id)
-    found.states[id] = view.document.location
-    return await catalog.workers.run(_add_sql, query, name, msgspec.json.decode(view.document.text))
+    found.states[id], found.editions[id] = view.document.location, view.edition
+    metadata = msgspec.json.decode(view.document.text)
+    query = await catalog.workers.run(_add_sql, query, name, metadata)
+    found.reads[id] = dict(query.views)[name].references
+    return query
 
 
 def _add_sql(query: "Query", name: Identifier, metadata: dict[str, Any]) -> "Query":
     from penstock.definitions.queries import add_view
-    from penstock.iceberg.metadata import current_version
 
-    dialect, sql = view_dialects.choose_sql(metadata, "spark", None)
-    version = current_version(metadata)
-    namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
+    dialect, sql, namespace, held = view_dialects.read_query(metadata)
     return add_view(query, name, sql, dialect, namespace, held)
 
 
@@ -257,6 +306,24 @@ async def _open(catalog: Catalog, id: str, version: int | None) -> "SourceTable"
         )
 
     return await data.read(catalog, table, MAIN, version, work)
+
+
+def _to_reading(found: _Found) -> Reading:
+    """What is known so far, which may be less than all, or hold a circle."""
+    below: dict[str, frozenset[str]] = {}
+    for view in found.editions:
+        known, new = set[str](), [view]
+        while new:
+            references = found.reads.get(new.pop(), ())
+            direct = {found.names[found.meant[r]] for r in references if r in found.meant}
+            new += direct - known
+            known |= direct
+        below[view] = frozenset(known - {view})
+    missing = {
+        view: tuple(tuple(filter(None, r.candidates)) for r in references if r in found.missing)
+        for view, references in found.reads.items()
+    }
+    return Reading(found.names, found.editions, below, missing)
 
 
 def _check_views(query: "Query", found: _Found) -> None:

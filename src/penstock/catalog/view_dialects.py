@@ -161,3 +161,12 @@ def choose_sql(metadata: Json, target: str | None, source: str | None) -> tuple[
             detail="it has " + ", ".join(dialect for dialect, _ in found),
         )
     return found[0]
+
+
+def read_query(metadata: Json) -> tuple[str, str, Identifier, str | None]:
+    """What a materialized view reads of a view: dialect and SQL, and where its names are read."""
+    from penstock.iceberg.metadata import current_version
+
+    version = current_version(metadata)
+    namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
+    return (*choose_sql(metadata, "spark", None), namespace, held)

@@ -14,8 +14,9 @@ import msgspec
 
 from penstock.catalog import iceberg_views, locations, transactions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.iceberg_views import View
-from penstock.catalog.view_files import Document, Planned, plan, publish, remove_file, write
+from penstock.catalog.iceberg_views import Edition, View, encode_names
+from penstock.catalog.view_dialects import read_query
+from penstock.catalog.view_files import Planned, plan, publish, remove_file, write
 from penstock.catalog.view_marks import mark_problems
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
@@ -55,9 +56,10 @@ async def _replace_once(
 ) -> View | None:
     """One try; None when the swap was lost to somebody else."""
     view, now = await catalog.database.read(_read, id)
-    planned = await catalog.lake.run(_plan_next, catalog, view, request, now)
-    if planned is None:
+    found = await catalog.lake.run(_plan_next, catalog, view, request, now)
+    if found is None:
         return view
+    planned, is_edited = found
     if _is_elsewhere(view, planned.target.location):
         await catalog.database.read(locations.check_view, planned.target.location, early=True)
     try:
@@ -65,9 +67,10 @@ async def _replace_once(
     except ConcurrentCommit:
         return None  # its folder is being removed: somebody drops it
     crash_point("view file written")
-    replaced = dataclasses.replace(view, document=document)
+    edition = Edition(document.location, origin.grantees) if is_edited else view.edition
+    replaced = dataclasses.replace(view, document=document, edition=edition)
     base = view.document.location
-    swapped = await publish(catalog, replaced, base, _swap, view, document, origin)
+    swapped = await publish(catalog, replaced, base, _swap, view, replaced, origin)
     if swapped is False:
         await catalog.lake.run(remove_file, catalog.lake, document.location)
         return None
@@ -83,15 +86,19 @@ async def _read(tx: Transaction, id: Identifier) -> tuple[View, int]:
 
 def _plan_next(
     catalog: Catalog, view: View, request: "ReplaceView", now_millis: int
-) -> Planned | None:
-    """The view's next document; None when nothing changes."""
+) -> tuple[Planned, bool] | None:
+    """The view's next document; None when nothing changes.
+
+    Also whether whoever asked for it has to answer for what the view reads.
+    """
     from penstock.iceberg.replace import replace_metadata
 
     metadata = msgspec.json.decode(view.document.text)
     changed = replace_metadata(metadata, request, now_millis)
     if changed is metadata:
         return None
-    return plan(catalog.lake, mark_problems(changed, metadata), view.document.location)
+    planned = plan(catalog.lake, mark_problems(changed, metadata), view.document.location)
+    return planned, read_query(changed) != read_query(metadata)
 
 
 def _is_elsewhere(view: View, folder: str) -> bool:
@@ -99,13 +106,15 @@ def _is_elsewhere(view: View, folder: str) -> bool:
     return folder != view.document.folder and not view.owns(folder)
 
 
-async def _swap(tx: Transaction, view: View, new: Document, origin: Origin) -> bool:
+async def _swap(tx: Transaction, view: View, replaced: View, origin: Origin) -> bool:
+    new, edition = replaced.document, replaced.edition
     if _is_elsewhere(view, new.folder):
         await locations.check_view(tx, new.folder)
     swapped = await tx.fetch(
-        "UPDATE views SET location = $3, metadata_location = $4, metadata = $5 "
-        "WHERE id = $1 AND metadata_location = $2 RETURNING id",
+        "UPDATE views SET location = $3, metadata_location = $4, metadata = $5, edited_in = $6, "
+        "edited_by = $7 WHERE id = $1 AND metadata_location = $2 RETURNING id",
         *(view.id, view.document.location, new.folder, new.location, new.text),
+        *(edition.id, encode_names(edition.by)),
     )
     if swapped:
         await transactions.record(tx, "ReplaceView", show(view.identifier), origin)

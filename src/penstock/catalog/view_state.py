@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from penstock.catalog import materialized_views
+from penstock.catalog import consents, materialized_views
+from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views import SourceState, View, is_stale
 from penstock.database.interface import Transaction
 from penstock.datasets.view_tables import MAX_QUERY_CHARACTERS, read_schema
 from penstock.model.identifiers import Identifier, show
 from penstock.model.jobs import REFRESH, show_value
+from penstock.model.origins import Origin
 from penstock.model.tables import Table
 from penstock.model.views import SYSTEM_COLUMNS
 
@@ -25,9 +27,10 @@ class Shown:
     limit: int | None = None
 
 
-async def describe(tx: Transaction, view: View) -> dict[str, str]:
+async def describe(catalog: Catalog, view: View, origin: Origin) -> dict[str, str]:
     """What the description of a view's table says beside the table's own properties."""
-    sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
+    id, watermark = view.table.id, view.watermark
+    sources = await materialized_views.list_sources(catalog.database, id, watermark)
     stale = is_stale(view, sources)
     told = {
         "penstock.kind": view.asked.kind,
@@ -43,6 +46,10 @@ async def describe(tx: Transaction, view: View) -> dict[str, str]:
         told["penstock.target_lag_seconds"] = str(view.target_lag_seconds)
     if stale and (pending := _count_pending(view, sources)):
         told["penstock.pending"] = _encode(pending)
+    if any(source.consented != source.edition for source in sources):
+        needed = await consents.find_needed(catalog, view, origin)
+        if needed is not None:
+            told["penstock.needs_consent"] = _encode(needed)
     return told
 
 

@@ -40,6 +40,13 @@ def command() -> None:
 @click.option("--note", default="", help="What it is for.")
 @click.option("--role", "roles", multiple=True, help="A role on the whole catalog to give it.")
 @click.option("--runner", is_flag=True, help="For a runner: it can work on jobs and nothing else.")
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME",
+    help="For a runner: whose jobs it gets; else those of the default cluster.",
+)
 @settings_options
 @as_json_option
 def create(
@@ -51,6 +58,7 @@ def create(
     note: str,
     roles: tuple[str, ...],
     runner: bool,
+    clusters: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Make a key for PRINCIPAL and print it, this once.
@@ -58,7 +66,7 @@ def create(
     \b
     Examples:
       penstock token create ada --role owner
-      penstock token create runner-1 --runner --expires 90d
+      penstock token create runner-1 --runner --cluster prod --expires 90d
     """
     from penstock.catalog import grants, tokens
     from penstock.model.origins import NOBODY
@@ -66,7 +74,7 @@ def create(
     from penstock.model.rights import check_role
 
     kind = tokens.RUNNER if runner else tokens.KEY
-    new = tokens.NewToken(principal, kind, groups, note, read_seconds(expires))
+    new = tokens.NewToken(principal, kind, groups, note, read_seconds(expires), clusters)
     # Before anything is granted.
     check_free(principal)
     tokens.check_new(new)
@@ -106,14 +114,15 @@ def list_keys(loaded: Loaded, *, principal: str | None, as_json: bool) -> None:
         echo_json([show(token) for token in found])
         return
     rows: list[tuple[str, ...]] = [
-        ("id", "kind", "principal", "expires", "last used", "state", "note")
+        ("id", "kind", "principal", "clusters", "expires", "last used", "state", "note")
     ]
     now = datetime.now(UTC).timestamp() * 1000
     for token in found:
         state = "valid" if token.is_valid(int(now)) else "ended"
         state = "revoked" if token.revoked_at is not None else state
         times = (show_time(token.expires_at, "never"), show_time(token.used_at, "never"))
-        rows.append((token.id, token.kind, token.principal, *times, state, token.note))
+        clusters = (", ".join(token.clusters) or "default") if token.kind == tokens.RUNNER else ""
+        rows.append((token.id, token.kind, token.principal, clusters, *times, state, token.note))
     echo_table(rows)
 
 
@@ -187,6 +196,7 @@ def show(token: "Token") -> dict[str, Any]:
         "kind": token.kind,
         "principal": token.principal,
         "groups": token.groups,
+        "clusters": token.clusters,
         "note": token.note,
         "created_at": token.created_at,
         "expires_at": token.expires_at,

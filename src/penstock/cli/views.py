@@ -32,7 +32,7 @@ mode_option = click.option(
 
 @click.group()
 def command() -> None:
-    """List, make, refresh, explain, verify and drop materialized views."""
+    """List, make, refresh, explain, verify, consent to and drop materialized views."""
 
 
 @command.command(name="list")
@@ -201,6 +201,38 @@ def verify(
         )
     if not found:
         context.exit(1)
+
+
+@command.command()
+@click.argument("name")
+@dry_run_option
+@yes_option
+@lake_option
+@as_json_option
+def consent(lake: "Lake", *, name: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Let the view NAME read what it is made from now, also what others brought into it.
+
+    Its refreshes stop when somebody changes an Iceberg view that it reads and may not read all of
+    what that reads then. Only an owner of the view who may read it can consent.
+
+    \b
+    Examples:
+      penstock views consent shop.dear --dry-run
+      penstock views consent shop.dear -y
+    """
+    view = lake.view(name)
+    found = view.consent(dry_run=True)
+    sources = ", ".join(found.sources)
+    if not dry_run and found.sources:
+        confirm(f"Let {name} read {sources}?", yes)
+        view.consent(found.state)
+    if as_json:
+        given = bool(found.sources) and not dry_run
+        echo_json({"name": name, "sources": found.sources, "consented": given})
+    elif found.sources:
+        click.echo(f"{name} {'would read' if dry_run else 'may read'} {sources}")
+    else:
+        click.echo(f"{name} needs no consent")
 
 
 @command.command()

@@ -79,7 +79,11 @@ CREATE TABLE views (
     location KEYTEXT NOT NULL,
     folder KEYTEXT NOT NULL,
     metadata_location KEYTEXT NOT NULL,
-    metadata TEXT NOT NULL
+    metadata TEXT NOT NULL,
+    -- Who wrote the SQL that it has now (the names of their grants, as JSON; empty when nobody
+    -- knows), and the metadata file that it came with.
+    edited_in KEYTEXT NOT NULL DEFAULT '',
+    edited_by TEXT NOT NULL DEFAULT ''
 );
 
 CREATE INDEX views_by_location ON views (location);
@@ -222,7 +226,9 @@ CREATE TABLE tokens (
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
     used_at BIGINT,
-    revoked_at BIGINT
+    revoked_at BIGINT,
+    -- Of a runner's key: whose jobs it leases, as JSON; none means the default cluster.
+    clusters TEXT NOT NULL DEFAULT '[]'
 );
 
 CREATE INDEX tokens_by_principal ON tokens (principal);
@@ -290,6 +296,10 @@ CREATE TABLE view_sources (
     source_id KEYTEXT NOT NULL,
     -- Of an Iceberg view: its metadata file at the last refresh.
     state TEXT,
+    -- What is here is consented to: of an Iceberg view the SQL that came with this file.
+    edition KEYTEXT NOT NULL DEFAULT '',
+    consented_by KEYTEXT NOT NULL DEFAULT '',
+    consented_at BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (view_id, name)
 );
 

@@ -22,6 +22,8 @@ class Identity:
     is_runner: bool = False
     # Milliseconds; None when what was proved does not end by itself.
     expires_at: int | None = None
+    # Whose jobs a runner leases; none means the default cluster.
+    clusters: tuple[str, ...] = ()
     # The names under which this caller holds grants; a runner's rights are its jobs'.
     grantees: tuple[str, ...] = field(init=False, compare=False)
 

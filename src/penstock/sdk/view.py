@@ -70,6 +70,14 @@ class Lineage:
 
 
 @dataclass(frozen=True)
+class Consent:
+    """What was, or would be, consented to: the sources that are new, and a name for it all."""
+
+    sources: list[str]
+    state: str
+
+
+@dataclass(frozen=True)
 class Certificate:
     """What came of comparing a view with its query computed anew."""
 
@@ -163,6 +171,24 @@ class View(Table):
         self._wire.change(self._path("alter"), body)
         return self
 
+    @property
+    def needs_consent(self) -> list[str] | None:
+        """What the view may not read before an owner consents, as far as you may see it.
+
+        None when it needs no consent.
+        """
+        told = self._properties().get("penstock.needs_consent")
+        return None if told is None else _show_names(msgspec.json.decode(told, type=list[str]))
+
+    def consent(self, state: str | None = None, *, dry_run: bool = False) -> Consent:
+        """Let the view read what it is made from now, also what others brought into it.
+
+        With the `state` that a dry run told, nothing is consented to that came later.
+        """
+        body = {"state": state, "dry_run": dry_run}
+        told = self._wire.change(self._path("consent"), body)
+        return Consent(_show_names(told["sources"]), told["state"])
+
     def drop(self, *, cascade: bool = False) -> None:
         """Drop the view; `cascade` takes views that read it along."""
         self._wire.change(self._path("drop"), None, cascade=cascade)
@@ -222,6 +248,10 @@ def _read_counts(properties: dict[str, str], name: str) -> dict[Identifier, int]
     text = properties.get(f"penstock.{name}", "{}")
     found = msgspec.json.decode(text, type=dict[str, int])
     return {tuple(joined.split("$")): number for joined, number in found.items()}
+
+
+def _show_names(names: list[str]) -> list[str]:
+    return [show_id(tuple(name.split("$"))) for name in names]
 
 
 def _show_counts(counts: dict[Identifier, int]) -> dict[str, int]:

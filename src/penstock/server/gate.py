@@ -18,11 +18,11 @@ from penstock.model.principals import Identity
 from penstock.model.rights import NAMESPACE, Need, Standing
 from penstock.server import signing
 from penstock.server.exchange import Exchange
+from penstock.server.jwts import HOW, NOT_JSON, read_head
 from penstock.server.limits import Limiter
 from penstock.server.oidc import Oidc
 from penstock.server.rules import CATALOG, C, Names, Rule
 
-HOW = "send a key as x-api-key, or a key or token as Authorization: Bearer"
 MAX_CREDENTIAL = 16_384
 TOO_MANY = 429
 # A request whose credentials are in its body is read so far before anybody knows who sent it.
@@ -39,12 +39,7 @@ class _WithIdentity(msgspec.Struct):
     identity: BodyIdentity | None = None
 
 
-class _Head(msgspec.Struct):
-    kid: str = ""
-
-
 _identity = msgspec.json.Decoder(_WithIdentity)
-_head = msgspec.json.Decoder(_Head)
 
 
 class Gate:
@@ -137,7 +132,7 @@ class Gate:
         """Who sends a request by `identity` in its body."""
         try:
             given = _identity.decode(body).identity if body else None
-        except msgspec.MsgspecError:
+        except NOT_JSON:
             given = None
         credential = (given.api_key or given.auth_token) if given is not None else None
         if not credential:
@@ -272,7 +267,7 @@ class Gate:
         return identity
 
     async def _verify(self, credential: str, now: int) -> Identity:
-        kid = read_kid(credential)
+        kid = read_head(credential).kid
         if kid.startswith(signing.OWN_KEY_PREFIX):
             keys = await self.access.signing_keys()
             return signing.verify(credential, kid, keys, now).identity
@@ -300,16 +295,3 @@ def find_credential(headers: Mapping[str, str]) -> str | None:
     if scheme and scheme.lower() != "bearer":
         raise NotAuthenticated("Authorization has another scheme than Bearer", detail=HOW)
     return None
-
-
-def read_kid(credential: str) -> str:
-    """The key id in a JWT's head, which nobody has verified yet."""
-    import base64
-    import binascii
-
-    head = credential.partition(".")[0]
-    try:
-        text = base64.b64decode(head + "=" * (-len(head) % 4), altchars=b"-_", validate=True)
-        return _head.decode(text).kid
-    except (binascii.Error, ValueError, msgspec.MsgspecError):
-        raise NotAuthenticated("the token cannot be read", detail=HOW) from None

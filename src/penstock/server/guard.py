@@ -119,7 +119,8 @@ async def make_child_key(catalog: Catalog) -> tuple[tokens.Token, str]:
         pid = old.note.removeprefix(here)
         if old.revoked_at is None and pid.isdecimal() and not _is_running(int(pid)):
             await tokens.revoke(catalog.database, old.id)
-    new = tokens.NewToken(CHILD, tokens.RUNNER, note=f"{here}{os.getpid()}")
+    clusters = tuple(catalog.queue.clusters)
+    new = tokens.NewToken(CHILD, tokens.RUNNER, note=f"{here}{os.getpid()}", clusters=clusters)
     return await tokens.create(catalog.database, new)
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from penstock.errors import NotAuthenticated, Unavailable
 from penstock.model.principals import FOREIGN, Identity
+from penstock.server.jwts import NOT_JSON, open_signed, read_head
 
 if TYPE_CHECKING:
     from joserfc.jwk import Key
@@ -26,7 +27,7 @@ MAX_DOCUMENT_BYTES = 1024 * 1024
 REFRESH_SECONDS = 300.0
 # At least so long between two fetches because of unknown keys.
 PAUSE_SECONDS = 10.0
-MAX_GROUPS = 500
+MAX_GROUPS, MAX_NAME = 500, 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +63,11 @@ class Oidc:
 
     async def verify(self, text: str, kid: str, now: int) -> Identity:
         """Who the token says its bearer is, once everything about it is right."""
-        from joserfc import jwt
-        from joserfc.errors import JoseError
-
         key = await self._find_key(kid)
-        try:
-            token = jwt.decode(text, key, algorithms=list(self._provider.algorithms))
-        except (JoseError, ValueError) as error:
-            raise NotAuthenticated("the token's signature is not right") from error
-        if (wanted := key.get("alg")) is not None and wanted != token.header["alg"]:
+        claims = open_signed(text, key, self._provider.algorithms)
+        if (wanted := key.get("alg")) is not None and wanted != read_head(text).alg:
             raise NotAuthenticated("the token's algorithm is not its key's")
-        return read_claims(token.claims, self._provider, now)
+        return read_claims(claims, self._provider, now)
 
     async def _find_key(self, kid: str) -> "Key":
         if kid not in self._keys:
@@ -123,11 +118,14 @@ def read_claims(claims: dict[str, Any], provider: Provider, now: int) -> Identit
         if since is not None and (not _is_time(since) or now + leeway < since):
             raise NotAuthenticated(f"the token is not valid yet ({claim})")
     name = claims.get(provider.principal_claim)
-    if not isinstance(name, str) or not name or not name.isprintable() or len(name) > 250:
+    if not isinstance(name, str) or not name or not name.isprintable() or len(name) > MAX_NAME:
         raise NotAuthenticated(f"the token's {provider.principal_claim} is not a name")
-    groups = claims.get(provider.groups_claim, [])
-    groups = groups if isinstance(groups, list) else [groups]
-    known = tuple(g for g in groups[:MAX_GROUPS] if isinstance(g, str) and g)
+    groups = claims.get(provider.groups_claim)
+    given = groups if isinstance(groups, list) else [] if groups is None else [groups]
+    if not all(isinstance(each, str) for each in given):
+        raise NotAuthenticated(f"the token's {provider.groups_claim} are not names")
+    # No grant is to a name that cannot be one, and no database need see it.
+    known = tuple(g for g in given[:MAX_GROUPS] if g and g.isprintable() and len(g) <= MAX_NAME)
     return Identity(f"{FOREIGN}{name}", known, expires_at=int(expires + leeway) * 1000)
 
 
@@ -174,5 +172,5 @@ def _fetch_json(url: str) -> dict[str, Any]:
         with urllib.request.build_opener(NoRedirects).open(url, timeout=FETCH_SECONDS) as answer:
             content = answer.read(MAX_DOCUMENT_BYTES)
         return msgspec.json.decode(content, type=dict[str, Any])
-    except (OSError, msgspec.MsgspecError, ValueError) as error:
+    except (OSError, ValueError, *NOT_JSON) as error:
         raise Unavailable(f"{url} cannot be read: {error}") from error

@@ -21,6 +21,7 @@ from penstock.server.lance.rules import (
     BACKFILL,
     BRING_CODE,
     CANCEL_JOB,
+    CONSENT,
     GRANT,
     LIST_GRANTS,
     OWN_CATALOG,
@@ -72,6 +73,13 @@ EXTENSIONS = (
         "materialized_view/{id}/alter",
         materialized_views.alter,
         needs=OWN_TABLE,
+    ),
+    Operation(
+        "ConsentMaterializedView",
+        "POST",
+        "materialized_view/{id}/consent",
+        materialized_views.consent,
+        needs=CONSENT,
     ),
     Operation(
         "DropMaterializedView",

@@ -1,4 +1,4 @@
-"""The operations on materialized views: create, refresh, explain, describe, alter, list, drop."""
+"""The operations on materialized views: create, refresh, and all about them."""
 
 from typing import Annotated, Any
 
@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.catalog import (
     cascades,
+    consenting,
     materialized_views,
     refreshes,
     tables,
@@ -21,7 +22,7 @@ from penstock.model.udtfs import read_kind
 from penstock.model.views import Mode
 from penstock.server.http import Reply
 from penstock.server.lance.backfills import Count, CountOrNone, QueuedJob, Threads
-from penstock.server.lance.call import Body, Call, Version
+from penstock.server.lance.call import Body, Call, Text, Version
 from penstock.server.lance.tables import RemovedTable, removed_table
 
 # What both databases can hold.
@@ -69,6 +70,12 @@ class AlterView(Body):
     target_lag_seconds: Lag | msgspec.UnsetType | None = msgspec.UNSET
 
 
+class ConsentToView(Body):
+    # What was shown before, so that nothing else is consented to.
+    state: Text | None = None
+    dry_run: bool | None = None
+
+
 class CreatedView(msgspec.Struct, omit_defaults=True):
     version: int
     job_id: str | None = None
@@ -98,6 +105,12 @@ class Views(msgspec.Struct, omit_defaults=True):
     page_token: str | None = None
 
 
+class Consented(msgspec.Struct, omit_defaults=True):
+    sources: list[str]
+    state: str
+    transaction_id: str | None = None
+
+
 class Altered(msgspec.Struct):
     properties: dict[str, str]
 
@@ -105,6 +118,7 @@ class Altered(msgspec.Struct):
 _create = msgspec.json.Decoder(CreateView)
 _refresh = msgspec.json.Decoder(RefreshView)
 _alter = msgspec.json.Decoder(AlterView)
+_consent = msgspec.json.Decoder(ConsentToView)
 _body = msgspec.json.Decoder(Body)
 
 
@@ -135,7 +149,7 @@ async def explain(call: Call) -> Reply:
     if wanted.cascade:
         plan = await cascades.explain_cascade(call.catalog, view, wanted, call.origin)
     else:
-        plan = await refreshes.explain_refresh(call.catalog, view, wanted)
+        plan = await refreshes.explain_refresh(call.catalog, view, wanted, call.origin)
     return Reply(200, msgspec.json.encode(plan))
 
 
@@ -153,7 +167,7 @@ async def describe(call: Call) -> DescribedView:
         kind=view.asked.kind,
         source_query=view.asked.source_query,
     )
-    found.properties = await view_state.describe(call.catalog.database, view)
+    found.properties = await view_state.describe(call.catalog, view, call.origin)
     return found
 
 
@@ -174,7 +188,16 @@ async def alter(call: Call) -> Altered:
 
 async def show_altered(call: Call) -> Altered:
     view = await materialized_views.get(call.catalog.database, call.id)
-    return Altered(await view_state.describe(call.catalog.database, view))
+    return Altered(await view_state.describe(call.catalog, view, call.origin))
+
+
+async def consent(call: Call) -> Consented:
+    body = call.decode(_consent)
+    view = await materialized_views.get(call.catalog.database, call.id)
+    found = await consenting.consent(
+        call.catalog, view, body.state, call.origin, dry_run=bool(body.dry_run)
+    )
+    return Consented(found.sources, found.state, found.transaction)
 
 
 async def list_views(call: Call) -> Views:

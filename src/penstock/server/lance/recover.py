@@ -110,6 +110,12 @@ async def _alter_view(call: Call, used: Used) -> object:
     return await materialized_views.show_altered(call)
 
 
+async def _consent_to_view(call: Call, used: Used) -> Answer:
+    """That it was done; what was consented to then is in the transaction's own time."""
+    found = await materialized_views.consent(replace(call, body=b'{"dry_run": true}'))
+    return {"transaction_id": used.transaction_id, "sources": [], "state": found.state}
+
+
 async def _create_manifest(call: Call, used: Used) -> object:
     return await manifests.describe(replace(call, body=b""))
 
@@ -126,6 +132,7 @@ SPECIAL: dict[str, Callable[[Call, Used], Awaitable[object]]] = {
     "AlterTransaction": _alter_transaction,
     "CancelJob": _cancel_job,
     "AlterMaterializedView": _alter_view,
+    "ConsentMaterializedView": _consent_to_view,
     "CreateManifest": _create_manifest,
     "DropManifest": _drop_manifest,
     "UpdateTableSchemaMetadata": _replace_metadata,

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.catalog import jobs, transactions
 from penstock.catalog.access import Access
-from penstock.errors import Forbidden
+from penstock.errors import Forbidden, JobNotFound
 from penstock.model.identifiers import Identifier, check_identifier, from_path
 from penstock.model.jobs import Job, list_targets
 from penstock.model.rights import (
@@ -148,7 +148,11 @@ def _transaction(right: int) -> Find:
             return ()
         id = call.id[-1]
         if await jobs.find(call.catalog.database, id) is not None:
-            return [await _need_for_job(call, access, id, WRITE if right == OWN else right)]
+            try:
+                return [await _need_for_job(call, access, id, WRITE if right == OWN else right)]
+            except JobNotFound:
+                # The words for no transaction at all: not even that it is a job is told.
+                raise transactions.missing(id) from None
         maker = await transactions.find_maker(call.catalog.database, id)
         if maker is not None and maker == call.identity.principal:
             return ()
@@ -261,6 +265,8 @@ REFRESH: Rule[Call] = Rule(
 CREATE_VIEW: Rule[Call] = Rule(
     OWN, PARENT, also="reader on what it reads; functions, if it comes with a function"
 )
+# What is new in a view is known once its query was read: see consenting.
+CONSENT: Rule[Call] = Rule(OWN, NAMED, TABLE, also="reader on what it has come to read")
 WRITE_ENTRIES: Rule[Call] = Rule(SEE, CATALOG, more=_write_entries, also="writer on each table")
 CHANGE_EACH: Rule[Call] = Rule(SEE, CATALOG, more=_change_each, also="what each operation needs")
 READ_TRANSACTION: Rule[Call] = Rule(

@@ -5,6 +5,7 @@ A runner asks for work and waits; it gets an answer as soon as there is some.
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from penstock.catalog import leases, ledger
 from penstock.catalog.leases import News
 from penstock.catalog.queue import wait_for
-from penstock.errors import InvalidRequest
+from penstock.errors import Forbidden, InvalidRequest
 from penstock.model.functions import RowError
 from penstock.model.jobs import FINISHED, QUEUED, Job, LogLine, Report, Value
 from penstock.server.lance.call import Body, Call, Text
@@ -121,6 +122,7 @@ async def lease(call: Call) -> Leases:
     if not body.runner:
         raise InvalidRequest("runner is empty", detail="give each runner a name of its own")
     queue, clock = call.catalog.queue, asyncio.get_running_loop().time
+    clusters = _choose_clusters(call, body.clusters)
     deadline = clock() + body.wait_seconds
     leaving = asyncio.create_task(gone(call.receive))
     try:
@@ -129,9 +131,7 @@ async def lease(call: Call) -> Leases:
             # A job that is leased to nobody would wait until the lease expires.
             if leaving.done() or queue.is_closed:
                 return Leases([])
-            found = await leases.lease(
-                call.catalog, body.runner, body.clusters, body.free, call.token
-            )
+            found = await leases.lease(call.catalog, body.runner, clusters, body.free, call.token)
             if found or clock() >= deadline:
                 return Leases([_to_lease(call, job) for job in found])
             while not await wait_for(bell, min(LOOK_SECONDS, max(0.0, deadline - clock()))):
@@ -170,6 +170,20 @@ async def report_errors(call: Call) -> Recorded:
 async def list_error_rows(call: Call) -> ErrorRows:
     body = call.decode(_held)
     return ErrorRows(await ledger.list_rows(call.catalog, job_id(call), body.attempt))
+
+
+def _choose_clusters(call: Call, wanted: Sequence[str] | None) -> Sequence[str] | None:
+    """The clusters whose jobs the caller gets; None for all of them, where nobody needs a key."""
+    if call.identity is None:
+        return wanted
+    own = call.identity.clusters or (call.catalog.queue.default_cluster,)
+    for cluster in wanted or ():
+        if cluster not in own:
+            raise Forbidden(
+                f"this key is for jobs of {', '.join(own)}, not of cluster {cluster}",
+                detail="make another with 'penstock token create NAME --runner --cluster CLUSTER'",
+            )
+    return own if wanted is None else wanted
 
 
 def _check_numbers(error: RowError) -> None:

@@ -173,7 +173,7 @@ async def describe(call: Call) -> DescribedTable:
             await _load_details(call, table, branch, reply)
     if table.is_view:
         view = await materialized_views.load(catalog.database, table)
-        told = await view_state.describe(catalog.database, view)
+        told = await view_state.describe(catalog, view, call.origin)
         reply.properties = {**table.properties, **told}
     if table.has_bound_columns:
         await _tell_bound(call, table, check_branch(body.branch), reply)
