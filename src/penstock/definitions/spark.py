@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.dialects.results import Columns, Refusal
     from penstock.dialects.spark_query import Output as SparkOutput
+    from penstock.dialects.sparksql.plain import Plain
 
 MAX_CHARACTERS = 200_000
 PLAIN = {"bool", "int8", "int16", "int32", "int64", "float", "double", "string", "large_string",
@@ -102,7 +103,8 @@ class _Inliner:
     def __init__(self, query: Query, known: Known) -> None:
         self._known = known
         texts = [each.sql for each in (query.statement, *dict(query.views).values()) if each]
-        self._text = "\n".join(texts).lower()
+        # There and back again: Spark compares names in capitals, too.
+        self._text = "\n".join(texts).upper().lower()
         self._prefix = "source_"
         while self._prefix in self._text:
             self._prefix = f"_{self._prefix}"
@@ -115,6 +117,7 @@ class _Inliner:
         from penstock.dialects.resolve import resolve
         from penstock.dialects.results import Refusal
         from penstock.dialects.spark_query import list_outputs
+        from penstock.dialects.sparksql.plain import relocate
 
         texts: dict[Identifier, str] = {}
         seen: dict[Identifier, Columns | None] = {}
@@ -135,18 +138,20 @@ class _Inliner:
             outputs = list_outputs(inner, self.columns)
             if isinstance(outputs, Refusal):
                 raise _of_view(found, outputs)
-            # On lines of their own: a comment may end the view's text.
-            texts[first], seen[first] = f"(\n{inner}\n)", outputs
-        sql = self._to_spark(statement, seen)
+            texts[first], seen[first] = f"({inner})", outputs
+        plain = self._to_spark(statement, seen)
+        sql = plain.text
         where = (statement.namespace, statement.catalog)
         resolved = resolve(sql, "spark", seen, *where)
         if isinstance(resolved, Refusal):
+            resolved = relocate(resolved, plain)
             if lost := next((r for r in statement.references if self._known.find(r) is None), None):
                 error = missing(lost)
                 raise InvalidRequest(refuse(resolved).message, detail=error.detail)
             raise _of_view(outer[-1], resolved) if outer else refuse(resolved)
         made = inline(sql, texts, *where)
         if isinstance(made, Refusal):
+            made = relocate(made, plain)
             raise _of_view(outer[-1], made) if outer else refuse(made)
         if len(made) > MAX_CHARACTERS:
             raise InvalidRequest(
@@ -155,13 +160,17 @@ class _Inliner:
             )
         return made
 
-    def _to_spark(self, statement: Statement, seen: "dict[Identifier, Columns | None]") -> str:
+    def _to_spark(self, statement: Statement, seen: "dict[Identifier, Columns | None]") -> "Plain":
+        """The statement as Spark may be given it, whatever its dialect was."""
         from penstock.dialects.results import Refusal
-        from penstock.dialects.statements import check_text
+        from penstock.dialects.statements import write_plain
         from penstock.dialects.translate import translate
 
         if statement.dialect == "spark":
-            return statement.sql
+            plain = write_plain(statement.sql)
+            if isinstance(plain, Refusal):
+                raise refuse(plain)
+            return plain
         if statement.dialect == "lance":
             raise InvalidRequest(
                 "an Iceberg view in Lance's SQL can't be read", detail="use dialect spark in it"
@@ -171,9 +180,10 @@ class _Inliner:
         )
         if isinstance(made, Refusal):
             raise refuse(made)
-        if problem := check_text(made.sql, "spark"):
-            raise refuse(_without_place(problem))
-        return made.sql
+        plain = write_plain(made.sql)
+        if isinstance(plain, Refusal):
+            raise refuse(_without_place(plain))
+        return plain
 
     def _name(self, table: SourceTable) -> str:
         for name, each in self.tables.items():

@@ -1,6 +1,6 @@
 """A query of Spark's dialect over known tables: its outputs, what it reads, how it can be followed.
 
-The tables have plain names here, one each; what Spark is given stays the author's text.
+The tables have plain names here, one each; what Spark is given comes out of `sparksql/door.py`.
 """
 
 from collections import Counter
@@ -18,9 +18,11 @@ from penstock.dialects.resolve import Resolved, find_column, resolve, select_fir
 from penstock.dialects.results import Columns, Problem, Refusal
 from penstock.dialects.shape import Shape, find_shape
 from penstock.dialects.spark_types import Plain, Types, to_plain
+from penstock.dialects.sparksql.door import check_expression, check_query
 from penstock.dialects.splice import Edit, quote, splice
 from penstock.dialects.texts import Texts
 from penstock.model.identifiers import Identifier
+from penstock.model.views import CheckedSql
 
 # Stars and names written out make a statement longer than its author's.
 MAX_WORDS = 10_000
@@ -37,7 +39,7 @@ class Output:
     table: str | None = None
     path: tuple[str, ...] | None = None
     # In Spark's SQL, over the columns of the table.
-    text: str = ""
+    text: CheckedSql = CheckedSql("")
     # In Lance's, when it means the same there.
     lance: str | None = None
     # The columns that it is made of, of a query over one table.
@@ -46,12 +48,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SparkQuery:
-    sql: str
+    sql: CheckedSql
     shape: Shape
     outputs: tuple[Output, ...]
     # The columns that are read, by table.
     reads: dict[str, tuple[str, ...]]
-    filter: str | None = None
+    filter: CheckedSql | None = None
     lance_filter: str | None = None
     filter_reads: tuple[str, ...] = ()
     # By table: conditions in Lance's SQL that rows must meet to matter, each with what it reads.
@@ -111,7 +113,7 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
             resolved.output_columns, types.get_outputs(), selects, strict=True
         )
     )
-    found = SparkQuery(sql, shape, outputs, _find_reads(resolved))
+    found = SparkQuery(check_query(sql, tables), shape, outputs, _find_reads(resolved))
     # What sqlglot reads in texts with these is not what Spark reads.
     plain = "\\" not in sql and find_doubled_quote(sql, "spark") is None
     if shape.kind == "whole" and plain:
@@ -125,7 +127,7 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
         lance = write_lance(where.this, types) if plain else None
         found = replace(
             found,
-            filter=texts.write(flat.filter),
+            filter=check_expression(texts.write(flat.filter)),
             lance_filter=lance,
             filter_reads=_list_columns(where, types),
         )
@@ -136,7 +138,7 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
         outputs=tuple(
             replace(
                 output,
-                text=texts.write(piece),
+                text=check_expression(texts.write(piece)),
                 lance=write_lance(select, types) if plain else None,
                 reads=_list_columns(select, types),
             )

@@ -1,0 +1,83 @@
+"""The one door to Spark: nothing but what is made here may be called `CheckedSql`.
+
+A text is read into lexemes, written anew from them, parsed, and checked word by word and node by
+node; what passes is the text that was written, never the one that came in.
+"""
+
+from collections.abc import Collection
+
+from sqlglot import exp
+
+from penstock.dialects.guard import Refused
+from penstock.dialects.parse import parse_query
+from penstock.dialects.results import Problem
+from penstock.dialects.sparksql.nodes import find_foreign
+from penstock.dialects.sparksql.plain import Plain, check_tokens, read_plain, relocate_problem
+from penstock.dialects.sparksql.words import check_sources, check_words, find_keywords
+from penstock.model.views import CheckedSql
+
+# Stars, names and aliases written out make a statement longer than its author's.
+MAX_WORDS = 20_000
+ALONE = "SELECT "
+
+
+def write_statement(sql: str, max_words: int = MAX_WORDS) -> tuple[Plain, exp.Query]:
+    """A statement written anew, and its tree; its tables may still be any names.
+
+    Raises Refused, with the place in the author's text, for what no view may have.
+    """
+    plain = read_plain(sql)
+    tree = _parse(plain, max_words)
+    quoted = plain.quote(find_keywords(plain, tree))
+    check_tokens(quoted)
+    again = _parse(quoted, max_words)
+    if _unquote(tree) != _unquote(again):
+        raise Refused("the statement can be read in two ways; write its names in back-quotes")
+    if found := find_foreign(again):
+        reason, node = found
+        starts = [each.meta["start"] for each in node.walk() if "start" in each.meta]
+        raise Refused(reason, *(quoted.locate(min(starts)) if starts else ()))
+    check_words(quoted, again)
+    return quoted, again
+
+
+def check_query(sql: str, relations: Collection[str]) -> CheckedSql:
+    """A whole query for Spark, over relations of these names and nothing else."""
+    plain, tree = write_statement(sql)
+    for table in tree.find_all(exp.Table):
+        if len(table.parts) != 1 or not isinstance(table.this, exp.Identifier):
+            raise Refused("a view reads tables of the catalog, by their names")
+    check_sources(plain, tree, relations)
+    return CheckedSql(plain.text)
+
+
+def check_expression(text: str) -> CheckedSql:
+    """One expression for Spark, over columns and nothing else."""
+    plain, tree = write_statement(f"{ALONE}{text}")
+    is_alone = (
+        isinstance(tree, exp.Select)
+        and len(tree.expressions) == 1
+        and not any(value for key, value in tree.args.items() if key != "expressions")
+        and not isinstance(tree.expressions[0], exp.Alias | exp.Aliases)
+        and all(node is tree for node in tree.find_all(exp.Query))
+        and tree.find(exp.Table) is None
+    )
+    if not is_alone:
+        raise Refused("an output or a filter is more than one expression; simplify the query")
+    check_sources(plain, tree, ())
+    return CheckedSql(plain.text[len(ALONE) :])
+
+
+def _parse(plain: Plain, max_words: int) -> exp.Query:
+    tree = parse_query(plain.text, "spark", max_words)
+    if isinstance(tree, Problem):
+        found = relocate_problem(tree, plain)
+        raise Refused(found.message, found.line, found.column)
+    return tree
+
+
+def _unquote(tree: exp.Query) -> exp.Query:
+    copy = tree.copy()
+    for name in copy.find_all(exp.Identifier):
+        name.set("quoted", False)
+    return copy
