@@ -22,7 +22,7 @@ from penstock.dialects.sparksql.door import check_expression, check_query
 from penstock.dialects.splice import Edit, quote, splice
 from penstock.dialects.texts import Texts
 from penstock.model.identifiers import Identifier
-from penstock.model.views import CheckedSql
+from penstock.model.views import NO_SQL, CheckedSql
 
 # Stars and names written out make a statement longer than its author's.
 MAX_WORDS = 10_000
@@ -39,7 +39,7 @@ class Output:
     table: str | None = None
     path: tuple[str, ...] | None = None
     # In Spark's SQL, over the columns of the table.
-    text: CheckedSql = CheckedSql("")
+    text: CheckedSql = NO_SQL
     # In Lance's, when it means the same there.
     lance: str | None = None
     # The columns that it is made of, of a query over one table.

@@ -15,6 +15,7 @@ Shape = Literal["rows", "groups", "whole"]
 Mode = Literal["auto", "incremental", "full"]
 # A text in Spark's SQL that was written by `dialects.sparksql.door`, and by nobody else.
 CheckedSql = NewType("CheckedSql", str)
+NO_SQL = CheckedSql("")
 
 SOURCE_ROW_ID, CHILD_INDEX, PARTITION = "__source_row_id", "__child_index", "__partition"
 # What another client has among its columns; it is never made here.
@@ -79,7 +80,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...]
     # The whole query in Spark's dialect, its tables called by `Source.name`; "" when it is in
     # Lance's, which is always of shape "rows".
-    sql: CheckedSql = CheckedSql("")
+    sql: CheckedSql = NO_SQL
     rows: Rows | None = None
     groups: Groups | None = None
     # Functions that fill outputs of a query, after filter and projection; their inputs are names

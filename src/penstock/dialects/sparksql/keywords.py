@@ -8,8 +8,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# As the function sql_keywords() of Spark 4.3 has them, without X: before a text it is part of a
-# lexeme of its own, and a name elsewhere. A test compares them.
+# As the function sql_keywords() of Spark 4.3 has them, and four that have two
+# spellings; without X, which is part of a binary, or a name. A test compares them.
 KEYWORDS = _words(
     """
     add after aggregate align all alter always analyze and anti any any_value apply approx
@@ -39,7 +39,7 @@ KEYWORDS = _words(
     overlaps overlay overwrite partition partitioned partitions path percent pivot placing
     position preceding primary principals procedure procedures properties purge qualify quarter
     query range read reads real recordreader recordwriter recover recursion recursive reduce
-    references refresh rely rename repair repeat repeatable replace reset respect restrict
+    references refresh rely regexp rename repair repeat repeatable replace reset respect restrict
     return returns revoke right role roles rollback rollup row rows scd schema schemas second
     seconds security select semi separated sequence serde serdeproperties session_user set sets
     short show similarity single skewed smallint some sort sorted source specific sql
@@ -50,7 +50,7 @@ KEYWORDS = _words(
     transform trim true truncate try_cast type unarchive unbounded uncache uniform union unique
     unknown unlock unnest unpivot unset until update use user using value values var varchar
     variable variant version view views void watermark week weeks when where while width window
-    with within without year years zone
+    rlike temp temporary with within without year years zone
     """
 )
 # What clauses and expressions of a query are made of.

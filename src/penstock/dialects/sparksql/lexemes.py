@@ -12,7 +12,13 @@ from enum import Enum
 
 from penstock.dialects.guard import Refused
 from penstock.dialects.parse import locate
-from penstock.dialects.sparksql.literals import find_fault, read_raw, read_string, write_string
+from penstock.dialects.sparksql.literals import (
+    LINES,
+    find_fault,
+    read_raw,
+    read_string,
+    write_string,
+)
 
 
 class Kind(Enum):
@@ -52,7 +58,7 @@ class Lexeme:
                 return self.value
 
 
-SIGNS = r"""<=>|>>>|<<|>>|==|<>|!=|!>|!<|<=|>=|\|>|\|\||->|=>|::|[-+*/%=<>!~&|^:,.;()\[\]]"""
+SIGNS = r"""\*/|<=>|>>>|<<|>>|==|<>|!=|!>|!<|<=|>=|\|>|\|\||->|=>|::|[-+*/%=<>!~&|^:,.;()\[\]]"""
 # Other spellings of one sign.
 SAME = {"==": "=", "!=": "<>", "!>": "<=", "!<": ">="}
 PATTERN = re.compile(
@@ -71,8 +77,8 @@ PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# Of what a hint about speed is made.
-HINT = re.compile(r"/\*\+[A-Za-z0-9_ \t\r\n,.()`=]*\*/")
+# A hint about speed: names, with words or numbers in brackets.
+HINT = re.compile(r"/\*\+[ \t\r\n]*[A-Za-z_][A-Za-z0-9_ \t\r\n,.()`]*\*/")
 HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 
 
@@ -89,7 +95,8 @@ def read_lexemes(sql: str) -> tuple[Lexeme, ...]:
         else:
             found.append(lexeme)
     for lexeme in found:
-        if lexeme.kind in (Kind.STRING, Kind.NAME) and (fault := find_fault(lexeme.value)):
+        kept = LINES if lexeme.kind is Kind.STRING else ""
+        if lexeme.kind in (Kind.STRING, Kind.NAME) and (fault := find_fault(lexeme.value, kept)):
             raise Refused(f"a {lexeme.kind.value} has {fault}", *locate(sql, lexeme.start))
     _check_dots(sql, found)
     return tuple(found)
@@ -134,6 +141,8 @@ def _make(kind: str, text: str, sql: str, at: int, is_apart: bool) -> Lexeme:
         case "word":
             return Lexeme(Kind.WORD, text, at, is_apart)
         case _:
+            if text == "*/":
+                raise Refused("a comment ends that never began", *locate(sql, at))
             return Lexeme(Kind.SIGN, SAME.get(text, text), at, is_apart)
 
 

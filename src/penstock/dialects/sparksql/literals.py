@@ -8,7 +8,8 @@ SPECIAL = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a",
            "%": "\\%", "_": "\\_"}  # fmt: skip
 # What Spark and sqlglot read alike.
 WRITTEN = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-PLAIN_CONTROLS = "\n\r\t"
+# Control characters that a text may have.
+LINES = "\n\r\t"
 # Spark puts its own settings, and what is in the environment, in place of ${…}, in texts too.
 SUBSTITUTED = "${"
 
@@ -18,9 +19,7 @@ def read_string(text: str) -> str:
     mark, inner = text[0], text[1:-1]
     pieces = re.split(r"(\\.)", inner, flags=re.DOTALL)
     # A doubled quote is one, but not after a backslash.
-    single = [
-        piece if n % 2 else piece.replace(mark * 2, mark) for n, piece in enumerate(pieces)
-    ]
+    single = [piece if n % 2 else piece.replace(mark * 2, mark) for n, piece in enumerate(pieces)]
     return ESCAPE.sub(_unescape, "".join(single))
 
 
@@ -34,12 +33,12 @@ def write_string(value: str) -> str:
     return "'" + value.translate(WRITTEN) + "'"
 
 
-def find_fault(value: str) -> str | None:
-    """What keeps a text or a name from being written for Spark, if anything does."""
+def find_fault(value: str, kept: str = "") -> str | None:
+    """What keeps a text or a name from being written for Spark; `kept` are controls that do not."""
     if SUBSTITUTED in value:
         return "${, which Spark would replace; write concat('$', '{') in an expression"
     for char in value:
-        if (char < " " and char not in PLAIN_CONTROLS) or char == "\x7f":
+        if (char < " " and char not in kept) or char == "\x7f":
             return "a control character; make it with chr()"
         if "\ud800" <= char <= "\udfff":
             return "half a character"

@@ -18,9 +18,9 @@ KINDS: tuple[type[exp.Expr], ...] = (
     exp.Null, exp.HexString, exp.Var, exp.DataType, exp.DataTypeParam, exp.ColumnDef,
     exp.Interval, exp.IntervalSpan,
     # Expressions.
-    exp.Binary, exp.Unary, exp.Func, exp.Between, exp.In, exp.Bracket, exp.Lambda, exp.SubqueryPredicate, exp.Window,
+    exp.Binary, exp.Unary, exp.Func, exp.Between, exp.In, exp.Bracket, exp.Lambda, exp.Window,
     exp.WindowSpec, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.AtTimeZone,
-    exp.JSONPath, exp.JSONPathPart, exp.Slice,
+    exp.SubqueryPredicate, exp.JSONPath, exp.JSONPathPart, exp.Slice,
 )  # fmt: skip
 # Of these, what is not listed changes which rows there are, or where they come from.
 PARTS: dict[type[exp.Expr], frozenset[str]] = {
@@ -49,6 +49,9 @@ def _find(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
         for part in sorted(key for key, value in node.args.items() if value):
             if listed is not None and part not in listed:
                 yield _explain(node, part), node
+        if isinstance(node, exp.Select) and not node.expressions:
+            # Spark would take FROM for a column.
+            yield "SELECT names no columns", node
         if isinstance(node, exp.Join) and str(node.args.get("method") or "") not in METHODS:
             yield f"{node.args['method']} JOIN is no part of a view's query", node
 

@@ -6,12 +6,17 @@ pass; a schema is a text, or the call that finds it in one.
 
 from penstock.dialects.sparksql.lexemes import Kind, Lexeme
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 TAKERS = frozenset(
     f"{way}_{form}"
     for way in ("from", "to", "schema_of")
     for form in ("avro", "csv", "json", "xml")
 )
-HARMLESS = frozenset(
+HARMLESS = _words(
     """
     allowbackslashescapinganycharacter allowcomments allownonnumericnumbers
     allownumericleadingzeros allowsinglequotes allowunquotedcontrolchars allowunquotedfieldnames
@@ -26,7 +31,7 @@ HARMLESS = frozenset(
     singlevarianttypecolumn stableidentifierprefixforuniontype timestampformat timestampntzformat
     timezone unescapedquotehandling validatename valuetag wildcardcolname
     writenonasciicharacterasunicodesequence
-    """.split()
+    """
 )
 
 

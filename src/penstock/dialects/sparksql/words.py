@@ -16,6 +16,10 @@ from penstock.dialects.sparksql.lexemes import Kind, Lexeme
 from penstock.dialects.sparksql.options import TAKERS, find_wrong_option
 from penstock.dialects.sparksql.plain import NAMES, Plain
 
+CLAUSES = frozenset(["from", "where", "group", "order", "having", "limit", "union", "intersect",
+                     "except", "minus", "join", "on", "using", "lateral", "window", "qualify",
+                     "sort", "cluster", "distribute", "inner", "cross", "full", "natural", "anti",
+                     "semi", "as", "and", "or"])  # fmt: skip
 # They tell of the session or the machine, or read a file that an argument names.
 NEVER = frozenset(["collations", "from_protobuf", "python_worker_logs", "range", "sql_keywords",
                    "to_protobuf"])  # fmt: skip
@@ -64,8 +68,10 @@ def check_words(plain: Plain, tree: exp.Expr) -> None:
             problem = f"{lexeme.word} {NOW}"
         elif lexeme.kind is Kind.WORD and n not in names:
             problem = _check_keyword(lexeme.word)
-        elif lexeme.kind is Kind.SIGN and lexeme.value == "|>":
-            problem = "|> is no part of a view's query; write SELECT"
+        elif lexeme.kind is Kind.SIGN:
+            problem = _check_sign(plain.lexemes, n, names)
+        elif lexeme.kind in (Kind.STRING, Kind.HEX) and n and _ends_value(plain.lexemes, n, names):
+            problem = "a text stands where none can be; write names in back-quotes"
         if problem is not None:
             raise Refused(problem, *plain.locate(plain.starts[n]))
 
@@ -118,6 +124,29 @@ def _check_keyword(word: str) -> str | None:
     if word in KEYWORDS and word not in ALLOWED:
         return f"{word.upper()} is no part of a view's query; write a name in back-quotes"
     return None
+
+
+def _check_sign(lexemes: Lexemes, n: int, names: Collection[int]) -> str | None:
+    if lexemes[n].value == "|>":
+        return "|> is no part of a view's query; write SELECT"
+    if lexemes[n].value != ",":
+        return None
+    # After a comma too many, Spark takes FROM for a column.
+    before, after = lexemes[max(n - 1, 0)], lexemes[min(n + 1, len(lexemes) - 1)]
+    is_first = before.value in ("(", "[", ",") or before.word in ("select", "distinct", "by")
+    is_led = before.kind in (Kind.SIGN, Kind.WORD) and is_first and n - 1 not in names
+    is_closed = after.kind is Kind.SIGN and after.value in (")", "]", ",")
+    is_clause = after.kind is Kind.WORD and after.word in CLAUSES and n + 1 not in names
+    if is_led or is_closed or (is_clause and not _is_opened(lexemes, n + 1)):
+        return "a comma stands beside nothing; remove it"
+    return None
+
+
+def _ends_value(lexemes: Lexemes, n: int, names: Collection[int]) -> bool:
+    """Whether what stands before a lexeme is a whole value or name."""
+    before = lexemes[n - 1]
+    is_closed = before.kind is Kind.SIGN and before.value in (")", "]")
+    return is_closed or before.kind not in (Kind.SIGN, Kind.WORD) or n - 1 in names
 
 
 def _find_sources(lexemes: Lexemes) -> Iterator[int]:
