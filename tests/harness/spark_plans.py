@@ -63,7 +63,7 @@ def _list_names(plan: Any, kind: str, field: str) -> set[tuple[str, ...]]:
 
 
 def _open_lexer(engine: Engine, text: str) -> Any:
-    jvm: Any = engine.spark._jvm  # type: ignore[attr-defined]
+    jvm: Any = engine.spark._jvm
     parsers = jvm.org.apache.spark.sql.catalyst.parser
     characters = jvm.org.antlr.v4.runtime.CharStreams.fromString(text)
     return parsers.SqlBaseLexer(parsers.UpperCaseCharStream(characters))

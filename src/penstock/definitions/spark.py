@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.datasets.columns import parse_path, show_path
 from penstock.datasets.inference import check_alike
 from penstock.datasets.sql_types import list_columns
-from penstock.definitions.found import Found, Output, quote
+from penstock.definitions.found import Found, Output, Texts, quote
 from penstock.definitions.refusals import refuse
 from penstock.definitions.requests import Query, SourceTable, Statement
 from penstock.definitions.tables import Known, missing
 from penstock.definitions.types import to_arrow
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
-from penstock.model.views import SYSTEM_COLUMNS, Column, Language
+from penstock.model.views import SYSTEM_COLUMNS, Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,14 +41,13 @@ def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
     tables = {name: table for name, table in inliner.tables.items() if name in read.reads}
     alone = _Asked(next(iter(tables.values())))
     outputs = tuple(_to_output(each, tables) for each in read.outputs)
-    filters: dict[Language, str] | None = None
+    filters: Texts | None = None
     if read.shape.kind == "rows":
         outputs = tuple(alone.check_output(each) for each in outputs)
     if read.filter is not None:
-        filters = {
-            "spark": read.filter,
-            **alone.check_filter(_show(read.filter_reads), read.lance_filter),
-        }
+        filters = {"spark": read.filter}
+        if read.lance_filter and alone.check_filter(_show(read.filter_reads), read.lance_filter):
+            filters["lance"] = read.lance_filter
     return Found(
         language="spark",
         shape=read.shape.kind,
@@ -201,7 +200,7 @@ class _Inliner:
 
 
 def _to_output(read: "SparkOutput", tables: Mapping[str, SourceTable]) -> Output:
-    texts: dict[Language, str] = {"spark": read.text}
+    texts: Texts = {"spark": read.text}
     if read.lance is not None:
         texts["lance"] = read.lance
     kind, path = to_arrow(read.type), None
@@ -225,14 +224,14 @@ class _Asked:
             return output
         if output.type is not None and self._is_alike(output.reads, lance, output.type):
             return output
-        texts: dict[Language, str] = {"spark": output.texts["spark"]}
+        texts: Texts = {"spark": output.texts["spark"]}
         return Output(output.name, output.type, texts, None, output.reads)
 
-    def check_filter(self, reads: Sequence[str], lance: str | None) -> dict[Language, str]:
+    def check_filter(self, reads: Sequence[str], lance: str) -> bool:
+        """Whether Lance takes the filter."""
         import pyarrow as pa
 
-        alike = lance is not None and self._is_alike(reads, lance, pa.bool_())
-        return {"lance": lance} if lance is not None and alike else {}
+        return self._is_alike(reads, lance, pa.bool_())
 
     def _is_alike(self, reads: Sequence[str], lance: str, kind: "pa.DataType") -> bool:
         read = (self._table.schema.field(parse_path(path)[0]).type for path in reads)

@@ -18,7 +18,7 @@ from penstock.dialects.resolve import Resolved, find_column, resolve, select_fir
 from penstock.dialects.results import Columns, Problem, Refusal
 from penstock.dialects.shape import Shape, find_shape
 from penstock.dialects.spark_types import Plain, Types, to_plain
-from penstock.dialects.sparksql.door import check_expression, check_query
+from penstock.dialects.sparksql.door import check_expression, check_path, check_query
 from penstock.dialects.splice import Edit, quote, splice
 from penstock.dialects.texts import Texts
 from penstock.model.identifiers import Identifier
@@ -65,6 +65,11 @@ def read_spark_query(
 ) -> SparkQuery | Refusal:
     """Read a statement whose tables have these names; `kept` are the outputs that a star gives."""
     return guard("reading the query", lambda: _read(sql, tables, kept))
+
+
+def write_path(path: Sequence[str]) -> CheckedSql | Refusal:
+    """A column, or a field of one, in Spark's SQL."""
+    return guard("naming a column", lambda: check_path(path))
 
 
 def list_outputs(sql: str, tables: Mapping[str, Columns]) -> dict[str, str] | Refusal:

@@ -4,13 +4,15 @@ A text is read into lexemes, written anew from them, parsed, and checked word by
 node; what passes is the text that was written, never the one that came in.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
 from penstock.dialects.guard import Refused
 from penstock.dialects.parse import parse_query
 from penstock.dialects.results import Problem
+from penstock.dialects.sparksql.lexemes import Kind, Lexeme
+from penstock.dialects.sparksql.literals import find_fault
 from penstock.dialects.sparksql.nodes import find_foreign
 from penstock.dialects.sparksql.plain import Plain, check_tokens, read_plain, relocate_problem
 from penstock.dialects.sparksql.words import check_sources, check_words, find_keywords
@@ -66,6 +68,14 @@ def check_expression(text: str) -> CheckedSql:
         raise Refused("an output or a filter is more than one expression; simplify the query")
     check_sources(plain, tree, ())
     return CheckedSql(plain.text[len(ALONE) :])
+
+
+def check_path(path: Sequence[str]) -> CheckedSql:
+    """A column, or a field of one, by the names of its parts."""
+    for part in path:
+        if fault := find_fault(part):
+            raise Refused(f"the name of a column has {fault}; rename the column")
+    return CheckedSql(".".join(Lexeme(Kind.NAME, part, 0).write() for part in path))
 
 
 def _parse(plain: Plain, max_words: int) -> exp.Query:

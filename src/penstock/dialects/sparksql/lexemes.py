@@ -97,7 +97,10 @@ def read_lexemes(sql: str) -> tuple[Lexeme, ...]:
     for lexeme in found:
         kept = LINES if lexeme.kind is Kind.STRING else ""
         if lexeme.kind in (Kind.STRING, Kind.NAME) and (fault := find_fault(lexeme.value, kept)):
-            raise Refused(f"a {lexeme.kind.value} has {fault}", *locate(sql, lexeme.start))
+            remedy = "use concat or chr" if lexeme.kind is Kind.STRING else "use another name"
+            raise Refused(
+                f"a {lexeme.kind.value} has {fault}; {remedy}", *locate(sql, lexeme.start)
+            )
     _check_dots(sql, found)
     return tuple(found)
 

@@ -36,10 +36,10 @@ def write_string(value: str) -> str:
 def find_fault(value: str, kept: str = "") -> str | None:
     """What keeps a text or a name from being written for Spark; `kept` are controls that do not."""
     if SUBSTITUTED in value:
-        return "${, which Spark would replace; write concat('$', '{') in an expression"
+        return "${, which Spark would replace"
     for char in value:
         if (char < " " and char not in kept) or char == "\x7f":
-            return "a control character; make it with chr()"
+            return "a control character"
         if "\ud800" <= char <= "\udfff":
             return "half a character"
     return None
