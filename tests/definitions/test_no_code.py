@@ -22,6 +22,8 @@ ATTACKS = [
     "FROM docs REDUCE name USING 'sh' AS name",
     "SELECT name FROM docs |> SELECT name",
     # What one lexer takes for a comment, and the other does not.
+    "SELECT id /* /*+ */ , reflect('java.lang.System', 'exit') AS x -- */\nFROM docs",
+    "SELECT id -- \\\n, \"\n, reflect('java.lang.System', 'exit') AS x -- \" AS x\nFROM docs",
     "SELECT /* /*+ */ id, reflect('java.lang.System', 'exit') AS /* */ id FROM docs",
     "SELECT id -- \\\n, reflect('java.lang.System', 'exit') AS x\nFROM docs",
     "SELECT id /*/ /* */ , reflect('a', 'b') AS x /*/ */ */ FROM docs",
@@ -45,6 +47,7 @@ ATTACKS = [
     "SELECT id, from_json(name, 'a int', map(concat('pa', 'th'), 'x')) AS x FROM docs",
     "SELECT id, from_csv(name, 'a int', str_to_map(name)) AS x FROM docs",
     "SELECT id, from_protobuf(name, 'm', '/etc/x') AS x FROM docs",
+    "SELECT id, xpath_string(name, 'a') AS x FROM docs",
     # Names that are made when it runs, versions, commands, tables that are none.
     "SELECT id FROM IDENTIFIER('docs')",
     "SELECT id, IDENTIFIER('reflect')('a', 'b') AS x FROM docs",
@@ -78,7 +81,7 @@ def test_sql_that_could_run_code_or_read_files_is_refused(sql: str) -> None:
     assert refusal(sql).startswith("InvalidRequest: source_query")
 
 
-@pytest.mark.parametrize("sql", ATTACKS[:20])
+@pytest.mark.parametrize("sql", ATTACKS[:22])
 @pytest.mark.parametrize("dialect", ["spark", "databricks"])
 def test_so_it_is_in_iceberg_views(sql: str, dialect: str) -> None:
     views = {("shop", "v"): (sql, dialect, ("shop",))}

@@ -12,7 +12,7 @@ from sqlglot import exp
 from penstock.dialects.flat import take_apart
 from penstock.dialects.guard import Refused, guard
 from penstock.dialects.lance_sql import write_lance
-from penstock.dialects.parse import find_doubled_quote, parse_query
+from penstock.dialects.parse import parse_query
 from penstock.dialects.pushing import find_pushed
 from penstock.dialects.resolve import Resolved, find_column, resolve, select_first
 from penstock.dialects.results import Columns, Problem, Refusal
@@ -119,8 +119,8 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
         )
     )
     found = SparkQuery(check_query(sql, tables), shape, outputs, _find_reads(resolved))
-    # What sqlglot reads in texts with these is not what Spark reads.
-    plain = "\\" not in sql and find_doubled_quote(sql, "spark") is None
+    # Patterns and texts with a backslash are left to Spark.
+    plain = "\\" not in sql
     if shape.kind == "whole" and plain:
         found = replace(found, pushed=_write_pushed(resolved, types))
     flat = take_apart(sql, tree, "spark") if shape.kind != "whole" else None

@@ -20,9 +20,11 @@ CLAUSES = frozenset(["from", "where", "group", "order", "having", "limit", "unio
                      "except", "minus", "join", "on", "using", "lateral", "window", "qualify",
                      "sort", "cluster", "distribute", "inner", "cross", "full", "natural", "anti",
                      "semi", "as", "and", "or"])  # fmt: skip
-# They tell of the session or the machine, or read a file that an argument names.
-NEVER = frozenset(["collations", "from_protobuf", "python_worker_logs", "range", "sql_keywords",
-                   "to_protobuf"])  # fmt: skip
+# They tell of the session or the machine, or read a file or an address that an argument names:
+# XPath's in the document type of its very text.
+XPATHS = frozenset(each for each in KNOWN if each.startswith("xpath"))
+NEVER = XPATHS | {"collations", "from_protobuf", "python_worker_logs", "range", "sql_keywords",
+                  "to_protobuf"}  # fmt: skip
 CALLED = KNOWN - VOLATILE - NEVER
 # Functions that need no brackets.
 BARE = frozenset(each for each in VOLATILE if each.startswith(("current_", "local", "session_")))
@@ -108,7 +110,8 @@ def _check_call(lexemes: Lexemes, n: int) -> str | None:
     if word in VOLATILE or is_now:
         return f"{word} {NOW}"
     if word in NEVER:
-        return f"{word} is a table function or reads a file, and a view can't use it"
+        remedy = "; use from_xml" if word in XPATHS else ""
+        return f"{word} is a table function or reads files, and a view can't use it{remedy}"
     if word in TAKERS:
         return find_wrong_option(lexemes, n)
     if word in CALLED or (lexeme.kind is Kind.WORD and word in BEFORE_BRACKET):
