@@ -4,6 +4,8 @@ A text is read into lexemes, written anew from them, parsed, and checked word by
 node; what passes is the text that was written, never the one that came in.
 """
 
+import functools
+import re
 from collections.abc import Collection, Sequence
 
 from sqlglot import exp
@@ -20,27 +22,41 @@ from penstock.model.views import CheckedSql
 
 # Stars, names and aliases written out make a statement longer than its author's.
 MAX_WORDS = 20_000
+SHORT = 1_000
 ALONE = "SELECT "
+SIMPLE = re.compile(r"`[^`]+`")
 
 
-def write_statement(sql: str, max_words: int = MAX_WORDS) -> tuple[Plain, exp.Query]:
+def write_statement(sql: str) -> tuple[Plain, exp.Query]:
     """A statement written anew, and its tree; its tables may still be any names.
 
+    Nobody changes the tree: short ones are kept, because a view is defined anew at each refresh.
     Raises Refused, with the place in the author's text, for what no view may have.
     """
+    return _write_short(sql) if len(sql) <= SHORT else _write(sql)
+
+
+@functools.lru_cache(maxsize=128)
+def _write_short(sql: str) -> tuple[Plain, exp.Query]:
+    return _write(sql)
+
+
+def _write(sql: str) -> tuple[Plain, exp.Query]:
     plain = read_plain(sql)
-    tree = _parse(plain, max_words)
-    quoted = plain.quote(find_keywords(plain, tree))
-    check_tokens(quoted)
-    again = _parse(quoted, max_words)
-    if _unquote(tree) != _unquote(again):
-        raise Refused("the statement can be read in two ways; write its names in back-quotes")
-    if found := find_foreign(again):
+    tree = _parse(plain)
+    if keywords := find_keywords(plain, tree):
+        quoted = plain.quote(keywords)
+        check_tokens(quoted)
+        again = _parse(quoted)
+        if _unquote(tree) != _unquote(again):
+            raise Refused("the statement can be read in two ways; write its names in back-quotes")
+        plain, tree = quoted, again
+    if found := find_foreign(tree):
         reason, node = found
         starts = [each.meta["start"] for each in node.walk() if "start" in each.meta]
-        raise Refused(reason, *(quoted.locate(min(starts)) if starts else ()))
-    check_words(quoted, again)
-    return quoted, again
+        raise Refused(reason, *(plain.locate(min(starts)) if starts else ()))
+    check_words(plain, tree)
+    return plain, tree
 
 
 def check_query(sql: str, relations: Collection[str]) -> CheckedSql:
@@ -55,6 +71,9 @@ def check_query(sql: str, relations: Collection[str]) -> CheckedSql:
 
 def check_expression(text: str) -> CheckedSql:
     """One expression for Spark, over columns and nothing else."""
+    if SIMPLE.fullmatch(text):
+        # A name in back-quotes, as most outputs are.
+        return check_path([text[1:-1]])
     plain, tree = write_statement(f"{ALONE}{text}")
     is_alone = (
         isinstance(tree, exp.Select)
@@ -78,8 +97,8 @@ def check_path(path: Sequence[str]) -> CheckedSql:
     return CheckedSql(".".join(Lexeme(Kind.NAME, part, 0).write() for part in path))
 
 
-def _parse(plain: Plain, max_words: int) -> exp.Query:
-    tree = parse_query(plain.text, "spark", max_words)
+def _parse(plain: Plain) -> exp.Query:
+    tree = parse_query(plain.text, "spark", MAX_WORDS)
     if isinstance(tree, Problem):
         found = relocate_problem(tree, plain)
         raise Refused(found.message, found.line, found.column)

@@ -60,7 +60,8 @@ def _split(lexemes: tuple[Lexeme, ...], start: int) -> list[list[Lexeme]]:
     """The arguments of a call whose first one starts here."""
     found: list[list[Lexeme]] = [[]]
     depth = 0
-    for lexeme in lexemes[start:]:
+    for n in range(start, len(lexemes)):
+        lexeme = lexemes[n]
         sign = lexeme.value if lexeme.kind is Kind.SIGN else ""
         depth += (sign in ("(", "[")) - (sign in (")", "]"))
         if depth < 0:

@@ -12,7 +12,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.dialects.guard import Refused
-from penstock.dialects.parse import locate
+from penstock.dialects.parse import MAX_CHARACTERS, TooMuch, locate
 from penstock.dialects.results import Problem, Refusal
 from penstock.dialects.sparksql.lexemes import Kind, Lexeme, read_lexemes
 
@@ -58,6 +58,8 @@ class Plain:
 
 def read_plain(sql: str) -> Plain:
     """The statement without what is no part of it; raises Refused for what can't be read."""
+    if len(sql) > MAX_CHARACTERS:
+        raise TooMuch(f"the statement is longer than {MAX_CHARACTERS} characters")
     plain = write_plain(_drop_end(read_lexemes(sql)), sql)
     check_tokens(plain)
     return plain
@@ -96,11 +98,12 @@ def write_plain(lexemes: Iterable[Lexeme], source: str) -> Plain:
 
 def check_tokens(plain: Plain) -> None:
     """Refuse a text in which sqlglot finds other words than are there."""
+    starts = frozenset(plain.starts)
     ends = {start + len(x.write()) for start, x in zip(plain.starts, plain.lexemes, strict=True)}
     for token in Dialect.get_or_raise("spark").tokenize(plain.text):
         lexeme = plain.lexemes[plain.find(token.start)]
         wanted = KINDS.get(lexeme.kind)
-        is_whole = token.start in plain.starts and token.end + 1 in ends
+        is_whole = token.start in starts and token.end + 1 in ends
         if wanted is not None:
             is_alike = is_whole and token.token_type in wanted and token.text == lexeme.value
         elif lexeme.kind is Kind.WORD:
