@@ -38,7 +38,7 @@ def test_a_chunker_with_inherited_columns() -> None:
     assert made.function.inputs == ("Name",)
     assert [output.column for output in made.function.outputs] == ["chunk", "start"]
     # What neither the function nor an inherited column needs is not read.
-    assert columns(made) == {"id": "id", "Name": "name"}
+    assert columns(made) == {"id": "id", "Name": "`name`"}
     assert made.sources[0].reads == ("Name", "id", "u")
 
 

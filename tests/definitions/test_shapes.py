@@ -164,7 +164,7 @@ def test_the_filter_of_an_aggregate_reads_columns_that_are_not_grouped() -> None
     )
 
 
-def test_the_text_for_spark_is_the_authors_own() -> None:
+def test_the_text_for_spark_is_written_anew_from_the_authors_words() -> None:
     made = make(
         "select  D.id , /* both */ shop.other2.label\nfrom shop.docs D join `shop`.other2 "
         "on D.id = shop.other2.id -- the end\n;",
@@ -174,7 +174,7 @@ def test_the_text_for_spark_is_the_authors_own() -> None:
         },
     )
     assert made.sql == (
-        "select  D.id , /* both */ other2.label\nfrom `source_1` D join `source_2` AS `other2` "
+        "select D.id, other2.label from `source_1` D join `source_2` AS `other2` "
         "on D.id = other2.id"
     )
 

@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 
 from penstock.datasets.spark_types import cast_in
-from penstock.model.views import Column, Definition, Groups, Source
+from penstock.model.views import CheckedSql, Column, Definition, Groups, Source
 from penstock.pipeline.spark.engine import Engine
 from penstock.pipeline.spark.sql import MEANING
 from tests.harness.refreshing import ViewHere, encode_schema
@@ -42,7 +42,7 @@ def define_query(
             )
             for name, reads in sources.items()
         ),
-        sql=sql,
+        sql=CheckedSql(sql),
         groups=grouped,
         schema=encode_schema(pa.schema(list(kinds.items()))),
         digest="1",

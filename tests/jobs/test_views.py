@@ -94,6 +94,15 @@ def test_the_body_of_lancedb_is_enough(server: Server, cluster: str) -> None:
     assert [each["output_column"] for each in found["projections"]] == ["id"]
 
 
+SCRIPT = (
+    "SELECT DISTINCT text FROM (SELECT TRANSFORM(text) USING 'sh -c id' AS (text string) FROM t) q"
+)
+HIDDEN = (
+    "SELECT 'a' /* /*+ */ || reflect('java.lang.System', 'getProperty', 'a') -- */\nAS text FROM t"
+)
+ONE_TEXT = to_base64(pa.schema([("text", pa.string())]))
+
+
 @pytest.mark.parametrize(
     ("body", "error"),
     [
@@ -105,6 +114,8 @@ def test_the_body_of_lancedb_is_enough(server: Server, cluster: str) -> None:
         ({"source_query": "SELECT nope FROM t"}, (400, 13)),
         ({"source_query": "SELECT id FROM nowhere"}, (400, 13)),
         ({"source_query": "SELECT rand() FROM t"}, (400, 13)),
+        ({"source_query": SCRIPT, "output_schema": ONE_TEXT}, (400, 13)),
+        ({"source_query": HIDDEN, "output_schema": ONE_TEXT}, (400, 13)),
         ({"query": "SELECT id FROM t"}, (400, 13)),
         ({"udtf_spec": {}}, (400, 13)),
         ({"kind": "chunker"}, (400, 13)),

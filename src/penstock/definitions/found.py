@@ -2,25 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from penstock.datasets.columns import parse_path
 from penstock.datasets.schemas import encode_schema, find_type
 from penstock.definitions.requests import SourceTable
-from penstock.model.views import Column, Language, Rows, Shape, Source
+from penstock.model.views import NO_SQL, CheckedSql, Column, Language, Rows, Shape, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+class Texts(TypedDict, total=False):
+    """An expression in the SQL of each engine that may evaluate it."""
+
+    spark: CheckedSql
+    lance: str
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of a query's result, with its expression in the SQL of whoever may evaluate it."""
+    """A column of a query's result."""
 
     name: str
     # None is one that is not known before Spark computes it.
     type: "pa.DataType | None"
-    texts: dict[Language, str]
+    texts: Texts
     path: str | None = None
     reads: tuple[str, ...] = ()
 
@@ -32,9 +39,9 @@ class Found:
     # With the name of each in `sql`, and all columns that are read there.
     tables: tuple[tuple[SourceTable, str, tuple[str, ...]], ...]
     outputs: tuple[Output, ...]
-    sql: str = ""
+    sql: CheckedSql = NO_SQL
     obstacle: str = ""
-    filters: dict[Language, str] | None = None
+    filters: Texts | None = None
     filter_reads: tuple[str, ...] = ()
     limit: int | None = None
     keys: tuple[Column, ...] = ()

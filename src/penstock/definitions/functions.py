@@ -2,21 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.datasets.columns import parse_path, show_path
 from penstock.datasets.computed import show_type
 from penstock.datasets.schemas import find_type
-from penstock.definitions.found import Found, Output, quote
+from penstock.definitions.found import Found, Output, Texts, quote
 from penstock.definitions.outputs import is_alike
-from penstock.definitions.refusals import find_near
+from penstock.definitions.refusals import find_near, refuse
 from penstock.definitions.requests import ColumnFunction, Query
 from penstock.definitions.schemas import read_schema
 from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.model.functions import Function
 from penstock.model.functions import Output as Made
 from penstock.model.udtfs import Udtf
-from penstock.model.views import SYSTEM_COLUMNS
+from penstock.model.views import SYSTEM_COLUMNS, CheckedSql
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,11 +52,23 @@ class Inputs:
             )
             raise InvalidRequest(f"{what} names {name}, which does not exist", detail=hint)
         text = ".".join(map(quote, path))
-        texts: dict[Any, str] = {self._found.language: text}
-        if not any("`" in part for part in path):
+        texts: Texts = {}
+        if self._found.language == "spark":
+            texts["spark"] = _write_path(path)
+        if self._found.language == "lance" or not any("`" in part for part in path):
             texts["lance"] = text
         reads = path if self._found.language == "lance" else path[:1]
         return Output(name, kind, texts, show_path(path), (show_path(reads),))
+
+
+def _write_path(path: Sequence[str]) -> CheckedSql:
+    from penstock.dialects.results import Refusal
+    from penstock.dialects.spark_query import write_path
+
+    found = write_path(path)
+    if isinstance(found, Refusal):
+        raise refuse(found)
+    return found
 
 
 def make_column_functions(

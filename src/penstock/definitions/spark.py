@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 from penstock.datasets.columns import parse_path, show_path
 from penstock.datasets.inference import check_alike
 from penstock.datasets.sql_types import list_columns
-from penstock.definitions.found import Found, Output, quote
+from penstock.definitions.found import Found, Output, Texts, quote
 from penstock.definitions.refusals import refuse
 from penstock.definitions.requests import Query, SourceTable, Statement
 from penstock.definitions.tables import Known, missing
 from penstock.definitions.types import to_arrow
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
-from penstock.model.views import SYSTEM_COLUMNS, Column, Language
+from penstock.model.views import SYSTEM_COLUMNS, Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.dialects.results import Columns, Refusal
     from penstock.dialects.spark_query import Output as SparkOutput
+    from penstock.dialects.sparksql.plain import Plain
 
 MAX_CHARACTERS = 200_000
 PLAIN = {"bool", "int8", "int16", "int32", "int64", "float", "double", "string", "large_string",
@@ -40,14 +41,13 @@ def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
     tables = {name: table for name, table in inliner.tables.items() if name in read.reads}
     alone = _Asked(next(iter(tables.values())))
     outputs = tuple(_to_output(each, tables) for each in read.outputs)
-    filters: dict[Language, str] | None = None
+    filters: Texts | None = None
     if read.shape.kind == "rows":
         outputs = tuple(alone.check_output(each) for each in outputs)
     if read.filter is not None:
-        filters = {
-            "spark": read.filter,
-            **alone.check_filter(_show(read.filter_reads), read.lance_filter),
-        }
+        filters = {"spark": read.filter}
+        if read.lance_filter and alone.check_filter(_show(read.filter_reads), read.lance_filter):
+            filters["lance"] = read.lance_filter
     return Found(
         language="spark",
         shape=read.shape.kind,
@@ -102,7 +102,8 @@ class _Inliner:
     def __init__(self, query: Query, known: Known) -> None:
         self._known = known
         texts = [each.sql for each in (query.statement, *dict(query.views).values()) if each]
-        self._text = "\n".join(texts).lower()
+        # There and back again: Spark compares names in capitals, too.
+        self._text = "\n".join(texts).upper().lower()
         self._prefix = "source_"
         while self._prefix in self._text:
             self._prefix = f"_{self._prefix}"
@@ -115,6 +116,7 @@ class _Inliner:
         from penstock.dialects.resolve import resolve
         from penstock.dialects.results import Refusal
         from penstock.dialects.spark_query import list_outputs
+        from penstock.dialects.sparksql.plain import relocate
 
         texts: dict[Identifier, str] = {}
         seen: dict[Identifier, Columns | None] = {}
@@ -135,18 +137,20 @@ class _Inliner:
             outputs = list_outputs(inner, self.columns)
             if isinstance(outputs, Refusal):
                 raise _of_view(found, outputs)
-            # On lines of their own: a comment may end the view's text.
-            texts[first], seen[first] = f"(\n{inner}\n)", outputs
-        sql = self._to_spark(statement, seen)
+            texts[first], seen[first] = f"({inner})", outputs
+        plain = self._to_spark(statement, seen)
+        sql = plain.text
         where = (statement.namespace, statement.catalog)
         resolved = resolve(sql, "spark", seen, *where)
         if isinstance(resolved, Refusal):
+            resolved = relocate(resolved, plain)
             if lost := next((r for r in statement.references if self._known.find(r) is None), None):
                 error = missing(lost)
                 raise InvalidRequest(refuse(resolved).message, detail=error.detail)
             raise _of_view(outer[-1], resolved) if outer else refuse(resolved)
         made = inline(sql, texts, *where)
         if isinstance(made, Refusal):
+            made = relocate(made, plain)
             raise _of_view(outer[-1], made) if outer else refuse(made)
         if len(made) > MAX_CHARACTERS:
             raise InvalidRequest(
@@ -155,13 +159,17 @@ class _Inliner:
             )
         return made
 
-    def _to_spark(self, statement: Statement, seen: "dict[Identifier, Columns | None]") -> str:
+    def _to_spark(self, statement: Statement, seen: "dict[Identifier, Columns | None]") -> "Plain":
+        """The statement as Spark may be given it, whatever its dialect was."""
         from penstock.dialects.results import Refusal
-        from penstock.dialects.statements import check_text
+        from penstock.dialects.statements import write_plain
         from penstock.dialects.translate import translate
 
         if statement.dialect == "spark":
-            return statement.sql
+            plain = write_plain(statement.sql)
+            if isinstance(plain, Refusal):
+                raise refuse(plain)
+            return plain
         if statement.dialect == "lance":
             raise InvalidRequest(
                 "an Iceberg view in Lance's SQL can't be read", detail="use dialect spark in it"
@@ -171,9 +179,10 @@ class _Inliner:
         )
         if isinstance(made, Refusal):
             raise refuse(made)
-        if problem := check_text(made.sql, "spark"):
-            raise refuse(_without_place(problem))
-        return made.sql
+        plain = write_plain(made.sql)
+        if isinstance(plain, Refusal):
+            raise refuse(_without_place(plain))
+        return plain
 
     def _name(self, table: SourceTable) -> str:
         for name, each in self.tables.items():
@@ -191,7 +200,7 @@ class _Inliner:
 
 
 def _to_output(read: "SparkOutput", tables: Mapping[str, SourceTable]) -> Output:
-    texts: dict[Language, str] = {"spark": read.text}
+    texts: Texts = {"spark": read.text}
     if read.lance is not None:
         texts["lance"] = read.lance
     kind, path = to_arrow(read.type), None
@@ -215,14 +224,14 @@ class _Asked:
             return output
         if output.type is not None and self._is_alike(output.reads, lance, output.type):
             return output
-        texts: dict[Language, str] = {"spark": output.texts["spark"]}
+        texts: Texts = {"spark": output.texts["spark"]}
         return Output(output.name, output.type, texts, None, output.reads)
 
-    def check_filter(self, reads: Sequence[str], lance: str | None) -> dict[Language, str]:
+    def check_filter(self, reads: Sequence[str], lance: str) -> bool:
+        """Whether Lance takes the filter."""
         import pyarrow as pa
 
-        alike = lance is not None and self._is_alike(reads, lance, pa.bool_())
-        return {"lance": lance} if lance is not None and alike else {}
+        return self._is_alike(reads, lance, pa.bool_())
 
     def _is_alike(self, reads: Sequence[str], lance: str, kind: "pa.DataType") -> bool:
         read = (self._table.schema.field(parse_path(path)[0]).type for path in reads)

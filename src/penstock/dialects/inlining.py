@@ -8,7 +8,7 @@ from penstock.dialects.guard import Refused, guard
 from penstock.dialects.parse import parse_query
 from penstock.dialects.references import identify_table
 from penstock.dialects.results import Problem, Refusal
-from penstock.dialects.splice import rename_tables, trim
+from penstock.dialects.splice import rename_tables
 from penstock.model.identifiers import Identifier
 
 
@@ -24,10 +24,9 @@ def inline(
         return texts[identify_table(table, "spark", namespace, catalog)]
 
     def work() -> str:
-        text = trim(sql, "spark")
-        tree = parse_query(text, "spark")
+        tree = parse_query(sql, "spark")
         if isinstance(tree, Problem):
             raise Refused(tree.message, tree.line, tree.column)
-        return rename_tables(text, tree, "spark", name)
+        return rename_tables(sql, tree, "spark", name)
 
     return guard("naming the tables", work)

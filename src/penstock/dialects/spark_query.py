@@ -1,6 +1,6 @@
 """A query of Spark's dialect over known tables: its outputs, what it reads, how it can be followed.
 
-The tables have plain names here, one each; what Spark is given stays the author's text.
+The tables have plain names here, one each; what Spark is given comes out of `sparksql/door.py`.
 """
 
 from collections import Counter
@@ -12,15 +12,17 @@ from sqlglot import exp
 from penstock.dialects.flat import take_apart
 from penstock.dialects.guard import Refused, guard
 from penstock.dialects.lance_sql import write_lance
-from penstock.dialects.parse import find_doubled_quote, parse_query
+from penstock.dialects.parse import parse_query
 from penstock.dialects.pushing import find_pushed
 from penstock.dialects.resolve import Resolved, find_column, resolve, select_first
 from penstock.dialects.results import Columns, Problem, Refusal
 from penstock.dialects.shape import Shape, find_shape
 from penstock.dialects.spark_types import Plain, Types, to_plain
+from penstock.dialects.sparksql.door import check_expression, check_path, check_query
 from penstock.dialects.splice import Edit, quote, splice
 from penstock.dialects.texts import Texts
 from penstock.model.identifiers import Identifier
+from penstock.model.views import NO_SQL, CheckedSql
 
 # Stars and names written out make a statement longer than its author's.
 MAX_WORDS = 10_000
@@ -37,7 +39,7 @@ class Output:
     table: str | None = None
     path: tuple[str, ...] | None = None
     # In Spark's SQL, over the columns of the table.
-    text: str = ""
+    text: CheckedSql = NO_SQL
     # In Lance's, when it means the same there.
     lance: str | None = None
     # The columns that it is made of, of a query over one table.
@@ -46,12 +48,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SparkQuery:
-    sql: str
+    sql: CheckedSql
     shape: Shape
     outputs: tuple[Output, ...]
     # The columns that are read, by table.
     reads: dict[str, tuple[str, ...]]
-    filter: str | None = None
+    filter: CheckedSql | None = None
     lance_filter: str | None = None
     filter_reads: tuple[str, ...] = ()
     # By table: conditions in Lance's SQL that rows must meet to matter, each with what it reads.
@@ -63,6 +65,11 @@ def read_spark_query(
 ) -> SparkQuery | Refusal:
     """Read a statement whose tables have these names; `kept` are the outputs that a star gives."""
     return guard("reading the query", lambda: _read(sql, tables, kept))
+
+
+def write_path(path: Sequence[str]) -> CheckedSql | Refusal:
+    """A column, or a field of one, in Spark's SQL."""
+    return guard("naming a column", lambda: check_path(path))
 
 
 def list_outputs(sql: str, tables: Mapping[str, Columns]) -> dict[str, str] | Refusal:
@@ -111,9 +118,9 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
             resolved.output_columns, types.get_outputs(), selects, strict=True
         )
     )
-    found = SparkQuery(sql, shape, outputs, _find_reads(resolved))
-    # What sqlglot reads in texts with these is not what Spark reads.
-    plain = "\\" not in sql and find_doubled_quote(sql, "spark") is None
+    found = SparkQuery(check_query(sql, tables), shape, outputs, _find_reads(resolved))
+    # Patterns and texts with a backslash are left to Spark.
+    plain = "\\" not in sql
     if shape.kind == "whole" and plain:
         found = replace(found, pushed=_write_pushed(resolved, types))
     flat = take_apart(sql, tree, "spark") if shape.kind != "whole" else None
@@ -125,7 +132,7 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
         lance = write_lance(where.this, types) if plain else None
         found = replace(
             found,
-            filter=texts.write(flat.filter),
+            filter=check_expression(texts.write(flat.filter)),
             lance_filter=lance,
             filter_reads=_list_columns(where, types),
         )
@@ -136,7 +143,7 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
         outputs=tuple(
             replace(
                 output,
-                text=texts.write(piece),
+                text=check_expression(texts.write(piece)),
                 lance=write_lance(select, types) if plain else None,
                 reads=_list_columns(select, types),
             )

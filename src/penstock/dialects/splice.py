@@ -1,15 +1,13 @@
-"""Changes of a statement's text that leave every other character as its author wrote it.
+"""Changes of a statement's text that leave every other character as it is.
 
-What an engine is given is the author's own text: a tree that is written out again may mean
-something else, and only names need to change.
+A tree that is written out again may mean something else, and only names need to change. What
+Spark is given in the end is written anew from the changed text (`sparksql/door.py`).
 """
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.tokenizer_core import TokenType
 
 from penstock.dialects.guard import Refused
 from penstock.dialects.parse import locate
@@ -47,13 +45,6 @@ def get_span(*identifiers: exp.Expr) -> tuple[int, int]:
     if any("start" not in place for place in places):
         raise Refused("the statement has a name whose place can't be told")
     return min(place["start"] for place in places), max(place["end"] for place in places) + 1
-
-
-def trim(sql: str, dialect: str) -> str:
-    """The statement alone: no semicolon, no comment after it."""
-    tokens = Dialect.get_or_raise(dialect).tokenize(sql)
-    kept = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
-    return sql[kept[0].start : kept[-1].end + 1] if kept else ""
 
 
 def rename_tables(sql: str, tree: exp.Query, dialect: str, name: Callable[[exp.Table], str]) -> str:

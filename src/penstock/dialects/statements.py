@@ -1,11 +1,15 @@
 """A statement before its tables are known: does it parse, what does it name, may a view use it."""
 
+from sqlglot import exp
+
 from penstock.dialects import lance_dialect
 from penstock.dialects.calls import check_calls
 from penstock.dialects.guard import Refused, guard
 from penstock.dialects.parse import parse_query
 from penstock.dialects.references import find_tables, identify_table
 from penstock.dialects.results import Problem, Refusal
+from penstock.dialects.sparksql.door import write_statement
+from penstock.dialects.sparksql.plain import Plain
 from penstock.model.identifiers import Identifier
 
 KNOWN = lance_dialect.LANCE
@@ -20,22 +24,22 @@ def read_statement(
     return guard("reading the query", lambda: _read(sql, dialect, namespace, catalog))
 
 
-def check_text(sql: str, dialect: str) -> Refusal | None:
-    """Why a view can't use a text that is one query, if it can't."""
-
-    def work() -> None:
-        _read(sql, dialect, (), None)
-
-    found = guard("reading the query", work)
-    return found if isinstance(found, Refusal) else None
+def write_plain(sql: str) -> Plain | Refusal:
+    """A statement in Spark's dialect as Spark may be given it, but for the names of its tables."""
+    return guard("reading the query", lambda: write_statement(sql)[0])
 
 
-def _read(sql: str, dialect: str, namespace: Identifier, catalog: str | None) -> tuple[Named, ...]:
+def _parse(sql: str, dialect: str) -> exp.Query:
     tree = parse_query(sql, dialect)
     problem = tree if isinstance(tree, Problem) else check_calls(sql, tree, dialect)
     if isinstance(tree, Problem) or problem is not None:
         assert problem is not None
         raise Refused(problem.message, problem.line, problem.column)
+    return tree
+
+
+def _read(sql: str, dialect: str, namespace: Identifier, catalog: str | None) -> tuple[Named, ...]:
+    tree = write_statement(sql)[1] if dialect == "spark" else _parse(sql, dialect)
     return tuple(
         dict.fromkeys(
             (

@@ -1,7 +1,7 @@
 """Materialized views: what one is once its query is understood, and what a refresh is asked and
 leaves behind."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NewType
 
 from msgspec import Struct
 
@@ -13,6 +13,9 @@ Language = Literal["spark", "lance"]
 # How a refresh can follow the sources: row by row, group by group, or only as a whole.
 Shape = Literal["rows", "groups", "whole"]
 Mode = Literal["auto", "incremental", "full"]
+# A text in Spark's SQL that was written by `dialects.sparksql.door`, and by nobody else.
+CheckedSql = NewType("CheckedSql", str)
+NO_SQL = CheckedSql("")
 
 SOURCE_ROW_ID, CHILD_INDEX, PARTITION = "__source_row_id", "__child_index", "__partition"
 # What another client has among its columns; it is never made here.
@@ -77,7 +80,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...]
     # The whole query in Spark's dialect, its tables called by `Source.name`; "" when it is in
     # Lance's, which is always of shape "rows".
-    sql: str = ""
+    sql: CheckedSql = NO_SQL
     rows: Rows | None = None
     groups: Groups | None = None
     # Functions that fill outputs of a query, after filter and projection; their inputs are names
