@@ -56,6 +56,8 @@ class Engine:
     profile: Any = None
     # Ends a session that is only the runner's, with all that runs on it; another takes its place.
     abandon: Callable[[], None] | None = None
+    # Gives a session of the runner's own that shows its plans, where this one does not.
+    judge: "Callable[[], Engine] | None" = None
 
 
 class Running:
