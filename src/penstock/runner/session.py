@@ -44,7 +44,8 @@ CONF = {
     "spark.sql.adaptive.enabled": "false",
     # A task that a cancel does not end, is ended with its executor.
     "spark.task.reaper.enabled": "true",
-    "spark.task.reaper.killTimeout": "60s",
+    "spark.task.reaper.killTimeout": "5s",
+    "spark.task.reaper.pollingInterval": "1s",
 }
 
 

@@ -24,9 +24,11 @@ Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 POOLS = 16
 # Spark ends a Python worker that does not stop, which takes two seconds by itself.
-KILL_SECONDS = 4
-# Code of the JVM it ends only between two batches of rows; one batch of a join may take hours.
-PATIENCE_SECONDS, LOOK_SECONDS = 15, 0.5
+KILL_SECONDS = 3
+# Code of the JVM it ends only between two batches of rows, and never in the middle of a value: a
+# batch of a join, or one text for a regular expression, may take hours. With what comes before (a
+# heartbeat, three seconds for workers to stop by themselves) this stays within ten seconds.
+PATIENCE_SECONDS, LOOK_SECONDS = 2.5, 0.25
 # Classes of SQL states that come from a query or from values, and so come back every time.
 OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 _turn = itertools.count()

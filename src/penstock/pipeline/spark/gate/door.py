@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def query(engine: Engine, sql: str, frames: Mapping[str, Any]) -> Any:
-    """A statement over frames that are called like this in it; raises Refused."""
+    """A statement over frames that are called like this in it; raises QueryRefused."""
     if engine.judge is None:
         return _query(engine.spark, sql, frames)
     judge = engine.judge().spark.newSession()
@@ -31,7 +31,7 @@ def query(engine: Engine, sql: str, frames: Mapping[str, Any]) -> Any:
 def pick(
     engine: Engine, frame: Any, *outputs: str, where: str | None = None, name: str | None = None
 ) -> Any:
-    """Expressions over the rows of a frame that meet a condition; raises Refused.
+    """Expressions over the rows of a frame that meet a condition; raises QueryRefused.
 
     Without outputs the frame's own columns stay; `name` is what the expressions call the frame.
     """
