@@ -6,7 +6,6 @@ What Spark itself prints goes to a file of its own.
 import contextlib
 import logging
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -209,7 +208,8 @@ class Session:
         """Refuse a server whose Spark may read SQL in another way than the one beside us."""
         import pyspark
 
-        if re.match(r"[\d.]*", theirs).group() != re.match(r"[\d.]*", pyspark.__version__).group():
+        # Vendors put a name of theirs behind the release.
+        if theirs.partition("-")[0] != pyspark.__version__.partition("-")[0]:
             raise Unsupported(
                 f"the server of cluster {self.name!r} is Spark {theirs}, and this runner has "
                 f"PySpark {pyspark.__version__}",
