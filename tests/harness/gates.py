@@ -46,7 +46,7 @@ STATEMENTS = {
     "reflect in values": f"SELECT * FROM VALUES (reflect({JAVA})) AS v(x)",
     "reflect in a window": f"SELECT max(id) OVER (PARTITION BY reflect({JAVA})) AS x FROM t",
     "reflect in a table function": f"SELECT * FROM explode(array(reflect({JAVA})))",
-    "reflect in a lateral view": f"SELECT y FROM t LATERAL VIEW explode(map(reflect({JAVA}), 1))",
+    "reflect in a lateral view": f"SELECT y FROM t LATERAL VIEW stack(1, reflect({JAVA})) AS y",
     "reflect in a join": f"SELECT a.id FROM t a JOIN t b ON reflect({JAVA}) = 'x'",
     "reflect in a pivot": f"SELECT * FROM t PIVOT (max(reflect({JAVA})) FOR id IN (1, 2))",
     "reflect in identifier": f"SELECT IDENTIFIER('ref' || 'lect')({JAVA}) AS x FROM t",

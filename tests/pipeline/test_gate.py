@@ -13,6 +13,8 @@ from penstock.pipeline.attempt import is_passing
 from penstock.pipeline.spark.engine import Engine
 from penstock.pipeline.spark.gate.door import pick, query
 from penstock.pipeline.spark.sql import open_sql
+from penstock.runner.session import Session
+from penstock.settings.sections import Cluster
 from tests.harness.gates import EXPRESSIONS, STATEMENTS, Canary
 from tests.harness.queries import define_query, write_source
 from tests.harness.refreshing import ViewHere
@@ -34,10 +36,6 @@ HONEST = {
 }
 
 
-def give(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    yield from batches
-
-
 @pytest.fixture(scope="module")
 def sql(engine: Engine) -> Iterator[Engine]:
     with open_sql(engine, 0) as opened:
@@ -51,7 +49,7 @@ def canary(sql: Engine, tmp_path: Path) -> Canary:
 
 @pytest.fixture
 def rows(sql: Engine) -> Any:
-    return sql.spark.range(3).mapInArrow(give, "id bigint")
+    return sql.spark.range(3).mapInArrow(lambda batches: batches, "id bigint")
 
 
 @pytest.mark.parametrize("attack", STATEMENTS.values(), ids=STATEMENTS)
@@ -104,10 +102,30 @@ def test_a_name_of_a_source_is_a_name(sql: Engine, rows: Any) -> None:
     assert made.collect()[0][0] == 3
 
 
+def test_xml_in_a_text_opens_no_file(sql: Engine, rows: Any, canary: Canary) -> None:
+    xml = canary.arm('<!DOCTYPE a [<!ENTITY e SYSTEM "file://{secret}">]><a><b>&e;</b></a>')
+    for text in (f"xpath_string('{xml}', 'a/b')", f"from_xml('{xml}', 'b string').b"):
+        try:
+            found = str(query(sql, f"SELECT {text} AS x FROM t", {"t": rows}).collect())
+        # Spark says that it is no XML.
+        except Exception as error:
+            found = str(error)
+        assert "a secret" not in found
+
+
+def test_a_clusters_conf_unlocks_nothing(tmp_path: Path) -> None:
+    conf = {"spark.sql.catalog.other": "x", "spark.sql.variable.substitute": "true", "spark.a": "b"}
+    made = Session("s", Cluster(master="local[1]", conf=conf), tmp_path)._classic_conf()
+    assert "spark.sql.catalog.other" not in made
+    assert made["spark.sql.variable.substitute"] == "false"
+    assert made["spark.sql.catalogImplementation"] == "in-memory"
+    assert made["spark.a"] == "b"
+
+
 def test_a_column_may_have_any_name(sql: Engine) -> None:
     names = ["a`b", "${env:PATH}", "-- c", "/* d", "e\\", "f\ng", "'h\"", "i int, j"]
     schema = to_spark_schema(pa.schema([(name, pa.int64()) for name in names]))
-    frame = sql.spark.range(1).mapInArrow(give, schema)
+    frame = sql.spark.range(1).mapInArrow(lambda batches: batches, schema)
     assert frame.columns == names
     assert pick(sql, frame, *map(quote, names)).columns == names
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from penstock.errors import QueryRefused
@@ -61,10 +60,6 @@ def test_no_example_of_an_allowed_function_is_refused(engine: Engine) -> None:
 def test_a_function_that_a_session_brought_is_refused(engine: Engine) -> None:
     with open_sql(engine, 0) as sql:
         sql.spark.udf.register("upper", lambda text: "mine")
-        rows = sql.spark.range(1).mapInArrow(give, "id bigint")
+        rows = sql.spark.range(1).mapInArrow(lambda batches: batches, "id bigint")
         with pytest.raises(QueryRefused, match="Python function"):
             query(sql, "SELECT upper(CAST(id AS string)) AS x FROM t", {"t": rows})
-
-
-def give(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    yield from batches

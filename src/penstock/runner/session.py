@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from penstock.errors import PenstockError, Unavailable, Unsupported
 from penstock.pipeline.spark.engine import Engine
+from penstock.pipeline.spark.gate.reader import prepare
 from penstock.pipeline.spark.probe import count_slots, warm_up
 from penstock.pipeline.spark.sql import CATALOG, LOCKED
 from penstock.settings.sections import Cluster
@@ -43,7 +44,7 @@ CONF = {
     "spark.sql.adaptive.enabled": "false",
     # A task that a cancel does not end, is ended with its executor.
     "spark.task.reaper.enabled": "true",
-    "spark.task.reaper.killTimeout": "5s",
+    "spark.task.reaper.killTimeout": "4s",
     "spark.task.reaper.pollingInterval": "1s",
 }
 
@@ -126,6 +127,8 @@ class Session:
             engine = self._connect() if self.cluster.remote else self._launch()
             if self._has_workers:
                 warm_up(engine, self.name)
+            if not engine.is_connect:
+                prepare(engine.spark)
         except PenstockError as error:
             self._fail(error)
         # A bad conf, a missing Java, an address where nobody listens: Spark has no common error.

@@ -29,6 +29,8 @@ KILL_SECONDS = 3
 # batch of a join, or one text for a regular expression, may take hours. With what comes before (a
 # heartbeat, three seconds for workers to stop by themselves) this stays within ten seconds.
 PATIENCE_SECONDS, LOOK_SECONDS = 2.5, 0.25
+# On a cluster Spark ends the executor by itself, five seconds after the cancel.
+CLUSTER_PATIENCE_SECONDS = 6
 # Classes of SQL states that come from a query or from values, and so come back every time.
 OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 _turn = itertools.count()
@@ -102,11 +104,13 @@ class Running:
                 return
             self.cancel()
             time.sleep(KILL_SECONDS)
-            deadline = time.monotonic() + PATIENCE_SECONDS
+            abandon = self._engine.abandon
+            patience = CLUSTER_PATIENCE_SECONDS if abandon is None else PATIENCE_SECONDS
+            deadline = time.monotonic() + patience
             while self._has_tasks():
                 if time.monotonic() >= deadline:
-                    if self._engine.abandon is not None:
-                        self._engine.abandon()
+                    if abandon is not None:
+                        abandon()
                     return
                 time.sleep(LOOK_SECONDS)
 

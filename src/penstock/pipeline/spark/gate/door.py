@@ -6,10 +6,11 @@ done first on a session of the runner's own, over empty tables of the same colum
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.spark_types import quote
-from penstock.pipeline.spark.engine import Engine
+from penstock.pipeline.spark.engine import Engine, explain
 from penstock.pipeline.spark.gate.reader import parse, read_expressions, read_plan
 from penstock.pipeline.spark.gate.rules import check_analyzed, check_parsed
 
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 def query(engine: Engine, sql: str, frames: Mapping[str, Any]) -> Any:
     """A statement over frames that are called like this in it; raises QueryRefused."""
-    if engine.judge is None:
-        return _query(engine.spark, sql, frames)
-    judge = engine.judge().spark.newSession()
-    _query(judge, sql, {name: _empty(judge, frame) for name, frame in frames.items()})
-    for name, frame in frames.items():
-        frame.createOrReplaceTempView(quote(name))
-    return engine.spark.sql(sql)
+    with _explained():
+        if engine.judge is None:
+            return _query(engine.spark, sql, frames)
+        judge = engine.judge().spark.newSession()
+        _query(judge, sql, {name: _empty(judge, frame) for name, frame in frames.items()})
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(quote(name))
+        return engine.spark.sql(sql)
 
 
 def pick(
@@ -35,11 +37,21 @@ def pick(
 
     Without outputs the frame's own columns stay; `name` is what the expressions call the frame.
     """
-    if engine.judge is not None:
+    with _explained():
+        if engine.judge is None:
+            return _pick(engine.spark, frame, outputs, where, name)
         judge = engine.judge().spark.newSession()
         _pick(judge, _empty(judge, frame), outputs, where, name)
         return _apply(frame, outputs, where, name)
-    return _pick(engine.spark, frame, outputs, where, name)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    # Spark has no common error for a text that it does not understand.
+    except Exception as error:
+        raise explain(error) from error
 
 
 def _query(spark: Any, sql: str, frames: Mapping[str, Any]) -> Any:

@@ -35,6 +35,11 @@ class Node(NamedTuple):
         return zip(self.facts[::2], self.facts[1::2], strict=True)
 
 
+def prepare(spark: Any) -> None:
+    """Have the reader compiled before it is needed."""
+    _reader(spark)
+
+
 def parse(spark: Any, sql: str) -> Any:
     """What Spark's parser makes of a statement, an object of the JVM; nothing is looked up."""
     return _reader(spark).parse(spark._jsparkSession, sql)
