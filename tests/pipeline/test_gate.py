@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.datasets.spark_types import quote, to_spark_schema
-from penstock.errors import QueryRefused
+from penstock.errors import InvalidRequest, QueryRefused
 from penstock.pipeline.attempt import is_passing
 from penstock.pipeline.spark.engine import Engine
 from penstock.pipeline.spark.gate.door import pick, query
@@ -111,6 +111,16 @@ def test_xml_in_a_text_opens_no_file(sql: Engine, rows: Any, canary: Canary) -> 
         except Exception as error:
             found = str(error)
         assert "a secret" not in found
+
+
+@pytest.mark.parametrize("depth", [100, 4000])
+def test_a_deep_expression_is_computed_or_refused(sql: Engine, rows: Any, depth: int) -> None:
+    text = f"SELECT {' + '.join(['id'] * depth)} AS x FROM t"
+    if depth < 1000:
+        assert query(sql, text, {"t": rows}).columns == ["x"]
+        return
+    with pytest.raises(InvalidRequest):
+        query(sql, text, {"t": rows})
 
 
 def test_a_clusters_conf_unlocks_nothing(tmp_path: Path) -> None:

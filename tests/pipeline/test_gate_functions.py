@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.errors import QueryRefused
 from penstock.pipeline.spark.engine import Engine, explain
-from penstock.pipeline.spark.gate.door import query
+from penstock.pipeline.spark.gate.door import pick, query
 from penstock.pipeline.spark.gate.functions import ALLOWED, REFUSED
 from penstock.pipeline.spark.sql import open_sql
 
@@ -57,9 +58,24 @@ def test_no_example_of_an_allowed_function_is_refused(engine: Engine) -> None:
     assert passed > 1000
 
 
-def test_a_function_that_a_session_brought_is_refused(engine: Engine) -> None:
+def test_a_function_that_a_session_brought_is_not_called(engine: Engine) -> None:
     with open_sql(engine, 0) as sql:
-        sql.spark.udf.register("upper", lambda text: "mine")
-        rows = sql.spark.range(1).mapInArrow(lambda batches: batches, "id bigint")
-        with pytest.raises(QueryRefused, match="Python function"):
-            query(sql, "SELECT upper(CAST(id AS string)) AS x FROM t", {"t": rows})
+        for name in ("upper", "mine"):
+            sql.spark.udf.register(name, lambda text: "mine")
+        assert query(sql, "SELECT upper('a')", {}).collect()[0][0] == "A"
+        with pytest.raises(QueryRefused, match="mine"):
+            query(sql, "SELECT mine('a')", {})
+
+
+def test_what_runs_is_looked_at_again(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("a secret")
+    with open_sql(engine, 0) as sql:
+        from pyspark.sql.functions import udf
+
+        numbers = sql.spark.range(1)
+        for frame, found in (
+            (sql.spark.read.text(str(tmp_path / "secret.txt")), "LogicalRelation"),
+            (numbers.select(udf(lambda number: "mine")("id")), "Python function"),
+        ):
+            with pytest.raises(QueryRefused, match=found):
+                pick(sql, frame, "1 AS one")

@@ -56,8 +56,13 @@ def open_sql(engine: Engine, rows: int) -> Iterator[Engine]:
             "spark.sql.adaptive.enabled": str(is_large).lower(),
             "spark.sql.shuffle.partitions": str(partitions),
         }
-        for key, value in {**MEANING, **LOCKED, **ARROW, **speed}.items():
-            spark.conf.set(key, value)
+        values = {**MEANING, **LOCKED, **ARROW, **speed}
+        if engine.is_connect:
+            # One request in place of one for each.
+            spark.conf._set_all(values, silent=False)
+        else:
+            for key, value in values.items():
+                spark.conf.set(key, value)
         yield replace(engine, spark=spark)
     finally:
         # A classic session is a part of the runner's, whose end would be the end of that too.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import DecodeError, json
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, QueryRefused
 
 PREFIX = "org.apache.spark.sql."
 BETWEEN = "\0"
@@ -58,7 +58,12 @@ def read_expressions(spark: Any, texts: Sequence[str]) -> list[Node]:
     return _decode(found)
 
 
-def _decode(text: str) -> list[Node]:
+def _decode(text: str | None) -> list[Node]:
+    if text is None:
+        raise QueryRefused(
+            "the runner refuses the SQL of the view: it is nested too deeply",
+            detail="divide it into several views",
+        )
     try:
         found = json.decode(text, type=list[Node])
     except DecodeError as error:
