@@ -93,6 +93,10 @@ class NothingAdded(InvalidRequest):
     default = "nothing was added in this request"
 
 
+class QueryRefused(InvalidRequest):
+    default = "the runner refuses the SQL of the view"
+
+
 class DialectLost(InvalidRequest):
     default = "the replacement loses a dialect"
 

@@ -11,6 +11,8 @@ from tests.harness.clusters import connect_server, standalone
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 TESTS = (
+    "test_gate.py",
+    "test_cancel_on_cluster.py",
     "test_backfill.py",
     "test_interference.py",
     "test_functions_spark.py",

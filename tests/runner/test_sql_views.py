@@ -141,19 +141,27 @@ def test_an_iceberg_view_can_be_read(server: Server, runner: RunnerProcess) -> N
     check_iceberg(server)
 
 
+# Hours of work, in which Spark does not look up once: for each batch of rows, or for one value.
+PAIRS = "SELECT count(*) AS n FROM t x JOIN t y ON md5(concat(x.text, y.text)) < '0'"
+BACKTRACKING = "SELECT count(*) AS n FROM t WHERE repeat('a', 40 + id % 2) RLIKE '(.*a){20}c'"
+
+
 @pytest.mark.slow
-def test_a_query_that_spark_cannot_end_is_canceled_nevertheless(server: Server, team: Team) -> None:
+@pytest.mark.parametrize("query", [PAIRS, BACKTRACKING], ids=["a join", "a regular expression"])
+def test_a_query_that_spark_cannot_end_is_over_ten_seconds_after_its_cancel(
+    server: Server, team: Team, query: str
+) -> None:
     team.at_least(1)
     source = make_source(server, range(100_000))
-    # Hours of work, and minutes of it for each batch of rows, at whose end Spark would look up.
-    pairs = "SELECT count(*) AS n FROM t x JOIN t y ON md5(concat(x.text, y.text)) < '0'"
-    job = make_view(source, pairs).request()
+    job = make_view(source, query).request()
     wait(server, job, lambda found: found["status"] == "RUNNING")
     jvm = team.holder(job).jvm()
     start = cpu_seconds(jvm)
     while cpu_seconds(jvm) < start + 15:
         time.sleep(0.2)
+    canceled = time.monotonic()
     server.post("/v1/jobs/cancel", {"job_id": job}).raise_for_status()
     assert wait(server, job, lambda found: found["status"] in FINISHED)["status"] == "CANCELED"
     assert not Path(f"/proc/{jvm}").exists()
+    assert time.monotonic() - canceled < 10
     check_groups(server)

@@ -16,15 +16,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.errors import PenstockError, Unavailable
+from penstock.errors import PenstockError, Unavailable, Unsupported
 from penstock.pipeline.spark.engine import Engine
+from penstock.pipeline.spark.gate.reader import prepare
 from penstock.pipeline.spark.probe import count_slots, warm_up
+from penstock.pipeline.spark.sql import CATALOG, LOCKED
 from penstock.settings.sections import Cluster
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WAIT_SECONDS = 0.1
+JUDGE_CONF = {"spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "1"}
+CATALOGS = ("spark.sql.catalog.", "spark.sql.hive.", "spark.hadoop.hive.")
 # Set by us unless the cluster's own conf says otherwise.
 CONF = {
     "spark.app.name": "penstock",
@@ -40,14 +44,17 @@ CONF = {
     "spark.sql.adaptive.enabled": "false",
     # A task that a cancel does not end, is ended with its executor.
     "spark.task.reaper.enabled": "true",
-    "spark.task.reaper.killTimeout": "60s",
+    "spark.task.reaper.killTimeout": "4s",
+    "spark.task.reaper.pollingInterval": "1s",
 }
 
 
 class Session:
     """A cluster's session; any number of threads may ask for it."""
 
-    def __init__(self, name: str, cluster: Cluster, folder: Path) -> None:
+    def __init__(
+        self, name: str, cluster: Cluster, folder: Path, *, has_workers: bool = True
+    ) -> None:
         self.name = name
         self.cluster = cluster
         self.log_file = folder / f"spark-{name}.log"
@@ -59,6 +66,12 @@ class Session:
         self._failure: PenstockError | None = None
         self._is_suspect = False
         self._is_stopped = False
+        self._has_workers = has_workers
+        # One of Spark Connect shows no plans. What it is to run is looked at in a JVM beside us.
+        self._judge = None
+        if cluster.remote:
+            beside = Cluster(master="local[1]", conf=JUDGE_CONF)
+            self._judge = Session(f"{name}-judge", beside, folder, has_workers=False)
 
     @property
     def is_local(self) -> bool:
@@ -98,6 +111,8 @@ class Session:
             self._is_stopped = True
             if self._engine is not None:
                 self._discard()
+        if self._judge is not None:
+            self._judge.stop()
 
     def _abandon(self, process: "subprocess.Popen[bytes]") -> None:
         """End a JVM, because Spark can't end a task in it; other jobs on it are tried again."""
@@ -110,7 +125,10 @@ class Session:
         started = time.monotonic()
         try:
             engine = self._connect() if self.cluster.remote else self._launch()
-            warm_up(engine, self.name)
+            if self._has_workers:
+                warm_up(engine, self.name)
+            if not engine.is_connect:
+                prepare(engine.spark)
         except PenstockError as error:
             self._fail(error)
         # A bad conf, a missing Java, an address where nobody listens: Spark has no common error.
@@ -168,20 +186,38 @@ class Session:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ["PYSPARK_PYTHON"] = given.get("spark.pyspark.python", sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        return {**values, **given}
+        # A catalog of the operator's is nothing that a job needs.
+        kept = {key: value for key, value in given.items() if not key.startswith(CATALOGS)}
+        return {**values, **kept, **LOCKED, **CATALOG}
 
     def _connect(self) -> Engine:
         from pyspark.sql.connect.session import SparkSession
 
+        assert self._judge is not None
+        self._judge.start()
         builder = SparkSession.builder.remote(self.cluster.remote)
         for key, value in self.cluster.conf.items():
             builder = builder.config(key, value)
         spark = builder.create()
         try:
-            return Engine(spark, count_slots(spark), is_connect=True)
+            self._check_release(spark.version)
+            judge = partial(self._judge.engine, lambda: None)
+            return Engine(spark, count_slots(spark), is_connect=True, judge=judge)
         except BaseException:
             spark.stop()
             raise
+
+    def _check_release(self, theirs: str) -> None:
+        """Refuse a server whose Spark may read SQL in another way than the one beside us."""
+        import pyspark
+
+        # Vendors put a name of theirs behind the release.
+        if theirs.partition("-")[0] != pyspark.__version__.partition("-")[0]:
+            raise Unsupported(
+                f"the server of cluster {self.name!r} is Spark {theirs}, and this runner has "
+                f"PySpark {pyspark.__version__}",
+                detail="install the server's release of PySpark for the runner",
+            )
 
     def _is_alive(self) -> bool:
         assert self._engine is not None

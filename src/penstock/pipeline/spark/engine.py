@@ -24,9 +24,13 @@ Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 POOLS = 16
 # Spark ends a Python worker that does not stop, which takes two seconds by itself.
-KILL_SECONDS = 4
-# Code of the JVM it ends only between two batches of rows; one batch of a join may take hours.
-PATIENCE_SECONDS, LOOK_SECONDS = 15, 0.5
+KILL_SECONDS = 3
+# Code of the JVM it ends only between two batches of rows, and never in the middle of a value: a
+# batch of a join, or one text for a regular expression, may take hours. With what comes before (a
+# heartbeat, three seconds for workers to stop by themselves) this stays within ten seconds.
+PATIENCE_SECONDS, LOOK_SECONDS = 2.5, 0.25
+# On a cluster Spark ends the executor by itself, five seconds after the cancel.
+CLUSTER_PATIENCE_SECONDS = 6
 # Classes of SQL states that come from a query or from values, and so come back every time.
 OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 _turn = itertools.count()
@@ -56,6 +60,8 @@ class Engine:
     profile: Any = None
     # Ends a session that is only the runner's, with all that runs on it; another takes its place.
     abandon: Callable[[], None] | None = None
+    # Gives a session of the runner's own that shows its plans, where this one does not.
+    judge: "Callable[[], Engine] | None" = None
 
 
 class Running:
@@ -98,11 +104,13 @@ class Running:
                 return
             self.cancel()
             time.sleep(KILL_SECONDS)
-            deadline = time.monotonic() + PATIENCE_SECONDS
+            abandon = self._engine.abandon
+            patience = CLUSTER_PATIENCE_SECONDS if abandon is None else PATIENCE_SECONDS
+            deadline = time.monotonic() + patience
             while self._has_tasks():
                 if time.monotonic() >= deadline:
-                    if self._engine.abandon is not None:
-                        self._engine.abandon()
+                    if abandon is not None:
+                        abandon()
                     return
                 time.sleep(LOOK_SECONDS)
 

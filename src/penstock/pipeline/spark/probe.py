@@ -19,8 +19,10 @@ MOST_SLOTS = 1024
 
 def count_slots(spark: Any) -> int:
     """How many tasks a cluster runs at once; over Connect, only a query can tell."""
+    from pyspark.sql.connect.functions import spark_partition_id
+
     numbers = spark.range(MOST_SLOTS)
-    found: int = numbers.selectExpr("spark_partition_id() AS slot").distinct().count()
+    found: int = numbers.select(spark_partition_id()).distinct().count()
     return max(1, found)
 
 

@@ -21,6 +21,23 @@ MEANING = {
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
 }
+# What a text means to the parser is what it meant to whoever checked it; a name is no file.
+LOCKED = {
+    "spark.sql.runSQLOnFiles": "false",
+    # Spark would put its conf and the environment into texts: ${env:HOME}.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+}
+# Of a session that the runner starts itself: no metastore, and nothing in its catalog.
+CATALOG = {
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.defaultCatalog": "spark_catalog",
+    "spark.sql.catalog.spark_catalog.defaultDatabase": "default",
+}
 ARROW = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 # Code is compiled and stages are joined anew only where that takes less time than it saves.
 LARGE_ROWS = 200_000
@@ -39,8 +56,13 @@ def open_sql(engine: Engine, rows: int) -> Iterator[Engine]:
             "spark.sql.adaptive.enabled": str(is_large).lower(),
             "spark.sql.shuffle.partitions": str(partitions),
         }
-        for key, value in {**MEANING, **ARROW, **speed}.items():
-            spark.conf.set(key, value)
+        values = {**MEANING, **LOCKED, **ARROW, **speed}
+        if engine.is_connect:
+            # One request in place of one for each.
+            spark.conf._set_all(values, silent=False)
+        else:
+            for key, value in values.items():
+                spark.conf.set(key, value)
         yield replace(engine, spark=spark)
     finally:
         # A classic session is a part of the runner's, whose end would be the end of that too.

@@ -16,6 +16,7 @@ from penstock.datasets.scans import ADDRESS, quote_parts, scan_columns
 from penstock.datasets.spark_types import cast_in, cast_out, quote, to_spark_schema
 from penstock.pipeline.refreshing.context import SourceAt
 from penstock.pipeline.spark.engine import Engine, Tasks, is_second_try, task_number
+from penstock.pipeline.spark.gate.door import pick
 from penstock.pipeline.spark.refreshing.chunk_kernel import ROW_ID, ChunkOrder, make_chunks
 from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
 from penstock.pipeline.spark.refreshing.rows_spark import ID, PLACE
@@ -35,9 +36,8 @@ def start(engine: Engine, order: ChunkOrder, numbers: Sequence[int], source: Sou
 
     def then(frame: Any) -> Any:
         outputs = [f"({text}) AS {quote(name)}" for name, text in order.columns.items()]
-        named = frame.alias(source.source.name)
-        taken = named if order.where is None else named.filter(order.where)
-        taken = taken.selectExpr(*outputs, ID, PLACE)
+        name = source.source.name
+        taken = pick(engine, frame, *outputs, ID, PLACE, where=order.where, name=name)
         if order.limit is not None:
             taken = taken.repartition(1).sortWithinPartitions(ID)
         kernel = partial(_write, encoded, tuple(numbers))

@@ -13,6 +13,7 @@ from penstock.errors import SchemaMismatch
 from penstock.model.views import SYSTEM_COLUMNS
 from penstock.pipeline.refreshing.context import Work
 from penstock.pipeline.spark.engine import Engine, Running, explain
+from penstock.pipeline.spark.gate.door import query
 from penstock.pipeline.spark.refreshing.waiting import stop
 from penstock.pipeline.spark.refreshing.writing import SCHEMA, WriteOrder, Written, write_kernel
 
@@ -38,7 +39,7 @@ def run_query(
         known=None if known is None else known.encode(),
     )
     try:
-        frame = _spell(make_frame(engine, work.definition.sql, frames), order.columns)
+        frame = _spell(query(engine, work.definition.sql, frames), order.columns)
         check_outputs(frame.columns, order.columns)
         running = Running(engine, frame.mapInArrow(write_kernel(order), SCHEMA).collect)
     # Spark has no common error for a query that it does not understand.
@@ -60,13 +61,6 @@ def choose_engine(work: Work) -> Engine:
     engine = work.get_engine()
     most = work.spec.concurrency or engine.slots
     return replace(engine, slots=max(1, min(engine.slots, most)))
-
-
-def make_frame(engine: Engine, sql: str, frames: Mapping[str, Any]) -> Any:
-    """The query over tables that are called like this."""
-    for name, frame in frames.items():
-        frame.createOrReplaceTempView(name)
-    return engine.spark.sql(sql)
 
 
 def output_columns(work: Work) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from penstock.datasets.spark_types import cast_in, cast_out, quote, to_spark_sch
 from penstock.model.views import SOURCE_ROW_ID, Definition, Rows
 from penstock.pipeline.refreshing.context import SourceAt, Work
 from penstock.pipeline.spark.engine import Engine
+from penstock.pipeline.spark.gate.door import pick, query
 from penstock.pipeline.spark.lance_source import Piece, Scan, load, make_scan, show_conditions
-from penstock.pipeline.spark.refreshing.queries import make_frame
 from penstock.pipeline.spark.refreshing.rows_spark import ID
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def recompute(work: Work, sql: Engine, sample: Sample) -> Any:
         frames = {
             each.source.name: load(sql, _scan(work, each, sql)) for each in work.sources.values()
         }
-        return make_frame(sql, definition.sql, frames)
+        return query(sql, definition.sql, frames)
     (source,) = work.sources.values()
     frame = _by_row(work, sql, source, definition.rows, sample)
     limit = definition.rows.limit
@@ -82,10 +82,15 @@ def _by_row(work: Work, sql: Engine, source: SourceAt, rows: Rows, sample: Sampl
     names = compared_columns(work.definition)
     columns = {c.name: c.expression for c in rows.columns if c.name in names}
     if rows.engine == "spark":
-        frame = load(sql, scan).alias(source.source.name)
-        taken = frame if rows.filter is None else frame.filter(rows.filter)
         outputs = [f"({text}) AS {quote(name)}" for name, text in columns.items()]
-        return taken.selectExpr(f"{ID} AS {quote(SOURCE_ROW_ID)}", *outputs)
+        return pick(
+            sql,
+            load(sql, scan),
+            f"{ID} AS {quote(SOURCE_ROW_ID)}",
+            *outputs,
+            where=rows.filter,
+            name=source.source.name,
+        )
     fields = [(name, work.view.schema.field(name).type) for name in columns]
     order = LanceOrder(scan, columns, rows.filter, encode_schema(pa.schema(fields)))
     count = len(scan.tasks)

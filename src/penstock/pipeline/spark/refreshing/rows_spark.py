@@ -22,6 +22,7 @@ from penstock.datasets.spark_types import cast_in, cast_out, quote, to_spark_sch
 from penstock.model.views import Source
 from penstock.pipeline.refreshing.context import SourceAt, Work
 from penstock.pipeline.spark.engine import Engine, Tasks, is_second_try, task_number
+from penstock.pipeline.spark.gate.door import pick
 from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA, RowsOrder, Unit, Worker
 from penstock.pipeline.spark.refreshing.waiting import wait_for
 
@@ -39,7 +40,7 @@ def start(engine: Engine, order: RowsOrder, dataset: "LanceDataset", source: Sou
 
     def then(frame: Any) -> Any:
         outputs = [f"({c.expression}) AS {quote(c.name)}" for c in order.rows.columns]
-        taken = _filter(frame, order, source).selectExpr(*outputs, ID, PLACE)
+        taken = pick(engine, frame, *outputs, ID, PLACE, where=order.rows.filter, name=source.name)
         return taken.mapInArrow(partial(_write, json.encode(order)), SCHEMA, profile=engine.profile)
 
     return _start(engine, order, dataset, source, then)
@@ -50,7 +51,8 @@ def match(engine: Engine, order: RowsOrder, source: SourceAt, work: Work) -> "Id
     import numpy as np
 
     def then(frame: Any) -> Any:
-        taken = _filter(frame, order, source.source).select(ID)
+        name = source.source.name
+        taken = pick(engine, frame, ID, where=order.rows.filter, name=name)
         kernel = partial(_write_ids, json.encode(order))
         return taken.mapInArrow(kernel, SCHEMA, profile=engine.profile)
 
@@ -73,11 +75,6 @@ def _start(
     schema = pa.schema([*fields, (ID, pa.int64()), (PLACE, pa.int64())])
     kernel = partial(_read, json.encode(order), tuple(names))
     return Tasks(engine, kernel, len(order.tasks), to_spark_schema(schema), then)
-
-
-def _filter(frame: Any, order: RowsOrder, source: Source) -> Any:
-    named = frame.alias(source.name)
-    return named if order.rows.filter is None else named.filter(order.rows.filter)
 
 
 # In the workers --------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from penstock.datasets.spark_types import quote, to_spark_type
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 from penstock.pipeline.refreshing.context import Work
 from penstock.pipeline.spark.engine import Engine, Running, explain
+from penstock.pipeline.spark.gate.door import pick, query
 from penstock.pipeline.spark.lance_source import load, make_scan
 from penstock.pipeline.spark.refreshing.queries import watch
 from penstock.pipeline.spark.refreshing.recomputing import (
@@ -60,8 +61,8 @@ def verify(work: Work, view: "LanceDataset") -> dict[str, Any]:
     with open_sql(engine, total + view.count_rows()) as sql:
         try:
             ours, theirs = _hash_both(work, sql, view, names, sample)
-            ours.unionAll(theirs).createOrReplaceTempView(BOTH)
-            sums = sql.spark.sql(SUMS)
+            both = {BOTH: ours.unionAll(theirs)}
+            sums = query(sql, SUMS, both)
         # Spark has no common error for a query that it does not understand.
         except Exception as error:
             raise explain(error) from error
@@ -70,7 +71,7 @@ def verify(work: Work, view: "LanceDataset") -> dict[str, Any]:
         }
         view_sums, query_sums = (found.get(side, (0, 0, 0)) for side in (1, -1))
         is_same = view_sums == query_sums
-        missing, extra = (0, 0) if is_same else _count_differing(work, sql)
+        missing, extra = (0, 0) if is_same else _count_differing(work, sql, both)
     return {
         "view_version": view.version,
         "source_versions": {
@@ -100,17 +101,15 @@ def _hash_both(
     if definition.groups is not None and sample.one_in > 1:
         keys = [_show(view.schema.field(key.name)) for key in definition.groups.keys]
         chosen = f"pmod(xxhash64({', '.join(keys)}), {sample.one_in}) = {sample.remainder}"
-        here, there = here.filter(chosen), there.filter(chosen)
+        here, there = pick(sql, here, where=chosen), pick(sql, there, where=chosen)
     hashes = _hashes([view.schema.field(name) for name in names], is_exact=is_by_row)
     if not is_chunker:
-        return here.selectExpr("1 AS side", *hashes), there.selectExpr("-1 AS side", *hashes)
-    here.selectExpr(
-        f"{SOURCE_ROW_ID} AS id", f"{CHILD_INDEX} AS place", *hashes
-    ).createOrReplaceTempView(CHILDREN)
+        return pick(sql, here, "1 AS side", *hashes), pick(sql, there, "-1 AS side", *hashes)
+    children = pick(sql, here, f"{SOURCE_ROW_ID} AS id", f"{CHILD_INDEX} AS place", *hashes)
     # A row may have no children; what the view has of others must be right.
     parents = here.select(SOURCE_ROW_ID)
     taken = there.join(parents, SOURCE_ROW_ID, "left_semi")
-    return sql.spark.sql(PARENTS), taken.selectExpr("-1 AS side", *hashes)
+    return query(sql, PARENTS, {CHILDREN: children}), pick(sql, taken, "-1 AS side", *hashes)
 
 
 def _hashes(fields: "Sequence[pa.Field[Any]]", *, is_exact: bool) -> list[str]:
@@ -142,9 +141,9 @@ def _show(field: "pa.Field[Any]", *, is_exact: bool = True, shift: bool = False)
     return value
 
 
-def _count_differing(work: Work, sql: Engine) -> tuple[int, int]:
+def _count_differing(work: Work, sql: Engine, both: dict[str, Any]) -> tuple[int, int]:
     """How many rows of the query the view lacks, and how many it has besides."""
-    rows = watch(work, Running(sql, sql.spark.sql(DIFFERING).collect))
+    rows = watch(work, Running(sql, query(sql, DIFFERING, both).collect))
     by_first: Counter[int] = Counter()
     by_second: Counter[int] = Counter()
     for row in rows:

@@ -1,0 +1,1 @@
+"""The runner's own gate before Spark's SQL: what Spark understood is read before it runs."""
