@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from penstock.errors import PenstockError, Unavailable
 from penstock.pipeline.spark.engine import Engine
 from penstock.pipeline.spark.probe import count_slots, warm_up
+from penstock.runner.seals import seal_classic, seal_connect
 from penstock.settings.sections import Cluster
 
 log = logging.getLogger(__name__)
@@ -150,9 +151,7 @@ class Session:
             launch: Any = launch_gateway
             self._gateway = launch(conf, {"stdout": output, "stderr": output})
         context = SparkContext(conf=conf, gateway=self._gateway)
-        # When the JVM dies, its server of counters prints a trace that tells nobody anything.
-        server: Any = context._accumulatorServer
-        server.handle_error = lambda *_: None
+        seal_classic(context)
         return Engine(
             SparkSession(context),
             context.defaultParallelism,
@@ -173,6 +172,7 @@ class Session:
     def _connect(self) -> Engine:
         from pyspark.sql.connect.session import SparkSession
 
+        seal_connect()
         builder = SparkSession.builder.remote(self.cluster.remote)
         for key, value in self.cluster.conf.items():
             builder = builder.config(key, value)
