@@ -1,15 +1,21 @@
 """The server and the runner unpickle nothing, whichever library is asked to."""
 
 import ast
+import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.datasets.uploads import RowStream
 from tests.harness import servers
+from tests.harness.arrow import to_stream
 from tests.harness.runners import start_runner
 from tests.harness.waiting import until
 
@@ -102,6 +108,21 @@ def test_a_runner_unpickles_nothing(tmp_path: Path, environ: dict[str, str]) -> 
         until(Path(environ["REFUSED"]).exists, "the runner would read a pickle")
     finally:
         runner.kill()
+
+
+def test_a_type_in_an_upload_is_no_pickle(tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(tmp_path / "boom"),)
+
+    extension = {
+        "ARROW:extension:name": "arrow.py_extension_type",
+        "ARROW:extension:metadata": pickle.dumps(Bomb()),
+    }
+    field = pa.field("x", pa.int64(), metadata=extension)
+    stream = RowStream(to_stream(pa.table([[1]], schema=pa.schema([field], {"pandas": b"\x80"}))))
+    assert (stream.count_rows(), stream.schema.field("x").type) == (1, pa.int64())
+    assert not (tmp_path / "boom").exists()
 
 
 def names_of(path: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -54,14 +54,13 @@ def fine() -> Batches:
 
 def by_accumulator(path: Path, numbers: Batches) -> Batches:
     """The registry's values are sent at the end of each task."""
-    from pyspark.accumulators import INT_ACCUMULATOR_PARAM, Accumulator, _accumulatorRegistry
+    from pyspark.accumulators import INT_ACCUMULATOR_PARAM, Accumulator
 
     list(numbers)
+    bomb: Any = Bomb(path)
     for id in (0, -1, -2, 77):
-        Accumulator(id, Bomb(path), INT_ACCUMULATOR_PARAM)  # type: ignore[type-var]
+        Accumulator(id, bomb, INT_ACCUMULATOR_PARAM)
     yield from fine()
-    # Taken out by the next task of this worker, which may be another test's.
-    assert _accumulatorRegistry
 
 
 def by_statistics(path: Path, numbers: Batches) -> Batches:
@@ -69,7 +68,8 @@ def by_statistics(path: Path, numbers: Batches) -> Batches:
     from pyspark.accumulators import INT_ACCUMULATOR_PARAM, Accumulator
 
     list(numbers)
-    Accumulator(-2, Opens(path), INT_ACCUMULATOR_PARAM)  # type: ignore[type-var]
+    opens: Any = Opens(path)
+    Accumulator(-2, opens, INT_ACCUMULATOR_PARAM)
     yield from fine()
 
 
@@ -159,11 +159,11 @@ def forget(numbers: Batches) -> Batches:
 @pytest.fixture(scope="module", autouse=True)
 def calm(engine: Engine) -> Iterator[None]:
     """What is here goes to workers by value; afterwards their registries are empty again."""
-    module = sys.modules[__name__]
-    cloudpickle.register_pickle_by_value(module)
+    module, packing = sys.modules[__name__], cast(Any, cloudpickle)
+    packing.register_pickle_by_value(module)
     yield
     Tasks(engine, forget, 2 * engine.slots, SCHEMA).result()
-    cloudpickle.unregister_pickle_by_value(module)
+    packing.unregister_pickle_by_value(module)
 
 
 def pass_on(frame: Any) -> Any:

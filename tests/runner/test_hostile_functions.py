@@ -1,6 +1,7 @@
 """A function that wants to get out of its worker, through server and runner."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,8 @@ def test_what_it_leaves_in_its_worker_is_not_run_in_the_runner(
     def leave(id: int) -> int:
         from pyspark.accumulators import INT_ACCUMULATOR_PARAM, Accumulator
 
-        bomb = type("Bomb", (), {"__reduce__": lambda _: (exec, (note,))})
-        Accumulator(7, bomb(), INT_ACCUMULATOR_PARAM)  # type: ignore[type-var]
+        bomb: Any = type("Bomb", (), {"__reduce__": lambda _: (exec, (note,))})
+        Accumulator(7, bomb(), INT_ACCUMULATOR_PARAM)
         return id
 
     table = make_filled(server, rows=4)
