@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import types
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -63,9 +62,8 @@ class InProcess:
         made._tasks = lambda: itertools.chain.from_iterable(kernel(iter([b])) for b in batches)
         return made
 
-    def collect(self) -> list[Any]:
-        rows = [row for batch in self._tasks() for row in batch.to_pylist()]
-        return [types.SimpleNamespace(**row) for row in rows]
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        return pa.Table.from_pylist([row for batch in self._tasks() for row in batch.to_pylist()])
 
     def addTag(self, tag: str) -> None:  # noqa: N802
         pass

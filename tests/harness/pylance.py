@@ -44,7 +44,9 @@ class Client:
 
 def connect(server: Server) -> RestNamespace:
     open_namespace: Any = RestNamespace
-    return cast(RestNamespace, open_namespace(uri=server.url))
+    key = server.client.headers.get("authorization")
+    shown = {} if key is None else {"header.Authorization": key}
+    return cast(RestNamespace, open_namespace(uri=server.url, **shown))
 
 
 def make_branched(server: Server, namespace: str) -> Client:

@@ -18,6 +18,7 @@ TESTS = (
     "test_functions_spark.py",
     "test_refresh_sql.py",
     "test_refresh_sql_groups.py",
+    "test_worker_pickles.py",
 )
 
 

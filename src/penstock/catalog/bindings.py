@@ -1,7 +1,8 @@
 """Bound columns as they are declared, renamed and dropped, and the catalog's mirror of them.
 
 The dataset's field metadata is what binds a column, because it travels with branches, restores and
-files. The mirror lets a description tell of bound columns without opening anything.
+files; of functions, only what was declared here counts (`declarations`). The mirror lets a
+description tell of bound columns without opening anything.
 """
 
 import logging
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.catalog import data, functions, manifests, versions
+from penstock.catalog import data, declarations, functions, manifests, versions
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import bindings, leftovers
-from penstock.datasets.bindings import Changed, New
+from penstock.datasets.bindings import Changed, New, Redeclared
 from penstock.datasets.columns import Alteration
-from penstock.datasets.computed import Computed, list_computed
+from penstock.datasets.computed import Computed, get_computed, list_computed
 from penstock.errors import PenstockError
 from penstock.model.envelopes import Code
 from penstock.model.functions import Function
@@ -66,7 +67,7 @@ async def add(
         lambda dataset: bindings.add_bound(dataset, expressions, declared, auto),
         origin,
     )
-    await catalog.database.write(_record_all, table, branch, added, codes, environments)
+    await catalog.database.write(_add, table, branch, added, codes, environments)
     return version
 
 
@@ -79,11 +80,13 @@ async def check_altered(
 ) -> None:
     """Refuse alterations that could not be made now."""
 
-    def work(dataset: "LanceDataset") -> None:
+    def work(dataset: "LanceDataset") -> list[Computed]:
         bindings.plan_redeclarations(dataset, changes)
         bindings.check_alterations(dataset, alterations)
+        return [get_computed(dataset, path) for path, _, code in changes if code is None]
 
-    await data.read(catalog, table, branch, None, work)
+    for column in await data.read(catalog, table, branch, None, work):
+        await declarations.check(catalog.database, table, column)
 
 
 async def redeclare(
@@ -198,6 +201,18 @@ async def record_in(
         )
 
 
+async def _add(
+    tx: Transaction,
+    table: Table,
+    branch: str,
+    columns: Sequence[Computed],
+    codes: Sequence[Code],
+    environments: Sequence[str],
+) -> None:
+    await declarations.declare_in(tx, table, columns)
+    await _record_all(tx, table, branch, columns, codes, environments)
+
+
 async def _record_all(
     tx: Transaction,
     table: Table,
@@ -239,11 +254,13 @@ async def _replace(
     tx: Transaction,
     table: Table,
     branch: str,
-    columns: Sequence[Computed],
+    changed: Sequence[Redeclared],
     codes: Sequence[Code],
     environments: Sequence[str],
 ) -> set[str]:
     before = await list_bindings(tx, table)
+    await declarations.declare_again_in(tx, table, changed)
+    columns = await declarations.keep_declared(tx, table, [each.column for each in changed])
     await _record_all(tx, table, branch, columns, codes, environments)
     return before - await list_bindings(tx, table)
 
@@ -258,6 +275,7 @@ async def _mirror(
     tx: Transaction, table: Table, branch: str, columns: Sequence[Computed]
 ) -> set[str]:
     before = await list_bindings(tx, table)
+    columns = await declarations.keep_declared(tx, table, columns)
     rows = await tx.fetch(
         "SELECT name FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch
     )
@@ -307,7 +325,8 @@ async def _rename(
         )
     # The columns of one function tell of each other.
     touched = {column.binding for column in columns if column.name in names.values()}
-    await record_in(tx, table, branch, [c for c in columns if c.binding in touched])
+    renamed = [c for c in columns if c.binding in touched]
+    await record_in(tx, table, branch, await declarations.keep_declared(tx, table, renamed))
 
 
 async def _forget(tx: Transaction, table: Table, branch: str, names: Sequence[str]) -> None:

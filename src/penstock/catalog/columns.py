@@ -12,6 +12,7 @@ import msgspec
 from penstock.catalog import (
     bindings,
     data,
+    declarations,
     functions,
     idempotency,
     jobs,
@@ -176,7 +177,10 @@ async def check(catalog: Catalog, table: Table, request: Backfill) -> Computed:
             computed.check_where(dataset, request.where)
         return column
 
-    return await data.read(catalog, table, request.branch, None, work)
+    column = await data.read(catalog, table, request.branch, None, work)
+    is_given = bool((request.manifest or "").strip())
+    await declarations.check(catalog.database, table, column, with_manifest=not is_given)
+    return column
 
 
 def make_spec(table: Table, request: Backfill, column: Computed) -> dict[str, Any]:

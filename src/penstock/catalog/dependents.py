@@ -195,7 +195,7 @@ def _let_go(place: Place, view_id: str) -> None:
 
 async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:
     """Delete all records of a table; returns its location, or None when there is no such table."""
-    for relation in ("table_versions", "columns"):
+    for relation in ("table_versions", "columns", "declarations"):
         await tx.fetch(f"DELETE FROM {relation} WHERE table_id = $1", table_id)
     await tx.fetch("DELETE FROM view_sources WHERE view_id = $1", table_id)
     await tx.fetch("DELETE FROM materialized_views WHERE id = $1", table_id)

@@ -243,7 +243,7 @@ async def _drop_tree(
     kept = await dependents.list_kept(tx, [row[0] for row in rows])
     readers, more = await _drop_readers(tx, id, below, within, with_readers, origin)
     for relation, key in (
-        *(("table_versions", "table_id"), ("columns", "table_id")),
+        *(("table_versions", "table_id"), ("columns", "table_id"), ("declarations", "table_id")),
         *(("view_sources", "view_id"), ("materialized_views", "id")),
     ):
         await tx.fetch(f"DELETE FROM {relation} WHERE {key} IN {objects}", *below)

@@ -88,7 +88,10 @@ async def overwrite(
 
     def run() -> Appended:
         with translated(bridge):
-            written = uploads.write_aside(place, branch, catalog.datasets, RowStream(source), None)
+            known = catalog.datasets.open_to_commit(place, branch, bridge, id).schema
+            stream = RowStream(source)
+            written = uploads.write_aside(place, branch, catalog.datasets, stream, None, known)
+            # Opened anew: a long upload may have taken minutes.
             base = catalog.datasets.open_to_commit(place, branch, bridge, id)
             dataset = rows.commit_overwrite(base, written, bridge, id, options)
             return Appended(written.rows, dataset.version, bridge.transaction_id)

@@ -2,6 +2,7 @@
 
 import contextlib
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.catalog import (
@@ -32,7 +33,8 @@ from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.rights import TABLE
 from penstock.model.tables import MAIN, Table
 
-MANAGED_PROPERTY = "penstock.managed_versioning"
+OWN_PROPERTIES = "penstock."
+MANAGED_PROPERTY = f"{OWN_PROPERTIES}managed_versioning"
 COLUMNS = "o.id, o.namespace, o.name, t.location, t.managed, o.properties"
 HAS_BOUND = "EXISTS (SELECT 1 FROM columns c WHERE c.table_id = t.id)"
 IS_VIEW = "EXISTS (SELECT 1 FROM materialized_views m WHERE m.id = t.id)"
@@ -155,6 +157,7 @@ def plan_table(
 ) -> NewTable:
     """Decide id and location of a new table; a property overrides who manages its versions."""
     namespace, name = split_table(id)
+    check_properties(properties)
     table_id = uuid.uuid4().hex
     placed = (
         catalog.lake.new_location(".".join(id), table_id[:16])
@@ -164,6 +167,16 @@ def plan_table(
     managed = _read_flag(properties.get(MANAGED_PROPERTY), managed)
     table = Table(table_id, namespace, name, placed, managed, properties)
     return NewTable(table, location is not None)
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuse what a description tells of its own accord: clients go by it."""
+    for key in properties:
+        if key.startswith(OWN_PROPERTIES) and key != MANAGED_PROPERTY:
+            raise InvalidRequest(
+                f"the property {key!r} is the server's own",
+                detail=f"use a key that does not begin with {OWN_PROPERTIES!r}",
+            )
 
 
 async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:

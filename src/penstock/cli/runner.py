@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from penstock import crash
+from penstock.cli.unpickling import refuse_pickles
 from penstock.errors import InvalidRequest
 from penstock.settings.load import load
 from penstock.settings.sections import Settings, clusters_of
@@ -83,6 +84,7 @@ def command(
         run_fleet(commands, stop, token if token_stdin else "")
         return
     forget_secrets(os.environ)
+    refuse_pickles()
     # A runner elsewhere has no data folder, and must not make one where it happens to start.
     is_set = loaded.sources["storage.data"] != "default"
     home = Path(settings.storage.data).expanduser().absolute() if is_set else _cache()

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import settings_options
+from penstock.cli.unpickling import refuse_pickles
 from penstock.sdk import notes
 from penstock.settings.load import Loaded
 from penstock.settings.places import database_url, lake_root
@@ -31,6 +32,7 @@ def command(loaded: Loaded) -> None:
     settings = loaded.settings
     folder = Path(settings.storage.data).expanduser()
     logs.configure(settings.log.level, settings.log.format)
+    refuse_pickles()
 
     def tell(url: str) -> None:
         notes.remember(folder, url)

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets import columns
@@ -26,11 +27,13 @@ from penstock.datasets.computed import (
     SQL_AUTO,
     VIRTUAL,
     Computed,
+    get_computed,
     list_computed,
     refuse_value,
 )
 from penstock.datasets.function_columns import make_fields, plan_redeclaration
 from penstock.datasets.inference import infer
+from penstock.datasets.reserved import check_schema_metadata
 from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.model.envelopes import Code
 from penstock.model.functions import Declaration, Redeclaration
@@ -38,6 +41,17 @@ from penstock.model.functions import Declaration, Redeclaration
 if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
+
+
+@dataclass(frozen=True, slots=True)
+class Redeclared:
+    """A column whose function is declared anew: before and now, and what the request brought."""
+
+    before: Computed
+    column: Computed
+    brings_code: bool
+    brings_manifest: bool
+
 
 # A function and its code; the code may stay as it is when a function is declared anew.
 New = tuple[Declaration, Code]
@@ -96,12 +110,22 @@ def plan_bound(
     return fields
 
 
-def redeclare(dataset: "LanceDataset", changes: Sequence[Changed]) -> tuple[int, list[Computed]]:
+def redeclare(dataset: "LanceDataset", changes: Sequence[Changed]) -> tuple[int, list[Redeclared]]:
     """Give columns other versions of their functions, all in one version; values stay."""
     planned = plan_redeclarations(dataset, changes)
     updates = [MetadataUpdate(show_path((name,)), values) for name, values in planned.items()]
+    before = {each.name: each for each in list_computed(dataset.schema)}
+    brought = {
+        name: (code is not None, wanted.manifest is not None)
+        for path, wanted, code in changes
+        for name in get_computed(dataset, path).columns
+    }
     version, _ = columns.update_field_metadata(dataset, updates)
-    return version, [c for c in list_computed(dataset.schema) if c.name in planned]
+    return version, [
+        Redeclared(before[each.name], each, *brought[each.name])
+        for each in list_computed(dataset.schema)
+        if each.name in planned
+    ]
 
 
 def plan_redeclarations(
@@ -156,6 +180,13 @@ def update_field_metadata(
         kept = {**update.values, **bound} if update.replace else update.values
         safe.append(MetadataUpdate(update.path, kept, update.replace))
     return columns.update_field_metadata(dataset, safe)
+
+
+def replace_schema_metadata(dataset: "LanceDataset", values: Mapping[str, str]) -> dict[str, str]:
+    """Replace the schema's metadata, but not what is the server's own; returns what it is now."""
+    known = dataset.schema.metadata or {}
+    shown = {key.decode(): value.decode(errors="replace") for key, value in known.items()}
+    return columns.replace_schema_metadata(dataset, check_schema_metadata(shown, values))
 
 
 def check_alterations(dataset: "LanceDataset", alterations: Sequence[Alteration]) -> None:

@@ -121,7 +121,12 @@ def refuse_value(name: str) -> InvalidRequest:
 
 
 def check_known(dataset: "LanceDataset", column: Computed) -> None:
-    """Refuse a binding whose inputs are not there, as after a change by path."""
+    """Refuse a binding that is not sound, or whose inputs are not there, as after a change by path.
+
+    Who bound the column elsewhere has not had the expression checked here.
+    """
+    if column.expression is not None:
+        check_expression(f"the expression of column {column.name!r}", column.expression)
     for path in column.inputs:
         try:
             get_field(dataset, path)

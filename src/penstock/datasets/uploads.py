@@ -16,6 +16,7 @@ from penstock.datasets.ahead import read_ahead
 from penstock.datasets.columns import check_column_name
 from penstock.datasets.computed import list_computed, refuse_value
 from penstock.datasets.lake import Place
+from penstock.datasets.reserved import check_brought
 from penstock.datasets.session import Datasets
 from penstock.errors import InvalidRequest, PenstockError
 
@@ -117,11 +118,13 @@ class RowStream:
             raise
 
 
-def write_new(datasets: Datasets, folder: str, rows: RowStream) -> Written:
-    """Write rows as the first ones of a dataset at the folder."""
+def write_new(
+    datasets: Datasets, folder: str, rows: RowStream, known: "pa.Schema | None" = None
+) -> Written:
+    """Write rows as the first ones of a dataset at the folder; `known` is what they replace."""
     from lance.fragment import write_fragments
 
-    check_new_rows(rows)
+    check_new_rows(rows, known)
     with rows.telling():
         fragments = write_fragments(
             rows.reader(),
@@ -180,17 +183,23 @@ def field_ids(dataset: "LanceDataset") -> tuple[tuple[str, int], ...]:
 
 
 def write_aside(
-    place: Place, branch: str, datasets: Datasets, rows: RowStream, base: "LanceDataset | None"
+    place: Place,
+    branch: str,
+    datasets: Datasets,
+    rows: RowStream,
+    base: "LanceDataset | None",
+    known: "pa.Schema | None" = None,
 ) -> Written:
     """Write rows into a folder of their own, and move the files when all have arrived.
 
-    With a base they get its field ids; without, they are the first ones of a new schema.
+    With a base they get its field ids; without, they are the first ones of a new schema, which may
+    take the place of a known one.
     """
     name = f"{FOLDER}/{uuid.uuid4().hex}"
     aside = Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}")
     try:
         if base is None:
-            written = write_new(datasets, aside.location, rows)
+            written = write_new(datasets, aside.location, rows, known)
         else:
             # A handle of its own: a clone allows nobody else the use of the one that is cloned.
             own = base.checkout_version((branch or None, base.version))
@@ -241,8 +250,9 @@ def check_rows(table: "pa.Schema", rows: RowStream) -> None:
     rows.leave_empty([column.name for column in list_computed(table)])
 
 
-def check_new_rows(rows: RowStream) -> None:
-    """Refuse values of computed columns in rows that bring their own schema."""
+def check_new_rows(rows: RowStream, known: "pa.Schema | None" = None) -> None:
+    """Refuse rows that bring their own schema, and with it bindings or values of bound columns."""
+    check_brought(rows.schema, known)
     rows.leave_empty([column.name for column in list_computed(rows.schema)])
 
 

@@ -21,6 +21,7 @@ from penstock.pipeline.spark.engine import Engine
 from penstock.pipeline.spark.gate.reader import prepare
 from penstock.pipeline.spark.probe import count_slots, warm_up
 from penstock.pipeline.spark.sql import CATALOG, LOCKED
+from penstock.runner.seals import seal_classic, seal_connect
 from penstock.settings.sections import Cluster
 
 log = logging.getLogger(__name__)
@@ -168,9 +169,7 @@ class Session:
             launch: Any = launch_gateway
             self._gateway = launch(conf, {"stdout": output, "stderr": output})
         context = SparkContext(conf=conf, gateway=self._gateway)
-        # When the JVM dies, its server of counters prints a trace that tells nobody anything.
-        server: Any = context._accumulatorServer
-        server.handle_error = lambda *_: None
+        seal_classic(context)
         return Engine(
             SparkSession(context),
             context.defaultParallelism,
@@ -195,6 +194,7 @@ class Session:
 
         assert self._judge is not None
         self._judge.start()
+        seal_connect()
         builder = SparkSession.builder.remote(self.cluster.remote)
         for key, value in self.cluster.conf.items():
             builder = builder.config(key, value)

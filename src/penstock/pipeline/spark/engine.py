@@ -1,7 +1,8 @@
 """Work on Spark: a function over numbered tasks, which can be watched and canceled.
 
 A classic session runs them without a query, whose planning takes longer than a small job, unless
-more of Spark comes after them; one of Spark Connect has nothing but queries.
+more of Spark comes after them; one of Spark Connect has nothing but queries. What comes back is
+JSON or Arrow: whatever a worker writes, the driver only ever reads it as values.
 """
 
 import contextlib
@@ -14,6 +15,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import json
 
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 
@@ -169,8 +172,14 @@ def _make_query(
     # One partition with one number for each task: nothing has to be sent to Spark.
     numbers = engine.spark.range(0, count, 1, count)
     query: Any = numbers.mapInArrow(kernel, schema, profile=engine.profile)
-    found: Callable[[], list[Any]] = (query if then is None else then(query)).collect
-    return found
+    return rows_of(query if then is None else then(query))
+
+
+def rows_of(frame: Any) -> Callable[[], list[Any]]:
+    """What runs a query and gives its rows; as Arrow, because Spark's own way is a pickle."""
+    from pyspark.sql import Row
+
+    return lambda: [Row(**row) for row in frame.toArrow().to_pylist()]
 
 
 def _make_tasks(engine: Engine, kernel: Kernel, count: int) -> Callable[[], list[Any]]:
@@ -180,11 +189,14 @@ def _make_tasks(engine: Engine, kernel: Kernel, count: int) -> Callable[[], list
     tasks = _partitions(engine.spark.sparkContext, count).mapPartitionsWithIndex(
         functools.partial(_run_task, kernel)
     )
+    # Spark would have the driver unpickle what tasks yield; like this it takes bytes for bytes.
+    internals: Any = tasks
+    internals._bypass_serializer = True
     if engine.profile is not None:
         tasks = tasks.withResources(engine.profile)
     # Made now, while the context has the Python that the tasks are to run with.
     assert tasks._jrdd is not None
-    return lambda: [Row(**row) for row in tasks.collect()]
+    return lambda: [Row(**row) for each in tasks.collect() for row in _decode(each)]
 
 
 @functools.lru_cache(16)
@@ -193,7 +205,11 @@ def _partitions(context: Any, count: int) -> Any:
     return context.parallelize([], count)
 
 
-def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterator[dict[str, Any]]:
+def _decode(encoded: Any) -> list[dict[str, Any]]:
+    return json.decode(encoded, type=list[dict[str, Any]])
+
+
+def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterator[bytes]:
     """In a worker: run one task."""
     import pyarrow as pa
 
@@ -205,7 +221,7 @@ def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterato
     for _ in nothing:
         raise RuntimeError("a task has no input but its number")
     for batch in kernel(iter([pa.record_batch([[number]], ["id"])])):
-        yield from batch.to_pylist()
+        yield json.encode(batch.to_pylist())
 
 
 def is_second_try() -> bool:

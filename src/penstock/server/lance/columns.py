@@ -194,7 +194,7 @@ async def update_schema_metadata(call: Call) -> Reply:
         call.catalog,
         table,
         branch,
-        lambda dataset: columns.replace_schema_metadata(dataset, values),
+        lambda dataset: bindings.replace_schema_metadata(dataset, values),
         call.origin,
     )
     return Reply(200, msgspec.json.encode(found))

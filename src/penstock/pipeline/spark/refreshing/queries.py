@@ -12,7 +12,7 @@ from penstock.datasets.schemas import decode_schema
 from penstock.errors import SchemaMismatch
 from penstock.model.views import SYSTEM_COLUMNS
 from penstock.pipeline.refreshing.context import Work
-from penstock.pipeline.spark.engine import Engine, Running, explain
+from penstock.pipeline.spark.engine import Engine, Running, explain, rows_of
 from penstock.pipeline.spark.gate.door import query
 from penstock.pipeline.spark.refreshing.waiting import stop
 from penstock.pipeline.spark.refreshing.writing import SCHEMA, WriteOrder, Written, write_kernel
@@ -41,7 +41,7 @@ def run_query(
     try:
         frame = _spell(query(engine, work.definition.sql, frames), order.columns)
         check_outputs(frame.columns, order.columns)
-        running = Running(engine, frame.mapInArrow(write_kernel(order), SCHEMA).collect)
+        running = Running(engine, rows_of(frame.mapInArrow(write_kernel(order), SCHEMA)))
     # Spark has no common error for a query that it does not understand.
     except Exception as error:
         raise explain(error) from error

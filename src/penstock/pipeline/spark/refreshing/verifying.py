@@ -15,7 +15,7 @@ from penstock.datasets.scans import quote_parts
 from penstock.datasets.spark_types import quote, to_spark_type
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 from penstock.pipeline.refreshing.context import Work
-from penstock.pipeline.spark.engine import Engine, Running, explain
+from penstock.pipeline.spark.engine import Engine, Running, explain, rows_of
 from penstock.pipeline.spark.gate.door import pick, query
 from penstock.pipeline.spark.lance_source import load, make_scan
 from penstock.pipeline.spark.refreshing.queries import watch
@@ -66,9 +66,8 @@ def verify(work: Work, view: "LanceDataset") -> dict[str, Any]:
         # Spark has no common error for a query that it does not understand.
         except Exception as error:
             raise explain(error) from error
-        found = {
-            row.side: (row.n, int(row.s), row.x) for row in watch(work, Running(sql, sums.collect))
-        }
+        rows = watch(work, Running(sql, rows_of(sums)))
+        found = {row.side: (row.n, int(row.s), row.x) for row in rows}
         view_sums, query_sums = (found.get(side, (0, 0, 0)) for side in (1, -1))
         is_same = view_sums == query_sums
         missing, extra = (0, 0) if is_same else _count_differing(work, sql, both)
@@ -143,7 +142,7 @@ def _show(field: "pa.Field[Any]", *, is_exact: bool = True, shift: bool = False)
 
 def _count_differing(work: Work, sql: Engine, both: dict[str, Any]) -> tuple[int, int]:
     """How many rows of the query the view lacks, and how many it has besides."""
-    rows = watch(work, Running(sql, query(sql, DIFFERING, both).collect))
+    rows = watch(work, Running(sql, rows_of(query(sql, DIFFERING, both))))
     by_first: Counter[int] = Counter()
     by_second: Counter[int] = Counter()
     for row in rows:
