@@ -86,6 +86,7 @@ class App:
         first = exchange.segments[0] if exchange.segments else ""
         entry: Entry = self._iceberg if first == "iceberg" else self._lance
         try:
+            exchange.headers.check()
             if self._pages is not None:
                 self._pages.check(exchange.headers.values)
             if len(exchange.segments) == 1 and first in probes.PATHS:

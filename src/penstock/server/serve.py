@@ -24,19 +24,24 @@ from penstock.datasets.lake import Lake
 from penstock.datasets.vending import Vendor
 from penstock.errors import PenstockError, Unavailable
 from penstock.server.app import App
+from penstock.server.crowd import Crowd, Visit, make_bounds
 from penstock.server.guard import check_access, is_loopback, make_child_key, make_gate, read_tls
 from penstock.server.http import Limits
+from penstock.server.listener import Listener, raise_descriptors
 from penstock.server.pages import Pages
-from penstock.server.protocol import JoiningProtocol, make_protocol, watch
+from penstock.server.protocol import (
+    UNPROVEN_IDLE_SECONDS,
+    JoiningProtocol,
+    Patience,
+    make_protocol,
+    watch,
+)
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.places import allowed_roots, database_url, lake_root
 from penstock.settings.sections import Settings, clusters_of
 from penstock.settings.storing import Storage
 
 log = logging.getLogger(__name__)
-
-# Clients that wait for a job ask every few seconds; a connection must not be closed just then.
-KEEP_ALIVE_SECONDS = 75
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
@@ -124,7 +129,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
                 gate,
                 Pages(settings.server.allowed_origins, is_loopback(settings.server.host)),
             ),
-            http=make_protocol(settings.server.max_head_bytes),
+            http=make_protocol(_make_patience(settings)),
             **tls,
             loop="none",
             lifespan="off",
@@ -134,7 +139,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
             server_header=False,
             proxy_headers=False,
             backlog=2048,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_keep_alive=UNPROVEN_IDLE_SECONDS,
             timeout_graceful_shutdown=settings.server.stop_seconds,
         )
     )
@@ -150,15 +155,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         auto = settings.auto_refresh
         rules = Rules(auto.changes, auto.cooldown_seconds, auto.rows)
         chores.append(asyncio.create_task(auto_refresh.run_for_ever(catalog, rules)))
-    chores.append(
-        asyncio.create_task(
-            watch(
-                server.server_state.connections,
-                settings.server.head_seconds,
-                settings.server.read_seconds,
-            )
-        )
-    )
+    chores.append(asyncio.create_task(watch(server.server_state.connections)))
     host, port = listener.getsockname()[:2]
     child_key = (
         await make_child_key(catalog) if gate is not None and settings.runner.start else None
@@ -178,6 +175,13 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
             child.start()
 
     server.handshake_seconds = settings.server.head_seconds
+    server.crowd = Crowd(
+        make_bounds(
+            settings.server.max_connections,
+            settings.server.max_address_connections,
+            raise_descriptors(),
+        )
+    )
     server.on_started, server.on_exit = begin, catalog.queue.close
     # While the server still answers, so that the runner can give back what it works on.
     server.before_exit = None if child is None else child.stop
@@ -198,6 +202,18 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         except PenstockError as error:
             log.warning("the end is not on record: %s", error.message)
         await catalog.close()
+
+
+def _make_patience(settings: Settings) -> Patience:
+    server = settings.server
+    return Patience(
+        max_head_bytes=server.max_head_bytes,
+        max_headers=server.max_headers,
+        head_seconds=server.head_seconds,
+        read_seconds=server.read_seconds,
+        idle_seconds=server.idle_seconds,
+        trusts_everybody=not settings.auth.enabled,
+    )
 
 
 def _make_child(
@@ -242,26 +258,27 @@ class _Server(uvicorn.Server):
 
     # How long a client may take to agree on TLS.
     handshake_seconds = 60.0
+    crowd: Crowd
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # We listen ourselves: uvicorn lets a handshake take as long as asyncio does.
         await super().startup([])
         for listener in sockets or ():
-            await self._listen(listener, self.config.ssl)
+            self._listen(listener, self.config.ssl)
         if self.inner is not None:
-            await self._listen(self.inner, None)
+            self._listen(self.inner, None)
         self.on_started()
 
-    async def _listen(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+    def _listen(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+        started = Listener(listener, self._make, self.crowd, tls, self.handshake_seconds)
+        started.start(self.config.backlog)
+        self.servers.append(cast("asyncio.Server", started))
+
+    def _make(self, visit: Visit) -> JoiningProtocol:
         make = cast("type[JoiningProtocol]", self.config.http_protocol_class)
-        started = await asyncio.get_running_loop().create_server(
-            lambda: make(self.config, self.server_state, {}),
-            sock=listener,
-            ssl=tls,
-            backlog=self.config.backlog,
-            ssl_handshake_timeout=None if tls is None else self.handshake_seconds,
-        )
-        self.servers.append(started)
+        made = make(self.config, self.server_state, {})
+        made.crowd, made.visit = self.crowd, visit
+        return made
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.before_exit is not None and self._exiting is None:
