@@ -85,6 +85,7 @@ class Datasets:
         with self._lock:
             for key in [key for key in self._handles if key[0] == place.location]:
                 del self._handles[key]
+            self._checked = {key for key in self._checked if key[0] != place.location}
 
     def write_options(self) -> dict[str, Any]:
         """What every write of pylance gets: where to store, and the shared session."""
