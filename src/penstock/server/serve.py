@@ -37,7 +37,7 @@ from penstock.server.protocol import (
     watch,
 )
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
-from penstock.settings.places import allowed_roots, database_url, lake_root
+from penstock.settings.places import allowed_roots, database_folder, database_url, lake_root
 from penstock.settings.sections import Settings, clusters_of
 from penstock.settings.storing import Storage
 
@@ -66,6 +66,8 @@ async def open_parts(settings: Settings) -> Catalog:
         cache_bytes=settings.storage.cache_bytes,
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
+        database_folder=database_folder(settings),
+        min_free_bytes=settings.storage.min_free_bytes,
         vendor=_make_vendor(settings.storage),
         queue=Queue(
             lease_seconds=settings.jobs.lease_seconds,
