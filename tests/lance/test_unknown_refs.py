@@ -17,7 +17,6 @@ BRANCHED: dict[str, dict[str, Any]] = {
     "explain_plan": {"query": {"k": 1}},
     "analyze_plan": {"k": 1},
     "stats": {},
-    "errors": {},
     "index/list": {},
     "index/x/stats": {},
     "index/x/drop": {},

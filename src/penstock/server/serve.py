@@ -14,11 +14,20 @@ from typing import Any, cast
 
 import uvicorn
 
-from penstock.catalog import auto_backfill, auto_refresh, keeper, leases, maintenance, tokens
+from penstock.catalog import (
+    auto_backfill,
+    auto_refresh,
+    belonging,
+    keeper,
+    leases,
+    maintenance,
+    tokens,
+)
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.due import Rules
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
+from penstock.database.interface import Database
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
 from penstock.datasets.vending import Vendor
@@ -55,7 +64,7 @@ async def open_parts(settings: Settings) -> Catalog:
     """Open the database and the lake that the settings name."""
     lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
     await lake.run(files.check_root, lake.place(lake.root))
-    database = await open_catalog(database_url(settings), settings.database.pool_size)
+    database = await _open_database(settings, lake)
     return Catalog(
         database,
         lake,
@@ -78,6 +87,24 @@ async def open_parts(settings: Settings) -> Catalog:
             default_cluster=settings.jobs.cluster,
         ),
     )
+
+
+async def _open_database(settings: Settings, lake: Lake) -> Database:
+    """The catalog's database, which must be that of the lake."""
+    begin_anew = settings.catalog.begin_anew
+
+    async def check_setup(database: Database) -> None:
+        if not begin_anew:
+            await belonging.check_setup(database, lake)
+
+    url = database_url(settings)
+    database = await open_catalog(url, settings.database.pool_size, check_setup)
+    try:
+        await belonging.claim(database, lake, begin_anew=begin_anew)
+    except BaseException:
+        await database.close()
+        raise
+    return database
 
 
 def _make_vendor(storage: Storage) -> Vendor | None:

@@ -100,6 +100,14 @@ class Database(Struct, frozen=True, kw_only=True):
 class Catalog(Struct, frozen=True, kw_only=True):
     """How the catalog treats versions and what it cleans up."""
 
+    begin_anew: Annotated[
+        bool,
+        Meta(
+            description="Whether a catalog may take a lake over that belongs to another one, whose "
+            "tables it does not know; for one start.",
+            extra={"flag": "--begin-anew"},
+        ),
+    ] = False
     managed_versions: Annotated[
         bool, Meta(description="Whether the catalog arbitrates commits of tables declared here.")
     ] = True

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog import ledger, reconcile, tables
+from penstock.catalog import ledger, tables
 from penstock.datasets.ledger import CutFragment, Wanted
 from penstock.model.branches import check_branch, show_branch
 from penstock.server.lance.call import Body, Call, Text
@@ -60,9 +60,7 @@ _list = msgspec.json.Decoder(ListErrors)
 async def list_errors(call: Call) -> Errors:
     body = call.decode(_list)
     table = await tables.get(call.catalog.database, call.id)
-    branch = check_branch(body.branch)
-    await reconcile.check_branch_exists(call.catalog, table, branch)
-    wanted = Wanted(table.id, branch, body.column or None, body.job_id or None)
+    wanted = Wanted(table.id, check_branch(body.branch), body.column or None, body.job_id or None)
     limit = min(body.limit or LIMIT, MAX_LIMIT)
     found = await ledger.list_errors(call.catalog, wanted, limit)
     return Errors(
