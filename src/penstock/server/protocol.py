@@ -54,6 +54,9 @@ class JoiningProtocol(HttpToolsProtocol):
     """Sends what is written in one turn of the event loop together; lends its socket."""
 
     patience = Patience()
+    # Of it, what every request asks for.
+    max_headers = 256
+    trusts_everybody = True
     crowd: Crowd
     visit: Visit
     # What is still to come of a body that nobody wants any more.
@@ -110,12 +113,16 @@ class JoiningProtocol(HttpToolsProtocol):
         self.scope["extensions"] = {CONNECTION: self}  # type: ignore[dict-item]
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        # All that uvicorn does is here, because a call costs as much as the rest.
         if self._is_in_body:
             # What follows a body is not taken for what came before it.
             self._trailers += 1
         else:
-            super().on_header(name, value)
-        if len(self.headers) + self._trailers > self.patience.max_headers:
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
+        if len(self.headers) + self._trailers > self.max_headers:
             self._refuse_head("there are too many headers")
 
     def on_headers_complete(self) -> None:
@@ -130,7 +137,7 @@ class JoiningProtocol(HttpToolsProtocol):
         self._head_bytes = self._beside_bytes = self._trailers = 0
         self._is_in_body = self._has_ended_head = True
         self._body_since = self._heard_at
-        if self.patience.trusts_everybody:
+        if self.trusts_everybody and not self.visit.is_proven:
             self.prove()
         super().on_headers_complete()
 
@@ -169,7 +176,9 @@ class JoiningProtocol(HttpToolsProtocol):
             self.leave()
 
     def _is_late(self, now: float) -> bool:
-        patience, cycle = self.patience, self.cycle
+        patience = self.patience
+        # None, whatever its type says, after a first head that was refused.
+        cycle: Any = self.cycle
         if self.flow.read_paused:
             # It is not the client who is slow.
             self._heard_at = now
@@ -287,7 +296,8 @@ def _is_answered(cycle: Any) -> bool:
 
 def make_protocol(patience: Patience) -> type[JoiningProtocol]:
     """The protocol, with its limits; uvicorn makes its instances itself."""
-    return type("Protocol", (JoiningProtocol,), {"patience": patience})
+    often = {name: getattr(patience, name) for name in ("max_headers", "trusts_everybody")}
+    return type("Protocol", (JoiningProtocol,), {"patience": patience, **often})
 
 
 async def watch(connections: Collection[Any]) -> None:
