@@ -39,6 +39,7 @@
     ├── JobFailed                 a job that somebody waited for did not succeed
     │   └── JobCanceled
     ├── Unavailable               a part we need (database, storage) does not answer now
+    │   └── DamagedFile           a file of a table is missing or is not what it was
     └── DatabaseMismatch          the database does not belong to this release
 
 Each protocol maps these classes to its own numbers in one table. Anything outside
@@ -271,6 +272,10 @@ class JobCanceled(JobFailed):
 
 class Unavailable(PenstockError):
     default = "temporarily unavailable"
+
+
+class DamagedFile(Unavailable):
+    default = "a file of the table is damaged"
 
 
 class DatabaseMismatch(PenstockError):

@@ -34,8 +34,14 @@ class TableArbiter:
         self._loop = asyncio.get_running_loop()
 
     def find_latest(self, branch: str | None) -> Entry | None:
-        found = self._wait(self._find_latest(check_branch(branch)))
-        return None if found is None else self._entry(found)
+        where = check_branch(branch)
+        found = self._wait(self._find_latest(where))
+        if found is None:
+            return None
+        # Before anything is put on top of it.
+        place = self._catalog.lake.place(self._table.location)
+        self._catalog.datasets.check(place, where, found)
+        return self._entry(found)
 
     def get_version(self, branch: str | None, version: int) -> Entry:
         where = check_branch(branch)

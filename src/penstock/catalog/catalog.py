@@ -27,6 +27,9 @@ class Catalog:
     cache_bytes: int = 268_435_456
     data_threads: int = 8
     max_data_requests: int = 64
+    # Where a database is whose disk is ours to watch; empty for one elsewhere.
+    database_folder: str = ""
+    min_free_bytes: int = 0
     queue: Queue = field(default_factory=Queue)
     # Makes credentials for clients; None where they get none.
     vendor: Vendor | None = None

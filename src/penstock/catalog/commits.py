@@ -121,6 +121,19 @@ async def commit(
     catalog: Catalog, operations: Sequence[Operation], origin: Origin = NOBODY
 ) -> Commit:
     """Carry out all operations or none."""
+    try:
+        return await _commit(catalog, operations, origin)
+    except InvalidRequest:
+        # A branch begins with its first version, so only what is wrong can name one by mistake.
+        declared = {op.new.table.identifier for op in operations if isinstance(op, Declare)}
+        for op in operations:
+            if isinstance(op, CreateVersion) and op.new.branch and op.table not in declared:
+                table = await tables.get(catalog.database, op.table)
+                await reconcile.check_branch_exists(catalog, table, op.new.branch)
+        raise
+
+
+async def _commit(catalog: Catalog, operations: Sequence[Operation], origin: Origin) -> Commit:
     entries = await _stage(catalog, operations, origin)
     # Known before the transaction, which may be run again.
     batch_id = str(uuid.uuid4())
@@ -150,6 +163,9 @@ async def _stage(
         await tables.check_free(catalog.database, identifier)
     entries = {}
     for index, op in enumerate(operations):
+        if isinstance(op, DeleteVersions) and op.branch and op.table not in declared:
+            table = await tables.get(catalog.database, op.table)
+            await reconcile.check_branch_exists(catalog, table, op.branch)
         if isinstance(op, CreateVersion):
             table = declared.get(op.table) or await tables.get(catalog.database, op.table)
             place = catalog.lake.place(table.location)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.catalog import reconcile, tables, versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Operation
-from penstock.datasets.failures import translated
+from penstock.datasets.failures import naming, translated
 from penstock.errors import ConcurrentCommit, InvalidTableState, VersionNotFound
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table, TableVersion
@@ -49,7 +49,9 @@ async def read(
 
     def run() -> T:
         with translated():
-            return work(catalog.datasets.open(place, branch, found))
+            dataset = catalog.datasets.open(place, branch, found)
+            with naming(place, dataset):
+                return work(dataset)
 
     return await catalog.workers.run(run)
 
@@ -88,7 +90,8 @@ async def _change_once(
     def run() -> T:
         with translated(bridge):
             dataset = catalog.datasets.open_to_commit(place, branch, bridge, list(table.identifier))
-            return work(dataset)
+            with naming(place, dataset):
+                return work(dataset)
 
     return await catalog.workers.run(run)
 

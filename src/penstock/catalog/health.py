@@ -1,17 +1,61 @@
-"""Whether the catalog's parts answer, and how much work waits."""
+"""Whether the catalog's parts answer and have room, and how much work waits."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
 
 from penstock.catalog.catalog import Catalog
-from penstock.datasets import files
+from penstock.datasets import disks, files
+from penstock.errors import PenstockError
+
+# So that probes stay cheap, however many come.
+KEPT_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Readiness:
+    """What is wrong with which part, as it was found a moment ago."""
+
+    catalog: Catalog
+    _found: dict[str, str] = field(default_factory=dict)
+    _at: float = -KEPT_SECONDS
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def find_problems(self) -> dict[str, str]:
+        """The parts that cannot be used now, each with the reason."""
+        async with self._lock:
+            if time.monotonic() - self._at >= KEPT_SECONDS:
+                self._found = await self._look()
+                self._at = time.monotonic()
+            return self._found
+
+    async def _look(self) -> dict[str, str]:
+        found = {}
+        for part, check in (("database", check_database), ("storage", check_storage)):
+            try:
+                await check(self.catalog)
+            except PenstockError as error:
+                found[part] = error.message
+        return found
 
 
 async def check_database(catalog: Catalog) -> None:
-    """Raise when the database does not answer."""
+    """Raise when the database does not answer, or its disk takes no more."""
     await catalog.database.fetch_one("SELECT count(*) FROM locks")
+    if catalog.database_folder:
+        await _check_disk(catalog, catalog.database_folder)
 
 
 async def check_storage(catalog: Catalog) -> None:
-    """Raise when the lake's root cannot be listed."""
-    await catalog.lake.run(files.check_root, catalog.lake.place(catalog.lake.root))
+    """Raise when the lake's root cannot be listed, or a local one takes no more."""
+    place = catalog.lake.place(catalog.lake.root)
+    await catalog.lake.run(files.check_root, place)
+    if place.is_local:
+        await _check_disk(catalog, place.location)
+
+
+async def _check_disk(catalog: Catalog, folder: str) -> None:
+    await catalog.lake.run(disks.check_disk, folder, catalog.min_free_bytes)
 
 
 async def count_work(catalog: Catalog) -> dict[str, int]:

@@ -130,6 +130,27 @@ async def expire(catalog: Catalog) -> int:
     return len(expired)
 
 
+async def read_clock(catalog: Catalog) -> int:
+    """The time by which leases end."""
+    row = await catalog.database.fetch_one("SELECT now_millis()")
+    assert row is not None
+    return int(row[0])
+
+
+async def begin_anew(catalog: Catalog) -> None:
+    """After the clock has jumped, judge nobody by it: leases run from now, and pauses are over."""
+    await catalog.database.write(_begin_anew, catalog.queue.lease_seconds * 1000)
+
+
+async def _begin_anew(tx: Transaction, lease_millis: int) -> None:
+    await tx.fetch(
+        "UPDATE jobs SET lease_until = now_millis() + $1 WHERE state = 'RUNNING'", lease_millis
+    )
+    await tx.fetch(
+        "UPDATE jobs SET ready_at = now_millis() WHERE state = 'QUEUED' AND ready_at > now_millis()"
+    )
+
+
 async def has_ready(catalog: Catalog, clusters: Sequence[str] | None = None) -> bool:
     """Whether there is a job that could be begun now."""
     sql = READY.format(clusters=_match_clusters(clusters, 1), limit=1)

@@ -182,11 +182,20 @@ async def get_version_of_branch(
     try:
         return await get_version(catalog, table, branch, version)
     except VersionNotFound:
-        if branch != MAIN and not await reconcile(catalog, table, branch):
-            raise BranchNotFound(
-                f"table {table} has no branch {branch!r}", detail="list the table's branches"
-            ) from None
+        await check_branch_exists(catalog, table, branch)
         raise
+
+
+async def check_branch_exists(catalog: Catalog, table: Table, branch: str) -> None:
+    """Raise when a table has no such branch; main is there before its first version."""
+    if (
+        branch != MAIN
+        and await versions.find_head(catalog.database, table.id, branch) is None
+        and not await reconcile(catalog, table, branch)
+    ):
+        raise BranchNotFound(
+            f"table {table} has no branch {branch!r}", detail="list the table's branches"
+        )
 
 
 async def _find_on_storage(

@@ -21,6 +21,10 @@ _SHAPES: dict[str, dict[str, Any]] = {
         "flag_value": "true",
         "help": "Listen beyond this machine without authentication.",
     },
+    "--begin-anew": {
+        "flag_value": "true",
+        "help": "Take a lake over that belongs to another catalog; its tables are not known then.",
+    },
     "--no-runner": {"flag_value": "false", "help": "Do not start a runner."},
 }
 

@@ -1,5 +1,6 @@
 """Open the database that a URL names."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from penstock.database import schema
@@ -31,11 +32,20 @@ async def connect(
     )
 
 
-async def open_catalog(url: str, pool_size: int = 8) -> Database:
-    """Open a database for serving: a fresh one is set up, an old SQLite file is upgraded."""
+async def open_catalog(
+    url: str,
+    pool_size: int = 8,
+    before_setup: Callable[[Database], Awaitable[None]] | None = None,
+) -> Database:
+    """Open a database for serving: a fresh one is set up, an old SQLite file is upgraded.
+
+    `before_setup` may refuse to make a catalog of a fresh one.
+    """
     database = await connect(url, pool_size)
     try:
         status = await schema.get_status(database)
+        if status.is_fresh and before_setup is not None:
+            await before_setup(database)
         if status.is_fresh or (database.kind == "sqlite" and not status.is_current):
             await schema.upgrade(database)
         elif not status.is_current:

@@ -317,3 +317,10 @@ CREATE TABLE view_sources (
 );
 
 CREATE INDEX view_sources_by_source ON view_sources (source_id);
+
+-- Which catalog this is: the same id is in a file at the lake's root.
+CREATE TABLE lake_mark (
+    name KEYTEXT PRIMARY KEY,
+    id KEYTEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);

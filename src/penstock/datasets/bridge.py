@@ -16,7 +16,13 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
-from penstock.errors import ConcurrentCommit, PenstockError, Unavailable, VersionNotFound
+from penstock.errors import (
+    ConcurrentCommit,
+    DamagedFile,
+    PenstockError,
+    Unavailable,
+    VersionNotFound,
+)
 from penstock.model.origins import Origin
 
 Request = Mapping[str, Any]
@@ -61,7 +67,14 @@ class Bridge(LanceNamespace):
         return DescribeTableResponse(location=self._location, managed_versioning=True)
 
     def list_table_versions(self, request: Request) -> dict[str, Any]:  # type: ignore[override]
-        latest = self._arbiter.find_latest(request.get("branch"))
+        try:
+            latest = self._arbiter.find_latest(request.get("branch"))
+        except DamagedFile as error:
+            self.refusal = error
+            raise _translate(error) from error
+        if isinstance(self.refusal, DamagedFile):
+            # It has been put right since.
+            self.refusal = None
         return {"versions": [] if latest is None else [latest]}
 
     def describe_table_version(self, request: Request) -> dict[str, Any]:  # type: ignore[override]

@@ -12,11 +12,13 @@ import msgspec
 
 from penstock.datasets import files
 from penstock.datasets.bases import check_opened
+from penstock.datasets.damage import bad_manifest, check_manifest
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import MAX_VERSION
 from penstock.datasets.schemas import UNITS
 from penstock.errors import InvalidRequest, InvalidTableState, TagNotFound
 from penstock.model.branches import check_branch
+from penstock.model.tables import TableVersion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,16 +45,23 @@ def load_details(
     place: Place,
     options: Mapping[str, str],
     branch: str,
-    version: int,
+    version: TableVersion,
     *,
     in_lance_words: bool = False,
 ) -> TableDetails:
     """Open one version of a table and describe it, its types by the protocol's or Lance's names."""
     import lance
 
+    number = version.version
+    if place.is_local:
+        check_manifest(place, branch, version)
     try:
-        dataset = lance.dataset(place.location, storage_options=dict(options) or None)
-        dataset = dataset.checkout_version((branch or None, version))
+        dataset = lance.dataset(
+            place.location,
+            version=None if branch else number,
+            storage_options=dict(options) or None,
+        )
+        dataset = dataset.checkout_version((branch or None, number))
         check_opened(dataset, place.location)
         stats = dataset.stats.dataset_stats()
         schema = dataset.schema
@@ -66,6 +75,8 @@ def load_details(
             f"the table at {place.location} cannot be opened: {str(error).splitlines()[0]}",
             detail="check that its files are complete and that the server may read them",
         ) from error
+    if dataset.version != number:
+        raise bad_manifest(place, branch, version, f"it says version {dataset.version}")
     return TableDetails(
         to_lance_schema(schema) if in_lance_words else to_json_schema(schema),
         {"num_deleted_rows": stats["num_deleted_rows"], "num_fragments": stats["num_fragments"]},

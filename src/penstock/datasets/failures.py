@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.datasets.damage import find_damage, name_file
 from penstock.errors import (
     ColumnNotFound,
     ConcurrentCommit,
+    DamagedFile,
     IndexAlreadyExists,
     IndexNotFound,
     InvalidRequest,
@@ -22,7 +24,10 @@ from penstock.errors import (
 )
 
 if TYPE_CHECKING:
+    from lance import LanceDataset
+
     from penstock.datasets.bridge import Bridge
+    from penstock.datasets.lake import Place
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +89,23 @@ def translated(bridge: "Bridge | None" = None) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def naming(place: "Place", dataset: "LanceDataset") -> Iterator[None]:
+    """Name the file when Lance only says that one is damaged."""
+    try:
+        yield
+    except (DamagedFile, OSError, ValueError, RuntimeError) as error:
+        damaged = error if isinstance(error, DamagedFile) else find_damage(str(error))
+        if damaged is None:
+            raise
+        raise name_file(place, dataset, damaged) from error
+
+
 def translate(error: BaseException) -> PenstockError:
     """The error of ours that says what happened."""
     text = str(error)
+    if (damaged := find_damage(text)) is not None:
+        return damaged
     for pattern, kind, remedy in KINDS:
         if re.search(pattern, text):
             return kind(_brief(error), detail=remedy)

@@ -37,7 +37,7 @@ class Entry:
 def read_end(place: Place, path: str, size: int, count: int) -> bytes:
     """The last bytes of a file whose size is known."""
     start = max(0, size - count)
-    with _storage(place):
+    with storage(place):
         if place.is_local:
             with open(place.file(path), "rb", buffering=0) as file:
                 file.seek(start)
@@ -48,7 +48,7 @@ def read_end(place: Place, path: str, size: int, count: int) -> bytes:
 
 def read(place: Place, path: str) -> bytes:
     """The file's content; FileNotFoundError when there is none."""
-    with _storage(place):
+    with storage(place):
         if place.is_local:
             return _read_local(place.file(path))
         return bytes(obstore.get(place.store, f"{place.key}/{path}").bytes())
@@ -56,7 +56,7 @@ def read(place: Place, path: str) -> bytes:
 
 def get_size(place: Place, path: str) -> int:
     """The file's size; FileNotFoundError when there is none."""
-    with _storage(place):
+    with storage(place):
         if place.is_local:
             found = os.stat(place.file(path))
             if not stat.S_ISREG(found.st_mode):
@@ -68,7 +68,7 @@ def get_size(place: Place, path: str) -> int:
 def exists(place: Place, path: str) -> bool:
     if place.is_local:
         return os.path.isfile(place.file(path))
-    with _storage(place):
+    with storage(place):
         try:
             obstore.head(place.store, f"{place.key}/{path}")
         except (FileNotFoundError, NotFoundError):
@@ -81,7 +81,7 @@ def list_folder(place: Place, folder: str) -> list[Entry]:
     prefix = f"{place.key}/{folder}"
     if place.is_local and not os.path.isdir(place.file(folder)):
         return []
-    with _storage(place):
+    with storage(place):
         found = obstore.list_with_delimiter(place.store, prefix)["objects"]
     return sorted(
         (
@@ -99,7 +99,7 @@ def list_folder(place: Place, folder: str) -> list[Entry]:
 
 def publish(place: Place, staged: str, final: str, content: bytes) -> bool:
     """Give the staged file its final name; False, and nothing changed, when that name is taken."""
-    with _storage(place):
+    with storage(place):
         if place.is_local:
             # A hard link keeps inode and time, and so the e_tag that the writer computed.
             try:
@@ -119,7 +119,7 @@ def list_below(place: Place, folder: str) -> list[tuple[str, int]]:
     start = len(place.key) + 1
     if place.is_local and not os.path.isdir(place.file(folder)):
         return []
-    with _storage(place):
+    with storage(place):
         return [
             (meta["path"][start:], int(meta["last_modified"].timestamp() * 1000))
             for page in obstore.list(place.store, f"{place.key}/{folder}/")
@@ -145,7 +145,7 @@ def is_missing(place: Place) -> bool:
 
 def write_new(place: Place, path: str, content: bytes) -> None:
     """Write a file under a name that nobody else has, durably."""
-    with _storage(place):
+    with storage(place):
         if not place.is_local:
             obstore.put(place.store, f"{place.key}/{path}", content)
             return
@@ -182,7 +182,7 @@ def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None
 
 def move(place: Place, path: str, to: str) -> None:
     """Give a file another name inside the table; its folder is made when it is missing."""
-    with _storage(place):
+    with storage(place):
         if place.is_local:
             os.makedirs(os.path.dirname(place.file(to)), exist_ok=True)
             os.rename(place.file(path), place.file(to))
@@ -192,7 +192,7 @@ def move(place: Place, path: str, to: str) -> None:
 
 def remove(place: Place, path: str) -> None:
     """Remove a file; a missing one is fine."""
-    with _storage(place):
+    with storage(place):
         if place.is_local:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(place.file(path))
@@ -205,7 +205,7 @@ def remove(place: Place, path: str) -> None:
 
 def remove_all(place: Place) -> None:
     """Remove everything below the table's location."""
-    with _storage(place):
+    with storage(place):
         if place.is_local:
             while os.path.isdir(place.location):
                 # A writer that does not know of the drop may still move its files about.
@@ -225,7 +225,7 @@ def remove_if_empty(place: Place, folder: str) -> None:
 
 def check_root(place: Place) -> None:
     """Raise when a root of the lake cannot be used; a local folder is made when it is missing."""
-    with _storage(place):
+    with storage(place):
         if not place.is_local:
             next(iter(obstore.list(place.store, place.key or None, chunk_size=1)), None)
             return
@@ -309,7 +309,7 @@ def _fsync(path: str) -> None:
 
 
 @contextmanager
-def _storage(place: Place) -> Iterator[None]:
+def storage(place: Place) -> Iterator[None]:
     """Turn a failing store into one error that says so; a missing file stays what it is."""
     try:
         yield

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.bases import check_opened
+from penstock.datasets.damage import bad_manifest, check_manifest
 from penstock.datasets.lake import Place
 from penstock.model.tables import TableVersion
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.datasets.bridge import Bridge
 
 MAX_HANDLES = 256
+MAX_CHECKED = 10_000
 
 
 class Datasets:
@@ -29,6 +31,7 @@ class Datasets:
         self._cache_bytes = cache_bytes
         self._lock = threading.Lock()
         self._session: Any = None
+        self._checked: set[tuple[str, str, int, int]] = set()
         self._handles: OrderedDict[tuple[str, str, int, int], LanceDataset] = OrderedDict()
 
     def find(self, place: Place, branch: str, version: TableVersion) -> "LanceDataset | None":
@@ -43,8 +46,11 @@ class Datasets:
         """One version, for reading."""
         if (found := self.find(place, branch, version)) is not None:
             return found
-        found = self._open(place).checkout_version((branch or None, version.version))
+        self.check(place, branch, version)
+        found = self._open_version(place, branch, version.version)
         opened = check_opened(found, place.location)
+        if opened.version != version.version:
+            raise bad_manifest(place, branch, version, f"it says version {opened.version}")
         with self._lock:
             self._handles[_key(place, branch, version)] = opened
             while len(self._handles) > MAX_HANDLES:
@@ -66,26 +72,44 @@ class Datasets:
         found = dataset.checkout_version((branch, None)) if branch else dataset
         return check_opened(found, place.location)
 
+    def check(self, place: Place, branch: str, version: TableVersion) -> None:
+        """Refuse a version whose manifest is not what was recorded; each is looked at once."""
+        # An object store does not leave half a file behind, and a look there takes its time.
+        key = _key(place, branch, version)
+        if not place.is_local or key in self._checked:
+            return
+        check_manifest(place, branch, version)
+        if len(self._checked) >= MAX_CHECKED:
+            self._checked.clear()
+        self._checked.add(key)
+
     def forget(self, place: Place) -> None:
         """Drop all handles of a table that is gone."""
         with self._lock:
             for key in [key for key in self._handles if key[0] == place.location]:
                 del self._handles[key]
+            self._checked = {key for key in self._checked if key[0] != place.location}
 
     def write_options(self) -> dict[str, Any]:
         """What every write of pylance gets: where to store, and the shared session."""
         return {"storage_options": self._options or None, "session": self._get_session()}
 
-    def _open(self, place: Place) -> "LanceDataset":
+    def _open_version(self, place: Place, branch: str, version: int) -> "LanceDataset":
         import lance
 
         with self._lock:
-            for key, handle in reversed(self._handles.items()):
-                if key[0] == place.location:
-                    return handle
-        return lance.dataset(
-            place.location, storage_options=self._options or None, session=self._get_session()
-        )
+            found = next(
+                (h for k, h in reversed(self._handles.items()) if k[0] == place.location), None
+            )
+        if found is None:
+            found = lance.dataset(
+                place.location,
+                # Not the newest, which may be damaged: only a branch is found from there.
+                version=None if branch else version,
+                storage_options=self._options or None,
+                session=self._get_session(),
+            )
+        return found.checkout_version((branch or None, version))
 
     def _get_session(self) -> Any:
         from lance import Session  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ import time
 from typing import Protocol
 
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.health import Readiness
 from penstock.errors import PenstockError
 from penstock.model.rights import READ
 from penstock.server import probes
@@ -51,6 +52,7 @@ class App:
         # Who knows its callers need not mind through which page they come.
         self._pages = pages if gate is None else None
         self._metrics = Metrics(catalog.queue)
+        self._readiness = Readiness(catalog)
         once = Once(catalog)
         self._lance = Lance(catalog, limits, once, gate)
         self._iceberg = Iceberg(catalog, limits, once, warehouse, gate)
@@ -86,6 +88,7 @@ class App:
         first = exchange.segments[0] if exchange.segments else ""
         entry: Entry = self._iceberg if first == "iceberg" else self._lance
         try:
+            exchange.headers.check()
             if self._pages is not None:
                 self._pages.check(exchange.headers.values)
             if len(exchange.segments) == 1 and first in probes.PATHS:
@@ -106,7 +109,9 @@ class App:
             return self._lance.refuse_method(exchange, "GET")
         if self._gate is not None and page == "metrics":
             await self._gate.check_catalog(exchange, READ)
-        return await probes.answer(page, self._catalog, self._metrics, tells_why=self._gate is None)
+        return await probes.answer(
+            page, self._catalog, self._metrics, self._readiness, tells_why=self._gate is None
+        )
 
 
 def _log_request(exchange: Exchange, status: int, seconds: float) -> None:

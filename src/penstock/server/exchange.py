@@ -4,7 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.server.http import Headers, Receive, Scope, read_headers, split_path
+from penstock.server.http import (
+    CONNECTION,
+    Connection,
+    Headers,
+    Receive,
+    Scope,
+    read_headers,
+    split_path,
+)
 
 
 class Traced(Protocol):
@@ -30,6 +38,11 @@ class Exchange:
     subject: str | None = None
     # What is to be done when the answer has been sent.
     at_end: Callable[[], None] | None = None
+
+    def prove(self) -> None:
+        """Note on the connection that its client has shown the right credentials."""
+        connection: Connection = self.scope["extensions"][CONNECTION]
+        connection.prove()
 
     @property
     def address(self) -> str:

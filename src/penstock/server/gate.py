@@ -78,6 +78,7 @@ class Gate:
         if identity is None:
             raise self._refuse(exchange)
         exchange.principal, exchange.token = identity.principal, identity.token
+        exchange.prove()
         if identity.is_runner and not for_runners:
             raise Forbidden(
                 "a runner's key leases jobs and commits their results, and nothing else",

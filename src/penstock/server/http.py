@@ -3,6 +3,7 @@
 import random
 import re
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -28,6 +29,13 @@ NOT_STORED = ((b"cache-control", b"no-store"),)
 # The extension of a request's scope that is its connection.
 CONNECTION = "penstock.connection"
 NO_CONTENT = 204
+# Headers that decide who asks for what, each of which another reader than we may take first.
+SINGLE = frozenset(
+    (
+        *("host", "origin", "authorization", "x-api-key", "idempotency-key"),
+        *("content-type", "content-encoding", "sec-fetch-site"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,20 @@ class Headers:
     """The headers of a request; the ones a client sets as its context reach every operation."""
 
     values: dict[str, str]
+    # One of those that come once, and came more often.
+    repeated: str = ""
+
+    def check(self) -> None:
+        """Refuse a head that can be read in more than one way."""
+        if self.repeated:
+            raise InvalidRequest(
+                f"the header {self.repeated} came more than once", detail="send it once"
+            )
+        if self.values.get("transfer-encoding", "chunked").lower() != "chunked":
+            raise InvalidRequest(
+                "the body is encoded for its transfer by something else than chunks",
+                detail="send Transfer-Encoding: chunked, or a Content-Length",
+            )
 
     @property
     def request_id(self) -> str:
@@ -109,9 +131,19 @@ class Connection(Protocol):
 
     def leave(self) -> None: ...
 
+    def prove(self) -> None: ...
+
 
 def read_headers(scope: Scope) -> Headers:
-    return Headers({k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]})
+    given = scope["headers"]
+    values = {k.decode("latin-1"): v.decode("latin-1") for k, v in given}
+    repeated = "" if len(values) == len(given) else _find_repeated(given)
+    return Headers(values, repeated)
+
+
+def _find_repeated(given: list[tuple[bytes, bytes]]) -> str:
+    counts = Counter(name.decode("latin-1") for name, _ in given)
+    return next((name for name, count in counts.items() if count > 1 and name in SINGLE), "")
 
 
 def accepts(header: str, encoding: str) -> bool:

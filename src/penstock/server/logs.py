@@ -24,9 +24,9 @@ def configure(level: str, style: str, stream: TextIO | None = None) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     wanted = style != "auto" or stream.isatty()
     logging.getLogger(REQUESTS).setLevel(logging.NOTSET if wanted else logging.WARNING)
-    # uvicorn's own lines repeat ours.
+    # uvicorn's own lines repeat ours, and anybody can cause its warnings.
     for name in ("uvicorn", "uvicorn.error"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 class _JsonFormatter(logging.Formatter):

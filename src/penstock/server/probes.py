@@ -4,6 +4,7 @@ import msgspec
 
 from penstock.catalog import auto_backfill, auto_refresh, health, jobs
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.health import Readiness
 from penstock.errors import PenstockError
 from penstock.server.http import Reply
 from penstock.server.metrics import CONTENT_TYPE, Metrics
@@ -11,24 +12,22 @@ from penstock.server.metrics import CONTENT_TYPE, Metrics
 PATHS = ("healthz", "readyz", "metrics")
 
 
-async def answer(page: str, catalog: Catalog, metrics: Metrics, *, tells_why: bool = True) -> Reply:
+async def answer(
+    page: str, catalog: Catalog, metrics: Metrics, readiness: Readiness, *, tells_why: bool = True
+) -> Reply:
     """One of the pages in PATHS; `tells_why` when everybody may know what is wrong."""
     match page:
         case "healthz":
             return Reply(200, b'{"status":"ok"}')
         case "readyz":
-            return await _ready(catalog, tells_why)
+            return await _ready(readiness, tells_why)
         case _:
             return await _metrics(catalog, metrics)
 
 
-async def _ready(catalog: Catalog, tells_why: bool) -> Reply:
-    problems = {}
-    for part, check in (("database", health.check_database), ("storage", health.check_storage)):
-        try:
-            await check(catalog)
-        except PenstockError as error:
-            problems[part] = error.message if tells_why else "unavailable"
+async def _ready(readiness: Readiness, tells_why: bool) -> Reply:
+    found = await readiness.find_problems()
+    problems = {part: why if tells_why else "unavailable" for part, why in found.items()}
     status = "unavailable" if problems else "ok"
     body = msgspec.json.encode({"status": status, **problems})
     return Reply(503, body, headers=((b"retry-after", b"1"),)) if problems else Reply(200, body)

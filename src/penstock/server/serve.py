@@ -14,29 +14,43 @@ from typing import Any, cast
 
 import uvicorn
 
-from penstock.catalog import auto_backfill, auto_refresh, keeper, leases, maintenance, tokens
+from penstock.catalog import (
+    auto_backfill,
+    auto_refresh,
+    belonging,
+    keeper,
+    leases,
+    maintenance,
+    tokens,
+)
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.due import Rules
 from penstock.catalog.queue import Queue
 from penstock.database.connect import open_catalog
+from penstock.database.interface import Database
 from penstock.datasets import files
 from penstock.datasets.lake import Lake
 from penstock.datasets.vending import Vendor
 from penstock.errors import PenstockError, Unavailable
 from penstock.server.app import App
+from penstock.server.crowd import Crowd, Visit, make_bounds
 from penstock.server.guard import check_access, is_loopback, make_child_key, make_gate, read_tls
 from penstock.server.http import Limits
+from penstock.server.listener import Listener, raise_descriptors
 from penstock.server.pages import Pages
-from penstock.server.protocol import JoiningProtocol, make_protocol, watch
+from penstock.server.protocol import (
+    UNPROVEN_IDLE_SECONDS,
+    JoiningProtocol,
+    Patience,
+    make_protocol,
+    watch,
+)
 from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
-from penstock.settings.places import allowed_roots, database_url, lake_root
+from penstock.settings.places import allowed_roots, database_folder, database_url, lake_root
 from penstock.settings.sections import Settings, clusters_of
 from penstock.settings.storing import Storage
 
 log = logging.getLogger(__name__)
-
-# Clients that wait for a job ask every few seconds; a connection must not be closed just then.
-KEEP_ALIVE_SECONDS = 75
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
@@ -50,7 +64,7 @@ async def open_parts(settings: Settings) -> Catalog:
     """Open the database and the lake that the settings name."""
     lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
     await lake.run(files.check_root, lake.place(lake.root))
-    database = await open_catalog(database_url(settings), settings.database.pool_size)
+    database = await _open_database(settings, lake)
     return Catalog(
         database,
         lake,
@@ -61,6 +75,8 @@ async def open_parts(settings: Settings) -> Catalog:
         cache_bytes=settings.storage.cache_bytes,
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
+        database_folder=database_folder(settings),
+        min_free_bytes=settings.storage.min_free_bytes,
         vendor=_make_vendor(settings.storage),
         queue=Queue(
             lease_seconds=settings.jobs.lease_seconds,
@@ -71,6 +87,24 @@ async def open_parts(settings: Settings) -> Catalog:
             default_cluster=settings.jobs.cluster,
         ),
     )
+
+
+async def _open_database(settings: Settings, lake: Lake) -> Database:
+    """The catalog's database, which must be that of the lake."""
+    begin_anew = settings.catalog.begin_anew
+
+    async def check_setup(database: Database) -> None:
+        if not begin_anew:
+            await belonging.check_setup(database, lake)
+
+    url = database_url(settings)
+    database = await open_catalog(url, settings.database.pool_size, check_setup)
+    try:
+        await belonging.claim(database, lake, begin_anew=begin_anew)
+    except BaseException:
+        await database.close()
+        raise
+    return database
 
 
 def _make_vendor(storage: Storage) -> Vendor | None:
@@ -124,7 +158,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
                 gate,
                 Pages(settings.server.allowed_origins, is_loopback(settings.server.host)),
             ),
-            http=make_protocol(settings.server.max_head_bytes),
+            http=make_protocol(_make_patience(settings)),
             **tls,
             loop="none",
             lifespan="off",
@@ -134,7 +168,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
             server_header=False,
             proxy_headers=False,
             backlog=2048,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_keep_alive=UNPROVEN_IDLE_SECONDS,
             timeout_graceful_shutdown=settings.server.stop_seconds,
         )
     )
@@ -150,15 +184,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         auto = settings.auto_refresh
         rules = Rules(auto.changes, auto.cooldown_seconds, auto.rows)
         chores.append(asyncio.create_task(auto_refresh.run_for_ever(catalog, rules)))
-    chores.append(
-        asyncio.create_task(
-            watch(
-                server.server_state.connections,
-                settings.server.head_seconds,
-                settings.server.read_seconds,
-            )
-        )
-    )
+    chores.append(asyncio.create_task(watch(server.server_state.connections)))
     host, port = listener.getsockname()[:2]
     child_key = (
         await make_child_key(catalog) if gate is not None and settings.runner.start else None
@@ -178,6 +204,13 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
             child.start()
 
     server.handshake_seconds = settings.server.head_seconds
+    server.crowd = Crowd(
+        make_bounds(
+            settings.server.max_connections,
+            settings.server.max_address_connections,
+            raise_descriptors(),
+        )
+    )
     server.on_started, server.on_exit = begin, catalog.queue.close
     # While the server still answers, so that the runner can give back what it works on.
     server.before_exit = None if child is None else child.stop
@@ -198,6 +231,18 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         except PenstockError as error:
             log.warning("the end is not on record: %s", error.message)
         await catalog.close()
+
+
+def _make_patience(settings: Settings) -> Patience:
+    server = settings.server
+    return Patience(
+        max_head_bytes=server.max_head_bytes,
+        max_headers=server.max_headers,
+        head_seconds=server.head_seconds,
+        read_seconds=server.read_seconds,
+        idle_seconds=server.idle_seconds,
+        trusts_everybody=not settings.auth.enabled,
+    )
 
 
 def _make_child(
@@ -242,26 +287,27 @@ class _Server(uvicorn.Server):
 
     # How long a client may take to agree on TLS.
     handshake_seconds = 60.0
+    crowd: Crowd
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # We listen ourselves: uvicorn lets a handshake take as long as asyncio does.
         await super().startup([])
         for listener in sockets or ():
-            await self._listen(listener, self.config.ssl)
+            self._listen(listener, self.config.ssl)
         if self.inner is not None:
-            await self._listen(self.inner, None)
+            self._listen(self.inner, None)
         self.on_started()
 
-    async def _listen(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+    def _listen(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+        started = Listener(listener, self._make, self.crowd, tls, self.handshake_seconds)
+        started.start(self.config.backlog)
+        self.servers.append(cast("asyncio.Server", started))
+
+    def _make(self, visit: Visit) -> JoiningProtocol:
         make = cast("type[JoiningProtocol]", self.config.http_protocol_class)
-        started = await asyncio.get_running_loop().create_server(
-            lambda: make(self.config, self.server_state, {}),
-            sock=listener,
-            ssl=tls,
-            backlog=self.config.backlog,
-            ssl_handshake_timeout=None if tls is None else self.handshake_seconds,
-        )
-        self.servers.append(started)
+        made = make(self.config, self.server_state, {})
+        made.crowd, made.visit = self.crowd, visit
+        return made
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.before_exit is not None and self._exiting is None:

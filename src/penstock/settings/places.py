@@ -31,6 +31,13 @@ def database_url(settings: Settings) -> str:
     return url
 
 
+def database_folder(settings: Settings) -> str:
+    """The folder of a database that is a file; empty for any other."""
+    url = database_url(settings)
+    prefix = "sqlite:///"
+    return os.path.dirname(url.removeprefix(prefix)) if url.startswith(prefix) else ""
+
+
 def _in_data(settings: Settings, name: str) -> str:
     return _absolute(os.path.join(settings.storage.data, name))
 

@@ -59,6 +59,33 @@ class Server(Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1024, description="Size of the largest head, of path and headers, a request has."),
     ] = 65_536
+    max_headers: Annotated[int, Meta(ge=16, description="How many headers a request may have.")] = (
+        256
+    )
+    max_connections: Annotated[
+        int,
+        Meta(
+            ge=16,
+            description="How many connections there may be; three quarters of the process' file "
+            "descriptors at most.",
+        ),
+    ] = 10_000
+    max_address_connections: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="How many of them one address may have, of IPv6 one network of 64 bits; "
+            "three quarters of all at most.",
+        ),
+    ] = 2_000
+    idle_seconds: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="How long a connection stays open between two requests, once credentials "
+            "were shown on it if they are needed; before that, 5 seconds.",
+        ),
+    ] = 75
     head_seconds: Annotated[
         int, Meta(ge=1, description="How long a client may take to send the head of a request.")
     ] = 10

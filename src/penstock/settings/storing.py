@@ -59,6 +59,14 @@ class Storage(Struct, frozen=True, kw_only=True):
             extra={"wanted": "an http:// or https:// address without a path"},
         ),
     ] = ""
+    min_free_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="With less than that free on the disk of the lake or of a SQLite catalog, "
+            "the server is not ready.",
+        ),
+    ] = 67_108_864
     cache_bytes: Annotated[
         int, Meta(ge=0, description="Memory for what Lance keeps of indexes and file metadata.")
     ] = 268_435_456
@@ -92,6 +100,14 @@ class Database(Struct, frozen=True, kw_only=True):
 class Catalog(Struct, frozen=True, kw_only=True):
     """How the catalog treats versions and what it cleans up."""
 
+    begin_anew: Annotated[
+        bool,
+        Meta(
+            description="Whether a catalog may take a lake over that belongs to another one, whose "
+            "tables it does not know; for one start.",
+            extra={"flag": "--begin-anew"},
+        ),
+    ] = False
     managed_versions: Annotated[
         bool, Meta(description="Whether the catalog arbitrates commits of tables declared here.")
     ] = True

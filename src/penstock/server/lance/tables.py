@@ -17,7 +17,7 @@ from penstock.datasets import details
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
-from penstock.model.tables import Table
+from penstock.model.tables import Table, TableVersion
 from penstock.server.http import NOT_STORED, Reply
 from penstock.server.lance.call import Body, Call, Version, choose
 
@@ -167,10 +167,11 @@ async def describe(call: Call) -> DescribedTable:
     if detailed and reply.is_only_declared and not chosen:
         reply.table, reply.namespace = table.name, list(table.namespace)
     elif detailed or chosen:
-        branch, reply.version = await _find_version(call, table, body)
+        branch, found = await _find_version(call, table, body)
+        reply.version = found.version
         if detailed:
             reply.table, reply.namespace = table.name, list(table.namespace)
-            await _load_details(call, table, branch, reply)
+            await _load_details(call, table, branch, found, reply)
     if table.is_view:
         view = await materialized_views.load(catalog.database, table)
         told = await view_state.describe(catalog, view, call.origin)
@@ -240,14 +241,14 @@ def removed_table(table: Table, transaction: str) -> RemovedTable:
     return RemovedTable(list(table.identifier), table.location, table.properties, transaction)
 
 
-async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[str, int]:
+async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[str, TableVersion]:
     """The branch and version that are asked for, which must exist."""
     catalog, branch, version = call.catalog, check_branch(body.branch), body.version
     if body.tag is not None:
         place = catalog.lake.place(table.location)
         branch, version = await catalog.lake.run(details.read_tag, place, check_tag(body.tag))
     found = await reconcile.get_version_of_branch(catalog, table, branch, version)
-    return branch, found.version
+    return branch, found
 
 
 async def _tell_bound(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:
@@ -256,15 +257,16 @@ async def _tell_bound(call: Call, table: Table, branch: str, reply: DescribedTab
         reply.properties = {**reply.properties, BOUND_PROPERTY: text}
 
 
-async def _load_details(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:
+async def _load_details(
+    call: Call, table: Table, branch: str, version: TableVersion, reply: DescribedTable
+) -> None:
     lake = call.catalog.lake
-    assert reply.version is not None
     found = await lake.run(
         details.load_details,
         lake.place(table.location),
         lake.options,
         branch,
-        reply.version,
+        version,
         in_lance_words=LANCEDB_HEADER in call.headers.values,
     )
     reply.schema, reply.stats, reply.metadata = found.schema, found.stats, found.metadata

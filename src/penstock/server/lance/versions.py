@@ -135,6 +135,8 @@ async def list_versions(call: Call) -> Versions:
     found = await versions.list_page(catalog.database, table.id, branch, page, descending)
     if not await reconcile.make_readable(catalog, table, branch, found.items):
         found = await versions.list_page(catalog.database, table.id, branch, page, descending)
+    if not found.items:
+        await reconcile.check_branch_exists(catalog, table, branch)
     return Versions([to_info(call, table, v) for v in found.items], found.token)
 
 
@@ -148,7 +150,7 @@ async def describe(call: Call) -> DescribedVersion:
     body = call.decode(_describe)
     table = await tables.get(call.catalog.database, call.id)
     branch = check_branch(body.branch)
-    found = await reconcile.get_version(call.catalog, table, branch, body.version)
+    found = await reconcile.get_version_of_branch(call.catalog, table, branch, body.version)
     return DescribedVersion(to_info(call, table, found))
 
 

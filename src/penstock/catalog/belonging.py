@@ -1,0 +1,95 @@
+"""Which lake belongs to which catalog: both carry the same id, and a server that finds two that
+differ does not start. Else an empty or replaced database would begin anew beside a lake full of
+tables, and say that there are none.
+
+The id is in the database before it is at the lake's root, so who reads in the other order never
+takes a first start of somebody else for a lake of somebody else.
+"""
+
+import logging
+import uuid
+
+from penstock.database import schema
+from penstock.database.interface import Database, Transaction
+from penstock.datasets import marker
+from penstock.datasets.lake import Lake
+from penstock.errors import DatabaseMismatch, Unavailable
+
+log = logging.getLogger(__name__)
+
+NAME = "catalog"
+RESTORE = (
+    "restore the catalog's database from a backup, or name the right one (database.url, --data). "
+    "To begin anew, choose another storage.root; or start once with --begin-anew: the lake's "
+    "tables stay where they are, and no catalog knows them"
+)
+
+
+async def check_setup(database: Database, lake: Lake) -> None:
+    """Before an empty database becomes a catalog: refuse if the lake has one already."""
+    place = lake.place(lake.root)
+    found = await lake.run(marker.read_marker, place)
+    if not found and not await lake.run(marker.holds_tables, place):
+        return
+    # Another server may have been first, a moment ago.
+    if (await schema.get_status(database)).is_fresh:
+        raise _refuse(lake, found, "the database is empty")
+
+
+async def claim(database: Database, lake: Lake, *, begin_anew: bool = False) -> None:
+    """Give the lake's root to this catalog, or refuse because it is another's."""
+    place = lake.place(lake.root)
+    found = await lake.run(marker.read_marker, place)
+    own, is_empty, is_known = await database.read(_look, lake.root)
+    if not own:
+        if found and not begin_anew and not is_known:
+            raise _refuse(lake, found, "the database does not know it")
+        holds = not found and is_empty and not begin_anew
+        if holds and await lake.run(marker.holds_tables, place):
+            raise _refuse(lake, "", "the database is empty")
+        # One of before there were ids, perhaps from a backup, is the one that the lake belongs to.
+        own = await database.write(_name, found if is_known and found else uuid.uuid4().hex)
+    if found == own:
+        return
+    if found and not begin_anew:
+        raise _refuse(lake, found, f"the database is catalog {own}")
+    try:
+        await lake.run(marker.write_marker, place, own, replaces=begin_anew)
+        found = await lake.run(marker.read_marker, place)
+    except Unavailable as error:
+        # A store that may only be read can't be marked.
+        log.warning("the lake is not marked as this catalog's: %s", error.message)
+        return
+    if found != own:
+        raise _refuse(lake, found, f"the database is catalog {own}")
+
+
+async def _look(tx: Transaction, root: str) -> tuple[str, bool, bool]:
+    """The catalog's id, whether it is empty, and whether a table of it is in the root."""
+    row = await tx.fetch_one("SELECT id FROM lake_mark WHERE name = $1", NAME)
+    thing = await tx.fetch_one("SELECT 1 FROM objects LIMIT 1")
+    folder = await tx.fetch_one("SELECT 1 FROM namespaces WHERE path <> '' LIMIT 1")
+    below = root.rstrip("/") + "/"
+    known = await tx.fetch_one(
+        "SELECT 1 FROM tables WHERE location >= $1 AND location < $2 LIMIT 1",
+        below,
+        below[:-1] + "0",
+    )
+    return "" if row is None else str(row[0]), thing is None and folder is None, known is not None
+
+
+async def _name(tx: Transaction, id: str) -> str:
+    await tx.fetch(
+        "INSERT INTO lake_mark (name, id, created_at) VALUES ($1, $2, now_millis()) "
+        "ON CONFLICT (name) DO NOTHING",
+        NAME,
+        id,
+    )
+    row = await tx.fetch_one("SELECT id FROM lake_mark WHERE name = $1", NAME)
+    assert row is not None
+    return str(row[0])
+
+
+def _refuse(lake: Lake, found: str, why: str) -> DatabaseMismatch:
+    owner = f"belongs to catalog {found}" if found else "holds tables of a catalog"
+    return DatabaseMismatch(f"the lake at {lake.root} {owner}, and {why}", detail=RESTORE)
