@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.catalog import data, tables, view_state
 from penstock.datasets import fulltext, query, results
-from penstock.datasets.expressions import check_expression
+from penstock.datasets.expressions.check import check_expression, check_expressions
 from penstock.datasets.query import Query, VectorSearch
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.model.branches import check_branch
@@ -109,15 +109,15 @@ async def query_table(call: Call) -> Reply:
 
 async def count_rows(call: Call) -> Reply:
     body = call.decode(_count)
-    if body.predicate is not None:
-        check_expression("predicate", body.predicate)
+    given = body.predicate
+    predicate = None if given is None else check_expression("predicate", given)
     return await _read(
         call,
         body.branch,
         body.version,
-        lambda dataset: query.count(dataset, body.predicate),
+        lambda dataset: query.count(dataset, predicate),
         # Without a predicate the manifest knows the number.
-        is_brief=body.predicate is None,
+        is_brief=predicate is None,
     )
 
 
@@ -139,14 +139,12 @@ async def analyze_plan(call: Call) -> Reply:
 def to_query(body: QueryTable) -> Query:
     """The query that a body asks for."""
     columns = to_columns(body.columns)
-    if body.filter is not None:
-        check_expression("filter", body.filter)
-    for expression in columns.values() if isinstance(columns, dict) else ():
-        check_expression("columns", expression)
+    if isinstance(columns, dict):
+        columns = check_expressions("columns", columns)
     text = body.full_text_query
     wanted = Query(
         columns=columns,
-        filter=body.filter,
+        filter=None if body.filter is None else check_expression("filter", body.filter),
         prefilter=bool(body.prefilter),
         k=body.k,
         offset=body.offset or 0,
