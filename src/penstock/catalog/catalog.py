@@ -27,6 +27,7 @@ class Catalog:
     cache_bytes: int = 268_435_456
     data_threads: int = 8
     max_data_requests: int = 64
+    query_seconds: float = 60
     queue: Queue = field(default_factory=Queue)
     # Makes credentials for clients; None where they get none.
     vendor: Vendor | None = None

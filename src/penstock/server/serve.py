@@ -61,6 +61,7 @@ async def open_parts(settings: Settings) -> Catalog:
         cache_bytes=settings.storage.cache_bytes,
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
+        query_seconds=settings.server.query_seconds,
         vendor=_make_vendor(settings.storage),
         queue=Queue(
             lease_seconds=settings.jobs.lease_seconds,

@@ -12,6 +12,7 @@ from penstock.catalog import data, tables, view_state
 from penstock.datasets import fulltext, query, results
 from penstock.datasets.expressions.check import check_expression, check_expressions
 from penstock.datasets.query import Query, VectorSearch
+from penstock.datasets.workers import Deadline
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.model.branches import check_branch
 from penstock.server.downloads import Download
@@ -88,7 +89,8 @@ async def query_table(call: Call) -> Reply:
     table = await tables.get(call.catalog.database, call.id)
     # Before the rows, which may be fresher than they are said to be, but never older.
     headers = await view_state.list_headers(call.catalog.database, table) if table.is_view else ()
-    download = Download()
+    deadline = Deadline(call.catalog.query_seconds)
+    download = Download(deadline=deadline)
 
     def work(dataset: Any) -> None:
         results.write_file(query.search(dataset, wanted), download)
@@ -98,7 +100,9 @@ async def query_table(call: Call) -> Reply:
     assert request is not None
     # However the request ends, also when the server stops: nobody waits in a thread after it.
     request.add_done_callback(lambda _: download.abandon())
-    running = asyncio.ensure_future(data.read(call.catalog, table, branch, body.version, work))
+    running = asyncio.ensure_future(
+        data.read(call.catalog, table, branch, body.version, work, deadline=deadline)
+    )
     await asyncio.wait((running, download.is_large), return_when=asyncio.FIRST_COMPLETED)
     if not download.is_large.done():
         await running
@@ -228,7 +232,10 @@ async def _read(
     """Answer with the bare number or text that is found in one version."""
     checked = check_branch(branch)
     table = await tables.get(call.catalog.database, call.id)
-    found = await data.read(call.catalog, table, checked, version, work, is_brief=is_brief)
+    deadline = Deadline(call.catalog.query_seconds)
+    found = await data.read(
+        call.catalog, table, checked, version, work, is_brief=is_brief, deadline=deadline
+    )
     return Reply(200, msgspec.json.encode(found))
 
 
