@@ -4,6 +4,7 @@ import threading
 import time
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from penstock.datasets.workers import Deadline, Workers
@@ -20,7 +21,7 @@ async def test_work_past_its_deadline_is_unavailable_and_gives_its_place_to_othe
     assert workers.overdue == 1
     release.set()
     workers.close()
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     assert workers.overdue == 0
 
 

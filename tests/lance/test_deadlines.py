@@ -15,8 +15,8 @@ SLOW = f"levenshtein(text, '{'ab' * 120}') > 0"
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    few = {"PENSTOCK__SERVER__QUERY_SECONDS": "1", "PENSTOCK__SERVER__DATA_THREADS": "1"}
-    rows = pa.table({"id": range(20_000), "text": ["xy" * 500] * 20_000})
+    few = {"PENSTOCK__SERVER__QUERY_SECONDS": "2", "PENSTOCK__SERVER__DATA_THREADS": "1"}
+    rows = pa.table({"id": range(8_000), "text": ["xy" * 500] * 8_000})
     with running(tmp_path_factory.mktemp("deadlines"), environ=few) as server:
         yield put(server, rows)[0]
         server.kill()
