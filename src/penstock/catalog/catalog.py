@@ -28,6 +28,7 @@ class Catalog:
     data_threads: int = 8
     max_data_requests: int = 64
     query_seconds: float = 60
+    max_batch_bytes: int = 268_435_456
     queue: Queue = field(default_factory=Queue)
     # Makes credentials for clients; None where they get none.
     vendor: Vendor | None = None

@@ -66,7 +66,7 @@ async def insert(
     place = catalog.lake.place(table.location)
 
     def write(dataset: "LanceDataset | None") -> Written:
-        stream = RowStream(source)
+        stream = RowStream(source, catalog.max_batch_bytes)
         if dataset is not None:
             uploads.check_rows(dataset.schema, stream)
         return uploads.write_aside(place, branch, catalog.datasets, stream, dataset)
@@ -88,7 +88,9 @@ async def overwrite(
 
     def run() -> Appended:
         with translated(bridge):
-            written = uploads.write_aside(place, branch, catalog.datasets, RowStream(source), None)
+            written = uploads.write_aside(
+                place, branch, catalog.datasets, RowStream(source, catalog.max_batch_bytes), None
+            )
             base = catalog.datasets.open_to_commit(place, branch, bridge, id)
             dataset = rows.commit_overwrite(base, written, bridge, id, options)
             return Appended(written.rows, dataset.version, bridge.transaction_id)
@@ -108,7 +110,7 @@ async def merge(
     place = catalog.lake.place(table.location)
 
     def work(dataset: "LanceDataset") -> Merged:
-        stream = RowStream(source)
+        stream = RowStream(source, catalog.max_batch_bytes)
         uploads.check_rows(dataset.schema, stream)
         if stream.is_whole:
             return rows.merge(dataset, stream, how)
@@ -133,7 +135,9 @@ async def _create_new(
     def run() -> int:
         try:
             with translated(bridge):
-                written = uploads.write_new(catalog.datasets, place.location, RowStream(source))
+                written = uploads.write_new(
+                    catalog.datasets, place.location, RowStream(source, catalog.max_batch_bytes)
+                )
                 dataset = rows.commit_overwrite(
                     place.location, written, bridge, list(table.identifier), catalog.lake.options
                 )

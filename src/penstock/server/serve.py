@@ -62,6 +62,7 @@ async def open_parts(settings: Settings) -> Catalog:
         data_threads=settings.server.data_threads,
         max_data_requests=settings.server.max_data_requests,
         query_seconds=settings.server.query_seconds,
+        max_batch_bytes=settings.server.max_batch_bytes,
         vendor=_make_vendor(settings.storage),
         queue=Queue(
             lease_seconds=settings.jobs.lease_seconds,
