@@ -166,10 +166,14 @@ def to_columns(given: Any) -> list[str] | dict[str, str] | None:
     if not given or isinstance(given, list):
         return given or None
     names, aliases = given.get("column_names"), given.get("column_aliases")
-    if any(isinstance(part, str) for part in (names, aliases)) or not (
-        given.keys() <= {"column_names", "column_aliases"}
-    ):
+    if not given.keys() <= {"column_names", "column_aliases"}:
         names, aliases = None, given
+    for name, part, kind in (("column_names", names, list), ("column_aliases", aliases, dict)):
+        if part is not None and not isinstance(part, kind):
+            raise InvalidRequest(
+                f"columns.{name} is {msgspec.json.encode(part)[:40].decode(errors='replace')}",
+                detail="send a list of names, or a map of aliases to expressions",
+            )
     if names and aliases:
         raise InvalidRequest(
             "columns has column_names and column_aliases", detail="send only one of them"
