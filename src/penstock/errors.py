@@ -3,6 +3,7 @@
     PenstockError
     ├── InvalidRequest            the request can't be right; says which field and what to do
     │   ├── RequestTooLarge
+    │   ├── UnknownEncoding       a body that is compressed as a whole
     │   ├── OutsideLake           a location where this server keeps nothing
     │   ├── InvalidView           a view's schema, version or representation can't be right
     │   ├── FunctionFailed        a function that fills a column can't be run, or failed on a row
@@ -72,6 +73,10 @@ class InvalidRequest(PenstockError):
 
 class RequestTooLarge(InvalidRequest):
     default = "the request body is too large"
+
+
+class UnknownEncoding(InvalidRequest):
+    default = "the body has an encoding that this server does not read"
 
 
 class OutsideLake(InvalidRequest):

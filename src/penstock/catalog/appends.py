@@ -141,7 +141,7 @@ class Appender:
             if batch:
                 if dataset is None:
                     dataset = self._open()
-                ready, refused = _sort(dataset, batch)
+                ready, refused = _sort(dataset, batch, self._catalog.max_batch_bytes)
                 outcomes += refused
                 if ready:
                     bridge.commit_for(_join([each.waiting.origin for each in ready]))
@@ -168,7 +168,7 @@ class Appender:
         catalog, bridge = self._catalog, self._bridge
         place = catalog.lake.place(self.table.location)
         if isinstance(first.body, bytes):
-            stream = RowStream(first.body)
+            stream = RowStream(first.body, catalog.max_batch_bytes)
             # Aside, because somebody else's rows may become the first version meanwhile.
             first.body = uploads.write_aside(place, MAIN, catalog.datasets, stream, None)
         id, options = list(self.table.identifier), catalog.lake.options
@@ -204,7 +204,7 @@ def get_appender(catalog: Catalog, table: Table, branch: str) -> Appender:
 
 
 def _sort(
-    dataset: "LanceDataset", batch: list[_Waiting]
+    dataset: "LanceDataset", batch: list[_Waiting], max_bytes: int
 ) -> tuple[list[_Ready], list[tuple[_Waiting, Appended | PenstockError]]]:
     """Tell rows that fit the table from those that don't."""
     ready: list[_Ready] = []
@@ -212,7 +212,7 @@ def _sort(
     for one in batch:
         try:
             if isinstance(one.body, bytes):
-                stream = RowStream(one.body)
+                stream = RowStream(one.body, max_bytes)
                 check_rows(dataset.schema, stream)
                 ready.append(_Ready(one, stream.count_rows(), stream=stream))
             else:

@@ -30,6 +30,8 @@ class Catalog:
     # Where a database is whose disk is ours to watch; empty for one elsewhere.
     database_folder: str = ""
     min_free_bytes: int = 0
+    query_seconds: float = 60
+    max_batch_bytes: int = 268_435_456
     queue: Queue = field(default_factory=Queue)
     # Makes credentials for clients; None where they get none.
     vendor: Vendor | None = None

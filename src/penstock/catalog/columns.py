@@ -24,6 +24,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.datasets import computed
 from penstock.datasets.computed import Computed, list_group
+from penstock.datasets.expressions.check import check_expression
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import from_path, show
 from penstock.model.jobs import BACKFILL, NewJob
@@ -88,7 +89,7 @@ async def explain_backfill(
 
         last = found["watermark"]
         known = None if last is None else msgspec.convert(last, Watermark)
-        snapshot = take_snapshot(dataset, column.name, column.inputs, request.where, known)
+        snapshot = take_snapshot(dataset, column.name, column.inputs, spec["where"], known)
         return plan_backfill(snapshot, to_options(spec)).to_json()
 
     plan = await data.read(catalog, table, request.branch, request.read_version, work)
@@ -183,6 +184,10 @@ async def check(catalog: Catalog, table: Table, request: Backfill) -> Computed:
     return column
 
 
+def _check(name: str, sql: str | None) -> str | None:
+    return None if sql is None else check_expression(name, sql)
+
+
 def make_spec(table: Table, request: Backfill, column: Computed) -> dict[str, Any]:
     """What a runner has to know; some of it is completed when the job is leased."""
     function = column.function
@@ -192,12 +197,13 @@ def make_spec(table: Table, request: Backfill, column: Computed) -> dict[str, An
         "column": column.columns[0],
         "columns": list(column.columns),
         "branch": request.branch,
-        "expression": column.expression,
+        # In the words that were checked: what a table's own metadata says is checked here.
+        "expression": _check("expression", column.expression),
         "function": None if function is None else msgspec.to_builtins(function),
         "inputs": list(column.inputs),
         "data_type": list_group(column)[0].data_type,
         "binding": column.binding,
-        "where": request.where,
+        "where": _check("where", request.where),
         "errors_only": request.errors_only,
         "read_version": request.read_version,
         **request.options,

@@ -13,6 +13,7 @@ from penstock.catalog import reconcile, tables, versions
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.commits import Operation
 from penstock.datasets.failures import naming, translated
+from penstock.datasets.workers import Deadline
 from penstock.errors import ConcurrentCommit, InvalidTableState, VersionNotFound
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table, TableVersion
@@ -36,6 +37,7 @@ async def read(
     work: "Callable[[LanceDataset], T]",
     *,
     is_brief: bool = False,
+    deadline: Deadline | None = None,
 ) -> T:
     """Run work on one version, the newest of the branch when none is named.
 
@@ -53,6 +55,8 @@ async def read(
             with naming(place, dataset):
                 return work(dataset)
 
+    if deadline is not None:
+        return await catalog.workers.run_until(deadline, run)
     return await catalog.workers.run(run)
 
 

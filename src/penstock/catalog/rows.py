@@ -66,7 +66,7 @@ async def insert(
     place = catalog.lake.place(table.location)
 
     def write(dataset: "LanceDataset | None") -> Written:
-        stream = RowStream(source)
+        stream = RowStream(source, catalog.max_batch_bytes)
         if dataset is not None:
             uploads.check_rows(dataset.schema, stream)
         return uploads.write_aside(place, branch, catalog.datasets, stream, dataset)
@@ -89,7 +89,7 @@ async def overwrite(
     def run() -> Appended:
         with translated(bridge):
             known = catalog.datasets.open_to_commit(place, branch, bridge, id).schema
-            stream = RowStream(source)
+            stream = RowStream(source, catalog.max_batch_bytes)
             written = uploads.write_aside(place, branch, catalog.datasets, stream, None, known)
             # Opened anew: a long upload may have taken minutes.
             base = catalog.datasets.open_to_commit(place, branch, bridge, id)
@@ -111,7 +111,7 @@ async def merge(
     place = catalog.lake.place(table.location)
 
     def work(dataset: "LanceDataset") -> Merged:
-        stream = RowStream(source)
+        stream = RowStream(source, catalog.max_batch_bytes)
         uploads.check_rows(dataset.schema, stream)
         if stream.is_whole:
             return rows.merge(dataset, stream, how)
@@ -139,7 +139,7 @@ async def _create_new(
     bridge = data.make_bridge(catalog, table, origin, before=[Declare(new)])
 
     def write() -> Written:
-        stream = RowStream(source)
+        stream = RowStream(source, catalog.max_batch_bytes)
         if new.is_placed and not stream.is_whole:
             # Others may write to a place that a client chose: what is cut short goes as a whole.
             return uploads.write_aside(place, MAIN, catalog.datasets, stream, None)

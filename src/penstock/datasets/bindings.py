@@ -31,6 +31,7 @@ from penstock.datasets.computed import (
     list_computed,
     refuse_value,
 )
+from penstock.datasets.expressions.check import check_expression
 from penstock.datasets.function_columns import make_fields, plan_redeclaration
 from penstock.datasets.inference import infer
 from penstock.datasets.reserved import check_schema_metadata
@@ -98,7 +99,7 @@ def plan_bound(
         metadata = {
             COMPUTED: "true",
             KIND: "sql",
-            EXPRESSION: sql,
+            EXPRESSION: check_expression(f"the expression of {name}", sql),
             INPUTS: json.dumps(inputs, ensure_ascii=False),
             f"{REFRESH}.source_signature": "{}",
             BINDING: uuid.uuid4().hex,

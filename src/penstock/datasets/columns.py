@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.datasets.expressions import check_expression
+from penstock.datasets.expressions.check import check_expressions
 from penstock.datasets.schemas import to_arrow_type
 from penstock.errors import ColumnNotFound, InvalidRequest, SchemaMismatch
 
@@ -127,13 +127,13 @@ def get_field(dataset: "LanceDataset", text: str) -> Field:
 def add_columns(dataset: "LanceDataset", expressions: Mapping[str, str]) -> int:
     """Add columns, each computed once from a row's other columns; returns the version."""
     present = set(dataset.schema.names)
-    for name, expression in expressions.items():
-        check_expression(f"the expression of {name}", expression)
+    checked = check_expressions("new_columns", expressions)
+    for name in expressions:
         if check_column_name(name) in present:
             raise SchemaMismatch(
                 f"column {name!r} exists already", detail="choose another name, or drop it first"
             )
-    dataset.add_columns(dict(expressions))
+    dataset.add_columns(checked)
     return dataset.version
 
 

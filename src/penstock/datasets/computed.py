@@ -17,7 +17,7 @@ from msgspec import structs
 
 from penstock.datasets.columns import get_field, parse_path
 from penstock.datasets.details import to_json_type
-from penstock.datasets.expressions import TOKEN, check_expression
+from penstock.datasets.expressions.check import check_expression
 from penstock.datasets.schemas import to_arrow_type
 from penstock.errors import ColumnNotFound, InvalidRequest
 from penstock.model.functions import Function
@@ -105,12 +105,11 @@ def list_group(column: Computed) -> list[Computed]:
     return [replace(column, name=each.column, data_type=each.data_type) for each in outputs]
 
 
-def check_where(dataset: "LanceDataset", where: str) -> None:
-    """Refuse a condition that Lance could not evaluate."""
-    check_expression("where", where)
-    if ";" in TOKEN.findall(where):
-        raise InvalidRequest("where is more than one expression", detail="remove what follows ';'")
-    dataset.scanner(columns=[], filter=where, with_row_address=True).explain_plan()
+def check_where(dataset: "LanceDataset", where: str) -> str:
+    """A condition as Lance gets it; raises when it could not be evaluated."""
+    checked = check_expression("where", where)
+    dataset.scanner(columns=[], filter=checked, with_row_address=True).explain_plan()
+    return checked
 
 
 def refuse_value(name: str) -> InvalidRequest:

@@ -133,7 +133,7 @@ def walk(place: Place) -> Iterator[str]:
         for folder, _, names in os.walk(place.location):
             yield from (os.path.relpath(f"{folder}/{name}", place.location) for name in names)
         return
-    with _storage(place):
+    with storage(place):
         for page in obstore.list(place.store, f"{place.key}/"):
             yield from (meta["path"][len(place.key) + 1 :] for meta in page)
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Lance walks a query by recursion, on a stack that a client must not be able to exhaust.
 MAX_DEPTH = 32
+# Lance takes memory and time for each word and each query, also for one that comes twice.
+MAX_CHARACTERS, MAX_QUERIES = 10_000, 256
 # How lancedb prints a query object into the text of a string query.
 PRINTED = re.compile(r"(Match|Phrase|Boost|MultiMatch|Boolean|CombinedFields)\(\w+Query \{")
 
@@ -96,7 +98,35 @@ def check(search: TextSearch) -> TextSearch:
             "string_query.query is a printed query object, not words to search for",
             detail="send the words, or the object as structured_query",
         )
+    words, columns = _list_words(search)
+    if sum(map(len, words)) > MAX_CHARACTERS or max(len(words), columns) > MAX_QUERIES:
+        raise InvalidRequest(
+            f"full_text_query has more than {MAX_CHARACTERS} characters of terms, or more than "
+            f"{MAX_QUERIES} queries or columns",
+            detail="search for fewer words, or send several requests",
+        )
     return search
+
+
+def _list_words(search: TextSearch) -> tuple[list[str], int]:
+    """The words of each query in a search, and the number of columns that it names at once."""
+    if search.string_query is not None:
+        return [search.string_query.query], len(search.string_query.columns or ())
+    found: list[str] = []
+    waiting: list[Clause] = []
+    if search.structured_query is not None:
+        waiting.append(search.structured_query.query)
+    while waiting and len(found) <= MAX_QUERIES:
+        clause = waiting.pop()
+        found += [one.terms for one in (clause.match, clause.phrase) if one is not None]
+        if clause.multi_match is not None:
+            found += [one.terms for one in clause.multi_match.match_queries]
+        if clause.boost is not None:
+            waiting += [clause.boost.positive, clause.boost.negative]
+        if clause.boolean is not None:
+            parts = (clause.boolean.must, clause.boolean.must_not, clause.boolean.should)
+            waiting += [part for each in parts for part in each or ()]
+    return found, 0
 
 
 def to_lance(dataset: "LanceDataset", search: TextSearch) -> "FullTextQuery | dict[str, Any]":

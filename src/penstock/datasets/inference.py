@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.columns import SYSTEM_COLUMNS, show_path
-from penstock.datasets.expressions import TOKEN, check_expression
+from penstock.datasets.expressions.check import read_expression
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ def infer(dataset: "LanceDataset", name: str, expression: str) -> "tuple[pa.Data
     import pyarrow.types as t
 
     what = f"the expression of {name}"
-    check_expression(what, expression)
-    _check_stable(what, expression)
+    parsed = read_expression(what, expression)
+    _check_stable(what, parsed.words)
     # With row addresses, because Lance does not scan for constants alone.
-    scanner = dataset.scanner(columns={OUT: expression}, with_row_address=True)
+    scanner = dataset.scanner(columns={OUT: parsed.text}, with_row_address=True)
     kind = scanner.projected_schema.field(OUT).type
     if t.is_null(kind):
         raise InvalidRequest(f"{what} has no type", detail="use CAST(NULL AS a type)")
@@ -59,23 +59,16 @@ def make_empty(schema: "pa.Schema") -> "LanceDataset":
     return lance.write_dataset(schema.empty_table(), f"memory://{uuid.uuid4().hex}")
 
 
-def _check_stable(what: str, expression: str) -> None:
+def _check_stable(what: str, words: Sequence[str]) -> None:
     """Refuse what would not give the same value for the same row each time."""
-    depth = 0
-    tokens = TOKEN.findall(expression)
-    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
-        depth += (token in "([") - (token in ")]")
+    for token, following in zip(words, [*words[1:], ""], strict=True):
         word = token.lower()
-        if (token == "," and depth == 0) or token == ";":
-            raise InvalidRequest(
-                f"{what} is more than one expression", detail=f"remove what follows {token!r}"
-            )
         if word in UNSTABLE_WORDS or (word in UNSTABLE and following == "("):
             raise InvalidRequest(
                 f"{what} uses {word}, which is not the same each time",
                 detail="use only what a row itself says",
             )
-        if word in SYSTEM_COLUMNS:
+        if word.strip("`") in SYSTEM_COLUMNS:
             raise InvalidRequest(
                 f"{what} reads {word}, which Lance may change", detail="read columns of the table"
             )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.datasets import fulltext
 from penstock.datasets.first_rows import take_first
 from penstock.datasets.fulltext import TextSearch
+from penstock.datasets.ranking import bound_ranking, check_vectors, is_small
 from penstock.errors import ColumnNotFound, InvalidRequest
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def analyze(dataset: "LanceDataset", query: Query) -> str:
 
 def check_query(query: Query) -> None:
     """Refuse what no table could answer."""
+    if query.vector is not None:
+        check_vectors(len(query.vector.vectors))
     if query.vector is not None and query.k is None:
         raise InvalidRequest("k is missing", detail="say how many nearest rows to return")
     if query.vector is not None and query.text is not None:
@@ -151,14 +154,17 @@ def _nearest(
     path, kind = _find_column(dataset.schema, vector.column)
     one = _one_vector(kind)
     rows = [_to_elements(path, one, found) for found in vector.vectors]
+    k, tuning = max(most, 1), dict(vector.tuning)
+    if not is_small(k, len(rows), tuning):
+        k, tuning = bound_ranking(dataset.count_rows(), len(rows), k, tuning)
     nearest = {
         "column": path,
         "q": rows if vector.batch else rows[0],
-        "k": max(most, 1),
+        "k": k,
         "metric": vector.metric,
         "distance_range": None if vector.bounds == (None, None) else vector.bounds,
         "use_index": vector.use_index,
-        **vector.tuning,
+        **tuning,
     }
     return nearest, vector.batch and one == kind
 

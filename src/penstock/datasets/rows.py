@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from penstock.datasets.bindings import check_update
-from penstock.datasets.expressions import check_expression
+from penstock.datasets.expressions.check import check_expression, check_expressions
 from penstock.datasets.failures import translated
 from penstock.datasets.uploads import RowStream, Written
 from penstock.errors import InvalidRequest
@@ -98,15 +98,15 @@ def merge(dataset: "LanceDataset", rows: "RowStream | LanceDataset", how: Merge)
             from penstock.errors import ColumnNotFound
 
             raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
-    check_expression("when_matched_update_all_filt", how.update_filter or "")
-    check_expression("when_not_matched_by_source_delete_filt", how.delete_filter or "")
+    update_filter = _check_given("when_matched_update_all_filt", how.update_filter)
+    delete_filter = _check_given("when_not_matched_by_source_delete_filt", how.delete_filter)
     builder = dataset.merge_insert(how.on)
     if how.update_matched:
-        builder = builder.when_matched_update_all(how.update_filter)
+        builder = builder.when_matched_update_all(update_filter)
     if how.insert_new:
         builder = builder.when_not_matched_insert_all()
     if how.delete_missing:
-        builder = builder.when_not_matched_by_source_delete(how.delete_filter)
+        builder = builder.when_not_matched_by_source_delete(delete_filter)
     if how.timeout_seconds is not None:
         builder = builder.retry_timeout(timedelta(seconds=how.timeout_seconds))
     builder = builder.use_index(how.use_index)
@@ -124,11 +124,10 @@ def update(
     dataset: "LanceDataset", values: dict[str, str], predicate: str | None
 ) -> tuple[int, int]:
     """Set columns to SQL expressions; returns how many rows changed, and the version."""
-    for column, expression in values.items():
-        check_expression(f"the value of {column}", expression)
-    check_expression("predicate", predicate or "")
+    checked = check_expressions("updates", values)
+    where = _check_given("predicate", predicate)
     check_update(dataset.schema, values)
-    done = dataset.update(values, where=predicate)
+    done = dataset.update(checked, where=where)
     return done["num_rows_updated"], dataset.version
 
 
@@ -142,9 +141,12 @@ def delete(dataset: "LanceDataset", predicate: str) -> int:
     """Delete the rows that match; returns the version."""
     if not predicate.strip():
         raise InvalidRequest("predicate is empty", detail="use 'true' to delete all rows")
-    check_expression("predicate", predicate)
-    dataset.delete(predicate)
+    dataset.delete(check_expression("predicate", predicate))
     return dataset.version
+
+
+def _check_given(name: str, sql: str | None) -> str | None:
+    return None if sql is None else check_expression(name, sql)
 
 
 def _managed(bridge: "Bridge", table_id: list[str]) -> dict[str, Any]:

@@ -17,6 +17,12 @@ from penstock.datasets.columns import check_column_name
 from penstock.datasets.computed import list_computed, refuse_value
 from penstock.datasets.lake import Place
 from penstock.datasets.reserved import check_brought
+from penstock.datasets.screening import (
+    MAX_BATCH_BYTES,
+    Screened,
+    check_expanded,
+    screen_whole,
+)
 from penstock.datasets.session import Datasets
 from penstock.errors import InvalidRequest, PenstockError
 
@@ -53,16 +59,22 @@ class Written:
 class RowStream:
     """The batches of an Arrow IPC stream, each checked before anybody uses it."""
 
-    def __init__(self, source: "Source | bytes") -> None:
+    def __init__(self, source: "Source | bytes", max_bytes: int = MAX_BATCH_BYTES) -> None:
         import pyarrow as pa
 
         self.is_whole = isinstance(source, bytes)
+        self._max_bytes = max_bytes
         # Why the stream can't be used; pylance only passes on the text of what it was.
         self.failure: PenstockError | None = None
         # Columns that only a backfill may fill.
         self._empty: tuple[str, ...] = ()
+        opened: Any
         try:
-            opened: Any = pa.BufferReader(source) if isinstance(source, bytes) else source
+            if isinstance(source, bytes):
+                screen_whole(source, max_bytes)
+                opened = pa.BufferReader(source)
+            else:
+                opened = Screened(source, max_bytes)
             self._reader = pa.ipc.open_stream(opened)
         except (pa.ArrowException, OSError, EOFError, ValueError) as error:
             raise _not_arrow(error) from error
@@ -101,8 +113,12 @@ class RowStream:
         try:
             for batch in self._reader:
                 batch.validate(full=True)
+                check_expanded(batch, self._max_bytes)
                 self._check_empty(batch)
                 yield batch
+        except InvalidRequest as error:
+            self.failure = error
+            raise
         except (pa.ArrowException, OSError, EOFError, ValueError) as error:
             self.failure = _not_arrow(error)
             raise self.failure from error

@@ -1,29 +1,70 @@
-"""The threads that work on data: a few at a time, some in a queue, and a refusal beyond that."""
+"""The threads that work on data: a few at a time, some in a queue, and a refusal beyond that.
+
+Lance does not let go of a thread before it has a result. So work that is past its deadline is
+answered for, and goes on alone until then; another thread takes its place, up to as many as there
+are regularly. Beyond that, work waits for one of them to end.
+"""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import ParamSpec, TypeVar
 
-from penstock.errors import TooManyRequests
+from penstock.errors import TooManyRequests, Unavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Deadline:
+    """So many seconds for work to get on; it can say that it did, or that it waits for others."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._since: float | None = time.monotonic()
+
+    def restart(self) -> None:
+        self._since = time.monotonic()
+
+    def pause(self) -> None:
+        """What takes time from here on is not the work's fault."""
+        self._since = None
+
+    @property
+    def left(self) -> float:
+        """Seconds until the work is overdue; all of them while it waits for others."""
+        since = self._since
+        return self.seconds if since is None else since + self.seconds - time.monotonic()
 
 
 class Workers:
     """Runs blocking work on datasets, so that the catalog's answers never wait for it."""
 
     def __init__(self, threads: int, most: int) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="data")
-        self._most = most
-        self.busy = 0
+        self._pool = ThreadPoolExecutor(2 * threads, thread_name_prefix="data")
+        self.slots = asyncio.Semaphore(threads)
+        self._most, self.spare = most, threads
+        self.busy = self.overdue = 0
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run work in one of the threads; raises at once when too much waits already."""
         with self.admitted():
             return await self.run_admitted(work, *args, **kwargs)
+
+    async def run_until(self, deadline: Deadline, work: Callable[[], T]) -> T:
+        """The same, for no longer than a deadline; it begins when the work does."""
+        with self.admitted():
+            future = await self._start(work, deadline)
+            while not (await asyncio.wait((future,), timeout=max(0.0, deadline.left)))[0]:
+                if deadline.left <= 0:
+                    future.add_done_callback(_ignore)
+                    raise Unavailable(
+                        f"the query had no result after {deadline.seconds:g} seconds",
+                        detail="ask for less of the table, or raise server.query_seconds",
+                    )
+            return future.result()
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
@@ -41,8 +82,68 @@ class Workers:
 
     async def run_admitted(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run work for requests that were let in before."""
+        return await (await self._start(lambda: work(*args, **kwargs)))
+
+    async def _start(
+        self, work: Callable[[], T], deadline: Deadline | None = None
+    ) -> "asyncio.Future[T]":
+        """Start work as soon as a thread may take it; its place is given back when it ends."""
+        await self.slots.acquire()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: work(*args, **kwargs))
+        if deadline is not None:
+            deadline.restart()
+        try:
+            job = self._pool.submit(work)
+        except BaseException:
+            self.slots.release()
+            raise
+        place = _Place(self, loop)
+        job.add_done_callback(place.leave)
+        if deadline is not None:
+            place.watch(deadline)
+        return asyncio.wrap_future(job, loop=loop)
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
+
+
+class _Place:
+    """One of the places for work that runs: given back once, early when the work is overdue."""
+
+    def __init__(self, workers: Workers, loop: asyncio.AbstractEventLoop) -> None:
+        self._workers, self._loop = workers, loop
+        self._is_overdue = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def leave(self, _: "Future[T]") -> None:
+        """The work has ended; called in its thread."""
+        # A loop that is closed has no more work to start.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._end)
+
+    def watch(self, deadline: Deadline) -> None:
+        """Give the place back when the deadline is over and the work is not."""
+        self._timer = self._loop.call_later(max(0.05, deadline.left), self._look, deadline)
+
+    def _look(self, deadline: Deadline) -> None:
+        workers = self._workers
+        if deadline.left > 0 or workers.overdue >= workers.spare:
+            self.watch(deadline)
+            return
+        self._is_overdue = True
+        workers.overdue += 1
+        workers.slots.release()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_overdue:
+            self._workers.overdue -= 1
+        else:
+            self._workers.slots.release()
+
+
+def _ignore(future: "asyncio.Future[T]") -> None:
+    """Nobody waits for it any more, also not for how it failed."""
+    if not future.cancelled():
+        future.exception()

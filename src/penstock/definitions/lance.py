@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.datasets.columns import check_column_name, parse_path, show_path
+from penstock.datasets.expressions.check import check_expression
 from penstock.datasets.failures import translated
 from penstock.datasets.inference import infer
 from penstock.definitions.found import Found, Output
@@ -46,7 +47,8 @@ def read_lance(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
         shape="rows",
         tables=((table, "source_1", ()),),
         outputs=outputs,
-        filters=None if where is None else {"lance": where},
+        # From here on these are the words that Lance gets, wherever the rows are read.
+        filters=None if where is None else {"lance": check_expression("the filter", where)},
         filter_reads=tuple(filter_reads),
         limit=limit,
     )
@@ -102,8 +104,9 @@ def _infer(
     kind, reads = _ask(dataset, table, f"column {name}", text)
     # What is nothing but a name reads nothing else.
     bare = show_path(path) if path is not None else text.strip().strip("`")
+    checked = text if path is not None else check_expression(f"column {name}", text)
     return Output(
-        name, kind, {"lance": text}, bare if tuple(reads) == (bare,) else None, tuple(reads)
+        name, kind, {"lance": checked}, bare if tuple(reads) == (bare,) else None, tuple(reads)
     )
 
 

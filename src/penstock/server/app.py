@@ -11,7 +11,16 @@ from penstock.model.rights import READ
 from penstock.server import probes
 from penstock.server.exchange import Exchange, begin
 from penstock.server.gate import Gate
-from penstock.server.http import ClientGone, Limits, Receive, Reply, Scope, Send, send_reply
+from penstock.server.http import (
+    ClientGone,
+    Limits,
+    Receive,
+    Reply,
+    Scope,
+    Send,
+    check_encoding,
+    send_reply,
+)
 from penstock.server.iceberg.entry import Iceberg
 from penstock.server.lance.entry import Lance
 from penstock.server.logs import REQUESTS
@@ -91,6 +100,8 @@ class App:
             exchange.headers.check()
             if self._pages is not None:
                 self._pages.check(exchange.headers.values)
+            if "content-encoding" in exchange.headers.values:
+                check_encoding(exchange.headers.values["content-encoding"])
             if len(exchange.segments) == 1 and first in probes.PATHS:
                 return await self._probe(first, exchange)
             return await entry.answer(exchange)

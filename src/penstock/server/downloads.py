@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.datasets.workers import Deadline
 from penstock.server.uploads import IDLE_SECONDS, NOTICE_SECONDS
 
 if TYPE_CHECKING:
@@ -21,11 +22,15 @@ MAX_PARTS = 256
 class Download:
     """A file that is kept while it is small; a large one goes straight to the socket."""
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self, idle_seconds: float = IDLE_SECONDS, deadline: Deadline | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         # A client that takes nothing must not keep a worker for ever.
         self._idle_seconds = idle_seconds
         self.is_stalled = False
+        # For the work between two writes.
+        self._deadline = deadline
         self._waited = 0.0
         self._parts: list[memoryview] = []
         self._held = self._written = 0
@@ -39,12 +44,18 @@ class Download:
 
     def write(self, data: "ReadableBuffer") -> int:
         """Keep bytes, or send them; waits for the client. Called by the worker."""
+        if self._abandoned:
+            raise BrokenPipeError("nobody waits for the result any more")
         part = memoryview(data).cast("B")
         self._parts.append(part)
         self._held += len(part)
         self._written += len(part)
         if self._held >= PART_BYTES:
+            if self._deadline is not None:
+                self._deadline.pause()
             self._send_part()
+        if self._deadline is not None:
+            self._deadline.restart()
         return len(part)
 
     def end(self) -> None:

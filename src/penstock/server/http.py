@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote, unquote_plus
 
 import msgspec
 
-from penstock.errors import InvalidRequest, RequestTooLarge
+from penstock.errors import InvalidRequest, RequestTooLarge, UnknownEncoding
 
 B = TypeVar("B")
 
@@ -153,6 +153,15 @@ def accepts(header: str, encoding: str) -> bool:
         if name == encoding:
             return weight.strip("0.") != "" or not weight
     return False
+
+
+def check_encoding(header: str) -> None:
+    """Refuse a body that is compressed as a whole: how large it becomes is not known beforehand."""
+    if header.strip().lower() not in ("", "identity"):
+        raise UnknownEncoding(
+            f"the body has the content encoding {header[:40]!r}",
+            detail="send it as it is; batches of an Arrow stream may be compressed in themselves",
+        )
 
 
 def read_query(scope: Scope) -> dict[str, list[str]]:

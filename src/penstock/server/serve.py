@@ -77,6 +77,8 @@ async def open_parts(settings: Settings) -> Catalog:
         max_data_requests=settings.server.max_data_requests,
         database_folder=database_folder(settings),
         min_free_bytes=settings.storage.min_free_bytes,
+        query_seconds=settings.server.query_seconds,
+        max_batch_bytes=settings.server.max_batch_bytes,
         vendor=_make_vendor(settings.storage),
         queue=Queue(
             lease_seconds=settings.jobs.lease_seconds,

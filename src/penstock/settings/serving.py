@@ -55,6 +55,17 @@ class Server(Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1, description="How many data operations may run and wait before one is refused."),
     ] = 64
+    query_seconds: Annotated[
+        int,
+        Meta(ge=1, description="How long a query may compute before its first or its next rows."),
+    ] = 60
+    max_batch_bytes: Annotated[
+        int,
+        Meta(
+            ge=1_048_576,
+            description="Memory that a compressed batch of rows may take once it is unpacked.",
+        ),
+    ] = 268_435_456
     max_head_bytes: Annotated[
         int,
         Meta(ge=1024, description="Size of the largest head, of path and headers, a request has."),

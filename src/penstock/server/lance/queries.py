@@ -10,8 +10,9 @@ import msgspec
 
 from penstock.catalog import data, tables, view_state
 from penstock.datasets import fulltext, query, results
-from penstock.datasets.expressions import check_expression
+from penstock.datasets.expressions.check import check_expression, check_expressions
 from penstock.datasets.query import Query, VectorSearch
+from penstock.datasets.workers import Deadline
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.model.branches import check_branch
 from penstock.server.downloads import Download
@@ -88,7 +89,8 @@ async def query_table(call: Call) -> Reply:
     table = await tables.get(call.catalog.database, call.id)
     # Before the rows, which may be fresher than they are said to be, but never older.
     headers = await view_state.list_headers(call.catalog.database, table) if table.is_view else ()
-    download = Download()
+    deadline = Deadline(call.catalog.query_seconds)
+    download = Download(deadline=deadline)
 
     def work(dataset: Any) -> None:
         results.write_file(query.search(dataset, wanted), download)
@@ -98,7 +100,9 @@ async def query_table(call: Call) -> Reply:
     assert request is not None
     # However the request ends, also when the server stops: nobody waits in a thread after it.
     request.add_done_callback(lambda _: download.abandon())
-    running = asyncio.ensure_future(data.read(call.catalog, table, branch, body.version, work))
+    running = asyncio.ensure_future(
+        data.read(call.catalog, table, branch, body.version, work, deadline=deadline)
+    )
     await asyncio.wait((running, download.is_large), return_when=asyncio.FIRST_COMPLETED)
     if not download.is_large.done():
         await running
@@ -109,15 +113,15 @@ async def query_table(call: Call) -> Reply:
 
 async def count_rows(call: Call) -> Reply:
     body = call.decode(_count)
-    if body.predicate is not None:
-        check_expression("predicate", body.predicate)
+    given = body.predicate
+    predicate = None if given is None else check_expression("predicate", given)
     return await _read(
         call,
         body.branch,
         body.version,
-        lambda dataset: query.count(dataset, body.predicate),
+        lambda dataset: query.count(dataset, predicate),
         # Without a predicate the manifest knows the number.
-        is_brief=body.predicate is None,
+        is_brief=predicate is None,
     )
 
 
@@ -139,14 +143,12 @@ async def analyze_plan(call: Call) -> Reply:
 def to_query(body: QueryTable) -> Query:
     """The query that a body asks for."""
     columns = to_columns(body.columns)
-    if body.filter is not None:
-        check_expression("filter", body.filter)
-    for expression in columns.values() if isinstance(columns, dict) else ():
-        check_expression("columns", expression)
+    if isinstance(columns, dict):
+        columns = check_expressions("columns", columns)
     text = body.full_text_query
     wanted = Query(
         columns=columns,
-        filter=body.filter,
+        filter=None if body.filter is None else check_expression("filter", body.filter),
         prefilter=bool(body.prefilter),
         k=body.k,
         offset=body.offset or 0,
@@ -164,10 +166,14 @@ def to_columns(given: Any) -> list[str] | dict[str, str] | None:
     if not given or isinstance(given, list):
         return given or None
     names, aliases = given.get("column_names"), given.get("column_aliases")
-    if any(isinstance(part, str) for part in (names, aliases)) or not (
-        given.keys() <= {"column_names", "column_aliases"}
-    ):
+    if not given.keys() <= {"column_names", "column_aliases"}:
         names, aliases = None, given
+    for name, part, kind in (("column_names", names, list), ("column_aliases", aliases, dict)):
+        if part is not None and not isinstance(part, kind):
+            raise InvalidRequest(
+                f"columns.{name} is {msgspec.json.encode(part)[:40].decode(errors='replace')}",
+                detail="send a list of names, or a map of aliases to expressions",
+            )
     if names and aliases:
         raise InvalidRequest(
             "columns has column_names and column_aliases", detail="send only one of them"
@@ -230,7 +236,10 @@ async def _read(
     """Answer with the bare number or text that is found in one version."""
     checked = check_branch(branch)
     table = await tables.get(call.catalog.database, call.id)
-    found = await data.read(call.catalog, table, checked, version, work, is_brief=is_brief)
+    deadline = Deadline(call.catalog.query_seconds)
+    found = await data.read(
+        call.catalog, table, checked, version, work, is_brief=is_brief, deadline=deadline
+    )
     return Reply(200, msgspec.json.encode(found))
 
 

@@ -1,0 +1,44 @@
+"""How much a search may rank: Lance makes room for all of it before it looks at the first row."""
+
+from collections.abc import Mapping
+
+from penstock.errors import InvalidRequest
+
+# Ranked rows of one search, for all its vectors and with those that it looks at once more.
+MAX_RANKED = 1_000_000
+MAX_VECTORS = 1_000
+# Up to here nothing is asked of the table.
+FEW = 10_000
+
+
+def bound_ranking(
+    rows: int, vectors: int, most: int, tuning: Mapping[str, int]
+) -> tuple[int, dict[str, int]]:
+    """The k and the tuning of a vector search, no larger than the table has use for."""
+    k = min(most, max(rows, 1))
+    bounded = dict(tuning)
+    if "refine_factor" in bounded:
+        bounded["refine_factor"] = min(bounded["refine_factor"], -(-max(rows, 1) // k))
+    if "ef" in bounded:
+        bounded["ef"] = min(bounded["ef"], max(rows, k))
+    ranked = max(k * bounded.get("refine_factor", 1), bounded.get("ef", 0)) * vectors
+    if ranked > MAX_RANKED:
+        raise InvalidRequest(
+            f"the vector search would rank {ranked} rows; {MAX_RANKED} are ranked",
+            detail="send a smaller k, offset, refine_factor or ef, or fewer vectors",
+        )
+    return k, bounded
+
+
+def is_small(most: int, vectors: int, tuning: Mapping[str, int]) -> bool:
+    """Whether a search needs no bounds, as almost all."""
+    factor, ef = tuning.get("refine_factor", 1), tuning.get("ef", 0)
+    return max(most * factor, ef) * vectors <= FEW
+
+
+def check_vectors(count: int) -> None:
+    if count > MAX_VECTORS:
+        raise InvalidRequest(
+            f"vector has {count} vectors; {MAX_VECTORS} are searched at once",
+            detail="send several requests",
+        )
