@@ -224,10 +224,11 @@ def _known(place: Place) -> Iterator[Attack]:
         name = f"columns are {columns}"
         yield Attack(FAMILY, name, OWNER, post(query, {"columns": columns, "k": 1}), bad, code=13)
     missing = frozenset({404})
+    staged = f"{place.table(MINE)}/tree/nowhere/_versions/2.manifest-1"
     for path, body in (
         ("version/list", {"branch": "nowhere"}),
         ("version/list?branch=nowhere", {}),
-        ("version/create", {"branch": "nowhere", "version": 2, "manifest_path": "x"}),
+        ("version/create", {"branch": "nowhere", "version": 2, "manifest_path": staged}),
         ("version/describe", {"branch": "nowhere", "version": 1}),
         ("query", {"branch": "nowhere", "k": 1}),
         ("count_rows", {"branch": "nowhere"}),
@@ -237,6 +238,6 @@ def _known(place: Place) -> Iterator[Attack]:
         ("restore", {"branch": "nowhere", "version": 1}),
     ):
         request = post(f"/v1/table/{MINE}$t/{path}", body)
-        code = 22 if path.startswith("version") else None
+        code = 22 if path.startswith(("version/list", "version/create")) else None
         name = f"{path} on a branch that is not there"
         yield Attack(FAMILY, name, OWNER, request, missing if code else REFUSED, code=code)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.attack import batches, bodies, locations, names, routes, tokens
+from tests.attack import arrow, batches, bodies, expressions, http, locations, names, routes, tokens
 from tests.attack.attack import Attack
 from tests.attack.place import Place, imagined
 
@@ -13,6 +13,9 @@ FAMILIES: Mapping[str, Callable[[Place], Iterator[Attack]]] = {
     "batches": batches.make,
     "locations": locations.make,
     "tokens": tokens.make,
+    "http": http.make,
+    "arrow": arrow.make,
+    "expressions": expressions.make,
 }
 
 

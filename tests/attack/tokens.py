@@ -21,7 +21,7 @@ CLAIMS: tuple[Any, ...] = (
     *("the-owner", "oidc:ann", "group:all", "operator", "runner", "é" * 3_000),
     *([], ["ann"], [7], [[]], [None], [""], ["a\x00"], ["x"] * 2_000, {}, {"a": 1}, [{"a": []}]),
 )
-NAMES = ("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "groups", "scope", "azp", "kid", "crit")
+NAMES = ("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "groups", "scope", "azp", "amr", "crit")
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 WAIT_SECONDS = 60.0
+# For an answer to what may be none of HTTP's requests, and for one after it.
+RAW_SECONDS, NEXT_SECONDS = 4.0, 0.4
 # An answer that goes on for longer than this is a stream, of which the beginning will do.
 MAX_BODY = 4 * 1024 * 1024
 
@@ -43,16 +45,17 @@ class Line:
             reply = self._ask(sent)
         return reply
 
-    def ask_raw(self, sent: bytes, wait: float = 3.0) -> list[Reply]:
+    def ask_raw(self, sent: bytes) -> list[Reply]:
         """All answers to these bytes on a connection of their own."""
         self.close()
         found: list[Reply] = []
         try:
             connection = self._open()
-            connection.settimeout(wait)
+            connection.settimeout(RAW_SECONDS)
             connection.sendall(sent)
             while (reply := self._receive(b"GET")).status:
                 found.append(reply)
+                connection.settimeout(NEXT_SECONDS)
         except OSError:
             pass
         self.close()

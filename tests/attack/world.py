@@ -115,6 +115,8 @@ def _build(gate: Guarded, store: Store, outside: Path, issuer: Issuer) -> Place:
     jobs[ABSENT] = str(uuid.uuid4())
     _dig(admin)
     _put_remote(admin, store)
+    # The key that tokens are signed with is made with the first of them.
+    gate.client_token(_key_of(admin))
     tables = {
         ns: admin.post(f"/v1/table/{ns}$t/describe").json()["location"]
         for ns in (MINE, THEIRS, HIDDEN)

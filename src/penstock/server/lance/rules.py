@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.catalog import jobs, transactions
 from penstock.catalog.access import Access
-from penstock.errors import Forbidden
+from penstock.errors import Forbidden, JobNotFound
 from penstock.model.identifiers import Identifier, check_identifier, from_path
 from penstock.model.jobs import Job, list_targets
 from penstock.model.rights import (
@@ -148,7 +148,11 @@ def _transaction(right: int) -> Find:
             return ()
         id = call.id[-1]
         if await jobs.find(call.catalog.database, id) is not None:
-            return [await _need_for_job(call, access, id, WRITE if right == OWN else right)]
+            try:
+                return [await _need_for_job(call, access, id, WRITE if right == OWN else right)]
+            except JobNotFound:
+                # In the words for an id that is neither's.
+                raise transactions.missing(id) from None
         maker = await transactions.find_maker(call.catalog.database, id)
         if maker is not None and maker == call.identity.principal:
             return ()
