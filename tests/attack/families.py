@@ -2,7 +2,19 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.attack import arrow, batches, bodies, expressions, http, locations, names, routes, tokens
+from tests.attack import (
+    arrow,
+    batches,
+    bodies,
+    expressions,
+    http,
+    locations,
+    names,
+    pickles,
+    routes,
+    sql,
+    tokens,
+)
 from tests.attack.attack import Attack
 from tests.attack.place import Place, imagined
 
@@ -15,6 +27,8 @@ FAMILIES: Mapping[str, Callable[[Place], Iterator[Attack]]] = {
     "tokens": tokens.make,
     "http": http.make,
     "arrow": arrow.make,
+    "sql": sql.make,
+    "pickles": pickles.make,
     "expressions": expressions.make,
 }
 
