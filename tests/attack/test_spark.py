@@ -17,11 +17,11 @@ from tests.harness.access import Guarded, guarded
 from tests.harness.arrow import send
 from tests.harness.databases import KINDS, database_of
 from tests.harness.functions import add_function, virtual_column
+from tests.harness.runners import wait
 from tests.harness.servers import Server
-from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-ENDS = ("SUCCEEDED", "FAILED", "CANCELED", "DONE", "CANCELLED")
+ENDS = ("succeeded", "failed", "cancelled")
 ROOT = T.rpartition(".")[0].split(".")
 
 
@@ -60,14 +60,7 @@ def camp(
 
 def end_of(server: Server, job: str) -> dict[str, Any]:
     """The job once it has ended, however."""
-    found: dict[str, Any] = {}
-
-    def look() -> bool:
-        found.update(server.post("/v1/jobs/describe", {"job_id": job}).raise_for_status().json())
-        return str(found.get("status", found.get("state", ""))).upper() in ENDS
-
-    until(look, f"job {job} never ended: {found}")
-    return found
+    return wait(server, job, lambda found: found["job_state"] in ENDS)
 
 
 def test_nothing_behind_a_comment_runs(camp: Camp) -> None:
