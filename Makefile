@@ -6,7 +6,7 @@ WORKERS = 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test slow check bench lock clean
+.PHONY: help setup demo test slow attack check bench lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 16
@@ -23,6 +23,9 @@ test: setup  ## run the tests
 # pytest answers 5 when it finds no test, which is no failure here.
 slow: setup  ## run the slow tests
 	@$(PYTHON_BIN) -m pytest -n $(WORKERS) -m slow || test $$? -eq 5
+
+attack: setup  ## attack a server with authentication, on both databases (part of the slow tests)
+	@$(PYTHON_BIN) -m pytest -n $(WORKERS) tests/attack
 
 check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/ruff check .

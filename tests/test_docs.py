@@ -1,5 +1,6 @@
 """The documentation's checks find what they are for."""
 
+import re
 from pathlib import Path
 
 from penstock.model.codes import LANCE_ERRORS
@@ -18,6 +19,7 @@ from scripts.docs import (
     stale_pages,
     write_pages,
 )
+from tests.attack.families import FAMILIES
 
 
 def test_every_setting_is_on_the_settings_page() -> None:
@@ -76,4 +78,37 @@ def test_a_relative_link_must_lead_to_a_file(tmp_path: Path) -> None:
     assert list(broken_links(tmp_path)) == [
         "README.md links to gone.md, which does not exist",
         "docs/a.md links to b.md, which does not exist",
+    ]
+
+
+def missing_proofs(page: str) -> list[str]:
+    """What is wrong with the proofs of a page's claims: rows without one, and tests that are not."""
+    wrong = []
+    for row in re.findall(r"^\| (?!claim|---).*\|$", page, re.M):
+        claim, _, proof = (cell.strip() for cell in row.strip("|").split(" | "))
+        tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", proof)
+        families = re.findall(r"attacks `(\w+)`", proof)
+        if not tests and not families:
+            wrong.append(f"{claim!r} has no test")
+        for path, name in tests:
+            file = ROOT / path
+            if not file.exists() or f"def {name}(" not in file.read_text(encoding="utf-8"):
+                wrong.append(f"{claim!r} names {path}::{name}, which does not exist")
+        wrong += [f"{claim!r} names attacks {f}" for f in families if f not in FAMILIES]
+    return wrong
+
+
+def test_every_claim_about_security_has_a_test_that_exists() -> None:
+    page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert page.count("\n| ") > 30
+    assert missing_proofs(page) == []
+
+
+def test_a_claim_without_a_test_is_found() -> None:
+    head = "| claim | mechanism | test |\n| --- | --- | --- |\n"
+    assert missing_proofs(f"{head}| a | b | c |\n") == ["'a' has no test"]
+    gone = f"{head}| a | b | `tests/test_docs.py::test_gone`, attacks `none` |\n"
+    assert [each.partition(" names ")[2] for each in missing_proofs(gone)] == [
+        "tests/test_docs.py::test_gone, which does not exist",
+        "attacks none",
     ]

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from click.testing import CliRunner
 
 from penstock.cli.main import penstock
@@ -68,6 +70,18 @@ def test_a_slip_in_a_body_does_not_widen_what_a_grant_is_on(
     assert listed["catalog"]
     admin.post("/v1/grants/revoke", everything).raise_for_status()
     assert not bob.sees(f"{ns}$a")
+
+
+@pytest.mark.parametrize("verb", ["create", "revoke", "list"])
+def test_a_grant_on_a_view_that_is_not_there_or_hidden_is_not_found(
+    gate: Guarded, ns: str, verb: str
+) -> None:
+    bob = person(gate)
+    wish = {} if verb == "list" else {"principal": bob.name, "role": "reader"}
+    for view in ("v", "w"):
+        answer = bob.ask(f"grants/{verb}", {**wish, "view": [ns, view]})
+        assert (answer.status_code, answer.json()["code"]) == (404, 13), answer.text
+        assert f"view {ns}${view} does not exist" in answer.text
 
 
 def test_a_grant_that_comes_again_under_its_key_changes_nothing(

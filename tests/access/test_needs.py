@@ -83,7 +83,11 @@ def test_jobs_and_transactions_are_seen_by_those_they_concern(
     assert [j["job_id"] for j in ann.ask("jobs/list").json()["jobs"]] == [job]
     assert bob.ask("jobs/list").json()["jobs"] == []
     assert ann.ask(f"transaction/{job}/describe").status_code == 200
-    assert bob.ask(f"transaction/{job}/describe").json()["code"] == 10
+    for verb, body in (("describe", None), ("alter", {"actions": []})):
+        hidden = bob.ask(f"transaction/{job}/{verb}", body).json()
+        absent = bob.ask(f"transaction/{bob.name}/{verb}", body).json()
+        assert (hidden["code"], absent["code"]) == (10, 10)
+        assert hidden["error"].replace(job, bob.name) == absent["error"]
     cancel = {"actions": [{"setStatusAction": {"status": "Canceled"}}]}
     assert ann.ask(f"transaction/{job}/alter", cancel).json()["code"] == 15
     gate.grant(ann.name, "owner", "table", ns, "rows")

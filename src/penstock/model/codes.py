@@ -36,6 +36,7 @@ from penstock.errors import (
     Unprocessable,
     Unsupported,
     VersionNotFound,
+    ViewNotFound,
 )
 
 UNSUPPORTED, INVALID_INPUT, INTERNAL = 0, 13, 18
@@ -57,6 +58,7 @@ LANCE_ERRORS: dict[type[PenstockError], tuple[int, int]] = {
     InvalidRequest: (400, INVALID_INPUT),
     ManifestNotFound: (404, INVALID_INPUT),
     GrantNotFound: (404, INVALID_INPUT),
+    ViewNotFound: (404, INVALID_INPUT),
     ManifestAlreadyExists: (409, INVALID_INPUT),
     RequestTooLarge: (413, INVALID_INPUT),
     UnknownEncoding: (415, INVALID_INPUT),

@@ -1,0 +1,107 @@
+"""What was taken as a comment, or as somebody's own code, when Spark gets to run it."""
+
+import json
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.attack.place import HIDDEN, PIT, SECRET
+from tests.attack.sql import T, code, hide
+from tests.attack.world import rows
+from tests.harness.access import Guarded, guarded
+from tests.harness.arrow import send
+from tests.harness.databases import KINDS, database_of
+from tests.harness.functions import add_function, virtual_column
+from tests.harness.runners import wait
+from tests.harness.servers import Server
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+ENDS = ("succeeded", "failed", "cancelled")
+ROOT = T.rpartition(".")[0].split(".")
+
+
+@dataclass(frozen=True)
+class Camp:
+    """A server with its own runner; an owner of the pit without the right to code, one with it."""
+
+    gate: Guarded
+    admin: Server
+    owner: Server
+    maker: Server
+    folder: Path
+
+    @property
+    def canary(self) -> Path:
+        return self.folder / "canary"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def camp(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Camp]:
+    folder = tmp_path_factory.mktemp("camp")
+    with guarded(folder / "data", database=database_of(request), runner=True) as gate:
+        admin = gate.admin()
+        for ns in (ROOT[0], PIT, HIDDEN):
+            admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
+        for ns in (PIT, HIDDEN):
+            send(admin, f"/v1/table/{ns}$t/create", rows(ns)).raise_for_status()
+        for name in ("owner", "maker"):
+            gate.grant(f"the-{name}", "owner", "namespace", *ROOT)
+        gate.grant("the-maker", "functions", "namespace", *ROOT)
+        owner, maker = (gate.as_(gate.key(f"the-{name}")) for name in ("owner", "maker"))
+        yield Camp(gate, admin, owner, maker, folder)
+
+
+def end_of(server: Server, job: str) -> dict[str, Any]:
+    """The job once it has ended, however."""
+    return wait(server, job, lambda found: found["job_state"] in ENDS)
+
+
+def test_nothing_behind_a_comment_runs(camp: Camp) -> None:
+    jobs = []
+    for number, (_, text) in enumerate(hide(code(str(camp.canary))[0]).items()):
+        view = f"/v1/materialized_view/{PIT}$h{number}"
+        made = camp.owner.post(f"{view}/create", {"kind": "query", "source_query": text})
+        assert made.status_code in (201, 400), made.text
+        if made.status_code == 201:
+            jobs.append(camp.owner.post(f"{view}/refresh").raise_for_status().json()["job_id"])
+    for job in jobs:
+        end_of(camp.owner, job)
+    assert not camp.canary.exists(), f"one of {len(jobs)} views ran what it held"
+    assert SECRET not in camp.gate.server.output()
+
+
+class Note:
+    """Notes the process that loads it, and is then a function."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        note = f"open({self.folder!r} + '/' + str(__import__('os').getpid()), 'w').close()"
+        return eval, (f"({note}, lambda name: len(name))[1]",)
+
+
+def test_a_function_is_loaded_in_a_worker_and_nowhere_else(camp: Camp) -> None:
+    folder = camp.folder / "loaded"
+    folder.mkdir(exist_ok=True)
+    column = virtual_column(pickle.dumps(Note(str(folder))), ["name"], {"size": "int64"}, name="f")
+    add_function(camp.maker, f"{PIT}$t", column).raise_for_status()
+    path = f"/v1/table/{PIT}$t/backfill_column"
+    job = camp.maker.post(path, {"column": "size"}).raise_for_status().json()["job_id"]
+    end = end_of(camp.maker, job)
+    loaded = {int(name) for name in os.listdir(folder)}
+    assert loaded, json.dumps(end)
+    server = camp.gate.server.process.pid
+    assert not loaded & {server, *_children(server)}
+
+
+def _children(pid: int) -> set[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return {int(each) for each in text.split()}

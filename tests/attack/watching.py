@@ -1,0 +1,123 @@
+"""What must not change while the server is attacked: its catalog, its files, its process."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.database.interface import Database
+from penstock.model.identifiers import to_path
+from tests.attack.place import MINE, SECRET, STORAGE_SECRET
+from tests.attack.world import World
+
+# Rows by what a client could change; not what the server notes by itself, nor the audit log.
+ROWS = {
+    "namespaces": "SELECT path, path, properties FROM namespaces",
+    "objects": "SELECT namespace, name, id, kind, properties FROM objects",
+    "tables": "SELECT o.namespace, o.name, t.location FROM tables t JOIN objects o ON o.id = t.id",
+    "versions": "SELECT o.namespace, o.name, v.branch, v.version FROM table_versions v "
+    "JOIN objects o ON o.id = v.table_id",
+    "views": "SELECT o.namespace, o.name, v.metadata_location FROM views v "
+    "JOIN objects o ON o.id = v.id",
+    "made views": "SELECT o.namespace, o.name, m.request, m.owner FROM materialized_views m "
+    "JOIN objects o ON o.id = m.id",
+    "columns": "SELECT o.namespace, o.name, c.name, c.expression FROM columns c "
+    "JOIN objects o ON o.id = c.table_id",
+    "jobs": "SELECT COALESCE(o.namespace, ''), j.id, j.kind, j.state FROM jobs j "
+    "LEFT JOIN objects o ON o.id = j.object",
+    "grants": "SELECT '', grantee, scope, target, role FROM grants WHERE target NOT IN "
+    "(SELECT id FROM objects WHERE namespace LIKE $1) AND target NOT LIKE $1",
+    "keys": "SELECT '', id, principal, COALESCE(revoked_at, 0) FROM tokens",
+    "manifests": "SELECT '', name, checksum FROM manifests",
+    "signing": "SELECT '', id FROM signing_keys",
+}
+PIT_PATH = to_path((MINE, "pit"))
+# The server's own files beside the lake.
+OWN = re.compile(r"(catalog\.sqlite.*|audit\.jsonl|.*\.log)$")
+MEGABYTES = 1024 * 1024
+# What a server has while it answers what was asked here; a bomb that works needs far more.
+MEMORY = 1_200 * MEGABYTES
+
+State = frozenset[tuple[str, ...]]
+
+
+def take(world: World) -> State:
+    """Everything that must stay as it is: rows and files, but for what is in the pit."""
+    found, in_pit = world.gate.work(_read_rows)
+    return frozenset({*found, *_list_files(world, in_pit)})
+
+
+def compare(before: State, after: State) -> list[str]:
+    """What differs, in words."""
+    gone = [f"gone: {' '.join(each)[:200]}" for each in sorted(before - after)]
+    return gone + [f"new: {' '.join(each)[:200]}" for each in sorted(after - before)]
+
+
+async def _read_rows(database: Database) -> tuple[set[tuple[str, ...]], list[str]]:
+    found: set[tuple[str, ...]] = set()
+    below = f"{PIT_PATH}%"
+    for what, sql in ROWS.items():
+        for row in await database.fetch(sql, *([below] if "$1" in sql else [])):
+            if not str(row[0]).startswith(PIT_PATH):
+                found.add((what, *map(str, row)))
+    places = await database.fetch(
+        "SELECT t.location FROM tables t JOIN objects o ON o.id = t.id WHERE o.namespace LIKE $1 "
+        "UNION SELECT v.folder FROM views v JOIN objects o ON o.id = v.id WHERE o.namespace LIKE $1 "
+        "UNION SELECT location FROM removals",
+        below,
+    )
+    return found, [str(row[0]) for row in places]
+
+
+def _list_files(world: World, in_pit: list[str]) -> set[tuple[str, ...]]:
+    found = set()
+    base = Path(world.place.outside).parent
+    for folder, _, names in os.walk(base):
+        for name in names:
+            path = os.path.join(folder, name)
+            if not OWN.match(name) and not any(path.startswith(each) for each in in_pit):
+                found.add(("file", path))
+    for each in world.store.bucket.objects.all():
+        path = f"s3://{each.bucket_name}/{each.key}"
+        if not any(path.startswith(place) for place in in_pit):
+            found.add(("object", path, str(each.size)))
+    return found
+
+
+@dataclass(frozen=True)
+class Health:
+    """The process: the same one as before, and not much larger."""
+
+    pid: int
+
+    def check(self, world: World) -> list[str]:
+        wrong = []
+        if world.server.process.pid != self.pid or not world.is_alive:
+            return [f"the server is gone (exit code {world.server.process.poll()})"]
+        if (size := _peak_bytes(self.pid)) > MEMORY:
+            wrong.append(f"the server took {size // MEGABYTES} MB of memory")
+        if Path(world.place.canary).exists():
+            wrong.append("the canary is there: somebody ran what was sent")
+        return wrong
+
+
+def check_output(world: World) -> list[str]:
+    """What must not be in what the server printed."""
+    world.output.append(world.server.output())
+    text = "".join(world.output)
+    world.output.clear()
+    wrong = [f"a trace was printed: {found[-600:]}" for found in _traces(text)]
+    for secret in (SECRET, STORAGE_SECRET, *filter(None, world.place.keys.values())):
+        if secret in text:
+            wrong.append(f"{secret[:12]}… was printed")
+    return wrong
+
+
+def _traces(text: str) -> list[str]:
+    return re.findall(r"Traceback \(most recent call last\).*?\n(?=\S+Error|\S+Exception|\Z)", text, re.S)
+
+
+def _peak_bytes(pid: int) -> int:
+    text = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", text)
+    return int(found[1]) * 1024 if found else 0
