@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from penstock.datasets import files
+from penstock.datasets.failures import is_panic
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import MAX_VERSION
 from penstock.datasets.schemas import UNITS
@@ -20,7 +21,6 @@ from penstock.model.branches import check_branch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PANIC = "PanicException"
 # Arrow's names in the protocol, where they are not what pyarrow prints.
 TYPE_NAMES = {
     "string": "utf8",
@@ -55,8 +55,7 @@ def load_details(
         stats = dataset.stats.dataset_stats()
         schema = dataset.schema
     except BaseException as error:
-        # pyo3 turns a panic in Rust into an exception outside Exception.
-        if not isinstance(error, (ValueError, OSError)) and type(error).__name__ != PANIC:
+        if not isinstance(error, (ValueError, OSError)) and not is_panic(error):
             raise
         # When the store does not answer either, this says so instead.
         files.list_folder(place, "_versions")

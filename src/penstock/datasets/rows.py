@@ -3,6 +3,7 @@
 Everything here blocks, and every commit goes through the bridge to the catalog.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,10 @@ from penstock.datasets.bindings import check_update
 from penstock.datasets.expressions import check_expression
 from penstock.datasets.failures import translated
 from penstock.datasets.uploads import RowStream, Written
-from penstock.errors import InvalidRequest
+from penstock.errors import ColumnNotFound, InvalidRequest
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lance import FragmentMetadata, LanceDataset
 
     from penstock.datasets.bridge import Bridge
@@ -86,11 +88,7 @@ def commit_overwrite(
 
 def merge(dataset: "LanceDataset", rows: "RowStream | LanceDataset", how: Merge) -> Merged:
     """Merge rows into a table by their keys."""
-    for name in how.on:
-        if dataset.schema.get_field_index(name) < 0:
-            from penstock.errors import ColumnNotFound
-
-            raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
+    check_keys(dataset.schema, how.on)
     check_expression("when_matched_update_all_filt", how.update_filter or "")
     check_expression("when_not_matched_by_source_delete_filt", how.delete_filter or "")
     builder = dataset.merge_insert(how.on)
@@ -111,6 +109,13 @@ def merge(dataset: "LanceDataset", rows: "RowStream | LanceDataset", how: Merge)
         done["num_updated_rows"],
         done["num_deleted_rows"],
     )
+
+
+def check_keys(schema: "pa.Schema", names: Sequence[str]) -> None:
+    """Refuse keys that a table does not have."""
+    for name in names:
+        if schema.get_field_index(name) < 0:
+            raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
 
 
 def update(
