@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from lance.file import LanceFileWriter
 
-from penstock.datasets import marks
+from penstock.datasets import marks, refs
 from penstock.datasets.changes import Freshness
 from penstock.datasets.marks import UNFILLED_KEY, Bound
 from penstock.datasets.remote import Location, open_newest
@@ -98,7 +98,7 @@ class Filled:
             self.inputs,
             self.columns,
         )
-        marks.keep_version(dataset, marks.tag_of(BINDING, branch), branch, dataset.version)
+        refs.hold_version(dataset, marks.tag_of(BINDING, branch), branch, dataset.version)
         known = self.watermarks.get(branch) or self.watermarks.get("", [])
         self.watermarks[branch] = [mark, *known][:3]
 

@@ -9,7 +9,7 @@ from typing import Any
 import lance
 import pytest
 
-from penstock.datasets import marks
+from penstock.datasets import marks, refs
 from tests.harness.arrow import send
 from tests.harness.functions import add_function, alter_function, envelope, virtual_column
 from tests.harness.jobs import TEXTS, Column, describe, make_table
@@ -341,7 +341,7 @@ def keep(column: Column, binding: str, branch: str = "") -> None:
     location = column.ask("describe").json()["location"]
     dataset = lance.dataset(location)
     head = dataset.checkout_version((branch or None, None)).version
-    marks.keep_version(dataset, marks.tag_of(binding, branch), branch, head)
+    refs.hold_version(dataset, marks.tag_of(binding, branch), branch, head)
     folder = Path(location, "_backfill", marks.folder_of(binding, branch))
     folder.mkdir(parents=True)
     (folder / "1-a.rows").write_bytes(b"")

@@ -1,5 +1,7 @@
 """MergeInsertIntoTable, UpdateTable and DeleteFromTable."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import lance
 import pyarrow as pa
 import pytest
@@ -135,6 +137,35 @@ def test_a_declared_table_has_nothing_to_change(
     body = {"updates": [["id", "1"]], "predicate": "true"}
     answer = server.post(f"/v1/table/{namespace}$d/{operation}", body)
     assert (answer.status_code, answer.json()["code"]) == (400, 19)
+
+
+def test_merges_at_once_create_a_declared_table_with_each_key_once(
+    server: Server, namespace: str
+) -> None:
+    server.post(f"/v1/table/{namespace}$d/declare")
+    path = f"/v1/table/{namespace}$d/merge_insert"
+    with ThreadPoolExecutor(4) as pool:
+        merge = [people(1, 2, name="m"), people(2, 3, name="m"), people(3, 4, name="m")]
+        answers = list(pool.map(lambda rows: send(server, path, rows, on="id", **BOTH), merge))
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert read_back(server, f"{namespace}$d") == people(1, 2, 3, 4, name="m").to_pylist()
+
+
+def test_a_long_merge_creates_a_declared_table(server: Server, namespace: str) -> None:
+    server.post(f"/v1/table/{namespace}$d/declare")
+    rows = people(*range(60_000), name="a name that makes it long ")
+    answer = send(server, f"/v1/table/{namespace}$d/merge_insert", rows, on="id", **BOTH)
+    assert answer.json()["num_inserted_rows"] == 60_000
+    assert read_back(server, f"{namespace}$d") == rows.to_pylist()
+
+
+def test_a_merge_by_an_unknown_key_leaves_a_declared_table_as_it_is(
+    server: Server, namespace: str
+) -> None:
+    server.post(f"/v1/table/{namespace}$d/declare")
+    answer = send(server, f"/v1/table/{namespace}$d/merge_insert", people(1), on="no", **BOTH)
+    assert (answer.status_code, answer.json()["code"]) == (404, 12)
+    assert versions(server, f"{namespace}$d") == []
 
 
 def test_changes_of_a_branch_never_touch_main(server: Server, table: str) -> None:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import FunctionFailed
-from penstock.pipeline.spark.functions.batches import MAX_BYTES, BatchSize, cut, in_order
+from penstock.pipeline.spark.functions.batches import MAX_BYTES, MAX_ROWS, BatchSize, cut, in_order
 from penstock.pipeline.spark.functions.load import PYTHON, load
+from penstock.pipeline.spark.functions.task import Knobs, choose_size
 from tests.harness.kernel import declare, pickled, seal
 
 
@@ -107,6 +108,27 @@ def test_batches_grow_and_shrink_between_bounds() -> None:
     assert size.rows == 100
     size.learn(30, 0.001)
     assert size.rows == 100
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "knobs", "most"),
+    [
+        (4, Knobs(), 4),
+        (4, Knobs(max_rows=1000, min_rows=10), 4),
+        (None, Knobs(batch_rows=10), 10),
+        (None, Knobs(batch_rows=10, max_rows=50), 50),
+        (7, Knobs(batch_rows=10), 7),
+        (None, Knobs(), MAX_ROWS),
+    ],
+)
+def test_batches_never_outgrow_the_size_that_was_asked_for(
+    batch_size: int | None, knobs: Knobs, most: int
+) -> None:
+    size = choose_size("batch", batch_size, knobs)
+    for _ in range(20):
+        assert size.rows <= most
+        size.learn(size.rows, 0.0001)
+    assert size.rows == most
 
 
 def test_rows_are_cut_by_number_and_by_bytes() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from penstock.catalog import versions
 from penstock.catalog.queue import Queue
@@ -42,6 +43,10 @@ class Catalog:
     ledger_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     # By table and branch; `appends` knows what is in here.
     appenders: dict[tuple[str, str], object] = field(default_factory=dict)
+    # By table and branch: held by the merge that runs there, and gone when none does.
+    merge_locks: "WeakValueDictionary[tuple[str, str], asyncio.Lock]" = field(
+        default_factory=WeakValueDictionary
+    )
     # Branches with commits, and when (monotonic) it is worth looking for staged leftovers there.
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
 

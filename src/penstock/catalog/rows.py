@@ -1,5 +1,6 @@
 """Rows: create a table with them, insert, merge, update and delete them."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -107,11 +108,20 @@ async def merge(
     how: Merge,
     origin: Origin = NOBODY,
 ) -> Merged:
-    """Merge rows by key. A long stream is kept on storage first, because a merge may be retried."""
+    """Merge rows by key. A long stream is kept on storage first, because a merge may be retried.
+
+    A table that is only declared is made first, without rows: of several merges that meet it, each
+    then finds the rows of those before it.
+    """
     place = catalog.lake.place(table.location)
+    opened: list[RowStream] = []
+    if branch == MAIN and not await data.has_version(catalog, table, branch):
+        opened = [await catalog.workers.run(RowStream, source, catalog.max_batch_bytes)]
+        rows.check_keys(opened[0].schema, how.on)
+        await insert(catalog, table, branch, uploads.write_empty(opened[0].schema), origin)
 
     def work(dataset: "LanceDataset") -> Merged:
-        stream = RowStream(source, catalog.max_batch_bytes)
+        stream = opened.pop() if opened else RowStream(source, catalog.max_batch_bytes)
         uploads.check_rows(dataset.schema, stream)
         if stream.is_whole:
             return rows.merge(dataset, stream, how)
@@ -120,7 +130,10 @@ async def merge(
 
     # A stream can be read only once.
     attempts = data.ATTEMPTS if isinstance(source, bytes) else 1
-    return await data.change(catalog, table, branch, work, origin, attempts)
+    # Lance lets merges that run at once insert the same key twice, so here they take turns.
+    lock = catalog.merge_locks.setdefault((table.id, branch), asyncio.Lock())
+    async with lock:
+        return await data.change(catalog, table, branch, work, origin, attempts)
 
 
 async def _create_new(

@@ -150,14 +150,16 @@ def _blob_field(name: str) -> "pa.Field":
 
 
 def store_batch(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
-    """The values in the form in which the file holds them."""
+    """The values in the form in which the file holds them, where Lance can read them."""
     import pyarrow as pa
+
+    from penstock.datasets.lance_layout import align_batch
 
     arrays = [
         _to_blobs(values, field) if _is_prepared(field) else values
         for values, field in zip(batch.columns, schema, strict=True)
     ]
-    return pa.record_batch(arrays, schema=schema)
+    return align_batch(pa.record_batch(arrays, schema=schema))
 
 
 def _is_prepared(field: "pa.Field") -> bool:

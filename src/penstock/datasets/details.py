@@ -13,6 +13,7 @@ import msgspec
 from penstock.datasets import files
 from penstock.datasets.bases import check_opened
 from penstock.datasets.damage import bad_manifest, check_manifest
+from penstock.datasets.failures import is_panic
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import MAX_VERSION
 from penstock.datasets.schemas import UNITS
@@ -23,7 +24,6 @@ from penstock.model.tables import TableVersion
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PANIC = "PanicException"
 # Arrow's names in the protocol, where they are not what pyarrow prints.
 TYPE_NAMES = {
     "string": "utf8",
@@ -66,8 +66,7 @@ def load_details(
         stats = dataset.stats.dataset_stats()
         schema = dataset.schema
     except BaseException as error:
-        # pyo3 turns a panic in Rust into an exception outside Exception.
-        if not isinstance(error, (ValueError, OSError)) and type(error).__name__ != PANIC:
+        if not isinstance(error, (ValueError, OSError)) and not is_panic(error):
             raise
         # When the store does not answer either, this says so instead.
         files.list_folder(place, "_versions")

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+PANIC = "PanicException"
+
 # In order: the first that is found in the text decides.
 KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
     (r"Index name '.*' already exists", IndexAlreadyExists, "choose another name, or drop it"),
@@ -80,8 +82,7 @@ def translated(bridge: "Bridge | None" = None) -> Iterator[None]:
             raise refusal from error
         raise translate(error) from error
     except BaseException as error:
-        # pyo3 turns a panic in Rust into an exception outside Exception.
-        if type(error).__name__ != "PanicException":
+        if not is_panic(error):
             raise
         log.exception("Lance panicked")
         raise InvalidRequest(
@@ -99,6 +100,11 @@ def naming(place: "Place", dataset: "LanceDataset") -> Iterator[None]:
         if damaged is None:
             raise
         raise name_file(place, dataset, damaged) from error
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether Rust panicked: pyo3 makes an exception outside Exception of that."""
+    return type(error).__name__ == PANIC
 
 
 def translate(error: BaseException) -> PenstockError:

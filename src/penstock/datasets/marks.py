@@ -190,18 +190,6 @@ def tag_of(binding: str, branch: str) -> str:
     return f"{name}-{_brief(branch)}" if branch else name
 
 
-def keep_version(dataset: "LanceDataset", tag: str, branch: str, version: int) -> None:
-    """Move the tag to a version."""
-    with translated():
-        reference = (branch or None, version)
-        known = dataset.tags.list().get(tag)
-        if known is None:
-            dataset.tags.create(tag, reference)
-        # Whoever was here later is right.
-        elif known["version"] < version:
-            dataset.tags.update(tag, reference)
-
-
 def write_unfilled(place: Place, folder: str, name: str, rows: RowSet) -> str | None:
     """Store the list of rows that are not filled; None when there are none."""
     if not len(rows):

@@ -15,6 +15,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 
 from penstock.datasets import files
+from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.manifest import MAX_VERSION
 from penstock.errors import InvalidRequest, InvalidTableState, Unavailable
@@ -118,6 +119,22 @@ def delete_branch(place: Place, name: str) -> None:
         for folder, _, _ in os.walk(place.file(f"tree/{name}"), topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
+
+
+def hold_version(dataset: "LanceDataset", tag: str, branch: str, version: int) -> None:
+    """Have a tag of ours keep a version from being cleaned up; one that keeps a later one stays.
+
+    Only this tag is looked at: others come and go while their jobs do.
+    """
+    reference = (branch or None, version)
+    with translated():
+        try:
+            dataset.tags.create(tag, reference)
+        except ValueError as error:
+            if "already exists" not in str(error):
+                raise
+            if dataset.tags.get_version(tag) < version:
+                dataset.tags.update(tag, reference)
 
 
 def restore(dataset: "LanceDataset", version: int) -> int:

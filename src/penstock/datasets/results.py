@@ -15,7 +15,10 @@ def write_file(rows: "pa.RecordBatchReader | pa.Table", sink: Any) -> None:
     """Write rows as they come, a table at once; nothing before the first rows are there."""
     import pyarrow as pa
 
-    schema = _without_dictionaries(rows.schema)
+    from penstock.datasets.lance_layout import to_values_schema
+
+    # Lance has a dictionary per fragment, an Arrow file one in all: the values go out plain.
+    schema = to_values_schema(rows.schema)
     if isinstance(rows, pa.Table):
         return _write_at_once(rows.to_batches(), schema, sink)
     batches = iter(rows)
@@ -34,21 +37,13 @@ def _write_at_once(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema", sin
     sink.write(out.getvalue())
 
 
-def _without_dictionaries(schema: "pa.Schema") -> "pa.Schema":
-    """Lance has a dictionary per fragment, an Arrow file one in all: the values go out plain."""
-    import pyarrow as pa
-
-    for i, column in enumerate(schema):
-        if pa.types.is_dictionary(column.type):
-            schema = schema.set(i, column.with_type(column.type.value_type))
-    return schema
-
-
 def _write(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema", sink: Any) -> None:
     import pyarrow as pa
+
+    from penstock.datasets.lance_layout import convert_batch
 
     # Closed only at the end of the rows: a result that broke off must not look complete.
     writer = pa.ipc.new_file(sink, schema)
     for batch in batches:
-        writer.write_batch(batch if batch.schema == schema else batch.cast(schema))
+        writer.write_batch(convert_batch(batch, schema))
     writer.close()

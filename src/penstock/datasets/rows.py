@@ -3,6 +3,7 @@
 Everything here blocks, and every commit goes through the bridge to the catalog.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,10 @@ from penstock.datasets.bindings import check_update
 from penstock.datasets.expressions.check import check_expression, check_expressions
 from penstock.datasets.failures import translated
 from penstock.datasets.uploads import RowStream, Written
-from penstock.errors import InvalidRequest
+from penstock.errors import ColumnNotFound, InvalidRequest
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lance import FragmentMetadata, LanceDataset
 
     from penstock.datasets.bridge import Bridge
@@ -93,11 +95,7 @@ def commit_overwrite(
 
 def merge(dataset: "LanceDataset", rows: "RowStream | LanceDataset", how: Merge) -> Merged:
     """Merge rows into a table by their keys."""
-    for name in how.on:
-        if dataset.schema.get_field_index(name) < 0:
-            from penstock.errors import ColumnNotFound
-
-            raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
+    check_keys(dataset.schema, how.on)
     update_filter = _check_given("when_matched_update_all_filt", how.update_filter)
     delete_filter = _check_given("when_not_matched_by_source_delete_filt", how.delete_filter)
     builder = dataset.merge_insert(how.on)
@@ -118,6 +116,13 @@ def merge(dataset: "LanceDataset", rows: "RowStream | LanceDataset", how: Merge)
         done["num_updated_rows"],
         done["num_deleted_rows"],
     )
+
+
+def check_keys(schema: "pa.Schema", names: Sequence[str]) -> None:
+    """Refuse keys that a table does not have."""
+    for name in names:
+        if schema.get_field_index(name) < 0:
+            raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
 
 
 def update(

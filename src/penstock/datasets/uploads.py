@@ -15,6 +15,7 @@ from penstock.datasets import files
 from penstock.datasets.ahead import read_ahead
 from penstock.datasets.columns import check_column_name
 from penstock.datasets.computed import list_computed, refuse_value
+from penstock.datasets.failures import is_panic, translate
 from penstock.datasets.lake import Place
 from penstock.datasets.reserved import check_brought
 from penstock.datasets.screening import (
@@ -62,6 +63,8 @@ class RowStream:
     def __init__(self, source: "Source | bytes", max_bytes: int = MAX_BATCH_BYTES) -> None:
         import pyarrow as pa
 
+        from penstock.datasets.lance_layout import to_stored_schema
+
         self.is_whole = isinstance(source, bytes)
         self._max_bytes = max_bytes
         # Why the stream can't be used; pylance only passes on the text of what it was.
@@ -78,9 +81,11 @@ class RowStream:
             self._reader = pa.ipc.open_stream(opened)
         except (pa.ArrowException, OSError, EOFError, ValueError) as error:
             raise _not_arrow(error) from error
-        self.schema: pa.Schema = self._reader.schema
-        for name in self.schema.names:
+        for name in self._reader.schema.names:
             check_column_name(name)
+        self.schema: pa.Schema = to_stored_schema(self._reader.schema)
+        # What a writer was given last, to tell what it could not write.
+        self._last: pa.RecordBatch | None = None
         if self.is_whole:
             self._batches = list(self._check())
 
@@ -94,6 +99,15 @@ class RowStream:
 
         batches = iter(self._batches) if self.is_whole else read_ahead(self._check())
         return pa.RecordBatchReader.from_batches(self.schema, batches)
+
+    def fit(self, table: "pa.Schema") -> None:
+        """Take on the dictionaries of the table that the rows go to."""
+        from penstock.datasets.lance_layout import fit_schema, to_stored_batch
+
+        fitted = fit_schema(self.schema, table)
+        if fitted is not self.schema and self.is_whole:
+            self._batches = [to_stored_batch(batch, fitted) for batch in self._batches]
+        self.schema = fitted
 
     def leave_empty(self, names: Sequence[str]) -> None:
         """Refuse values in these columns: at once when the stream is whole, else as they come."""
@@ -110,12 +124,15 @@ class RowStream:
     def _check(self) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
 
+        from penstock.datasets.lance_layout import to_stored_batch
+
         try:
             for batch in self._reader:
                 batch.validate(full=True)
                 check_expanded(batch, self._max_bytes)
                 self._check_empty(batch)
-                yield batch
+                self._last = to_stored_batch(batch, self.schema)
+                yield self._last
         except InvalidRequest as error:
             self.failure = error
             raise
@@ -128,10 +145,40 @@ class RowStream:
         """Whatever a writer of these rows raises, a failure of the stream itself comes first."""
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
             if self.failure is not None:
                 raise self.failure from error
+            if self._last is not None and is_panic(error):
+                raise explain_panic(error, self._last) from error
             raise
+
+
+def explain_panic(error: BaseException, batch: "pa.RecordBatch") -> PenstockError:
+    """Name the column that Lance panics over: the first that it can't write alone."""
+    import lance
+
+    for name in batch.schema.names:
+        try:
+            lance.write_dataset(batch.select([name]), f"memory://{uuid.uuid4().hex}")
+        except BaseException as again:
+            if not is_panic(again):
+                raise
+            kind = batch.schema.field(name).type
+            return InvalidRequest(
+                f"Lance cannot store the values of column {name!r} ({kind})",
+                detail="send them as another type",
+            )
+    return translate(error)
+
+
+def write_empty(schema: "pa.Schema") -> bytes:
+    """A stream of no rows."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema):
+        pass
+    return sink.getvalue().to_pybytes()
 
 
 def write_new(
@@ -262,6 +309,7 @@ def spooled(place: Place, datasets: Datasets, rows: RowStream) -> "Iterator[Lanc
 
 def check_rows(table: "pa.Schema", rows: RowStream) -> None:
     """Refuse rows that don't fit a table, or that bring values of computed columns."""
+    rows.fit(table)
     check_schema(table, rows.schema)
     rows.leave_empty([column.name for column in list_computed(table)])
 

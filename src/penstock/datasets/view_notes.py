@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from penstock.datasets import files, refs
-from penstock.datasets.failures import translated
 from penstock.datasets.lake import Place
 from penstock.datasets.notes import FOLDER as JOBS
 from penstock.datasets.notes import list_names, write_first, write_note
@@ -66,10 +65,7 @@ def list_keys(place: Place, job: str) -> list[str]:
 
 def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:
     """Have a version of a source, or of the view itself, stay for a view."""
-    tag = tag_of(view, version)
-    with translated():
-        if tag not in dataset.tags.list():
-            dataset.tags.create(tag, (None, version))
+    refs.hold_version(dataset, tag_of(view, version), "", version)
 
 
 def prefix_of(view: str) -> str:

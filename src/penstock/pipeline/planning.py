@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import structs
 
 from penstock.crash import crash_point
-from penstock.datasets import computed, marks
+from penstock.datasets import computed, marks, refs
 from penstock.datasets.changes import Freshness
 from penstock.datasets.failures import translated
 from penstock.datasets.following import bind, follow
@@ -166,7 +166,7 @@ class FunctionPlanner:
         name = f"{version}-{self._attempt.job}-{self._attempt.number}.rows"
         self._attempt.fence()
         stored = marks.write_unfilled(place, folder, name, rows)
-        marks.keep_version(newest, marks.tag_of(spec.binding, spec.branch), spec.branch, version)
+        refs.hold_version(newest, marks.tag_of(spec.binding, spec.branch), spec.branch, version)
         kept = {stored, *(watermark.unfilled for watermark in spec.known_watermarks)}
         marks.sweep_unfilled(place, folder, kept, version)
         crash_point("watermark written")

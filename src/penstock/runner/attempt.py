@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +23,9 @@ AWAY_SECONDS = 0.5
 # So long an answer of the server's stands, if that is but a small part of the lease that it gave:
 # nobody else can have the job before that one is over.
 RECENT_SECONDS, RECENT_PART = 0.25, 0.05
-MAX_LINES = 10_000
+# How many lines wait to be sent, the newest ones, and what one report carries of them.
+MAX_LINES, MAX_LINE = 10_000, 8_000
+MAX_REPORT_LINES, MAX_REPORT_CHARACTERS = 1_000, 500_000
 # What one request to the ledger may carry.
 MAX_ERRORS, MAX_CHARACTERS = 500, 2_000_000
 
@@ -43,7 +46,7 @@ class LeasedAttempt:
         self._lock = threading.Lock()
         self._progress: dict[str, Value] = {}
         self._is_news = False
-        self._lines: list[LogLine] = []
+        self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
         self._ended = threading.Event()
         # When the last heartbeat was sent that was answered.
         self._answered_at = float("-inf")
@@ -136,9 +139,10 @@ class LeasedAttempt:
         # What a function prints has a level of its own; it is for the job's log.
         known = logging.getLevelNamesMapping().get(level.upper(), logging.DEBUG)
         log.log(known, "job %s: %s", self.job, text)
+        # A program may print what no JSON can hold.
+        told = text[:MAX_LINE].encode(errors="replace").decode()
         with self._lock:
-            if len(self._lines) < MAX_LINES:
-                self._lines.append(LogLine(int(time.time() * 1000), level, text))
+            self._lines.append(LogLine(int(time.time() * 1000), level, told))
 
     def give_back(self) -> None:
         """Have the work stop because the runner does."""
@@ -150,9 +154,13 @@ class LeasedAttempt:
         if self._thread.is_alive():
             self._thread.join()
         lines = self._take_lines()
+        progress: Mapping[str, Value] = self._progress
         while True:
             try:
-                return self._client.finish(self.lease, ending, self._progress, lines)
+                while self._lines:
+                    self._report(progress, lines)
+                    lines = self._take_lines()
+                return self._client.finish(self.lease, ending, progress, lines)
             except LeaseLost:
                 log.warning("job %s: attempt %d was finished by others", self.job, self.number)
                 return ""
@@ -161,6 +169,11 @@ class LeasedAttempt:
                     return ""
                 log.debug("job %s: %s", self.job, error.message)
                 time.sleep(AWAY_SECONDS)
+            except PenstockError as error:
+                if not (progress or lines):
+                    raise
+                self._tell_refusal(error)
+                progress, lines = {}, []
 
     def end(self) -> None:
         """Stop the heartbeats without a report."""
@@ -177,9 +190,11 @@ class LeasedAttempt:
                 self._pulse()
             except LeaseLost:
                 return
-            except PenstockError as error:
+            except Unavailable as error:
                 # A server that restarts is back in a moment; the work goes on meanwhile.
                 log.debug("job %s: no heartbeat: %s", self.job, error.message)
+            except PenstockError as error:
+                self._tell_refusal(error)
             last = self._clock()
 
     def _pulse(self) -> Pulse:
@@ -189,13 +204,14 @@ class LeasedAttempt:
         lines = self._take_lines()
         sent = self._clock()
         try:
-            pulse = self._client.heartbeat(self.lease, progress, lines)
+            pulse = self._report(progress, lines)
         except LeaseLost as error:
             self._stop = error
             raise
-        except PenstockError:
+        except Unavailable:
             with self._lock:
-                self._lines = lines + self._lines
+                waiting = [*lines, *self._lines]
+                self._lines = deque(waiting, maxlen=MAX_LINES)
                 self._is_news = True
             raise
         self._answered_at = sent
@@ -203,10 +219,30 @@ class LeasedAttempt:
             self._stop = JobCanceled()
         return pulse
 
+    def _report(self, progress: Mapping[str, Value], lines: Sequence[LogLine]) -> Pulse:
+        """Keep the lease and tell news; when the server refuses the news, keep the lease alone."""
+        try:
+            return self._client.heartbeat(self.lease, progress, lines)
+        except (LeaseLost, Unavailable):
+            raise
+        except PenstockError as error:
+            self._tell_refusal(error)
+            return self._client.heartbeat(self.lease, {}, [])
+
+    def _tell_refusal(self, error: PenstockError) -> None:
+        log.error("job %s: the server refuses a report: %s", self.job, error.message)
+
     def _take_lines(self) -> list[LogLine]:
+        """As many of the lines that wait as one report may carry, the oldest first."""
+        taken: list[LogLine] = []
+        size = 0
         with self._lock:
-            lines, self._lines = self._lines, []
-        return lines
+            while self._lines and len(taken) < MAX_REPORT_LINES:
+                size += len(self._lines[0].text)
+                if taken and size > MAX_REPORT_CHARACTERS:
+                    break
+                taken.append(self._lines.popleft())
+        return taken
 
 
 def _divide(rows: Sequence[RowError]) -> Iterator[list[RowError]]:

@@ -37,9 +37,11 @@ def to_table(data: Data, schema: Schema = None, known: "pa.Schema | None" = None
     """The data as one Arrow table."""
     pa = load("pyarrow", "reading and writing rows")
     found = _read(pa, data, known)
-    types = {field.name: _without_views(pa, field.type) for field in found.schema}
+    types = {field.name: field.type for field in found.schema}
     for field in known or ():
-        types |= {field.name: field.type} if field.name in types else {}
+        # The others the server takes as they are.
+        if field.name in types and _can_cast(pa, types[field.name]):
+            types[field.name] = field.type
     if schema is not None:
         wanted = read_schema(schema)
         if missing := [name for name in wanted.names if name not in types]:
@@ -156,21 +158,13 @@ def _cast(table: "pa.Table", types: "Mapping[str, pa.DataType]") -> "pa.Table":
     return table
 
 
-def _without_views(pa: Any, kind: "pa.DataType") -> "pa.DataType":
-    """The type without Arrow's views of text and bytes, which Lance does not keep."""
-    if pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_binary_view(kind):
-        return pa.binary()
-    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
-        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return make(kind.value_field.with_type(_without_views(pa, kind.value_type)))
-    if pa.types.is_fixed_size_list(kind):
-        inner = kind.value_field.with_type(_without_views(pa, kind.value_type))
-        return pa.list_(inner, kind.list_size)
-    if pa.types.is_struct(kind):
-        return pa.struct([each.with_type(_without_views(pa, each.type)) for each in kind])
-    return kind
+def _can_cast(pa: Any, kind: "pa.DataType") -> bool:
+    """Whether Arrow can cast the type: list views and run-end encoded values it can't."""
+    types = pa.types
+    if types.is_list_view(kind) or types.is_large_list_view(kind) or types.is_run_end_encoded(kind):
+        return False
+    inner = range(kind.num_fields) if types.is_nested(kind) else ()
+    return all(_can_cast(pa, kind.field(i).type) for i in inner)
 
 
 def _made(make: Any, *arguments: Any, what: str = "", **options: Any) -> Any:

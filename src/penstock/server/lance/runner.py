@@ -5,8 +5,9 @@ A runner asks for work and waits; it gets an answer as soon as there is some.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -19,6 +20,10 @@ from penstock.model.jobs import FINISHED, QUEUED, Job, LogLine, Report, Value
 from penstock.server.lance.call import Body, Call, Text
 from penstock.server.lance.job_stream import gone
 from penstock.server.lance.jobs import job_id
+
+log = logging.getLogger(__name__)
+
+B = TypeVar("B", bound=Body)
 
 # An attempt ends with the job, or gives it back to the queue.
 ENDS = (*FINISHED, QUEUED)
@@ -144,13 +149,13 @@ async def lease(call: Call) -> Leases:
 
 
 async def heartbeat(call: Call) -> Kept:
-    body = call.decode(_heartbeat)
+    body = _read_report(call, _heartbeat)
     canceled = await leases.heartbeat(call.catalog, job_id(call), body.attempt, _to_news(body))
     return Kept(canceled, call.catalog.queue.lease_seconds)
 
 
 async def finish(call: Call) -> Ended:
-    body = call.decode(_finish)
+    body = _read_report(call, _finish)
     state = body.state.upper()
     if state not in ENDS:
         raise InvalidRequest(f"state is {body.state!r}", detail="use one of " + ", ".join(ENDS))
@@ -160,7 +165,7 @@ async def finish(call: Call) -> Ended:
 
 
 async def report_errors(call: Call) -> Recorded:
-    body = call.decode(_errors)
+    body = _read_report(call, _errors)
     for error in body.errors:
         _check_numbers(error)
     found = await ledger.record(call.catalog, job_id(call), body.attempt, body.errors, body.view)
@@ -184,6 +189,15 @@ def _choose_clusters(call: Call, wanted: Sequence[str] | None) -> Sequence[str] 
                 detail="make another with 'penstock token create NAME --runner --cluster CLUSTER'",
             )
     return own if wanted is None else wanted
+
+
+def _read_report(call: Call, decoder: "msgspec.json.Decoder[B]") -> B:
+    """What a runner tells; a refusal stands in the log, because no person sees the answer."""
+    try:
+        return call.decode(decoder)
+    except InvalidRequest as error:
+        log.error("refused a report of job %s: %s", job_id(call), error.message)
+        raise
 
 
 def _check_numbers(error: RowError) -> None:

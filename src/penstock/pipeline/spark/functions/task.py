@@ -38,6 +38,14 @@ class Knobs:
     flush_seconds: float = 5.0
 
 
+def choose_size(kind: str, batch_size: int | None, knobs: Knobs) -> BatchSize:
+    """The size to begin with; a size that somebody asked for is never exceeded."""
+    rows = knobs.batch_rows or batch_size or DEFAULT_ROWS[kind]
+    most = knobs.max_rows or knobs.batch_rows or MAX_ROWS
+    most = min(most, batch_size or most)
+    return BatchSize(rows, min(knobs.min_rows or MIN_ROWS, most), most)
+
+
 class FunctionTask:
     """A function at work in one try of a task."""
 
@@ -62,8 +70,7 @@ class FunctionTask:
         self._looking = threading.Lock()
         self._caller, kind = self._make_caller(isolated)
         self.policy = Policy(function, self._caller, kinds, self.is_stopped)
-        rows = knobs.batch_rows or function.batch_size or DEFAULT_ROWS[kind]
-        self.size = BatchSize(rows, knobs.min_rows or MIN_ROWS, knobs.max_rows or MAX_ROWS)
+        self.size = choose_size(kind, function.batch_size, knobs)
 
     def beat(self, fragment: int, rows: int) -> None:
         """Between batches: tell how far the fragment is; raises when the job was stopped."""
