@@ -178,7 +178,8 @@ def write_empty(schema: "pa.Schema") -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema):
         pass
-    return sink.getvalue().to_pybytes()
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def write_new(
