@@ -234,4 +234,4 @@ def _to_token(row: Row) -> Token:
     id, digest, kind, principal, member_of, *rest, clusters = row
     groups = msgspec.json.decode(member_of, type=tuple[str, ...])
     of = msgspec.json.decode(clusters, type=tuple[str, ...])
-    return Token(id, digest, kind, principal, groups, *rest, clusters=of)
+    return Token(id, digest, kind, principal, groups, *rest, of)
