@@ -8,6 +8,7 @@ from penstock.catalog.iceberg_views import Edition
 from penstock.catalog.view_definitions import Reading
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
+from penstock.model.identifiers import Identifier
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +26,7 @@ RECORDS = (
 
 
 def read(edition: Edition, *below: str, direct: tuple[str, ...] = ()) -> Reading:
-    names = {(id,): id for id in ("i", *below, *direct)}
+    names: dict[Identifier, str] = {(id,): id for id in ("i", *below, *direct)}
     return Reading(names, {"i": edition}, {"i": frozenset(below)}, {})
 
 
