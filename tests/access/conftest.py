@@ -12,7 +12,7 @@ from tests.harness.databases import KINDS, database_of
 from tests.harness.servers import Server
 
 # Long, and the same on both databases but for what the other tests show.
-LONG = ("test_matrix", "test_clients", "test_injection", "test_tokens", "test_oidc")
+LONG = ("test_matrix", "test_clients", "test_injection", "test_tokens", "test_oidc", "test_mixed")
 # Where tests that play runners have their jobs, so that they get no others'.
 CLUSTER = "crew"
 

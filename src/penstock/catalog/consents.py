@@ -17,7 +17,7 @@ from penstock.catalog.dependents import Kept
 from penstock.catalog.materialized_views import View
 from penstock.catalog.view_definitions import Reading
 from penstock.database.interface import Transaction
-from penstock.errors import ConcurrentCommit, Forbidden, NeedsConsent, TableInUse
+from penstock.errors import ConcurrentCommit, Forbidden, NeedsConsent, NotFound, TableInUse
 from penstock.model.identifiers import Identifier, from_path, show
 from penstock.model.origins import Origin
 from penstock.model.rights import READ, TABLE, Need
@@ -97,14 +97,18 @@ async def list_names(tx: Transaction, gaps: Sequence[Gap], origin: Origin) -> li
 async def find_needed(catalog: Catalog, view: View, origin: Origin) -> list[str] | None:
     """What a view needs consent for, as far as the caller may see it; None when nothing."""
     known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
-    reading = await view_definitions.read(
-        catalog,
-        view.table.namespace,
-        view.asked,
-        may_read=view_definitions.reading_as(catalog, view.owner),
-        known=known,
-    )
-    gaps, _ = await catalog.database.read(find_gaps, view.table.id, reading)
+    try:
+        reading = await view_definitions.read(
+            catalog,
+            view.table.namespace,
+            view.asked,
+            may_read=view_definitions.reading_as(catalog, view.owner),
+            known=known,
+        )
+        gaps, _ = await catalog.database.read(find_gaps, view.table.id, reading)
+    except (ConcurrentCommit, NotFound):
+        # Something was dropped in this moment; whoever asks again hears of the rest.
+        return None
     return await catalog.database.read(list_names, gaps, origin) if gaps else None
 
 

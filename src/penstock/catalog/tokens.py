@@ -231,7 +231,9 @@ def _digest(secret: str) -> str:
 
 
 def _to_token(row: Row) -> Token:
-    id, digest, kind, principal, member_of, *rest, clusters = row
+    *first, member_of, note, created_at, expires_at, used_at, revoked_at, clusters = row
+    id, digest, kind, principal = first
     groups = msgspec.json.decode(member_of, type=tuple[str, ...])
     of = msgspec.json.decode(clusters, type=tuple[str, ...])
-    return Token(id, digest, kind, principal, groups, *rest, clusters=of)
+    times = (created_at, expires_at, used_at, revoked_at)
+    return Token(id, digest, kind, principal, groups, note, *times, of)

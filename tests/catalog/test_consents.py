@@ -1,0 +1,67 @@
+"""What counts as consented to, at the level of records: editions, unknown authors, strange ways."""
+
+import pytest
+
+from penstock.catalog import consents
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.iceberg_views import Edition
+from penstock.catalog.view_definitions import Reading
+from penstock.database.interface import Transaction
+from penstock.errors import ConcurrentCommit
+from penstock.model.identifiers import Identifier
+
+pytestmark = pytest.mark.anyio
+
+# A materialized view `m` that reads the table `t`, and `u`, by way of the Iceberg view `i`.
+RECORDS = (
+    *(
+        f"INSERT INTO objects VALUES ('{id}', '', '{id}', '{kind}', '{{}}', 0)"
+        for id, kind in (("t", "table"), ("u", "table"), ("m", "table"), ("i", "view"))
+    ),
+    "INSERT INTO tables VALUES ('t', 'a', 1), ('u', 'b', 1), ('m', 'c', 1)",
+    "INSERT INTO views VALUES ('i', 'd', 'd', 'file', '{}', 'first', '[\"eve\"]')",
+    "INSERT INTO materialized_views VALUES "
+    "('m', 'query', '{}', '{}', '[\"ann\"]', 0, NULL, NULL, NULL, 0)",
+)
+
+
+def read(edition: Edition, *below: str, direct: tuple[str, ...] = ()) -> Reading:
+    names: dict[Identifier, str] = {(id,): id for id in ("i", *below, *direct)}
+    return Reading(names, {"i": edition}, {"i": frozenset(below)}, {})
+
+
+async def prepare(tx: Transaction, reading: Reading) -> None:
+    for statement in RECORDS:
+        await tx.fetch(statement)
+    await consents.record(tx, "m", reading, {"t": "ann"})
+
+
+async def test_an_edition_that_is_not_the_newest_is_not_consented_to(catalog: Catalog) -> None:
+    await catalog.database.write(prepare, read(Edition("first", ("eve",)), "t"))
+    late = read(Edition("second", ("eve",)), "t", "u")
+    with pytest.raises(ConcurrentCommit, match="changed meanwhile"):
+        await catalog.database.write(consents.record, "m", late, {})
+    rows = await catalog.database.fetch(
+        "SELECT source_id, edition, consented_by FROM view_sources WHERE view_id = 'm' ORDER BY 1"
+    )
+    assert [tuple(row) for row in rows] == [("i", "first", ""), ("t", "", "ann")]
+
+
+@pytest.mark.parametrize(
+    ("reading", "gaps"),
+    [
+        (read(Edition("first", None), "t"), []),
+        # Trusted, because it was written without authentication.
+        (read(Edition("second", ()), "t", "u"), []),
+        (read(Edition("second", ("eve",)), "t", "u"), ["t", "u"]),
+        # Nobody knows who wrote it.
+        (read(Edition("second", None), "t"), ["t"]),
+        # It came by no Iceberg view that was edited.
+        (read(Edition("first", ("eve",)), "t", direct=("u",)), ["u"]),
+        (read(Edition("first", ("eve",)), "t", "u"), ["u"]),
+    ],
+)
+async def test_what_needs_consent(catalog: Catalog, reading: Reading, gaps: list[str]) -> None:
+    await catalog.database.write(prepare, read(Edition("first", ("eve",)), "t"))
+    found, _ = await catalog.database.read(consents.find_gaps, "m", reading)
+    assert [need.id for gap in found for need in gap.needs] == [(id,) for id in gaps]
