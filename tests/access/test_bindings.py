@@ -216,6 +216,16 @@ def test_the_schemas_own_metadata_stays_the_servers(thief: Thief) -> None:
     assert thief.ask(table, "schema_metadata/update", {"a": "1"}).json() == {"a": "1"}
 
 
+def test_an_expression_that_was_bound_elsewhere_is_checked(thief: Thief) -> None:
+    table = thief.make()
+    sql = " + ".join(["id"] * 1000)
+    bound = {"computed_column": "true", "computed_column.expression": sql}
+    lance.dataset(thief.location(table)).update_field_metadata({"x": bound})
+    answer = thief.ask(table, "backfill_column", {"column": "x"})
+    assert code(answer) == (400, 13)
+    assert "too many operators" in answer.json()["error"]
+
+
 @pytest.mark.parametrize("key", ["penstock.columns", "penstock.kind"])
 def test_a_tables_properties_do_not_tell_of_bindings(thief: Thief, key: str) -> None:
     body = {"properties": {key: "{}"}}

@@ -189,3 +189,28 @@ async def _migrate_with_a_watermark(tx: Transaction, kind: str) -> None:
             ):
                 await tx.fetch(statement)
         await schema.run_script(tx, migration.text)
+
+
+async def test_a_function_from_before_counts_as_declared(database_url: str) -> None:
+    database = await connect(database_url)
+    await database.write(_migrate_with_a_function, database.kind)
+    rows = await database.fetch("SELECT table_id, binding, function, manifest FROM declarations")
+    assert [tuple(row) for row in rows] == [("t", "b", '{"name":"f"}', None)]
+    await database.close()
+
+
+async def _migrate_with_a_function(tx: Transaction, kind: str) -> None:
+    for statement in schema.PRELUDE_POSTGRES if kind == "postgresql" else ():
+        await tx.fetch(statement)
+    for migration in schema.list_migrations():
+        if migration.name == "declarations":
+            for statement in (
+                "INSERT INTO objects VALUES ('t', '', 't', 'table', '{}', 0)",
+                "INSERT INTO tables VALUES ('t', '/t', 0)",
+                "INSERT INTO columns VALUES ('t', '', 'c', 'b', '', '[]', '{}', NULL, 0, "
+                '\'{"name":"f"}\', 0)',
+                "INSERT INTO columns VALUES ('t', '', 'd', 'e', 'id', '[]', '{}', NULL, 0, NULL, "
+                "0)",
+            ):
+                await tx.fetch(statement)
+        await schema.run_script(tx, migration.text)
