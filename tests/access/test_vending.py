@@ -130,7 +130,7 @@ def test_an_answer_that_is_not_sts_s_is_refused() -> None:
 def test_no_role_no_credentials(store: Store, tmp_path: Path) -> None:
     from tests.harness.s3 import serving
 
-    with serving(store, tmp_path) as server:
+    with serving(store, tmp_path, "other") as server:
         server.post("/v1/namespace/n/create").raise_for_status()
         made = server.post("/v1/table/n$t/declare", {"vend_credentials": True}).json()
         found = options(server, {"vend_credentials": True})

@@ -60,10 +60,10 @@ def running_store() -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def serving(store: Store, data: Path, database: str = "") -> Iterator[Server]:
-    """A server whose lake is on that store."""
+def serving(store: Store, data: Path, root: str = "lake", database: str = "") -> Iterator[Server]:
+    """A server whose lake is on that store; one of another catalog has another root."""
     config = data / "penstock.toml"
     options = "\n".join(f'{name} = "{value}"' for name, value in store.options.items())
-    config.write_text(f'[storage]\nroot = "s3://{BUCKET}/lake"\n\n[storage.options]\n{options}\n')
+    config.write_text(f'[storage]\nroot = "s3://{BUCKET}/{root}"\n\n[storage.options]\n{options}\n')
     with servers.running(data, "--config", str(config), database=database) as started:
         yield started

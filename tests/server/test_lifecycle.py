@@ -1,6 +1,7 @@
 """Starting, watching and stopping a real server."""
 
 import json
+import shutil
 import signal
 import socket
 import time
@@ -106,7 +107,7 @@ def test_health_and_readiness(server: Server) -> None:
 
 def test_readiness_fails_when_the_lake_is_no_folder(tmp_path: Path) -> None:
     with servers.running(tmp_path) as server:
-        server.lake.rmdir()
+        shutil.rmtree(server.lake)
         server.lake.write_text("in the way")
         found = server.get("/readyz")
     assert found.status_code == 503
