@@ -11,7 +11,7 @@ from tests.harness.tables import code, new_name
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
-SAMPLES = {
+SAMPLES: dict[str, list[Any]] = {
     "bool": [True],
     "number": [-7, 1.5, 10**30],
     "text": ["no such thing"],

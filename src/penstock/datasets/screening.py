@@ -45,7 +45,8 @@ class Screened:
         found: list[memoryview] = []
         while size:
             if not self._parts:
-                self._parts = [memoryview(part) for part in next(self._messages, ()) if len(part)]
+                parts, _ = next(self._messages, ((), 0))
+                self._parts = [memoryview(part) for part in parts if len(part)]
                 if not self._parts:
                     break
             part = self._parts[0]
@@ -87,14 +88,13 @@ class _Whole:
 def screen_whole(content: bytes, max_bytes: int) -> None:
     """Look at all messages of a stream that is in memory; its batches count together."""
     left = max_bytes
-    for parts in _messages(_Whole(content), max_bytes):
-        if len(parts) == 3:
-            left -= _measure(parts[1], parts[2])
-            if left < 0:
-                raise RequestTooLarge(
-                    f"the rows of a body of {len(content)} bytes take more than {max_bytes} bytes",
-                    detail="send them in several requests; server.max_batch_bytes is the limit",
-                )
+    for _, size in _messages(_Whole(content), max_bytes):
+        left -= size
+        if left < 0:
+            raise RequestTooLarge(
+                f"the rows of a body of {len(content)} bytes take more than {max_bytes} bytes",
+                detail="send them in several requests; server.max_batch_bytes is the limit",
+            )
 
 
 def check_expanded(batch: "pa.RecordBatch", max_bytes: int) -> None:
@@ -136,13 +136,13 @@ def _lengths(values: Any) -> Any:
         return None
 
 
-def _messages(source: Readable, max_bytes: int) -> Iterator[Sequence[Bytes]]:
-    """The messages of a stream, in the parts that it has them: prefix, metadata, body."""
+def _messages(source: Readable, max_bytes: int) -> Iterator[tuple[Sequence[Bytes], int]]:
+    """The messages of a stream (prefix, metadata, body), and what each takes unpacked."""
     while True:
         start = _exactly(source, 4)
         if len(start) < 4:
             # Arrow says what it makes of that.
-            yield (start,)
+            yield (start,), 0
             return
         (size,) = struct.unpack("<I", start)
         prefix: Bytes = start
@@ -150,30 +150,29 @@ def _messages(source: Readable, max_bytes: int) -> Iterator[Sequence[Bytes]]:
             more = _exactly(source, 4)
             prefix = bytes(start) + bytes(more)
             if len(more) < 4:
-                yield (prefix,)
+                yield (prefix,), 0
                 return
             (size,) = struct.unpack("<I", more)
         if size == 0:
-            yield (prefix,)
+            yield (prefix,), 0
             return
         if size > MAX_METADATA_BYTES:
             raise _unsound(f"a message has {size} bytes of metadata")
         metadata = _exactly(source, size)
         if len(metadata) < size:
-            yield (prefix, metadata)
+            yield (prefix, metadata), 0
             return
         length = _body_length(metadata)
         body = _exactly(source, length)
-        if len(body) == length:
-            _check(metadata, body, max_bytes)
-        yield (prefix, metadata, body)
+        taken = _check(metadata, body, max_bytes) if len(body) == length else 0
+        yield (prefix, metadata, body), taken
 
 
 def _exactly(source: Readable, size: int) -> Bytes:
     return source.read(size) if size else b""
 
 
-def _check(metadata: Bytes, body: Bytes, max_bytes: int) -> None:
+def _check(metadata: Bytes, body: Bytes, max_bytes: int) -> int:
     size = _measure(metadata, body)
     # What came uncompressed is in memory already.
     if size > max(max_bytes, len(body)):
@@ -181,6 +180,7 @@ def _check(metadata: Bytes, body: Bytes, max_bytes: int) -> None:
             f"a batch of {len(body)} bytes would take {size} bytes, more than {max_bytes}",
             detail="send fewer rows in a batch; server.max_batch_bytes is the limit",
         )
+    return size
 
 
 def _measure(metadata: Bytes, body: Bytes) -> int:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from penstock.errors import TooManyRequests, Unavailable
 
@@ -56,15 +56,7 @@ class Workers:
     async def run_until(self, deadline: Deadline, work: Callable[[], T]) -> T:
         """The same, for no longer than a deadline; it begins when the work does."""
         with self.admitted():
-            future = await self._start(work, deadline)
-            while not (await asyncio.wait((future,), timeout=max(0.0, deadline.left)))[0]:
-                if deadline.left <= 0:
-                    future.add_done_callback(_ignore)
-                    raise Unavailable(
-                        f"the query had no result after {deadline.seconds:g} seconds",
-                        detail="ask for less of the table, or raise server.query_seconds",
-                    )
-            return future.result()
+            return await (await self._start(work, deadline))
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
@@ -97,53 +89,68 @@ class Workers:
         except BaseException:
             self.slots.release()
             raise
-        place = _Place(self, loop)
+        place = _Place[T](self, loop, deadline)
         job.add_done_callback(place.leave)
-        if deadline is not None:
-            place.watch(deadline)
-        return asyncio.wrap_future(job, loop=loop)
+        return place.outcome
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
 
-class _Place:
+class _Place(Generic[T]):
     """One of the places for work that runs: given back once, early when the work is overdue."""
 
-    def __init__(self, workers: Workers, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, workers: Workers, loop: asyncio.AbstractEventLoop, deadline: Deadline | None
+    ) -> None:
         self._workers, self._loop = workers, loop
         self._is_overdue = False
         self._timer: asyncio.TimerHandle | None = None
+        self.outcome: asyncio.Future[T] = loop.create_future()
+        if deadline is not None:
+            self._watch(deadline)
 
-    def leave(self, _: "Future[T]") -> None:
+    def leave(self, job: "Future[T]") -> None:
         """The work has ended; called in its thread."""
         # A loop that is closed has no more work to start.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._end)
+            self._loop.call_soon_threadsafe(self._end, job)
 
-    def watch(self, deadline: Deadline) -> None:
-        """Give the place back when the deadline is over and the work is not."""
+    def _watch(self, deadline: Deadline) -> None:
         self._timer = self._loop.call_later(max(0.05, deadline.left), self._look, deadline)
 
     def _look(self, deadline: Deadline) -> None:
-        workers = self._workers
-        if deadline.left > 0 or workers.overdue >= workers.spare:
-            self.watch(deadline)
+        """Answer for work whose deadline is over, and give its place to others."""
+        if deadline.left > 0:
+            self._watch(deadline)
+            return
+        if not self.outcome.done():
+            self.outcome.set_exception(
+                Unavailable(
+                    f"the query had no result after {deadline.seconds:g} seconds",
+                    detail="ask for less of the table, or raise server.query_seconds",
+                )
+            )
+        if self._workers.overdue >= self._workers.spare:
+            self._watch(deadline)
             return
         self._is_overdue = True
-        workers.overdue += 1
-        workers.slots.release()
+        self._workers.overdue += 1
+        self._workers.slots.release()
 
-    def _end(self) -> None:
+    def _end(self, job: "Future[T]") -> None:
         if self._timer is not None:
             self._timer.cancel()
         if self._is_overdue:
             self._workers.overdue -= 1
         else:
             self._workers.slots.release()
-
-
-def _ignore(future: "asyncio.Future[T]") -> None:
-    """Nobody waits for it any more, also not for how it failed."""
-    if not future.cancelled():
-        future.exception()
+        # Who was told that it is overdue, or left, does not hear how it ended.
+        if self.outcome.done():
+            return
+        if job.cancelled():
+            self.outcome.cancel()
+        elif (error := job.exception()) is not None:
+            self.outcome.set_exception(error)
+        else:
+            self.outcome.set_result(job.result())

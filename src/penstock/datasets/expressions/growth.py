@@ -215,11 +215,11 @@ def _whole(call: Call, at: int, *, negative: bool = False) -> int:
     """A whole number that is written out."""
     part = call.arguments[at] if at < len(call.arguments) else None
     if isinstance(part, Chain) and part.operators == ("-",) and len(part.operands) == 1:
-        value, sign = part.operands[0], -1
+        part, sign = part.operands[0], -1
     else:
-        value, sign = part, 1
-    if isinstance(value, Constant) and isinstance(value.value, int):
-        return value.value * sign if negative else max(0, value.value * sign)
+        sign = 1
+    if isinstance(part, Constant) and isinstance(part.value, int):
+        return part.value * sign if negative else max(0, part.value * sign)
     raise Unbounded(
         f"argument {at + 1} of {call.function} says how large its value is: write a whole number"
     )
