@@ -127,6 +127,8 @@ def store_of(location: str) -> str:
 def _read_file_uri(text: str, what: str) -> str:
     """The path of a `file:` URI, decoded once; Java writes it with one slash."""
     rest = text.removeprefix("file:")
+    if rest == "//":
+        return "/"
     if rest.startswith("//") and not rest.startswith("///"):
         raise InvalidRequest(f"{what} {text!r} names a host", detail="write it as file:///path")
     if not rest.startswith("/") or "?" in rest or "#" in rest:
