@@ -62,7 +62,10 @@ def _forged(place: Place) -> Iterator[tuple[str, str]]:
     }
     for alg in ("none", "None", "NONE", "nOnE", "", " none", "HS256", "RS256 ", "null"):
         yield f"alg {alg!r}, no signature", f"{part({'alg': alg, 'kid': 'one'})}.{payload}."
-        yield f"alg {alg!r}, a signature", f"{part({'alg': alg, 'kid': 'one'})}.{payload}.{signature}"
+        yield (
+            f"alg {alg!r}, a signature",
+            f"{part({'alg': alg, 'kid': 'one'})}.{payload}.{signature}",
+        )
     for form, secret in public.items():
         for how in ("256", "384", "512"):
             forged = mac({"alg": f"HS{how}", "kid": "one"}, claims, secret, f"sha{how}")
@@ -102,7 +105,15 @@ def _forged(place: Place) -> Iterator[tuple[str, str]]:
 
 def _heads() -> Iterator[tuple[str, dict[str, Any]]]:
     """Heads that name a key, or where to find one."""
-    for kid in ("../../etc/passwd", "/dev/null", "one' OR 1=1 --", "one\x00", "\x00", "One", " one"):
+    for kid in (
+        "../../etc/passwd",
+        "/dev/null",
+        "one' OR 1=1 --",
+        "one\x00",
+        "\x00",
+        "One",
+        " one",
+    ):
         yield f"kid {kid!r}", {"alg": "RS256", "kid": kid}
     for value in (None, 1, True, [], ["one"], {}, {"kid": "one"}):
         yield f"kid is {value!r}", {"alg": "RS256", "kid": value}

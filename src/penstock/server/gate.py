@@ -42,7 +42,7 @@ class _WithIdentity(msgspec.Struct):
 
 class _Head(msgspec.Struct):
     kid: str = ""
-    # What a verifier must understand: nobody here understands any, and libraries read it in a hurry.
+    # What a verifier must understand. Nobody here understands any, whatever kind of value it is.
     crit: Any = msgspec.UNSET
 
 
