@@ -87,7 +87,7 @@ def _jobs(place: Place, who: str) -> Iterator[Attack]:
 def _moves(who: str) -> Iterator[Attack]:
     for source, destination in itertools.product((PIT, THEIRS, HIDDEN), (THEIRS, HIDDEN, "")):
         to = [destination] if destination else []
-        body = {"new_table_name": "moved", "new_namespace_id": to}
+        body: dict[str, Any] = {"new_table_name": "moved", "new_namespace_id": to}
         path = f"/v1/table/{source}$t/rename"
         name = f"a table from {source} to {destination or 'the root'}"
         yield Attack(FAMILY, name, who, post(path, body), REFUSED)

@@ -184,10 +184,9 @@ def _on_each(
     if name == "Iceberg GetToken" or (caller.is_runner and name == "LeaseJobs"):
         return
     for ns in (MINE, THEIRS, HIDDEN):
+        may = _expected(caller, ns, *needs)
         if for_runners:
             may = FORBIDDEN if caller.is_known else UNKNOWN
-        else:
-            may = _expected(caller, ns, *needs)
         if may is None:
             continue
         like = None

@@ -12,6 +12,7 @@ from joserfc.jwk import RSAKey
 
 from tests.attack.attack import HANDLED, UNKNOWN, Attack, Request, to_json
 from tests.attack.place import HIDDEN, Place
+from tests.harness.access import Issuer
 
 FAMILY = "tokens"
 LIST = "/v1/namespace/$/list"
@@ -33,8 +34,7 @@ def make(place: Place) -> Iterator[Attack]:
     # Signed by the issuer's own key: whatever it claims, it is nobody with a right here.
     for claim in NAMES:
         for value in CLAIMS:
-            token = place.issuer.sign(**{claim: value})
-            yield _peek(f"{claim} is {str(value)[:30]!r}", token)
+            yield _peek(f"{claim} is {str(value)[:30]!r}", _sign(place.issuer, claim, value))
     for name, head in _heads():
         yield _show(name, _sign_odd(place, head), "Authorization", UNKNOWN)
     yield from _keys(place)
@@ -98,9 +98,14 @@ def _forged(place: Place) -> Iterator[tuple[str, str]]:
         "nbf": 2**40,
         "iat": 2**40,
     }.items():
-        yield f"{claim} of somebody else", issuer.sign(**{claim: value})
+        yield f"{claim} of somebody else", _sign(issuer, claim, value)
     for claim in ("aud", "iss", "exp", "sub"):
-        yield f"without {claim}", issuer.sign(**{claim: None})
+        yield f"without {claim}", _sign(issuer, claim, None)
+
+
+def _sign(issuer: Issuer, claim: str, value: Any) -> str:
+    changed: dict[str, Any] = {claim: value}
+    return issuer.sign(**changed)
 
 
 def _heads() -> Iterator[tuple[str, dict[str, Any]]]:

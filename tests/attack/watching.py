@@ -71,7 +71,7 @@ async def _read_rows(database: Database) -> tuple[set[tuple[str, ...]], list[str
 
 
 def _list_files(world: World, in_pit: list[str]) -> set[tuple[str, ...]]:
-    found = set()
+    found: set[tuple[str, ...]] = set()
     base = Path(world.place.outside).parent
     for folder, _, names in os.walk(base):
         for name in names:
@@ -118,7 +118,9 @@ def check_output(world: World) -> list[str]:
 
 def _traces(text: str) -> list[str]:
     pattern = r"Traceback \(most recent call last\).*?\n(?:\S+(?:Error|Exception)[^\n]*|\Z)"
-    return re.findall(pattern, text, re.S)
+    found: list[str] = re.findall(pattern, text, re.S)
+    # A panic of Lance is answered as what the request did wrong, and told in the log on purpose.
+    return [trace for trace in found if "PanicException" not in trace]
 
 
 def _peak_bytes(pid: int) -> int:
