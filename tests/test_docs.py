@@ -82,7 +82,7 @@ def test_a_relative_link_must_lead_to_a_file(tmp_path: Path) -> None:
 
 
 def missing_proofs(page: str) -> list[str]:
-    """What is wrong with the proofs of a page's claims: rows without one, and tests that are not."""
+    """What is wrong with the proofs of claims: rows without one, and tests that do not exist."""
     wrong = []
     for row in re.findall(r"^\| (?!claim|---).*\|$", page, re.M):
         claim, _, proof = (cell.strip() for cell in row.strip("|").split(" | "))

@@ -47,11 +47,21 @@ def make(place: Place) -> Iterator[Attack]:
         for path in (create, f"{insert}?mode=overwrite", insert):
             request = send_arrow(path, content)
             yield Attack(FAMILY, f"{name} to {path}", OWNER, request, REFUSED)
-    for kind in ("", "text/plain", "application/json", "application/vnd.apache.arrow.file", "x" * 5_000):
+    for kind in (
+        "",
+        "text/plain",
+        "application/json",
+        "application/vnd.apache.arrow.file",
+        "x" * 5_000,
+    ):
         request = send_arrow(create, plain, content_type=kind)
         yield Attack(FAMILY, f"sent as {kind[:30]!r}", OWNER, request, HANDLED)
     # Nobody sends rows to a view that the runner writes, nor to another's table.
-    for path in (f"/v1/table/{MINE}$m/insert", "/v1/table/veil$t/insert", "/v1/table/them$t/insert"):
+    for path in (
+        f"/v1/table/{MINE}$m/insert",
+        "/v1/table/veil$t/insert",
+        "/v1/table/them$t/insert",
+    ):
         yield Attack(FAMILY, f"rows to {path}", OWNER, send_arrow(path, plain), REFUSED)
 
 
@@ -142,7 +152,10 @@ def _other() -> Iterator[tuple[str, bytes]]:
     yield "an unnamed column", stream(pa.table([[1]], names=[""]))
     yield "a column named NUL", stream(pa.table([[1]], names=["a\x00b"]))
     yield "dots in a name", stream(pa.table([[1]], names=["a.b"]))
-    yield "system columns", stream(pa.table({"_rowid": [1], "_rowaddr": [1], "__source_row_id": [1]}))
+    yield (
+        "system columns",
+        stream(pa.table({"_rowid": [1], "_rowaddr": [1], "__source_row_id": [1]})),
+    )
     yield "many columns", stream(pa.table({f"c{n}": [1] for n in range(5_000)}))
     yield "a long name", stream(pa.table({"n" * 100_000: [1]}))
     deep: pa.DataType = pa.int64()
@@ -150,7 +163,14 @@ def _other() -> Iterator[tuple[str, bytes]]:
         deep = pa.list_(deep)
     yield "a deep list", stream(pa.table({"id": pa.nulls(1, deep)}))
     for kind in (
-        *(pa.null(), pa.bool_(), pa.uint64(), pa.float16(), pa.decimal256(76, 10), pa.duration("ns")),
+        *(
+            pa.null(),
+            pa.bool_(),
+            pa.uint64(),
+            pa.float16(),
+            pa.decimal256(76, 10),
+            pa.duration("ns"),
+        ),
         *(pa.time64("ns"), pa.binary(0), pa.list_(pa.int8(), 0), pa.map_(pa.string(), pa.int64())),
         *(pa.large_list(pa.large_binary()), pa.month_day_nano_interval(), pa.binary_view()),
         *(pa.run_end_encoded(pa.int16(), pa.int64()), pa.dense_union([pa.field("a", pa.int64())])),
@@ -164,6 +184,10 @@ def _other() -> Iterator[tuple[str, bytes]]:
         metadata = {"ARROW:extension:name": name, "ARROW:extension:metadata": "\x00{"}
         schema = pa.schema([pa.field("id", pa.int64(), metadata=metadata)])
         yield f"the extension {name!r}", stream(pa.table({"id": [1]}, schema=schema))
-    for key in ("lance-encoding:blob", "lance-encoding:compression", "lance-schema:unenforced-primary-key"):
+    for key in (
+        "lance-encoding:blob",
+        "lance-encoding:compression",
+        "lance-schema:unenforced-primary-key",
+    ):
         schema = pa.schema([pa.field("id", pa.int64(), metadata={key: "\x00"})])
         yield f"metadata {key}", stream(pa.table({"id": [1]}, schema=schema))

@@ -54,9 +54,7 @@ def _commits(who: str) -> Iterator[Attack]:
                 if ns == HIDDEN:
                     other = request.body.replace(HIDDEN.encode(), ABSENT.encode())
                     like = Request("POST", request.path, other)
-                yield Attack(
-                    FAMILY, name, who, request, REFUSED, like=like, names=(HIDDEN, ABSENT)
-                )
+                yield Attack(FAMILY, name, who, request, REFUSED, like=like, names=(HIDDEN, ABSENT))
         entry = {"id": [ns, "t"], "version": 9, "manifest_path": "x"}
         own = {"id": [*PIT.split("$"), "t"], "version": 9, "manifest_path": "x"}
         for order, entries in {"after": [own, entry], "before": [entry, own]}.items():
@@ -83,15 +81,13 @@ def _jobs(place: Place, who: str) -> Iterator[Attack]:
             )
     for field in ("target", "table_name"):
         body = {field: f"{HIDDEN}$t"}
-        yield Attack(
-            FAMILY, f"jobs by {field}", who, post("/v1/jobs/list", body), never=(hidden,)
-        )
+        yield Attack(FAMILY, f"jobs by {field}", who, post("/v1/jobs/list", body), never=(hidden,))
 
 
 def _moves(who: str) -> Iterator[Attack]:
     for source, destination in itertools.product((PIT, THEIRS, HIDDEN), (THEIRS, HIDDEN, "")):
         to = [destination] if destination else []
-        body = {"new_table_name": "moved", "new_namespace_id": to}
+        body: dict[str, Any] = {"new_table_name": "moved", "new_namespace_id": to}
         path = f"/v1/table/{source}$t/rename"
         name = f"a table from {source} to {destination or 'the root'}"
         yield Attack(FAMILY, name, who, post(path, body), REFUSED)

@@ -19,9 +19,8 @@ from tests.harness import view_requests as views
 FAMILY = "bodies"
 # One value of each kind, and those at the limits of their kind.
 VALUES: tuple[Any, ...] = (
-    *(None, True, 0, -1, 2**31, 2**63, -(2**63), 2**64, 10**40, 1.5, -0.0, 1e308),
-    *("", "x", "\x00", "\ud800", "../../x", "é" * 40_000, "{}", "null"),
-    *([], [[]], [None], ["x", "x"], [{}], {}, {"": ""}, {"a": {"a": {"a": []}}}),
+    *(None, True, -1, 2**63, 10**40, 1.5, "", "\x00", "é" * 20_000, "../../x"),
+    *([], [None], ["x", "x"], {}, {"a": {"a": []}}),
 )
 # Bodies that are not what anybody writes.
 WHOLE: dict[str, bytes] = {
@@ -58,7 +57,9 @@ def make(place: Place) -> Iterator[Attack]:
     for operation in sorted(LANCE, key=lambda each: each.name.startswith(LAST)):
         if operation.name in WAITING or operation.method == "GET":
             continue
-        path = f"/v1/{operation.path}".replace("{index_name}", "i").replace("{id}", _id(operation.path))
+        path = f"/v1/{operation.path}".replace("{index_name}", "i").replace(
+            "{id}", _id(operation.path)
+        )
         for name, content in WHOLE.items():
             yield Attack(FAMILY, f"{operation.name}, {name}", OWNER, Request("POST", path, content))
         if operation.streams:
@@ -117,7 +118,7 @@ def _wrong(struct: inspect.StructType, depth: int) -> Iterator[tuple[str, dict[s
     """Every field, with every value in its place; and the fields of what is in it."""
     for field in struct.fields:
         if field.encode_name in ("id", "identity", "context") and depth == 0:
-            values: tuple[Any, ...] = VALUES[:8]
+            values: tuple[Any, ...] = VALUES[:4]
         else:
             values = VALUES
         for value in values:
@@ -127,7 +128,10 @@ def _wrong(struct: inspect.StructType, depth: int) -> Iterator[tuple[str, dict[s
             base = _sample(inner)
             for name, part in _wrong(inner, depth + 1):
                 whole = {**base, **part}
-                yield f"{field.encode_name}.{name}", {field.encode_name: [whole] if in_list else whole}
+                yield (
+                    f"{field.encode_name}.{name}",
+                    {field.encode_name: [whole] if in_list else whole},
+                )
 
 
 def _inner(found: inspect.Type) -> tuple[inspect.StructType | None, bool]:
@@ -187,7 +191,9 @@ def _in_iceberg() -> Iterator[Attack]:
         path = route.path.replace("{namespace}", pit).replace("{view}", "v").replace("{table}", "t")
         path = f"{ICEBERG}/{path}" if route.is_told else f"/iceberg/v1/{path}"
         for name, content in WHOLE.items():
-            yield Attack(FAMILY, f"Iceberg {route.name}, {name}", OWNER, Request("POST", path, content))
+            yield Attack(
+                FAMILY, f"Iceberg {route.name}, {name}", OWNER, Request("POST", path, content)
+            )
         for where, body in _everywhere(samples.get(route.name, {})):
             name = f"Iceberg {route.name}, {where}"
             yield Attack(FAMILY, name, OWNER, Request("POST", path, _dump(body)))

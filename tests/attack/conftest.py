@@ -18,9 +18,12 @@ def world(
 ) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("attacked")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    with running_store() as store, issuing() as issuer:
-        with standing(folder, database_of(request), store, issuer) as made:
-            yield made
+    with (
+        running_store() as store,
+        issuing() as issuer,
+        standing(folder, database_of(request), store, issuer) as made,
+    ):
+        yield made
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -165,7 +165,9 @@ def _searches() -> Iterator[Attack]:
     for name, query in {
         "a deep one": {"structured_query": {"query": deep}},
         "fuzzy": {"structured_query": {"query": {"match": {**match, "fuzziness": 2**31}}}},
-        "expansions": {"structured_query": {"query": {"match": {**match, "max_expansions": 2**31}}}},
+        "expansions": {
+            "structured_query": {"query": {"match": {**match, "max_expansions": 2**31}}}
+        },
         "boost": {"structured_query": {"query": {"match": {**match, "boost": 1e308}}}},
         "slop": {"structured_query": {"query": {"phrase": {**match, "slop": 2**31}}}},
         "a long text": {"string_query": {"query": "a " * 200_000}},

@@ -119,7 +119,7 @@ def _heads() -> Iterator[tuple[str, bytes]]:
         "expects": b"Expect: 100-continue",
         "expects much": b"Expect: 200-ok",
         "upgrade": b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13",
-        "upgrade to h2c": b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA",
+        "upgrade to h2c": b"Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AA",
         "TE": b"TE: trailers, deflate;q=0.5",
         "a range": b"Range: bytes=0-,0-,0-",
         "forwarded": b"Forwarded: for=127.0.0.1\r\nX-Forwarded-For: 127.0.0.1\r\nX-Real-IP: ::1",
@@ -142,12 +142,25 @@ def _lines() -> Iterator[tuple[str, bytes]]:
         *(b"GET http://evil/v1/table HTTP/1.1", b"GET //evil/v1/table HTTP/1.1"),
         *(b"GET * HTTP/1.1", b"OPTIONS * HTTP/1.1", b"CONNECT a:80 HTTP/1.1", b"TRACE / HTTP/1.1"),
         *(b"GET /v1/table\x00 HTTP/1.1", b"GET /v1/ta ble HTTP/1.1", b"GET /v1/t\xff HTTP/1.1"),
-        *(b"GET /v1/table#x HTTP/1.1", b"GET /v1/../v1/table HTTP/1.1", b"GET /./v1/table HTTP/1.1"),
+        *(
+            b"GET /v1/table#x HTTP/1.1",
+            b"GET /v1/../v1/table HTTP/1.1",
+            b"GET /./v1/table HTTP/1.1",
+        ),
         *(b"GET /%76%31/table HTTP/1.1", b"GET /v1%2Ftable HTTP/1.1", b"GET \\v1\\table HTTP/1.1"),
-        *(b"PRI * HTTP/2.0", b"\x16\x03\x01\x02\x00\x01\x00", b"\x00" * 100, b"GET " + b"/" * 50_000),
+        *(
+            b"PRI * HTTP/2.0",
+            b"\x16\x03\x01\x02\x00\x01\x00",
+            b"\x00" * 100,
+            b"GET " + b"/" * 50_000,
+        ),
         *(b"X" * 100_000, b"GET /healthz/../v1/table HTTP/1.1", b"GET /metrics/ HTTP/1.1"),
         *(b"GET /healthz?x=/v1 HTTP/1.1", b"GET /readyz/x HTTP/1.1", b"DELETE /healthz HTTP/1.1"),
-        *(b"GET /V1/TABLE HTTP/1.1", b"GET /iceberg/../v1/table HTTP/1.1", b"GET /iceberg HTTP/1.1"),
+        *(
+            b"GET /V1/TABLE HTTP/1.1",
+            b"GET /iceberg/../v1/table HTTP/1.1",
+            b"GET /iceberg HTTP/1.1",
+        ),
     ):
         yield f"line {line[:40]!r}", line + b"\r\nHost: x\r\n\r\n"
 
@@ -157,22 +170,36 @@ def _pipelines() -> Iterator[tuple[str, bytes]]:
     yield "two requests", good + INNER
     yield "a hundred requests", good * 100
     yield "requests after a wrong one", b"X\r\n\r\n" + good
-    yield "a request after one that is too large", (
-        b"POST /v1/namespace/x/create HTTP/1.1\r\nHost: x\r\n" + KEY + b"Content-Length: 30000000"
-        b"\r\n\r\n" + b" " * 100_000
+    yield (
+        "a request after one that is too large",
+        (
+            b"POST /v1/namespace/x/create HTTP/1.1\r\nHost: x\r\n"
+            + KEY
+            + b"Content-Length: 30000000"
+            b"\r\n\r\n" + b" " * 100_000
+        ),
     )
-    yield "a request after a close", START + b"Connection: close\r\nContent-Length: 0\r\n\r\n" + INNER
-    yield "an upload and a request", (
-        b"POST /v1/table/%b$t/insert HTTP/1.1\r\nHost: x\r\n" % PIT.encode()
-        + KEY
-        + b"Content-Length: 4\r\n\r\nxxxx"
-        + INNER
+    yield (
+        "a request after a close",
+        START + b"Connection: close\r\nContent-Length: 0\r\n\r\n" + INNER,
     )
-    yield "an upload that ends in a request", (
-        b"POST /v1/table/%b$t/insert HTTP/1.1\r\nHost: x\r\n" % PIT.encode()
-        + KEY
-        + b"Transfer-Encoding: chunked\r\n\r\n4\r\nxxxx\r\n0\r\n\r\n"
-        + INNER
+    yield (
+        "an upload and a request",
+        (
+            b"POST /v1/table/%b$t/insert HTTP/1.1\r\nHost: x\r\n" % PIT.encode()
+            + KEY
+            + b"Content-Length: 4\r\n\r\nxxxx"
+            + INNER
+        ),
+    )
+    yield (
+        "an upload that ends in a request",
+        (
+            b"POST /v1/table/%b$t/insert HTTP/1.1\r\nHost: x\r\n" % PIT.encode()
+            + KEY
+            + b"Transfer-Encoding: chunked\r\n\r\n4\r\nxxxx\r\n0\r\n\r\n"
+            + INNER
+        ),
     )
 
 
@@ -180,15 +207,18 @@ def _slow() -> Iterator[tuple[str, bytes]]:
     """What is never complete; the server hangs up."""
     yield "half a head", START
     yield "half a body", START + b"Content-Length: 1000000\r\n\r\n{"
-    yield "half an upload", (
-        b"POST /v1/table/%b$t/insert HTTP/1.1\r\nHost: x\r\n" % PIT.encode()
-        + KEY
-        + b"Content-Length: 1000000\r\n\r\nxxxx"
+    yield (
+        "half an upload",
+        (
+            b"POST /v1/table/%b$t/insert HTTP/1.1\r\nHost: x\r\n" % PIT.encode()
+            + KEY
+            + b"Content-Length: 1000000\r\n\r\nxxxx"
+        ),
     )
 
 
 def _encodings() -> Iterator[Attack]:
-    """Bodies that say they are compressed: taken for what they are, within their limit, or refused."""
+    """Bodies that say they are compressed, which is not among what is served."""
     bomb = b" " * 50_000_000 + b"{}"
     for name, (encoding, content) in {
         "gzip": ("gzip", gzip.compress(b'{"properties": {}}')),
@@ -202,14 +232,24 @@ def _encodings() -> Iterator[Attack]:
         "zstd": ("zstd", b"\x28\xb5\x2f\xfd\x04\x00\x11\x00\x00{}"),
         "identity": ("identity", b"{"),
     }.items():
-        for path in (f"/v1/namespace/{PIT}/create", f"/v1/table/{PIT}$t/insert", "/v1/table/batch-commit"):
+        for path in (
+            f"/v1/namespace/{PIT}/create",
+            f"/v1/table/{PIT}$t/insert",
+            "/v1/table/batch-commit",
+        ):
             request = Request("POST", path, content, (("Content-Encoding", encoding),))
             yield Attack(FAMILY, f"{name} to {path}", OWNER, request, REFUSED)
 
 
 def _queries() -> Iterator[Attack]:
     for query in (
-        *("delimiter=", "delimiter=%00", "delimiter=$$", "delimiter=" + "a" * 10_000, "delimiter=e"),
+        *(
+            "delimiter=",
+            "delimiter=%00",
+            "delimiter=$$",
+            "delimiter=" + "a" * 10_000,
+            "delimiter=e",
+        ),
         *("limit=-1", "limit=0", "limit=999999999999999999999", "limit=1e3", "limit=NaN", "limit="),
         *("page_token=x", "page_token=" + "a" * 60_000, "page_token=eyJhIjoxfQ", "page_token=%00"),
         *("a=b&" * 200, "%ff=%fe", "=&=&=", "branch=..%2F..", "branch=%00", "mode=" + "x" * 1_000),

@@ -26,15 +26,12 @@ NEVER = {
     "delete": "%7F",
     "C1": "%C2%85",
     "not UTF-8": "%FF%FE",
-    "overlong dot": "%C0%AE%C0%AE",
     "half a pair": "%ED%A0%80",
     "too long": "a" * 300,
-    "a great deal too long": "a" * 5_000,
 }
 # Perhaps the name of something, which then is in the pit and nowhere else.
 ODD = {
     "slash": "a%2Fb",
-    "slashes up": "..%2F..%2Ft",
     "twice encoded dots": "%252e%252e",
     "twice encoded slash": "%252F",
     "backslash": "a%5Cb",
@@ -45,21 +42,14 @@ ODD = {
     "zero width": "a%E2%80%8Bb",
     "right to left": "a%E2%80%AEb",
     "wide dots": "%EF%BC%8E%EF%BC%8E",
-    "wide slash": "a%EF%BC%8Fb",
     "quote": "a'b",
-    "double quote": "a%22b",
     "statement": "x');DROP%20TABLE%20grants;--",
     "like": "%25",
     "delimiter": "$",
-    "delimiters": "$$$",
     "percent": "%25zz",
-    "a broken percent": "%zz",
     "semicolon": "t;a=b",
     "wildcard": "*",
-    "home": "~",
-    "device": "con",
     "template": "%24%7Bjndi:ldap:%2F%2Fx%7D",
-    "braces": "%7B%7B7*7%7D%7D",
     "lance's folder": "_versions",
 }
 # An index has a segment of its own, which clients normalise: these stand for another path there.
@@ -78,7 +68,7 @@ def _in_lance(name: str, text: str, may: frozenset[int]) -> Iterator[Attack]:
     for operation in LANCE:
         if operation.name in ("StreamJob", "LeaseJobs"):
             continue
-        places = {"id": text, "last part": f"{PIT}${text}", "first part": f"{text}$pit$t"}
+        places = {"first part": f"{text}$pit$t", "last part": f"{PIT}${text}"}
         for where, id in places.items() if "{id}" in operation.path else ():
             path = operation.path.replace("{id}", id).replace("{index_name}", "i")
             yield _attack(operation.name, operation.method, path, where, name, may)
@@ -104,18 +94,18 @@ def _in_iceberg(name: str, text: str, may: frozenset[int]) -> Iterator[Attack]:
         for where, (namespace, last) in {
             "namespace": (text, "v"),
             "name": (pit, text),
-            "prefix": (pit, "v"),
         }.items():
             if where == "name" and not ("{view}" in route.path or "{table}" in route.path):
                 continue
             path = route.path.replace("{namespace}", namespace)
             path = path.replace("{view}", last).replace("{table}", last)
-            root = f"/iceberg/v1/{text}" if where == "prefix" else ICEBERG
             body = b"{}" if route.method == "POST" else b""
             # Which namespace a text with separators means is for Iceberg's own rule to say.
             expected = HANDLED if name in ("separator", "nothing") else may
-            request = Request(route.method, f"{root}/{path}", body)
-            yield Attack(FAMILY, f"Iceberg {route.name}, {where} is {name}", OWNER, request, expected)
+            request = Request(route.method, f"{ICEBERG}/{path}", body)
+            yield Attack(
+                FAMILY, f"Iceberg {route.name}, {where} is {name}", OWNER, request, expected
+            )
 
 
 # Names as JSON holds them.
@@ -199,6 +189,10 @@ def _bodies(text: str) -> dict[str, tuple[str, Any, tuple[str, ...]]]:
             {"source": view, "destination": {**view, "name": text}},
             STRICT,
         ),
-        "Iceberg namespace": (f"{ICEBERG}/namespaces", {"namespace": [*PIT.split("$"), text]}, STRICT),
+        "Iceberg namespace": (
+            f"{ICEBERG}/namespaces",
+            {"namespace": [*PIT.split("$"), text]},
+            STRICT,
+        ),
         "cluster": (f"{table}/backfill_column", {"column": "id", "cluster": text}, TEXTS),
     }

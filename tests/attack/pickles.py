@@ -38,7 +38,7 @@ def payloads(canary: str) -> dict[str, bytes]:
         "reduce": pickle.dumps(Touch(canary)),
         "protocol 0": pickle.dumps(Touch(canary), 0),
         "protocol 2": pickle.dumps(Touch(canary), 2),
-        "eval": b"cbuiltins\neval\n(S'__import__(\"os\").system(\"" + run.encode() + b"\")'\ntR.",
+        "eval": b'cbuiltins\neval\n(S\'__import__("os").system("' + run.encode() + b"\")'\ntR.",
         "nested": pickle.dumps([{"a": (Touch(canary),)}]),
         "cut": pickle.dumps(Touch(canary))[:-1],
         "not one": b"not a pickle",
@@ -52,7 +52,7 @@ def make(place: Place) -> Iterator[Attack]:
     for name, payload in payloads(place.canary).items():
         for where, (request, by_right) in _places(payload).items():
             for who in CALLERS:
-                # Who may bring code, and owns where it goes, may bring this too: nobody looks into it.
+                # Who may bring code may bring this too, since nobody looks into it.
                 may = HANDLED if who == "maker" and by_right else REFUSED
                 yield Attack(FAMILY, f"{where}: {name}", who, request, may)
 
@@ -77,7 +77,10 @@ def _spec(kind: str, payload: bytes) -> dict[str, Any]:
 def _places(payload: bytes) -> dict[str, tuple[Request, bool]]:
     """Requests with a pickle in them; whether somebody may send them by right."""
     table, view = f"/v1/table/{PIT}$t", f"/v1/materialized_view/{PIT}$p/create"
-    column = {"name": "f", "virtual_column": virtual_column(payload, ["name"], {"f": "int64"}, name="f")}
+    column = {
+        "name": "f",
+        "virtual_column": virtual_column(payload, ["name"], {"f": "int64"}, name="f"),
+    }
     raw = {**column["virtual_column"], "udf": base64.b64encode(payload).decode()}  # type: ignore[dict-item]
     altered = {"path": "double", "virtual_column": {"udf": _udf(payload), "udf_name": "f"}}
     makes = pa.schema([("word", pa.string())])

@@ -184,10 +184,9 @@ def _on_each(
     if name == "Iceberg GetToken" or (caller.is_runner and name == "LeaseJobs"):
         return
     for ns in (MINE, THEIRS, HIDDEN):
+        may = _expected(caller, ns, *needs)
         if for_runners:
             may = FORBIDDEN if caller.is_known else UNKNOWN
-        else:
-            may = _expected(caller, ns, *needs)
         if may is None:
             continue
         like = None
@@ -210,7 +209,7 @@ def _expected(caller: Caller, ns: str, right: int, on: str) -> frozenset[int] | 
     if ns == HIDDEN:
         return MISSING
     held, sees = _standing(caller, ns, on)
-    if (sees if right == SEE else held & right == right):
+    if sees if right == SEE else held & right == right:
         return None
     return FORBIDDEN if sees else MISSING
 
@@ -262,7 +261,14 @@ CARRIERS: dict[str, Callable[[str], tuple[tuple[str, str], ...]]] = {
 
 def _by_carrier(place: Place) -> Iterator[Attack]:
     """However a reader shows its key, it is a reader, and the hidden is hidden."""
-    wanted = ("DescribeTable", "DropTable", "QueryTable", "ListTables", "CreateGrant", "DropNamespace")
+    wanted = (
+        "DescribeTable",
+        "DropTable",
+        "QueryTable",
+        "ListTables",
+        "CreateGrant",
+        "DropNamespace",
+    )
     for operation in LANCE:
         if operation.name not in wanted:
             continue
@@ -273,7 +279,9 @@ def _by_carrier(place: Place) -> Iterator[Attack]:
                 asked = lance_request(place, operation, ns)
                 headers = (*asked.headers, *carrier(place.keys["reader"]))
                 request = Request(asked.method, asked.path, asked.body, headers)
-                yield Attack(FAMILY, f"{operation.name} on {ns}, key by {name}", "", request, REFUSED)
+                yield Attack(
+                    FAMILY, f"{operation.name} on {ns}, key by {name}", "", request, REFUSED
+                )
 
 
 def uncovered() -> list[str]:

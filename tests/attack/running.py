@@ -85,7 +85,10 @@ def try_one(world: World, line: Line, attack: Attack) -> Iterator[Hole]:
     if attack.like is not None and replies:
         other = _ask(world, line, attack, attack.like)
         found, absent = attack.names
-        if (replies[0].status, replies[0].text.replace(found, absent)) != (other.status, other.text):
+        if (replies[0].status, replies[0].text.replace(found, absent)) != (
+            other.status,
+            other.text,
+        ):
             yield (
                 f"what is hidden is told: {attack} → {replies[0].status} {replies[0].text[:200]}, "
                 f"not {other.status} {other.text[:200]}"

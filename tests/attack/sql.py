@@ -21,12 +21,18 @@ DIALECTS = ("spark", "trino", "duckdb", "hive", "databricks", "bigquery", "snowf
 def code(canary: str) -> tuple[str, ...]:
     """Statements that start a program or call into the engine's own process."""
     run = f"'touch {canary}'"
+    script = f"SELECT TRANSFORM(name) USING {run} AS (name string) FROM {T}"
+    call = "reflect('java.lang.System', 'getenv', x)"
     return (
-        f"SELECT TRANSFORM(name) USING {run} AS (name string) FROM {T}",
-        f"SELECT DISTINCT name FROM (SELECT TRANSFORM(name) USING {run} AS (name string) FROM {T}) q",
-        f"WITH q AS (SELECT TRANSFORM(name) USING {run} AS (name string) FROM {T}) SELECT name FROM q",
-        f"SELECT name FROM {T} UNION ALL SELECT TRANSFORM(name) USING {run} AS (name string) FROM {T}",
-        f"SELECT name FROM {T} WHERE name IN (SELECT TRANSFORM(name) USING {run} AS (n string) FROM {T})",
+        script,
+        f"SELECT DISTINCT name FROM ({script}) q",
+        f"WITH q AS ({script}) SELECT name FROM q",
+        f"SELECT name FROM {T} UNION ALL {script}",
+        f"SELECT name FROM {T} WHERE name IN ({script})",
+        f"SELECT name FROM {T} WHERE EXISTS ({script})",
+        f"SELECT (SELECT max(name) FROM ({script}) q) AS name FROM {T}",
+        f"SELECT a.name FROM {T} a JOIN ({script}) b ON a.name = b.name",
+        f"SELECT a.name FROM {T} a, LATERAL ({script}) b",
         f"FROM {T} MAP name USING {run} AS (name string)",
         f"FROM {T} REDUCE name USING {run} AS (name string)",
         f"FROM {T} SELECT TRANSFORM(name) USING {run} AS (name string)",
@@ -37,7 +43,7 @@ def code(canary: str) -> tuple[str, ...]:
         f"SELECT name FROM {T} WHERE reflect('java.lang.System', 'getenv', 'PATH') = 'x'",
         f"SELECT name FROM {T} ORDER BY java_method('java.lang.System', 'getenv', 'PATH')",
         f"SELECT max(reflect('java.lang.System', 'getenv', 'PATH')) AS name FROM {T} GROUP BY id",
-        f"SELECT transform(array(name), x -> reflect('java.lang.System', 'getenv', x)) AS n FROM {T}",
+        f"SELECT transform(array(name), x -> {call}) AS n FROM {T}",
     )
 
 
@@ -46,7 +52,10 @@ def _files(outside: str) -> tuple[str, ...]:
     note = f"{outside}/note"
     return (
         *(f"SELECT * FROM {kind}.`{note}`" for kind in ("text", "csv", "json", "parquet", "orc")),
-        *(f"SELECT * FROM {kind}.`file://{note}`" for kind in ("binaryFile", "avro", "xml", "delta")),
+        *(
+            f"SELECT * FROM {kind}.`file://{note}`"
+            for kind in ("binaryFile", "avro", "xml", "delta")
+        ),
         f"SELECT q.value FROM (SELECT * FROM text.`{note}`) q",
         f"SELECT * FROM {T} JOIN text.`{note}`",
         f"SELECT * FROM read_files('{note}')",
@@ -70,13 +79,48 @@ def _files(outside: str) -> tuple[str, ...]:
 
 
 COMMANDS = (
-    *("SET spark.sql.x=1", "RESET", "SHOW TABLES", "SHOW DATABASES", f"DESCRIBE {T}", f"EXPLAIN {T}"),
-    *("USE default", "CREATE DATABASE x", "CREATE FUNCTION f AS 'x.Y'", "REFRESH TABLE x", "CLEAR CACHE"),
+    *(
+        "SET spark.sql.x=1",
+        "RESET",
+        "SHOW TABLES",
+        "SHOW DATABASES",
+        f"DESCRIBE {T}",
+        f"EXPLAIN {T}",
+    ),
+    *(
+        "USE default",
+        "CREATE DATABASE x",
+        "CREATE FUNCTION f AS 'x.Y'",
+        "REFRESH TABLE x",
+        "CLEAR CACHE",
+    ),
     *(f"DROP TABLE {T}", f"DELETE FROM {T}", f"UPDATE {T} SET id = 1", f"TRUNCATE TABLE {T}"),
-    *(f"CACHE TABLE q AS SELECT * FROM {T}", f"INSERT INTO {T} VALUES (1)", f"MERGE INTO {T} USING x"),
-    *(f"SELECT id FROM {T}; SELECT 1", f"SELECT id FROM {T}; DROP TABLE {T}", "EXECUTE IMMEDIATE 'x'"),
-    *("BEGIN SELECT 1; END", "CALL system.x()", f"ANALYZE TABLE {T} COMPUTE STATISTICS", ";", "--", "/*"),
-    *("DECLARE x INT", "SELECT @@version", "PRAGMA x", "VACUUM", "LIST JARS", "GRANT ALL ON x TO y"),
+    *(
+        f"CACHE TABLE q AS SELECT * FROM {T}",
+        f"INSERT INTO {T} VALUES (1)",
+        f"MERGE INTO {T} USING x",
+    ),
+    *(
+        f"SELECT id FROM {T}; SELECT 1",
+        f"SELECT id FROM {T}; DROP TABLE {T}",
+        "EXECUTE IMMEDIATE 'x'",
+    ),
+    *(
+        "BEGIN SELECT 1; END",
+        "CALL system.x()",
+        f"ANALYZE TABLE {T} COMPUTE STATISTICS",
+        ";",
+        "--",
+        "/*",
+    ),
+    *(
+        "DECLARE x INT",
+        "SELECT @@version",
+        "PRAGMA x",
+        "VACUUM",
+        "LIST JARS",
+        "GRANT ALL ON x TO y",
+    ),
     *(f"SELECT * FROM {HIDDEN}.t", f"SELECT * FROM {HIDDEN}.m", f"SELECT * FROM {HIDDEN}.v"),
     *(f"TABLE {HIDDEN}.t", f"SELECT id FROM {T} WHERE id IN (SELECT id FROM {HIDDEN}.t)"),
     *(f"SELECT (SELECT max(name) FROM {HIDDEN}.t) AS name FROM {T}", "SELECT * FROM global_temp.x"),
@@ -143,18 +187,21 @@ def make(place: Place) -> Iterator[Attack]:
     direct = (*code(place.canary), *_files(place.outside), *COMMANDS)
     for statement in direct:
         for how, text in wrap(statement).items():
+            # Commands and files are refused by their first words; code is looked for everywhere.
+            if how not in ("plain", "comments") and statement not in code(place.canary):
+                continue
             for where, (before, request) in _views(text, f"q{number}", DIALECTS[:1]).items():
                 number += 1
                 name = f"{where}, {how}: {statement[:60]}"
                 yield Attack(FAMILY, name, OWNER, request, REFUSED, before=before)
     # A few of each kind, in words that other dialects have as well.
     for dialect in DIALECTS[1:]:
-        for statement in direct[::4]:
+        for statement in direct[::5]:
             for where, (before, request) in _views(statement, f"q{number}", (dialect,)).items():
                 number += 1
                 name = f"{where}: {statement[:60]}"
                 yield Attack(FAMILY, name, OWNER, request, REFUSED, before=before)
-    for statement in (code(place.canary)[0], code(place.canary)[8]):
+    for statement in (code(place.canary)[0], code(place.canary)[12]):
         for how, text in hide(statement).items():
             for where, (before, request) in _views(text, f"q{number}", DIALECTS[:3]).items():
                 number += 1
@@ -173,7 +220,10 @@ def _views(
         found["source_query"] = ((), post(path, {"kind": "query", "source_query": sql}))
         found["query"] = ((), post(path, {"query": sql}))
     for dialect in dialects:
-        body = {"kind": "query", "source_query": post("", {"sql": sql, "dialect": dialect}).body.decode()}
+        body = {
+            "kind": "query",
+            "source_query": post("", {"sql": sql, "dialect": dialect}).body.decode(),
+        }
         found[f"{dialect} query"] = ((), post(path, body))
         made: dict[str, Any] = views.create("", f"i{name}").body
         made["view-version"]["representations"] = [{"type": "sql", "dialect": dialect, "sql": sql}]

@@ -18,9 +18,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 def sealed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("sealed")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    with running_store() as store, issuing() as issuer:
-        with standing(folder / "world", "", store, issuer, **tls(folder)) as made:
-            yield made
+    with (
+        running_store() as store,
+        issuing() as issuer,
+        standing(folder / "world", "", store, issuer, **tls(folder)) as made,
+    ):
+        yield made
 
 
 @pytest.mark.parametrize("family", ["tokens", "http"])

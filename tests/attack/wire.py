@@ -106,6 +106,8 @@ class Line:
         pairs = (line.partition(":") for line in lines)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         status = int(found[1])
+        if status == 100:
+            return self._receive(method)
         if method == b"HEAD" or status in (204, 304):
             return Reply(status, headers)
         return Reply(status, headers, self._receive_body(headers))

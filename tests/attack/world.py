@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from penstock.catalog.tokens import RUNNER
-from penstock.database.interface import Transaction
+from penstock.database.interface import Database, Transaction
 from penstock.model.rights import FUNCTIONS, OWN, WRITE
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, PIT, SECRET, THEIRS, Place
 from tests.harness import servers
@@ -191,15 +192,19 @@ def _make_callers(gate: Guarded, issuer: Issuer) -> dict[str, str]:
             if name == "revoked":
                 gate.revoke(token.id)
             if name == "expired":
-                gate.work(lambda database, id=token.id: database.write(_end, id))
+                gate.work(partial(_end_key, id=token.id))
         if not caller.is_runner:
             _grant(gate, principal, caller.rights, caller.on)
     return keys
 
 
-async def _end(tx: Transaction, id: str) -> None:
+async def _end_key(database: Database, id: str) -> None:
     """Let a key have ended in the past."""
-    await tx.fetch("UPDATE tokens SET expires_at = 1 WHERE id = $1", id)
+
+    async def end(tx: Transaction) -> None:
+        await tx.fetch("UPDATE tokens SET expires_at = 1 WHERE id = $1", id)
+
+    await database.write(end)
 
 
 def _grant(gate: Guarded, principal: str, rights: int, on: str) -> None:

@@ -29,7 +29,7 @@ def server(
     store: Store, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     data = tmp_path_factory.mktemp("data")
-    with serving(store, data, database_of(request)) as started:
+    with serving(store, data, database=database_of(request)) as started:
         yield started
 
 
