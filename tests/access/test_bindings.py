@@ -219,7 +219,8 @@ def test_the_schemas_own_metadata_stays_the_servers(thief: Thief) -> None:
 def test_an_expression_that_was_bound_elsewhere_is_checked(thief: Thief) -> None:
     table = thief.make()
     sql = " + ".join(["id"] * 1000)
-    bound = {"computed_column": "true", "computed_column.expression": sql}
+    bound: dict[str, str | None] = {"computed_column": "true"}
+    bound["computed_column.expression"] = sql
     lance.dataset(thief.location(table)).update_field_metadata({"x": bound})
     answer = thief.ask(table, "backfill_column", {"column": "x"})
     assert code(answer) == (400, 13)

@@ -50,8 +50,9 @@ def make(chance: random.Random, depth: int) -> str:
 @pytest.mark.parametrize("seed", range(2))
 def test_no_expression_that_is_let_in_ends_the_process(tmp_path: Path, seed: int) -> None:
     lance.write_dataset(pa.table(COLUMNS), tmp_path / "t.lance")
-    command = [sys.executable, "-m", "tests.datasets.test_expressions_fuzz", tmp_path / "t.lance"]
-    run = subprocess.run([*command, str(seed)], capture_output=True, text=True, timeout=120)
+    table = str(tmp_path / "t.lance")
+    command = [sys.executable, "-m", "tests.datasets.test_expressions_fuzz", table, str(seed)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr[-2000:]
     assert "PanicException" not in run.stdout
     assert "fine" in run.stdout

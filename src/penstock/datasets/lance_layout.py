@@ -91,7 +91,7 @@ def _has_wide(kind: Type) -> bool:
         return _has_wide(kind.value_type)
     if t.is_nested(kind):
         return any(_has_wide(kind.field(i).type) for i in range(kind.num_fields))
-    return t.is_decimal(kind)
+    return bool(t.is_decimal(kind))
 
 
 def _find_obstacle(kind: Type) -> tuple[str, str] | None:
@@ -114,7 +114,7 @@ def _find_obstacle(kind: Type) -> tuple[str, str] | None:
 def _is_fixed(kind: Type) -> bool:
     if t.is_fixed_size_list(kind):
         return _is_fixed(kind.value_type)
-    return t.is_primitive(kind) or t.is_decimal(kind) or t.is_fixed_size_binary(kind)
+    return bool(t.is_primitive(kind) or t.is_decimal(kind) or t.is_fixed_size_binary(kind))
 
 
 def to_plain_type(kind: Type) -> Type:
@@ -169,11 +169,13 @@ def _has_dictionary(kind: Type) -> bool:
 
 
 def _is_plain(kind: Type) -> bool:
-    return (not t.is_nested(kind) and not _may_be_other(kind)) or kind.equals(to_plain_type(kind))
+    if not t.is_nested(kind) and not _may_be_other(kind):
+        return True
+    return bool(kind.equals(to_plain_type(kind)))
 
 
 def _may_be_other(kind: Type) -> bool:
-    return (
+    return bool(
         t.is_decimal(kind)
         or t.is_dictionary(kind)
         or t.is_run_end_encoded(kind)
