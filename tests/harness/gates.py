@@ -40,6 +40,8 @@ STATEMENTS = {
     "reflect": f"SELECT reflect({JAVA}) AS x FROM t",
     "java_method": f"SELECT java_method({JAVA}) AS x FROM t",
     "try_reflect": f"SELECT try_reflect({JAVA}) AS x FROM t",
+    # It would fetch what the document type names.
+    "xpath": "SELECT xpath_string('<a/>', 'a') AS x FROM t",
     "reflect in quotes": f"SELECT `ReFlect`({JAVA}) AS x FROM t",
     "reflect with its schema": f"SELECT system.builtin.reflect({JAVA}) AS x FROM t",
     "reflect in a lambda": f"SELECT transform(array(1), e -> reflect({JAVA})) AS x FROM t",

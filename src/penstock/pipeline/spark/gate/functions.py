@@ -13,12 +13,17 @@ def _words(text: str) -> frozenset[str]:
 
 RUNS_CODE = "it calls Java code by its name"
 READS_FILES = "it takes its schema from a file"
+FETCHES = "it fetches whatever address the XML names"
 DIFFERS = "its value is another one each time"
 TELLS_SESSION = "it tells about the session, the machine or the user that runs the job"
 TELLS_FILES = "it tells about files, and the job's tables are none for Spark"
 _REASONS = {
     RUNS_CODE: "java_method reflect try_reflect",
     READS_FILES: "from_protobuf to_protobuf",
+    FETCHES: """
+        xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short
+        xpath_string
+    """,
     DIFFERS: """
         aes_encrypt curdate current_date current_time current_timestamp localtime localtimestamp
         monotonically_increasing_id now rand randn random randstr shuffle spark_partition_id uniform
