@@ -56,6 +56,7 @@ def make(place: Place) -> Iterator[Attack]:
     ):
         request = send_arrow(create, plain, content_type=kind)
         yield Attack(FAMILY, f"sent as {kind[:30]!r}", OWNER, request, HANDLED)
+    yield from _repeated()
     # Nobody sends rows to a view that the runner writes, nor to another's table.
     for path in (
         f"/v1/table/{MINE}$m/insert",
@@ -125,6 +126,15 @@ def _bombs() -> tuple[tuple[str, bytes], ...]:
             small[at : at + 8] = struct.pack("<q", size)
             found.append((f"a buffer that says {name}", bytes(small)))
     return tuple(found)
+
+
+def _repeated() -> Iterator[Attack]:
+    """One key in many rows on both sides of a merge: a join makes every pair of them."""
+    rows = stream(pa.table({"id": pa.array([0] * 150, pa.int64()), "name": ["x" * 64_000] * 150}))
+    create = send_arrow(f"/v1/table/{PIT}$twin/create?mode=overwrite", rows)
+    for how in ("when_matched_update_all", "when_not_matched_insert_all"):
+        merge = send_arrow(f"/v1/table/{PIT}$twin/merge_insert?on=id&{how}=true", rows)
+        yield Attack(FAMILY, f"one key many times, {how}", OWNER, merge, before=(create,))
 
 
 def _reserved() -> Iterator[tuple[str, bytes]]:

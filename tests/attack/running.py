@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.attack import watching
 from tests.attack.attack import Attack, Request
 from tests.attack.place import SECRET, STORAGE_SECRET
-from tests.attack.watching import Health, State
+from tests.attack.watching import State
 from tests.attack.wire import Line, Reply
 from tests.attack.world import World
 
@@ -34,7 +34,7 @@ def run(world: World, attacks: Sequence[Attack]) -> list[Hole]:
         world.revive()
     world.dig()
     holes: list[Hole] = []
-    health, state = Health(world.server.process.pid), watching.take(world)
+    health, state = watching.examine(world), watching.take(world)
     for start in range(0, len(attacks), LOOK_EVERY):
         part = attacks[start : start + LOOK_EVERY]
         holes += _run_part(world, part)
@@ -42,7 +42,7 @@ def run(world: World, attacks: Sequence[Attack]) -> list[Hole]:
         holes += [f"{problem}; {among}" for problem in health.check(world)]
         if not world.is_alive:
             holes += _find_killer(world, part)
-            health = Health(world.server.process.pid)
+            health = watching.examine(world)
         now = watching.take(world)
         if changes := watching.compare(state, now):
             holes += _find_changer(world, part, changes, now)

@@ -36,6 +36,7 @@ OWN = re.compile(r"(catalog\.sqlite.*|audit\.jsonl|.*\.log)$")
 MEGABYTES = 1024 * 1024
 # What a server has while it answers what was asked here; a bomb that works needs far more.
 MEMORY = 1_200 * MEGABYTES
+GROWTH = 300 * MEGABYTES
 
 State = frozenset[tuple[str, ...]]
 
@@ -94,16 +95,24 @@ class Health:
     """The process: the same one as before, and not much larger."""
 
     pid: int
+    # What it may have taken at most; what others made it take is not told again.
+    most: int
 
     def check(self, world: World) -> list[str]:
         wrong = []
         if world.server.process.pid != self.pid or not world.is_alive:
             return [f"the server is gone (exit code {world.server.process.poll()})"]
-        if (size := _peak_bytes(self.pid)) > MEMORY:
+        if (size := _peak_bytes(self.pid)) > self.most:
             wrong.append(f"the server took {size // MEGABYTES} MB of memory")
         if Path(world.place.canary).exists():
             wrong.append("the canary is there: somebody ran what was sent")
         return wrong
+
+
+def examine(world: World) -> Health:
+    """How the server is before it is attacked."""
+    pid = world.server.process.pid
+    return Health(pid, max(MEMORY, _peak_bytes(pid) + GROWTH))
 
 
 def check_output(world: World) -> list[str]:

@@ -3,6 +3,7 @@
 import re
 import socket
 import ssl
+import time
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -38,11 +39,12 @@ class Line:
         self._read = b""
 
     def ask(self, sent: bytes) -> Reply:
-        """One answer to these bytes; once more on a new connection when the old one was dead."""
-        was_open = self._socket is not None
-        reply = self._ask(sent)
-        if reply.status == 0 and was_open:
+        """One answer to these bytes; a connection that was closed, or not taken, is made anew."""
+        for pause in (0.0, 0.2, 1.0):
+            time.sleep(pause)
             reply = self._ask(sent)
+            if reply.status:
+                break
         return reply
 
     def ask_raw(self, sent: bytes) -> list[Reply]:
