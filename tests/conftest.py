@@ -17,7 +17,7 @@ from tests.harness.sharing import Sharing, spark_of
 
 # The same examples in every run, so that a change is judged by what it changed. New ones are found
 # with `pytest --hypothesis-profile=default`.
-settings.register_profile("steady", derandomize=True)
+settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
 
 
