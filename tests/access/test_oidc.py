@@ -19,6 +19,7 @@ from penstock.server.oidc import Oidc, Provider
 from tests.harness.access import AUDIENCE, Guarded, Issuer, issuing
 
 LIST = "/v1/namespace/$/list"
+ODD: tuple[Any, ...] = (None, 1, "x", [], {})
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 
@@ -88,6 +89,11 @@ def test_a_forged_token_is_refused(gate: Guarded, issuer: Issuer) -> None:
         issuer.sign(alg="PS256"),
         f"{part({'alg': 'RS256', 'kid': 'one', 'crit': ['x'], 'x': 1})}.{payload}.{signature}",
         f"{part({'alg': 'RS256'})}.{payload}.{signature}",
+        # Before anybody knows who sent it, so that no kind of value may break a library.
+        *(
+            f"{part({'alg': 'RS256', 'kid': 'one', 'crit': crit})}.{payload}.{signature}"
+            for crit in ODD
+        ),
     ]
     assert [status(gate, each) for each in forged] == [401] * len(forged)
 

@@ -232,7 +232,6 @@ def _known(place: Place) -> Iterator[Attack]:
     missing = frozenset({404})
     staged = f"{place.table(MINE)}/tree/nowhere/_versions/2.manifest-1"
     for path, body in (
-        ("version/list", {"branch": "nowhere"}),
         ("version/list?branch=nowhere", {}),
         ("version/create", {"branch": "nowhere", "version": 2, "manifest_path": staged}),
         ("version/describe", {"branch": "nowhere", "version": 1}),

@@ -7,32 +7,40 @@ it is a comment for whoever checks it: `test_spark.py` lets Spark run those.
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post
 from tests.attack.place import HIDDEN, OWNER, PIT, Place
 from tests.attack.routes import ICEBERG
 from tests.harness import view_requests as views
-from tests.harness.definitions import make_spec
+from tests.harness.definitions import encode_schema, make_spec
 
 FAMILY = "sql"
 T = f"{PIT.replace('$', '.')}.t"
 DIALECTS = ("spark", "trino", "duckdb", "hive", "databricks", "bigquery", "snowflake", "postgres")
 
 
+def script(canary: str) -> str:
+    """A statement that runs a program, and needs no table that somebody would have to find."""
+    return f"SELECT TRANSFORM(x) USING 'touch {canary}' AS (name string) FROM VALUES ('a') AS q(x)"
+
+
 def code(canary: str) -> tuple[str, ...]:
     """Statements that start a program or call into the engine's own process."""
     run = f"'touch {canary}'"
-    script = f"SELECT TRANSFORM(name) USING {run} AS (name string) FROM {T}"
+    inner = f"SELECT TRANSFORM(name) USING {run} AS (name string) FROM {T}"
     call = "reflect('java.lang.System', 'getenv', x)"
     return (
-        script,
-        f"SELECT DISTINCT name FROM ({script}) q",
-        f"WITH q AS ({script}) SELECT name FROM q",
-        f"SELECT name FROM {T} UNION ALL {script}",
-        f"SELECT name FROM {T} WHERE name IN ({script})",
-        f"SELECT name FROM {T} WHERE EXISTS ({script})",
-        f"SELECT (SELECT max(name) FROM ({script}) q) AS name FROM {T}",
-        f"SELECT a.name FROM {T} a JOIN ({script}) b ON a.name = b.name",
-        f"SELECT a.name FROM {T} a, LATERAL ({script}) b",
+        inner,
+        script(canary),
+        f"SELECT DISTINCT name FROM ({inner}) q",
+        f"WITH q AS ({inner}) SELECT name FROM q",
+        f"SELECT name FROM {T} UNION ALL {inner}",
+        f"SELECT name FROM {T} WHERE name IN ({inner})",
+        f"SELECT name FROM {T} WHERE EXISTS ({inner})",
+        f"SELECT (SELECT max(name) FROM ({inner}) q) AS name FROM {T}",
+        f"SELECT a.name FROM {T} a JOIN ({inner}) b ON a.name = b.name",
+        f"SELECT a.name FROM {T} a, LATERAL ({inner}) b",
         f"FROM {T} MAP name USING {run} AS (name string)",
         f"FROM {T} REDUCE name USING {run} AS (name string)",
         f"FROM {T} SELECT TRANSFORM(name) USING {run} AS (name string)",
@@ -144,14 +152,17 @@ def wrap(statement: str) -> dict[str, str]:
 
 def hide(statement: str) -> dict[str, str]:
     """Statements that are one thing for a parser that reads comments or quotes in another way."""
-    start = f"SELECT name FROM {T}"
+    # Of a query that is more than rows of one table the engine gets the whole text.
+    start = f"SELECT DISTINCT name FROM {T}"
     both = f"UNION ALL {statement}"
     return {
         "nested comment": f"{start} /* /* x */ {both} /* */ */",
         "nested hint": f"{start} /* /*+ */ {both} /* */ -- */",
-        "hint in a comment": f"SELECT /*+ /* */ name FROM {T} {both} /* */ */",
+        "hint in a comment": f"SELECT DISTINCT /*+ /* */ name FROM {T} {both} /* */ */",
         "comment that goes on": f"{start} -- \\\n {both}",
         "comment that goes on, CR": f"{start} -- \\\r\n {both}",
+        "comment that goes on and opens": f"{start} -- \\\n /*\n {both} -- */",
+        "hint that opens": f"{start} /* /*+ */ {both} /* */ */",
         "comment ended by CR": f"{start} --\r{both}",
         "comment ended by a form feed": f"{start} --\f{both}",
         "comment ended by NEL": f"{start} --\u0085{both}",
@@ -164,19 +175,19 @@ def hide(statement: str) -> dict[str, str]:
         "conditional comment": f"{start} /*! {both} */",
         "empty comment": f"{start} /**/ {both} /**/",
         "half a comment": f"{start} /*/ {both} /*/",
-        "escape in quotes": f"SELECT '\\' AS name FROM {T} {both} --'",
-        "doubled quotes": f"SELECT '''' AS name FROM {T} {both} --'",
-        "raw string": f"SELECT r'\\' AS name FROM {T} {both} --'",
-        "double quotes": f'SELECT "\\" AS name FROM {T} {both} --"',
-        "backtick": f"SELECT name AS `a``b` FROM {T} {both} --`",
-        "backtick and escape": f"SELECT name AS `a\\` FROM {T} {both} --`",
-        "dollars": f"SELECT $$ AS name FROM {T} {both} --$$",
-        "tagged dollars": f"SELECT $a$ AS name FROM {T} {both} --$a$",
-        "hex": f"SELECT X'27' AS name FROM {T} {both} --'",
-        "unicode escape": f"SELECT '\\u0027 AS name FROM {T} {both} --'",
-        "octal escape": f"SELECT '\\047 AS name FROM {T} {both} --'",
-        "wide quotes": f"SELECT \u2018x\u2019 AS name FROM {T} {both}",
-        "three quotes": f"SELECT '''x''' AS name FROM {T} {both} --'''",
+        "escape in quotes": f"SELECT DISTINCT '\\' AS name FROM {T} {both} --'",
+        "doubled quotes": f"SELECT DISTINCT '''' AS name FROM {T} {both} --'",
+        "raw string": f"SELECT DISTINCT r'\\' AS name FROM {T} {both} --'",
+        "double quotes": f'SELECT DISTINCT "\\" AS name FROM {T} {both} --"',
+        "backtick": f"SELECT DISTINCT name AS `a``b` FROM {T} {both} --`",
+        "backtick and escape": f"SELECT DISTINCT name AS `a\\` FROM {T} {both} --`",
+        "dollars": f"SELECT DISTINCT $$ AS name FROM {T} {both} --$$",
+        "tagged dollars": f"SELECT DISTINCT $a$ AS name FROM {T} {both} --$a$",
+        "hex": f"SELECT DISTINCT X'27' AS name FROM {T} {both} --'",
+        "unicode escape": f"SELECT DISTINCT '\\u0027 AS name FROM {T} {both} --'",
+        "octal escape": f"SELECT DISTINCT '\\047 AS name FROM {T} {both} --'",
+        "wide quotes": f"SELECT DISTINCT \u2018x\u2019 AS name FROM {T} {both}",
+        "three quotes": f"SELECT DISTINCT '''x''' AS name FROM {T} {both} --'''",
         "a NUL": f"{start} \x00 {both}",
         "after its end": f"{start} ; {both}",
     }
@@ -201,7 +212,7 @@ def make(place: Place) -> Iterator[Attack]:
                 number += 1
                 name = f"{where}: {statement[:60]}"
                 yield Attack(FAMILY, name, OWNER, request, REFUSED, before=before)
-    for statement in (code(place.canary)[0], code(place.canary)[12]):
+    for statement in (script(place.canary), code(place.canary)[13]):
         for how, text in hide(statement).items():
             for where, (before, request) in _views(text, f"q{number}", DIALECTS[:3]).items():
                 number += 1
@@ -214,10 +225,14 @@ def _views(
 ) -> dict[str, tuple[tuple[Request, ...], Request]]:
     """Every way to make a view with rows of a statement."""
     path = f"/v1/materialized_view/{PIT}${name}/create"
+    # What only Spark would know of the statement is told, so that nobody refuses it for that.
+    shape = encode_schema(pa.schema([("name", pa.string())]))
     root = f"{ICEBERG}/namespaces/{PIT.replace('$', '%1F')}/views"
     found: dict[str, tuple[tuple[Request, ...], Request]] = {}
     if dialects[0] == "spark":
         found["source_query"] = ((), post(path, {"kind": "query", "source_query": sql}))
+        declared = {"kind": "query", "source_query": sql, "output_schema": shape}
+        found["declared query"] = ((), post(path, declared))
         found["query"] = ((), post(path, {"query": sql}))
     for dialect in dialects:
         body = {

@@ -8,20 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from penstock.model.jobs import FINISHED
+from penstock.server.lance.jobs import DESCRIBED
 from tests.attack.place import HIDDEN, PIT, SECRET
-from tests.attack.sql import T, code, hide
+from tests.attack.sql import T, hide, script
 from tests.attack.world import rows
 from tests.harness.access import Guarded, guarded
 from tests.harness.arrow import send
 from tests.harness.databases import KINDS, database_of
+from tests.harness.definitions import encode_schema
 from tests.harness.functions import add_function, virtual_column
 from tests.harness.servers import Server
 from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-ENDS = ("succeeded", "failed", "cancelled")
+ENDS = tuple(DESCRIBED[state] for state in FINISHED)
+# Told by the client, so that nobody has to ask Spark for it.
+SHAPE = encode_schema(pa.schema([("name", pa.string())]))
 ROOT = T.rpartition(".")[0].split(".")
 
 
@@ -70,17 +76,18 @@ def end_of(server: Server, job: str) -> dict[str, Any]:
 
 # Where parsers are known to differ, so that a text may be taken; each costs Spark a job.
 DIFFER = (
-    *("nested comment", "nested hint", "hint in a comment", "comment that goes on"),
+    *("nested comment", "nested hint", "hint that opens", "comment that goes on and opens"),
     *("comment ended by CR", "escape in quotes", "raw string", "template", "backtick and escape"),
 )
 
 
 def test_nothing_behind_a_comment_runs(camp: Camp) -> None:
     jobs = []
-    hidden = hide(code(str(camp.canary))[0])
+    hidden = hide(script(str(camp.canary)))
     for number, text in enumerate(hidden[how] for how in DIFFER):
         view = f"/v1/materialized_view/{PIT}$h{number}"
-        made = camp.owner.post(f"{view}/create", {"kind": "query", "source_query": text})
+        body = {"kind": "query", "source_query": text, "output_schema": SHAPE}
+        made = camp.owner.post(f"{view}/create", body)
         assert made.status_code in (201, 400), made.text
         if made.status_code == 201:
             jobs.append(camp.owner.post(f"{view}/refresh").raise_for_status().json()["job_id"])

@@ -26,7 +26,8 @@ ROWS = {
     "jobs": "SELECT target, id, kind, state FROM jobs",
     "grants": "SELECT '', grantee, scope, target, role FROM grants WHERE target NOT IN "
     "(SELECT id FROM objects WHERE namespace LIKE $1) AND target NOT LIKE $1",
-    "keys": "SELECT '', id, principal, COALESCE(revoked_at, 0) FROM tokens",
+    # Those that have ended are removed by the server itself.
+    "keys": "SELECT '', id, principal FROM tokens WHERE expires_at IS NULL AND revoked_at IS NULL",
     "manifests": "SELECT '', name, checksum FROM manifests",
     "signing": "SELECT '', id FROM signing_keys",
 }
