@@ -56,6 +56,8 @@ def running_store() -> Iterator[Store]:
     try:
         yield found
     finally:
+        # All stores of a process share what they hold.
+        found.bucket.objects.delete()
         moto.stop()
 
 

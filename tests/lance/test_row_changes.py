@@ -139,6 +139,17 @@ def test_a_declared_table_has_nothing_to_change(
     assert (answer.status_code, answer.json()["code"]) == (400, 19)
 
 
+@pytest.mark.parametrize("key", [pa.int64(), pa.string(), pa.list_(pa.int64())], ids=str)
+def test_rows_of_one_key_are_refused(server: Server, namespace: str, key: pa.DataType) -> None:
+    values = {pa.int64(): [1, 1], pa.string(): ["a", "a"]}.get(key, [[1], [1]])
+    rows = pa.table({"key": pa.array(values, key), "n": [1, 2]})
+    send(server, f"/v1/table/{namespace}$t/create", rows)
+    answer = send(server, f"/v1/table/{namespace}$t/merge_insert", rows, on="key", **BOTH)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    assert "2 of the rows have one key" in answer.json()["error"]
+    assert versions(server, f"{namespace}$t") == [1]
+
+
 def test_merges_at_once_create_a_declared_table_with_each_key_once(
     server: Server, namespace: str
 ) -> None:

@@ -109,6 +109,7 @@ def merge(dataset: "LanceDataset", rows: "RowStream | LanceDataset", how: Merge)
         builder = builder.retry_timeout(timedelta(seconds=how.timeout_seconds))
     builder = builder.use_index(how.use_index)
     source: Any = rows.reader().read_all() if isinstance(rows, RowStream) else rows
+    _check_repeated(source if isinstance(rows, RowStream) else rows.to_table(how.on), how.on)
     done = builder.execute(source)
     return Merged(
         dataset.version,
@@ -123,6 +124,26 @@ def check_keys(schema: "pa.Schema", names: Sequence[str]) -> None:
     for name in names:
         if schema.get_field_index(name) < 0:
             raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
+
+
+def _check_repeated(rows: "pa.Table", keys: Sequence[str]) -> None:
+    """Refuse rows of one key: nobody knows which counts, and Lance would join every pair."""
+    import pyarrow as pa
+
+    wanted = rows.select(list(keys)).drop_null()
+    try:
+        counted = wanted.group_by(list(keys)).aggregate([([], "count_all")])
+    except pa.ArrowNotImplementedError:
+        # Arrow does not group by values of this type.
+        shown = pa.table({"key": [str(row) for row in wanted.to_pylist()]})
+        counted = shown.group_by(["key"]).aggregate([([], "count_all")])
+    if counted.num_rows < wanted.num_rows:
+        first = next(row for row in counted.to_pylist() if row["count_all"] > 1)
+        key = ", ".join(f"{name} = {first[name]!r}"[:80] for name in first if name != "count_all")
+        raise InvalidRequest(
+            f"{first['count_all']} of the rows have one key: {key}",
+            detail="send one row for each key",
+        )
 
 
 def update(
