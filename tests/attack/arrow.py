@@ -44,9 +44,11 @@ def make(place: Place) -> Iterator[Attack]:
             request = send_arrow(path, content)
             yield Attack(FAMILY, f"{name} to {path}", OWNER, request, frozenset({400, 413}))
     for name, content in _reserved():
-        for path in (create, f"{insert}?mode=overwrite", insert):
+        for path in (create, f"{insert}?mode=overwrite"):
             request = send_arrow(path, content)
             yield Attack(FAMILY, f"{name} to {path}", OWNER, request, REFUSED)
+        # Rows that were read from a table have its metadata; an append takes none of it.
+        yield Attack(FAMILY, f"{name} to {insert}", OWNER, send_arrow(insert, content), HANDLED)
     for kind in (
         "",
         "text/plain",

@@ -193,7 +193,7 @@ def test_memory_does_not_grow_with_what_is_returned(tmp_path: Path, need: Any) -
     data = pa.table({"id": pa.array(range(20_000), pa.int64())})
     outputs = {"value": pa.large_binary()}
     table = bench(tmp_path, data, lambda n: bytes(50_000), ["id"], outputs, fragments=1)
-    assert measure(tmp_path, table, need) < 600
+    assert measure(tmp_path, table, need) < 700
 
 
 @pytest.mark.slow

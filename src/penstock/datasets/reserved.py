@@ -22,12 +22,12 @@ def check_brought(rows: "pa.Schema", known: "pa.Schema | None" = None) -> None:
     for path, metadata in _list_fields(rows):
         for key, value in metadata.items():
             text = key.decode(errors="replace")
-            if text.startswith(RESERVED) and has.get(path, {}).get(key) != value:
+            if text.lower().startswith(RESERVED) and has.get(path, {}).get(key) != value:
                 raise _refuse(text, f"column {show_path(path)}", "field.remove_metadata()")
     mine: Metadata = (known.metadata if known is not None else None) or {}
     for key, value in (rows.metadata or {}).items():
         text = key.decode(errors="replace")
-        if text.startswith(OWN) and mine.get(key) != value:
+        if text.lower().startswith(OWN) and mine.get(key) != value:
             raise _refuse(text, "the schema", "schema.remove_metadata()")
 
 
@@ -35,7 +35,7 @@ def check_schema_metadata(known: Mapping[str, str], wanted: Mapping[str, str]) -
     """What a schema's metadata becomes: the server's own keys stay, and are not brought."""
     mine = {key: value for key, value in known.items() if key.startswith(OWN)}
     for key, value in wanted.items():
-        if key.startswith(OWN) and mine.get(key) != value:
+        if key.lower().startswith(OWN) and mine.get(key) != value:
             raise _refuse(key, "the schema", "other keys")
     return {**wanted, **mine}
 

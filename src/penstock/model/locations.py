@@ -43,6 +43,8 @@ def spell_out(text: str, what: str = "location") -> Spelt:
         raise InvalidRequest(
             f"{what} is longer than {MAX_LOCATION_BYTES} bytes", detail="choose a shorter one"
         )
+    if text.startswith(":"):
+        raise InvalidRequest(f"{what} {text!r} has no scheme", detail="send a path or a URI")
     if (found := _SCHEME.match(text)) is None:
         return Spelt("", text, is_relative=not text.startswith("/"))
     scheme = found[1]

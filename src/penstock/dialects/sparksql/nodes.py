@@ -34,6 +34,10 @@ PARTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Lateral: frozenset(["this", "view", "outer", "alias", "ordinality"]),
 }  # fmt: skip
 METHODS = ("", "NATURAL")
+# Functions that make a large value of a small one, and the largest number that they may be given.
+GROWING = (exp.Repeat, exp.Pad, exp.Space, exp.GenerateSeries)
+GROWING_NAMES = {"array_repeat"}
+MAX_COUNT = 1_000_000
 
 
 def find_foreign(tree: exp.Expr) -> tuple[str, exp.Expr] | None:
@@ -52,8 +56,27 @@ def _find(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
         if isinstance(node, exp.Select) and not node.expressions:
             # Spark would take FROM for a column.
             yield "SELECT names no columns", node
+        if (count := _multiply(node)) > MAX_COUNT:
+            yield f"a value of {count} parts is too large; at most {MAX_COUNT} are made", node
         if isinstance(node, exp.Join) and str(node.args.get("method") or "") not in METHODS:
             yield f"{node.args['method']} JOIN is no part of a view's query", node
+
+
+def _multiply(node: exp.Expr) -> int:
+    """How many times a growing function, and those around it, repeat what it is given."""
+    count, outer = _find_count(node), node.parent
+    while count and outer is not None:
+        count, outer = count * max(1, _find_count(outer)), outer.parent
+    return count
+
+
+def _find_count(node: exp.Expr) -> int:
+    """The largest number that a growing function is given as such; 0 for other nodes."""
+    is_named = isinstance(node, exp.Anonymous) and node.name.lower() in GROWING_NAMES
+    if not is_named and not isinstance(node, GROWING):
+        return 0
+    numbers = (each for each in node.iter_expressions() if isinstance(each, exp.Literal))
+    return max((int(each.this) for each in numbers if each.is_int), default=0)
 
 
 def _explain(node: exp.Expr, part: str) -> str:
