@@ -5,11 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import boto3
 import lance
 import msgspec
 import pytest
-from moto.server import ThreadedMotoServer
 
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest
 from penstock.pipeline.backfill import run_backfill
@@ -22,41 +20,24 @@ from tests.harness.here import HERE, bound_field
 from tests.harness.jobs import add_computed
 from tests.harness.kernel import declare, seal
 from tests.harness.pylance import connect
+from tests.harness.s3 import BUCKET, Store, running_store
 from tests.harness.tables import new_name
-
-BUCKET = "bucket"
 
 
 @pytest.fixture
-def options() -> Iterator[dict[str, str]]:
+def store() -> Iterator[Store]:
+    with running_store() as started:
+        yield started
+
+
+@pytest.fixture
+def options(store: Store) -> dict[str, str]:
     """The options that lead to an S3 server with an empty bucket."""
-    moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    moto.start()
-    host, port = moto.get_host_and_port()
-    found = {
-        "aws_region": "us-east-1",
-        "aws_endpoint": f"http://{host}:{port}",
-        "allow_http": "true",
-        "aws_access_key_id": "the-id",
-        "aws_secret_access_key": "the-secret",
-    }
-    bucket(found).create()
-    yield found
-    moto.stop()
-
-
-def bucket(options: dict[str, str]) -> Any:
-    return boto3.resource(
-        "s3",
-        endpoint_url=options["aws_endpoint"],
-        region_name=options["aws_region"],
-        aws_access_key_id=options["aws_access_key_id"],
-        aws_secret_access_key=options["aws_secret_access_key"],
-    ).Bucket(BUCKET)
+    return store.options
 
 
 def test_a_column_on_s3_is_filled_and_nothing_is_left(
-    engine: Engine, options: dict[str, str], tmp_path: Path
+    engine: Engine, store: Store, options: dict[str, str], tmp_path: Path
 ) -> None:
     environ = {
         "PENSTOCK__STORAGE__ROOT": f"s3://{BUCKET}/lake",
@@ -85,7 +66,7 @@ def test_a_column_on_s3_is_filled_and_nothing_is_left(
             namespace_client=namespace, table_id=id, storage_options=options
         ).to_table(columns={"value": "value", "wanted": table.expression})
         assert rows["value"].to_pylist() == rows["wanted"].to_pylist()
-        keys = [found.key for found in bucket(options).objects.all()]
+        keys = [found.key for found in store.bucket.objects.all()]
         assert sum("/bf-" in key for key in keys) == 4
         assert not [key for key in keys if "/_jobs/" in key]
 
@@ -103,10 +84,12 @@ class OnS3(RemoteCatalog):
         return open_newest(self.locate(table, branch))
 
 
-def test_a_function_fills_rows_on_s3_and_on_a_branch_there(options: dict[str, str]) -> None:
+def test_a_function_fills_rows_on_s3_and_on_a_branch_there(
+    store: Store, options: dict[str, str]
+) -> None:
     content = seal(lambda text, number: f"{text}:{number}")
     function = declare(content, ["text", "number"])
-    bucket(options).put_object(Key=f"t/_udfs/{function.sha256}", Body=content)
+    store.bucket.put_object(Key=f"t/_udfs/{function.sha256}", Body=content)
     dataset = lance.write_dataset(
         some_rows(0, 20),
         f"s3://{BUCKET}/t",
