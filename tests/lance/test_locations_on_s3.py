@@ -31,6 +31,8 @@ def server(
     data = tmp_path_factory.mktemp("data")
     with serving(store, data, database=database_of(request)) as started:
         yield started
+    # The next server has another catalog.
+    store.bucket.objects.filter(Prefix="lake/").delete()
 
 
 def is_plain(text: str) -> bool:
