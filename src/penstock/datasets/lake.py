@@ -169,7 +169,9 @@ def _join(spelt: Spelt, what: str) -> str:
 def _resolve(path: str, what: str) -> str:
     """Where a local path leads, without any symbolic link."""
     if ".." in path.split("/"):
-        raise InvalidRequest(f"{what} {path!r} has the step '..'", detail="write it out")
+        raise InvalidRequest(
+            f"{what} {path!r} has the step '..'", detail="name the folder itself, without '..'"
+        )
     return os.path.realpath(path)
 
 

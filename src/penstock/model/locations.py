@@ -84,7 +84,8 @@ def check_steps(path: str, what: str = "location") -> str:
     for step in path.split("/"):
         if step in ("", ".", ".."):
             raise InvalidRequest(
-                f"{what} {path!r} has the step {step!r}", detail="write it out, without . and .."
+                f"{what} {path!r} has the step {step!r}",
+                detail="name the folder itself, without empty steps, '.' and '..'",
             )
         if step[0] == " " or step[-1] == " ":
             raise InvalidRequest(
