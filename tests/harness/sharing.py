@@ -40,3 +40,37 @@ class Sharing(LoadScopeScheduling):  # type: ignore[misc]
             return spark
         kind = KIND.search(test)
         return f"{module} {kind[1]}" if kind else module
+
+    def remove_node(self, node: Any) -> str | None:
+        """Give what a process left to others: not the test that ended it, nor what it had done.
+
+        The base gives back whole units. One without a test to run would leave the process that
+        takes it waiting for ever, and the test that ended this process would end the next one.
+        """
+        left = {
+            scope: unit
+            for scope, unit in self.assigned_work.pop(node).items()
+            if not all(unit.values())
+        }
+        if not left:
+            return None
+        scope, unit = next(iter(left.items()))
+        ended_by = next(test for test, done in unit.items() if not done)
+        unit[ended_by] = True
+        if all(unit.values()):
+            del left[scope]
+        self.workqueue.update(left)
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return ended_by
+
+    def _reschedule(self, node: Any) -> None:
+        """Give a process more than two tests, or tell it that no more come.
+
+        It begins its last test only when it knows what follows.
+        """
+        if node not in self.registered_collections:
+            return
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) <= 2:
+            super()._reschedule(node)
