@@ -49,9 +49,11 @@ def test_the_metadata_of_a_view_is_not_registered_again(iceberg: Iceberg, ns: Na
 def test_a_file_too_large_for_metadata_is_not_read(iceberg: Iceberg, ns: Namespace) -> None:
     folder = iceberg.server.lake / ns.name
     folder.mkdir()
-    with open(folder / "big.metadata.json", "wb") as file:
+    big = folder / "big.metadata.json"
+    with big.open("wb") as file:
         file.truncate(1 << 30)
-    ns.try_register("view", f"{folder}/big.metadata.json").refused(400, "IllegalArgumentException")
+    ns.try_register("view", str(big)).refused(400, "IllegalArgumentException")
+    big.unlink()
 
 
 def test_a_file_in_the_place_of_a_folder_is_a_bad_location(iceberg: Iceberg, ns: Namespace) -> None:

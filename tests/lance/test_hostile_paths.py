@@ -129,6 +129,7 @@ def test_a_huge_file_is_refused_by_its_end(server: Server, namespace: str, locat
     body = {"version": 3, "manifest_path": str(huge)}
     answer = server.post(f"/v1/table/{namespace}$t/version/create", body)
     assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    huge.unlink()
     assert peak_memory(server) - before < 100_000_000
 
 
