@@ -1,11 +1,14 @@
 """Queries by plain Spark, from Parquet to Parquet, in a session of its own."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from penstock.runner.java import find_java, point_spark_at
 
 
 class PlainSpark:
@@ -18,6 +21,7 @@ class PlainSpark:
     def __enter__(self) -> Self:
         from pyspark.sql import SparkSession
 
+        point_spark_at(find_java(os.environ), self._folder, os.environ)
         builder: Any = SparkSession.builder
         self._spark: Any = (
             builder.master("local[2]")

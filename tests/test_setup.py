@@ -1,8 +1,7 @@
-"""scripts/setup on a machine without the right Python or Java: one line says what to do."""
+"""scripts/setup on a machine without the right Python: one line says what to do."""
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ esac
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of what setup reads, beside a `bin` with the plain tools and no Python or Java."""
+    """A copy of what setup reads, beside a `bin` with the plain tools and no Python."""
     (tmp_path / "scripts").mkdir()
     (tmp_path / "bin").mkdir()
     for name in ("scripts/setup", "pyproject.toml", "constraints.txt"):
@@ -41,14 +40,6 @@ def fake(checkout: Path, name: str, script: str) -> None:
     path = checkout / "bin" / name
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
-
-
-def fake_java(checkout: Path, version: str) -> None:
-    fake(checkout, "java", f"echo 'openjdk version \"{version}\" 2020-01-01' >&2")
-
-
-def real_python(checkout: Path) -> None:
-    fake(checkout, "python3", f'exec "{sys.executable}" "$@"')
 
 
 def setup(checkout: Path, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -70,7 +61,6 @@ def remedy(checkout: Path, **environ: str) -> str:
 
 
 def test_a_missing_python_gets_one_line(checkout: Path) -> None:
-    fake_java(checkout, "17.0.15")
     line = remedy(checkout)
     assert line.startswith("setup: Python 3.11 or newer is needed (none found); install one")
 
@@ -91,34 +81,13 @@ def test_a_python_without_venv_gets_one_line(checkout: Path) -> None:
     assert remedy(checkout).startswith("setup: python3 cannot make virtual environments; install")
 
 
-def test_a_missing_java_gets_one_line(checkout: Path) -> None:
-    real_python(checkout)
-    line = remedy(checkout)
-    assert line.startswith("setup: Java 17 or newer is needed (none found); install one")
-
-
-@pytest.mark.parametrize(("version", "major"), [("11.0.2", 11), ("1.8.0_392", 8)])
-def test_a_too_old_java_gets_one_line_that_names_it(
-    checkout: Path, version: str, major: int
-) -> None:
-    real_python(checkout)
-    fake_java(checkout, version)
-    assert f"Java 17 or newer is needed (java is {major})" in remedy(checkout)
-
-
-def test_python_and_java_can_be_named(checkout: Path) -> None:
+def test_python_can_be_named(checkout: Path) -> None:
     fake(checkout, "mine", "echo 3.9")
     assert "(mine is 3.9)" in remedy(checkout, PYTHON="mine")
-    real_python(checkout)
-    (checkout / "jdk").mkdir()
-    fake_java(checkout, "11")
-    (checkout / "jdk" / "bin").symlink_to(checkout / "bin")
-    assert "jdk/bin/java is 11" in remedy(checkout, JAVA_HOME=str(checkout / "jdk"))
 
 
 def test_a_finished_setup_is_repeated_only_when_something_changed(checkout: Path) -> None:
     fake(checkout, "python3", OBLIGING_PYTHON)
-    fake_java(checkout, "21")
     first, second = setup(checkout), setup(checkout)
     assert first.stdout.splitlines()[0] == "setup: making .venv with Python 3.12.1"
     assert (second.returncode, second.stdout) == (0, "")
@@ -131,7 +100,6 @@ def test_a_finished_setup_is_repeated_only_when_something_changed(checkout: Path
 @pytest.mark.slow
 def test_a_moved_checkout_gets_a_new_environment(checkout: Path) -> None:
     fake(checkout, "python3", OBLIGING_PYTHON)
-    fake_java(checkout, "21")
     setup(checkout)
     moved = checkout.rename(checkout.with_name("moved"))
     assert setup(moved).stdout.splitlines()[0] == "setup: making .venv with Python 3.12.1"

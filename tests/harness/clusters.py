@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyspark
 
+from penstock.runner.java import find_java, point_spark_at
 from tests.harness.servers import free_port
 
 START_SECONDS = 180
@@ -68,6 +69,7 @@ def _running(folder: Path, program: str, *arguments: str) -> Iterator[None]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }
+    point_spark_at(find_java(environ), folder, environ)
     with open(folder / f"{program}-{time.monotonic_ns()}.log", "wb") as output:
         process = subprocess.Popen(
             [str(HOME / "bin" / program), *arguments],

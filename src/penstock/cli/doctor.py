@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -15,14 +13,14 @@ import msgspec
 
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, Unavailable
+from penstock.runner.java import find_java
 from penstock.settings.load import Loaded
 from penstock.settings.places import database_url
 from penstock.settings.redact import redact_url
 from penstock.settings.sections import clusters_of
 
-PYTHON, JAVA = (3, 11), 17
-JAVA_SECONDS = 30
+PYTHON = (3, 11)
 FREE_GB = 1
 OK, WARN, BAD = "ok", "warn", "bad"
 COLOURS = {OK: "green", WARN: "yellow", BAD: "red"}
@@ -90,31 +88,10 @@ def check_packages(loaded: Loaded) -> Finding:
 
 
 def check_java(loaded: Loaded) -> Finding:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
-    remedy = f"install a JDK or JRE of version {JAVA} or newer and put it on PATH, or set JAVA_HOME"
-    if java is None:
-        where = f"not in JAVA_HOME, {home}" if home else "not on PATH"
-        return Finding("java", BAD, f"{where}; jobs run on Spark, which needs it", remedy)
     try:
-        shown = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=JAVA_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("java", BAD, f"{java} does not run: {error}", remedy)
-    version = read_java_version(shown.stderr + shown.stdout)
-    if version is None or version < JAVA:
-        return Finding("java", BAD, f"{java} is version {version or 'unknown'}", remedy)
-    return Finding("java", OK, f"{version}, {java}")
-
-
-def read_java_version(text: str) -> int | None:
-    """The major version in what `java -version` prints; 1.8 is 8."""
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if match is None:
-        return None
-    first = int(match[1])
-    return int(match[2] or 0) if first == 1 else first
+        return Finding("java", OK, str(find_java(os.environ)))
+    except Unavailable as error:
+        return Finding("java", BAD, error.message, error.detail or "")
 
 
 def check_spark(loaded: Loaded) -> Finding:

@@ -21,6 +21,7 @@ from penstock.pipeline.spark.engine import Engine
 from penstock.pipeline.spark.gate.reader import prepare
 from penstock.pipeline.spark.probe import count_slots, warm_up
 from penstock.pipeline.spark.sql import CATALOG, LOCKED
+from penstock.runner.java import find_java, point_spark_at
 from penstock.runner.seals import seal_classic, seal_connect
 from penstock.settings.sections import Cluster
 
@@ -164,7 +165,11 @@ class Session:
 
         values = self._classic_conf()
         conf = SparkConf(loadDefaults=False).setAll(list(values.items()))
-        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        folder = self.log_file.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        java = find_java(os.environ)
+        point_spark_at(java, folder, os.environ)
+        log.info("Spark on %s starts with %s", self.name, java)
         with open(self.log_file, "wb") as output:
             launch: Any = launch_gateway
             self._gateway = launch(conf, {"stdout": output, "stderr": output})
