@@ -15,7 +15,8 @@ import msgspec
 from penstock.cli.main import COMMANDS, load_command
 from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
-from penstock.server.lance.operations import OPERATIONS, Operation
+from penstock.server.lance.operation import LanceOperation
+from penstock.server.lance.operations import OPERATIONS
 from penstock.settings.keys import Key, Section, list_sections
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,7 +76,7 @@ def operations_page() -> str:
     return "\n".join([OPERATIONS_HEAD, count, specified, EXTENSIONS_HEAD, own])
 
 
-def operations_row(operation: Operation) -> tuple[str, ...]:
+def operations_row(operation: LanceOperation) -> tuple[str, ...]:
     methods = " or ".join(filter(None, (operation.method, operation.also)))
     return (operation.name, methods, f"`/v1/{operation.path}`", str(operation.needs))
 

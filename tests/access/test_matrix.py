@@ -15,7 +15,8 @@ import pytest
 from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.materialized_views import list_views
-from penstock.server.lance.operations import OPERATIONS, Operation
+from penstock.server.lance.operation import LanceOperation
+from penstock.server.lance.operations import OPERATIONS
 from tests.harness import view_requests as views
 from tests.harness.access import Guarded
 from tests.harness.arrow import people, send
@@ -157,7 +158,7 @@ def make_view(server: Server, ns: str, name: str) -> None:
     views.create(ns, name, "select 1 as a, 2 as b").send(server).raise_for_status()
 
 
-def ask_lance(server: Server, operation: Operation, ns: str) -> httpx.Response:
+def ask_lance(server: Server, operation: LanceOperation, ns: str) -> httpx.Response:
     path = operation.path
     is_namespace = path.startswith("namespace/")
     id = ns if is_namespace else f"{ns}$t"
@@ -317,4 +318,4 @@ def test_what_may_not_be_seen_looks_as_if_it_did_not_exist(world: World) -> None
 
 def test_a_route_without_a_rule_can_not_be_written() -> None:
     with pytest.raises(TypeError, match="needs"):
-        Operation("New", "POST", "new/{id}/thing", list_views)  # type: ignore[call-arg]
+        LanceOperation("New", "POST", "new/{id}/thing", list_views)  # type: ignore[call-arg]

@@ -11,7 +11,8 @@ from typing import Any
 from penstock.model.rights import NAMESPACE, OWN, READ, SEE, TABLE, VIEW, WRITE
 from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
-from penstock.server.lance.operations import OPERATIONS, Operation
+from penstock.server.lance.operation import LanceOperation
+from penstock.server.lance.operations import OPERATIONS
 from penstock.server.rules import CATALOG, PARENT, Rule
 from tests.attack.attack import HANDLED, REFUSED, UNKNOWN, Attack, Request, post
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, THEIRS, Caller, Place
@@ -98,7 +99,7 @@ def make(place: Place) -> Iterator[Attack]:
     yield from _by_carrier(place)
 
 
-def lance_request(place: Place, operation: Operation, ns: str) -> Request:
+def lance_request(place: Place, operation: LanceOperation, ns: str) -> Request:
     """An operation on a namespace, on the table in it, or on its job."""
     if (about := BODIES.get(operation.name)) is not None:
         return post(f"/v1/{operation.path}", about.body(place, ns))
@@ -115,7 +116,7 @@ def lance_request(place: Place, operation: Operation, ns: str) -> Request:
     return post(f"/v1/{path}", None if operation.streams else _body_of(operation))
 
 
-def _body_of(operation: Operation) -> Any:
+def _body_of(operation: LanceOperation) -> Any:
     if operation.name == "AlterTransaction":
         return {"actions": [{"setStatusAction": {"status": "Canceled"}}]}
     if operation.name in RUNNERS:
@@ -139,7 +140,9 @@ def iceberg_request(place: Place, route: Route, ns: str) -> Request:
     return Request(route.method, f"{ICEBERG}/{path}", post("", body).body)
 
 
-def _by_lance(place: Place, who: str, caller: Caller, operation: Operation) -> Iterator[Attack]:
+def _by_lance(
+    place: Place, who: str, caller: Caller, operation: LanceOperation
+) -> Iterator[Attack]:
     request = {ns: lance_request(place, operation, ns) for ns in (MINE, THEIRS, HIDDEN, ABSENT)}
     about = BODIES.get(operation.name)
     if about is not None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.server.lance.extensions import EXTENSIONS
-from penstock.server.lance.operations import OPERATIONS, Operation
+from penstock.server.lance.operation import LanceOperation
+from penstock.server.lance.operations import OPERATIONS
 from tests.harness.fuzzing import fuzzed, numbers, values_of, words_of
 from tests.harness.manifests import stage
 from tests.harness.servers import Server
@@ -62,7 +63,7 @@ def table(server: Server) -> str:
 @fuzzed(12)
 @given(st.data())
 def test_no_request_makes_a_server_error(
-    server: Server, table: str, operation: Operation, data: st.DataObject
+    server: Server, table: str, operation: LanceOperation, data: st.DataObject
 ) -> None:
     known = ["$", "ns"] if operation.path.startswith("namespace") else ["ns$t", "ns$new", "t"]
     id = data.draw(st.sampled_from(known) | words)

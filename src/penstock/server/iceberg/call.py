@@ -1,7 +1,7 @@
 """One call of an Iceberg route: the names in its path, its parameters and its body."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -54,6 +54,8 @@ class Call:
     headers: Headers
     max_page: int
     loaded: LoadedViews
+    # What clients are told that there is.
+    endpoints: Sequence[str]
     key: Key | None = None
     # None where authentication is off; a request for a token comes from somebody unknown.
     gate: Gate | None = None

@@ -7,15 +7,12 @@ from penstock.server.iceberg.replies import json_reply
 
 
 async def get(call: Call) -> Reply:
-    # Imported here: the routes name this handler.
-    from penstock.server.iceberg.routes import ADVERTISED
-
     _check_warehouse(call)
     return json_reply(
         {
             "defaults": {"warehouse": call.warehouse},
             "overrides": {"prefix": call.warehouse, "namespace-separator": "%1F"},
-            "endpoints": ADVERTISED,
+            "endpoints": call.endpoints,
             "idempotency-key-lifetime": f"PT{call.catalog.idempotency_seconds}S",
         }
     )

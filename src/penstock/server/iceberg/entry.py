@@ -1,18 +1,20 @@
 """The way into the Iceberg protocol: find the route, call it, answer."""
 
+from functools import partial
+
 from penstock.catalog.catalog import Catalog
-from penstock.errors import NotFound, PenstockError
+from penstock.errors import PenstockError
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
-from penstock.model.rights import READ
+from penstock.server.admission import Admission, receive_of
 from penstock.server.exchange import Exchange
 from penstock.server.gate import MAX_UNKNOWN_BODY, Gate
 from penstock.server.http import Limits, Receive, Reply, decode_segment, read_body, read_query
 from penstock.server.iceberg import routes
 from penstock.server.iceberg.call import Call, split_namespace
 from penstock.server.iceberg.errors import error_reply, to_reply
-from penstock.server.iceberg.recover import recover
+from penstock.server.iceberg.recover import nothing
 from penstock.server.iceberg.replies import LoadedViews
-from penstock.server.once import HEADER, Arrival, Once, arrive
+from penstock.server.once import Once
 from penstock.server.rules import Names
 
 
@@ -29,7 +31,7 @@ class Iceberg:
     ) -> None:
         self._catalog = catalog
         self._limits = limits
-        self._once = once
+        self._admission = Admission(gate, once)
         self._warehouse = warehouse
         self._gate = gate
         self._loaded = LoadedViews()
@@ -60,43 +62,35 @@ class Iceberg:
                 )
             identity = await self._gate.enter(exchange, for_runners=route.for_runners)
         namespace, name = _read_names(parts)
-        arrival: Arrival | None = None
-        if route.is_change and HEADER in exchange.headers.values:
-            arrival = arrive(exchange, exchange.principal)
-        receive = exchange.receive if arrival is None else arrival.receive
+        arrival = self._admission.arrive(exchange, route)
         call = Call(
             catalog=self._catalog,
             warehouse=self._warehouse,
             namespace=namespace,
             name=name,
             query=read_query(exchange.scope),
-            body=await self._read_body(receive, is_known=identity is not None),
+            body=await self._read_body(
+                receive_of(exchange, arrival), is_known=identity is not None
+            ),
             headers=exchange.headers,
             max_page=self._limits.max_page,
             loaded=self._loaded,
+            endpoints=routes.ADVERTISED,
             key=None if arrival is None else arrival.key,
             gate=self._gate,
             identity=identity,
             address=exchange.address,
         )
         exchange.call = call
-        if self._gate is not None and identity is not None:
-            names = Names(call.id, call.namespace)
-            try:
-                standing = await self._gate.admit(identity, route.needs, call, names, exchange)
-            except NotFound:
-                kept = None if arrival is None else await self._once.find_answer(arrival)
-                if kept is None:
-                    raise
-                return kept
-            call.only = None if standing.has(READ) else identity.grantees
-        if arrival is None:
-            return await route.handler(call)
-        return await self._once.answer(
+        return await self._admission.answer(
+            exchange,
+            route,
+            call,
+            Names(call.id, call.namespace),
             arrival,
-            lambda: route.handler(call),
-            lambda error: self.fail(error, exchange),
-            lambda used: recover(route.name, call, used),
+            lambda standing: route.handler(call),
+            self.fail,
+            partial(route.recover or nothing, call),
         )
 
     async def _read_body(self, receive: Receive, *, is_known: bool) -> bytes:

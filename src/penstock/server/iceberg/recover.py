@@ -7,18 +7,25 @@ from penstock.server.iceberg.call import Call, any_object
 from penstock.server.iceberg.replies import done
 
 
-async def recover(route: str, call: Call, used: Used) -> Reply:
-    """The answer to a call whose effect is known to have taken place; it may tell newer state."""
-    match route:
-        case "ReplaceView":
-            return await views.load_plain(call)
-        case "CreateView" | "RegisterView":
-            call.name = call.decode(any_object)["name"]
-            return await views.load_plain(call)
-        case "CreateNamespace":
-            call.namespace = tuple(call.decode(any_object)["namespace"])
-            return await namespaces.load(call)
-        case "UpdateProperties":
-            return namespaces.updated(call, set(used.notes["missing"]))
-        case _:
-            return done()
+async def nothing(call: Call, used: Used) -> Reply:
+    """For a route that answers nothing."""
+    return done()
+
+
+async def loaded_view(call: Call, used: Used) -> Reply:
+    """The view as it is now, which may be newer."""
+    return await views.load_plain(call)
+
+
+async def made_view(call: Call, used: Used) -> Reply:
+    call.name = call.decode(any_object)["name"]
+    return await views.load_plain(call)
+
+
+async def made_namespace(call: Call, used: Used) -> Reply:
+    call.namespace = tuple(call.decode(any_object)["namespace"])
+    return await namespaces.load(call)
+
+
+async def updated_properties(call: Call, used: Used) -> Reply:
+    return namespaces.updated(call, set(used.notes["missing"]))

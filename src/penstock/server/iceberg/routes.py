@@ -1,10 +1,7 @@
 """All routes under /iceberg: what they answer to, and who serves them."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-
 from penstock.server.http import Reply
-from penstock.server.iceberg import config, dialects, namespaces, tables, tokens, views
+from penstock.server.iceberg import config, dialects, namespaces, recover, tables, tokens, views
 from penstock.server.iceberg.call import Call
 from penstock.server.iceberg.rules import (
     CREATE_NAMESPACE,
@@ -20,102 +17,148 @@ from penstock.server.iceberg.rules import (
     SEE_NAMESPACE,
     SIGNED_IN,
 )
-from penstock.server.rules import Rule
-
-Handler = Callable[[Call], Awaitable[Reply]]
+from penstock.server.operation import CHANGES, READS, Operation
 
 NAMESPACE = "namespaces/{namespace}"
 VIEW = f"{NAMESPACE}/views/{{view}}"
 TABLE = f"{NAMESPACE}/tables/{{table}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One route; `is_told` when it is among the endpoints that clients are told of."""
+Route = Operation[Call, Reply]
 
-    name: str
-    method: str
-    path: str
-    handler: Handler
-    # The right that it needs; there is no default, so that none is forgotten.
-    needs: Rule[Call] = field(kw_only=True)
-    is_change: bool = False
-    is_told: bool = True
-    # Whether a runner's key is good for it at all: to read the views that its jobs read.
-    for_runners: bool = False
-
-
-ROUTES = (
-    Route("GetConfig", "GET", "config", config.get, is_told=False, needs=SIGNED_IN),
-    Route("GetToken", "POST", "oauth/tokens", tokens.issue, is_told=False, needs=OPEN),
-    Route("ListNamespaces", "GET", "namespaces", namespaces.list_children, needs=LIST_NAMESPACES),
-    Route(
+ROUTES: tuple[Route, ...] = (
+    Operation(
+        "GetConfig", "GET", "config", config.get, is_told=False, effect=READS, needs=SIGNED_IN
+    ),
+    Operation(
+        "GetToken", "POST", "oauth/tokens", tokens.issue, is_told=False, effect=READS, needs=OPEN
+    ),
+    Operation(
+        "ListNamespaces",
+        "GET",
+        "namespaces",
+        namespaces.list_children,
+        effect=READS,
+        needs=LIST_NAMESPACES,
+    ),
+    Operation(
         "CreateNamespace",
         "POST",
         "namespaces",
         namespaces.create,
-        is_change=True,
+        effect=CHANGES,
         needs=CREATE_NAMESPACE,
+        recover=recover.made_namespace,
     ),
-    Route("LoadNamespace", "GET", NAMESPACE, namespaces.load, needs=READ_NAMESPACE),
-    Route("NamespaceExists", "HEAD", NAMESPACE, namespaces.exists, needs=SEE_NAMESPACE),
-    Route(
-        "DropNamespace", "DELETE", NAMESPACE, namespaces.drop, is_change=True, needs=OWN_NAMESPACE
+    Operation(
+        "LoadNamespace", "GET", NAMESPACE, namespaces.load, effect=READS, needs=READ_NAMESPACE
     ),
-    Route(
+    Operation(
+        "NamespaceExists", "HEAD", NAMESPACE, namespaces.exists, effect=READS, needs=SEE_NAMESPACE
+    ),
+    Operation(
+        "DropNamespace", "DELETE", NAMESPACE, namespaces.drop, effect=CHANGES, needs=OWN_NAMESPACE
+    ),
+    Operation(
         "UpdateProperties",
         "POST",
         f"{NAMESPACE}/properties",
         namespaces.update_properties,
-        is_change=True,
+        effect=CHANGES,
         needs=OWN_NAMESPACE,
+        recover=recover.updated_properties,
     ),
-    Route("ListViews", "GET", f"{NAMESPACE}/views", views.list_names, needs=SEE_NAMESPACE),
-    Route(
+    Operation(
+        "ListViews",
+        "GET",
+        f"{NAMESPACE}/views",
+        views.list_names,
+        effect=READS,
+        needs=SEE_NAMESPACE,
+    ),
+    Operation(
         "CreateView",
         "POST",
         f"{NAMESPACE}/views",
         views.create,
-        is_change=True,
+        effect=CHANGES,
         needs=OWN_NAMESPACE,
+        recover=recover.made_view,
     ),
-    Route("LoadView", "GET", VIEW, views.load, needs=READ_VIEW, for_runners=True),
-    Route("ViewExists", "HEAD", VIEW, views.exists, needs=READ_VIEW),
-    Route("ReplaceView", "POST", VIEW, views.replace, is_change=True, needs=OWN_VIEW),
-    Route("DropView", "DELETE", VIEW, views.drop, is_change=True, needs=OWN_VIEW),
-    Route("RenameView", "POST", "views/rename", views.rename, is_change=True, needs=RENAME),
-    Route("TranslateView", "GET", f"{VIEW}/dialects", dialects.translate, needs=READ_VIEW),
-    Route("TraceView", "GET", f"{VIEW}/lineage", dialects.trace, needs=READ_VIEW),
-    Route(
+    Operation("LoadView", "GET", VIEW, views.load, effect=READS, needs=READ_VIEW, for_runners=True),
+    Operation("ViewExists", "HEAD", VIEW, views.exists, effect=READS, needs=READ_VIEW),
+    Operation(
+        "ReplaceView",
+        "POST",
+        VIEW,
+        views.replace,
+        effect=CHANGES,
+        needs=OWN_VIEW,
+        recover=recover.loaded_view,
+    ),
+    Operation("DropView", "DELETE", VIEW, views.drop, effect=CHANGES, needs=OWN_VIEW),
+    Operation("RenameView", "POST", "views/rename", views.rename, effect=CHANGES, needs=RENAME),
+    Operation(
+        "TranslateView",
+        "GET",
+        f"{VIEW}/dialects",
+        dialects.translate,
+        effect=READS,
+        needs=READ_VIEW,
+    ),
+    Operation("TraceView", "GET", f"{VIEW}/lineage", dialects.trace, effect=READS, needs=READ_VIEW),
+    Operation(
         "RegisterView",
         "POST",
         f"{NAMESPACE}/register-view",
         views.register,
-        is_change=True,
+        effect=CHANGES,
         needs=REGISTER,
+        recover=recover.made_view,
     ),
-    Route("ListTables", "GET", f"{NAMESPACE}/tables", tables.list_names, needs=SEE_NAMESPACE),
-    Route("LoadTable", "GET", TABLE, tables.find, needs=FIND_TABLE),
-    Route("TableExists", "HEAD", TABLE, tables.find, needs=FIND_TABLE),
-    Route(
+    Operation(
+        "ListTables",
+        "GET",
+        f"{NAMESPACE}/tables",
+        tables.list_names,
+        effect=READS,
+        needs=SEE_NAMESPACE,
+    ),
+    Operation("LoadTable", "GET", TABLE, tables.find, effect=READS, needs=FIND_TABLE),
+    Operation("TableExists", "HEAD", TABLE, tables.find, effect=READS, needs=FIND_TABLE),
+    Operation(
         "CreateTable",
         "POST",
         f"{NAMESPACE}/tables",
         tables.create,
         is_told=False,
+        effect=READS,
         needs=OWN_NAMESPACE,
     ),
-    Route("CommitTable", "POST", TABLE, tables.find, is_told=False, needs=FIND_TABLE),
-    Route("DropTable", "DELETE", TABLE, tables.find, is_told=False, needs=FIND_TABLE),
-    Route(
+    Operation(
+        "CommitTable", "POST", TABLE, tables.find, is_told=False, effect=READS, needs=FIND_TABLE
+    ),
+    Operation(
+        "DropTable", "DELETE", TABLE, tables.find, is_told=False, effect=READS, needs=FIND_TABLE
+    ),
+    Operation(
         "RegisterTable",
         "POST",
         f"{NAMESPACE}/register",
         tables.create,
         is_told=False,
+        effect=READS,
         needs=OWN_NAMESPACE,
     ),
-    Route("RenameTable", "POST", "tables/rename", tables.rename, is_told=False, needs=SIGNED_IN),
+    Operation(
+        "RenameTable",
+        "POST",
+        "tables/rename",
+        tables.rename,
+        is_told=False,
+        effect=READS,
+        needs=SIGNED_IN,
+    ),
 )
 
 ADVERTISED = [f"{r.method} /v1/{{prefix}}/{r.path}" for r in ROUTES if r.is_told]

@@ -6,12 +6,13 @@ import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.ledger import refuse_write
-from penstock.errors import NotFound, PenstockError
+from penstock.errors import PenstockError
 from penstock.model.codes import INTERNAL, UNSUPPORTED
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
 from penstock.model.principals import Identity
-from penstock.model.rights import READ, WRITE
+from penstock.model.rights import WRITE, Standing
 from penstock.model.system import LEDGER
+from penstock.server.admission import Admission, receive_of
 from penstock.server.exchange import Exchange
 from penstock.server.gate import MAX_UNKNOWN_BODY, SEND_LESS, Gate
 from penstock.server.http import (
@@ -26,16 +27,10 @@ from penstock.server.http import (
 from penstock.server.lance import router
 from penstock.server.lance.call import Call
 from penstock.server.lance.errors import error_reply, to_reply
-from penstock.server.lance.operations import Operation
-from penstock.server.lance.recover import recover
-from penstock.server.once import HEADER, Arrival, Once, arrive
+from penstock.server.lance.operation import LanceOperation
+from penstock.server.lance.recover import transaction
+from penstock.server.once import Once
 from penstock.server.rules import Names
-
-# What clients may change of the ledger: not its rows and columns.
-OPEN = (
-    *("DropTable", "CreateTableIndex", "CreateTableScalarIndex", "DropTableIndex"),
-    *("CreateTableTag", "UpdateTableTag", "DeleteTableTag"),
-)
 
 
 class Lance:
@@ -46,7 +41,7 @@ class Lance:
     ) -> None:
         self._catalog = catalog
         self._limits = limits
-        self._once = once
+        self._admission = Admission(gate, once)
         self._gate = gate
         self._encode = msgspec.json.Encoder().encode
 
@@ -76,10 +71,8 @@ class Lance:
         if exchange.subject is not None and id:
             # Under whichever delimiter it came.
             exchange.subject = show(id)
-        arrival: Arrival | None = None
-        if operation.is_change and HEADER in exchange.headers.values:
-            arrival = arrive(exchange, exchange.principal)
-        receive = exchange.receive if arrival is None else arrival.receive
+        arrival = self._admission.arrive(exchange, operation)
+        receive = receive_of(exchange, arrival)
         call = Call(
             catalog=self._catalog,
             id=id,
@@ -97,29 +90,27 @@ class Lance:
             identity=identity,
         )
         exchange.call = call
-        if self._gate is not None and identity is not None:
-            names = Names(call.id, call.id[:-1])
-            try:
-                standing = await self._gate.admit(identity, operation.needs, call, names, exchange)
-            except NotFound:
-                kept = None if arrival is None else await self._once.find_answer(arrival)
-                if kept is None:
-                    raise
-                return kept
-            call.only = None if standing.has(READ) else identity.grantees
-            call.may_write = standing.has(WRITE)
-            call.still_allowed = partial(
-                self._gate.still_admits, identity, operation.needs, call, names, exchange
-            )
-        if id == LEDGER and operation.is_change and operation.name not in OPEN:
-            raise refuse_write()
-        if arrival is None:
+        names = Names(call.id, call.id[:-1])
+
+        async def run(standing: Standing | None) -> Reply:
+            if id == LEDGER and operation.is_change and not operation.is_for_ledger:
+                raise refuse_write()
+            if standing is not None and self._gate is not None and identity is not None:
+                call.may_write = standing.has(WRITE)
+                call.still_allowed = partial(
+                    self._gate.still_admits, identity, operation.needs, call, names, exchange
+                )
             return await self._run(operation, call)
-        return await self._once.answer(
+
+        return await self._admission.answer(
+            exchange,
+            operation,
+            call,
+            names,
             arrival,
-            lambda: self._run(operation, call),
-            lambda error: self.fail(error, exchange),
-            lambda used: recover(operation.name, call, used),
+            run,
+            self.fail,
+            partial(operation.recover or transaction, call),
         )
 
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:
@@ -144,7 +135,9 @@ class Lance:
             ((b"allow", allowed.encode()),),
         )
 
-    async def _identify(self, gate: Gate, operation: Operation, exchange: Exchange) -> Identity:
+    async def _identify(
+        self, gate: Gate, operation: LanceOperation, exchange: Exchange
+    ) -> Identity:
         """Who is asking; credentials in the body count when the headers have none."""
         identity = await gate.identify(exchange)
         if identity is None and not operation.streams:
@@ -155,7 +148,7 @@ class Lance:
             exchange, identity, operation.work, for_runners=operation.for_runners
         )
 
-    async def _run(self, operation: Operation, call: Call) -> Reply:
+    async def _run(self, operation: LanceOperation, call: Call) -> Reply:
         result = await operation.handler(call)
         if isinstance(result, Reply):
             return result

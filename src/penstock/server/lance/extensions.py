@@ -14,9 +14,10 @@ from penstock.server.lance import (
     manifests,
     materialized_views,
     previews,
+    recover,
     runner,
 )
-from penstock.server.lance.operations import Operation
+from penstock.server.lance.operation import changes, reads, reports
 from penstock.server.lance.rules import (
     BACKFILL,
     BRING_CODE,
@@ -34,111 +35,107 @@ from penstock.server.lance.rules import (
     SEE_NAMESPACE,
     SIGNED_IN,
 )
+from penstock.server.limits import QUERIES
 
 EXTENSIONS = (
-    Operation(
+    reads(
         "ExplainBackfill",
-        "POST",
         "table/{id}/explain_backfill",
         backfills.explain,
-        needs=READ_TABLE,
+        READ_TABLE,
+        work=QUERIES,
     ),
-    Operation(
-        "PreviewColumn", "POST", "table/{id}/preview_column", previews.preview, needs=BACKFILL
-    ),
-    Operation(
-        "ListTableErrors",
-        "POST",
-        "table/{id}/errors",
-        function_errors.list_errors,
-        needs=READ_TABLE,
-    ),
-    Operation(
+    reads("PreviewColumn", "table/{id}/preview_column", previews.preview, BACKFILL, work=QUERIES),
+    reads("ListTableErrors", "table/{id}/errors", function_errors.list_errors, READ_TABLE),
+    reads(
         "DescribeMaterializedView",
-        "POST",
         "materialized_view/{id}/describe",
         materialized_views.describe,
-        needs=READ_TABLE,
+        READ_TABLE,
     ),
-    Operation(
+    reads(
         "ExplainRefresh",
-        "POST",
         "materialized_view/{id}/explain",
         materialized_views.explain,
-        needs=READ_TABLE,
+        READ_TABLE,
+        work=QUERIES,
     ),
-    Operation(
+    changes(
         "AlterMaterializedView",
-        "POST",
         "materialized_view/{id}/alter",
         materialized_views.alter,
-        needs=OWN_TABLE,
+        OWN_TABLE,
+        recover=recover.altered_view,
     ),
-    Operation(
+    changes(
         "ConsentMaterializedView",
-        "POST",
         "materialized_view/{id}/consent",
         materialized_views.consent,
-        needs=CONSENT,
+        CONSENT,
+        recover=recover.consent,
     ),
-    Operation(
-        "DropMaterializedView",
-        "POST",
-        "materialized_view/{id}/drop",
-        materialized_views.drop,
-        needs=OWN_TABLE,
+    changes(
+        "DropMaterializedView", "materialized_view/{id}/drop", materialized_views.drop, OWN_TABLE
     ),
-    Operation(
+    reads(
         "ListMaterializedViews",
-        "GET",
         "namespace/{id}/materialized_view/list",
         materialized_views.list_views,
+        SEE_NAMESPACE,
+        method="GET",
         also="POST",
-        needs=SEE_NAMESPACE,
     ),
-    Operation("ListJobs", "POST", "jobs/list", jobs.list_jobs, needs=SIGNED_IN),
-    Operation("DescribeJob", "POST", "jobs/describe", jobs.describe, needs=READ_JOB),
-    Operation("CancelJob", "POST", "jobs/cancel", jobs.cancel, needs=CANCEL_JOB),
-    Operation("QueryJobEvents", "POST", "jobs/query_events", jobs.query_events, needs=READ_JOB),
-    Operation(
+    reads("ListJobs", "jobs/list", jobs.list_jobs, SIGNED_IN),
+    reads("DescribeJob", "jobs/describe", jobs.describe, READ_JOB),
+    changes("CancelJob", "jobs/cancel", jobs.cancel, CANCEL_JOB, recover=recover.canceled_job),
+    reads("QueryJobEvents", "jobs/query_events", jobs.query_events, READ_JOB),
+    reads(
         "StreamJob",
-        "GET",
         "jobs/{id}/events",
         job_stream.stream,
+        READ_JOB_IN_PATH,
+        method="GET",
         also="POST",
-        needs=READ_JOB_IN_PATH,
     ),
-    Operation(
-        "ListJobLogs", "GET", "jobs/{id}/logs", jobs.list_log, also="POST", needs=READ_JOB_IN_PATH
+    reads(
+        "ListJobLogs", "jobs/{id}/logs", jobs.list_log, READ_JOB_IN_PATH, method="GET", also="POST"
     ),
-    Operation("CreateManifest", "POST", "manifest/{id}/create", manifests.create, needs=BRING_CODE),
-    Operation(
-        "DescribeManifest", "POST", "manifest/{id}/describe", manifests.describe, needs=READ_CATALOG
+    changes(
+        "CreateManifest",
+        "manifest/{id}/create",
+        manifests.create,
+        BRING_CODE,
+        recover=recover.created_manifest,
     ),
-    Operation("DropManifest", "POST", "manifest/{id}/drop", manifests.drop, needs=BRING_CODE),
-    Operation(
+    reads("DescribeManifest", "manifest/{id}/describe", manifests.describe, READ_CATALOG),
+    changes(
+        "DropManifest",
+        "manifest/{id}/drop",
+        manifests.drop,
+        BRING_CODE,
+        recover=recover.dropped_manifest,
+    ),
+    reads(
         "ListManifests",
-        "GET",
         "manifest/list",
         manifests.list_manifests,
+        READ_CATALOG,
+        method="GET",
         also="POST",
-        needs=READ_CATALOG,
     ),
-    Operation("LeaseJobs", "POST", "runner/lease", runner.lease, needs=RUN_JOBS),
-    Operation("ReportJob", "POST", "runner/job/{id}/heartbeat", runner.heartbeat, needs=RUN_JOBS),
-    Operation("FinishJob", "POST", "runner/job/{id}/finish", runner.finish, needs=RUN_JOBS),
-    Operation(
-        "ReportJobErrors", "POST", "runner/job/{id}/errors", runner.report_errors, needs=RUN_JOBS
-    ),
-    Operation(
+    reports("LeaseJobs", "runner/lease", runner.lease, RUN_JOBS),
+    reports("ReportJob", "runner/job/{id}/heartbeat", runner.heartbeat, RUN_JOBS),
+    reports("FinishJob", "runner/job/{id}/finish", runner.finish, RUN_JOBS),
+    reports("ReportJobErrors", "runner/job/{id}/errors", runner.report_errors, RUN_JOBS),
+    reads(
         "ListJobErrorRows",
-        "POST",
         "runner/job/{id}/error_rows",
         runner.list_error_rows,
-        needs=RUN_JOBS,
+        RUN_JOBS,
+        for_runners=True,
     ),
-    Operation("CreateGrant", "POST", "grants/create", grants.create, needs=GRANT),
-    Operation("RevokeGrant", "POST", "grants/revoke", grants.revoke, needs=GRANT),
-    Operation("ListAudit", "POST", "audit/list", audit.list_entries, needs=OWN_CATALOG),
-    Operation("ListGrants", "POST", "grants/list", grants.list_grants, needs=LIST_GRANTS),
+    changes("CreateGrant", "grants/create", grants.create, GRANT),
+    changes("RevokeGrant", "grants/revoke", grants.revoke, GRANT),
+    reads("ListAudit", "audit/list", audit.list_entries, OWN_CATALOG),
+    reads("ListGrants", "grants/list", grants.list_grants, LIST_GRANTS),
 )

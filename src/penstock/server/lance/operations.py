@@ -3,12 +3,6 @@
 The page docs/operations.md is made from this.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-
-import msgspec
-
-from penstock.server.http import Reply
 from penstock.server.lance import (
     backfills,
     columns,
@@ -16,13 +10,14 @@ from penstock.server.lance import (
     materialized_views,
     namespaces,
     queries,
+    recover,
     refs,
     rows,
     tables,
     transactions,
     versions,
 )
-from penstock.server.lance.call import Call
+from penstock.server.lance.operation import changes, reads
 from penstock.server.lance.rules import (
     BACKFILL,
     CHANGE_COLUMNS,
@@ -38,297 +33,221 @@ from penstock.server.lance.rules import (
     READ_TRANSACTION,
     REFRESH,
     RENAME,
-    RUN_JOBS,
     SEE_NAMESPACE,
     SIGNED_IN,
     WRITE_ENTRIES,
     WRITE_TABLE,
 )
 from penstock.server.limits import QUERIES, UPLOADS
-from penstock.server.rules import Rule
-
-READING = ("List", "Describe", "Get", "Query", "Count", "Explain", "Analyze", "Stream", "Preview")
-QUERYING = (
-    *("QueryTable", "CountTableRows", "ExplainTableQueryPlan", "AnalyzeTableQueryPlan"),
-    *("ExplainBackfill", "ExplainRefresh", "PreviewColumn"),
-)
-# How a runner opens the tables of its jobs, and commits to them.
-RUNNING = (
-    *("DescribeTable", "ListTableVersions", "DescribeTableVersion", "CreateTableVersion"),
-    *("TableExists", "BatchCreateTableVersions"),
-)
-# A runner's reports name the attempt they are about, which does what a key would do.
-REPORTING = ("Lease", "Report", "Finish")
-
-# What a handler returns is sent as JSON, nothing as an empty body, and a Reply as it is.
-Handler = Callable[[Call], Awaitable[msgspec.Struct | Reply | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation; `{id}` and `{index_name}` in the path stand for a segment."""
-
-    name: str
-    method: str
-    path: str
-    handler: Handler
-    # The right that it needs; there is no default, so that none is forgotten.
-    needs: Rule[Call] = field(kw_only=True)
-    # The body is an Arrow stream, which the handler reads while it arrives.
-    streams: bool = False
-    # Another method that does as well.
-    also: str = ""
-
-    @property
-    def work(self) -> str:
-        """The kind of work that takes a while, of which a principal may have so much at once."""
-        return UPLOADS if self.streams else QUERIES if self.name in QUERYING else ""
-
-    @property
-    def for_runners(self) -> bool:
-        """Whether a runner's key is good for it at all."""
-        return self.needs is RUN_JOBS or self.name in RUNNING
-
-    @property
-    def is_change(self) -> bool:
-        """Whether it changes something for which it may carry a key; the names tell."""
-        return not (self.name.startswith(READING + REPORTING) or self.name.endswith("Exists"))
-
 
 OPERATIONS = (
-    Operation(
-        "CreateNamespace",
-        "POST",
-        "namespace/{id}/create",
-        namespaces.create,
-        needs=CREATE_NAMESPACE,
-    ),
-    Operation(
+    changes("CreateNamespace", "namespace/{id}/create", namespaces.create, CREATE_NAMESPACE),
+    reads(
         "ListNamespaces",
-        "GET",
         "namespace/{id}/list",
         namespaces.list_children,
-        needs=SEE_NAMESPACE,
+        SEE_NAMESPACE,
+        method="GET",
     ),
-    Operation(
-        "DescribeNamespace",
-        "POST",
-        "namespace/{id}/describe",
-        namespaces.describe,
-        needs=READ_NAMESPACE,
+    reads("DescribeNamespace", "namespace/{id}/describe", namespaces.describe, READ_NAMESPACE),
+    changes(
+        "DropNamespace",
+        "namespace/{id}/drop",
+        namespaces.drop,
+        OWN_NAMESPACE,
+        recover=recover.dropped_namespace,
     ),
-    Operation("DropNamespace", "POST", "namespace/{id}/drop", namespaces.drop, needs=OWN_NAMESPACE),
-    Operation(
-        "NamespaceExists", "POST", "namespace/{id}/exists", namespaces.exists, needs=SEE_NAMESPACE
+    reads("NamespaceExists", "namespace/{id}/exists", namespaces.exists, SEE_NAMESPACE),
+    reads(
+        "ListTables", "namespace/{id}/table/list", tables.list_names, SEE_NAMESPACE, method="GET"
     ),
-    Operation(
-        "ListTables", "GET", "namespace/{id}/table/list", tables.list_names, needs=SEE_NAMESPACE
+    reads("ListAllTables", "table", tables.list_all, SIGNED_IN, method="GET"),
+    changes(
+        "RegisterTable", "table/{id}/register", tables.register, CREATE, recover=recover.made_table
     ),
-    Operation("ListAllTables", "GET", "table", tables.list_all, needs=SIGNED_IN),
-    Operation("RegisterTable", "POST", "table/{id}/register", tables.register, needs=CREATE),
-    Operation("DescribeTable", "POST", "table/{id}/describe", tables.describe, needs=READ_TABLE),
-    Operation("TableExists", "POST", "table/{id}/exists", tables.exists, needs=READ_TABLE),
-    Operation("DropTable", "POST", "table/{id}/drop", tables.drop, needs=OWN_TABLE),
-    Operation(
-        "DeregisterTable", "POST", "table/{id}/deregister", tables.deregister, needs=OWN_TABLE
-    ),
-    Operation("RestoreTable", "POST", "table/{id}/restore", refs.restore, needs=WRITE_TABLE),
-    Operation("RenameTable", "POST", "table/{id}/rename", tables.rename, needs=RENAME),
-    Operation(
+    reads("DescribeTable", "table/{id}/describe", tables.describe, READ_TABLE, for_runners=True),
+    reads("TableExists", "table/{id}/exists", tables.exists, READ_TABLE, for_runners=True),
+    changes("DropTable", "table/{id}/drop", tables.drop, OWN_TABLE, is_for_ledger=True),
+    changes("DeregisterTable", "table/{id}/deregister", tables.deregister, OWN_TABLE),
+    changes("RestoreTable", "table/{id}/restore", refs.restore, WRITE_TABLE),
+    changes("RenameTable", "table/{id}/rename", tables.rename, RENAME),
+    changes(
         "UpdateTableSchemaMetadata",
-        "POST",
         "table/{id}/schema_metadata/update",
         columns.update_schema_metadata,
-        needs=OWN_TABLE,
+        OWN_TABLE,
+        recover=recover.replaced_metadata,
     ),
-    Operation(
+    reads(
         "ListTableVersions",
-        "POST",
         "table/{id}/version/list",
         versions.list_versions,
-        needs=READ_TABLE,
+        READ_TABLE,
+        for_runners=True,
     ),
-    Operation(
+    changes(
         "CreateTableVersion",
-        "POST",
         "table/{id}/version/create",
         versions.create,
-        needs=WRITE_TABLE,
+        WRITE_TABLE,
+        for_runners=True,
+        recover=recover.created_version,
     ),
-    Operation(
+    reads(
         "DescribeTableVersion",
-        "POST",
         "table/{id}/version/describe",
         versions.describe,
-        needs=READ_TABLE,
+        READ_TABLE,
+        for_runners=True,
     ),
-    Operation(
-        "BatchDeleteTableVersions",
-        "POST",
-        "table/{id}/version/delete",
-        versions.delete,
-        needs=WRITE_TABLE,
-    ),
-    Operation(
+    changes("BatchDeleteTableVersions", "table/{id}/version/delete", versions.delete, WRITE_TABLE),
+    changes(
         "BatchCreateTableVersions",
-        "POST",
         "table/version/batch-create",
         versions.batch_create,
-        needs=WRITE_ENTRIES,
+        WRITE_ENTRIES,
+        for_runners=True,
+        recover=recover.created_versions,
     ),
-    Operation(
-        "BatchCommitTables", "POST", "table/batch-commit", versions.batch_commit, needs=CHANGE_EACH
+    changes(
+        "BatchCommitTables",
+        "table/batch-commit",
+        versions.batch_commit,
+        CHANGE_EACH,
+        recover=recover.commit,
     ),
-    Operation(
-        "AlterTableAlterColumns",
-        "POST",
-        "table/{id}/alter_columns",
-        columns.alter,
-        needs=CHANGE_COLUMNS,
+    changes("AlterTableAlterColumns", "table/{id}/alter_columns", columns.alter, CHANGE_COLUMNS),
+    changes(
+        "UpdateFieldMetadata", "table/{id}/update_field_metadata", columns.update_fields, OWN_TABLE
     ),
-    Operation(
-        "UpdateFieldMetadata",
-        "POST",
-        "table/{id}/update_field_metadata",
-        columns.update_fields,
-        needs=OWN_TABLE,
+    changes("AlterTableDropColumns", "table/{id}/drop_columns", columns.drop, OWN_TABLE),
+    reads("GetTableStats", "table/{id}/stats", indexes.get_table_stats, READ_TABLE),
+    changes("InsertIntoTable", "table/{id}/insert", rows.insert, WRITE_TABLE, work=UPLOADS),
+    changes(
+        "MergeInsertIntoTable", "table/{id}/merge_insert", rows.merge, WRITE_TABLE, work=UPLOADS
     ),
-    Operation(
-        "AlterTableDropColumns", "POST", "table/{id}/drop_columns", columns.drop, needs=OWN_TABLE
+    changes(
+        "UpdateTable",
+        "table/{id}/update",
+        rows.update_rows,
+        WRITE_TABLE,
+        recover=recover.updated_rows,
     ),
-    Operation(
-        "GetTableStats", "POST", "table/{id}/stats", indexes.get_table_stats, needs=READ_TABLE
+    changes("DeleteFromTable", "table/{id}/delete", rows.delete_rows, WRITE_TABLE),
+    reads("QueryTable", "table/{id}/query", queries.query_table, READ_TABLE, work=QUERIES),
+    reads("CountTableRows", "table/{id}/count_rows", queries.count_rows, READ_TABLE, work=QUERIES),
+    changes(
+        "CreateTable",
+        "table/{id}/create",
+        rows.create,
+        CREATE,
+        work=UPLOADS,
+        recover=recover.made_table,
     ),
-    Operation(
-        "InsertIntoTable", "POST", "table/{id}/insert", rows.insert, streams=True, needs=WRITE_TABLE
-    ),
-    Operation(
-        "MergeInsertIntoTable",
-        "POST",
-        "table/{id}/merge_insert",
-        rows.merge,
-        streams=True,
-        needs=WRITE_TABLE,
-    ),
-    Operation("UpdateTable", "POST", "table/{id}/update", rows.update_rows, needs=WRITE_TABLE),
-    Operation("DeleteFromTable", "POST", "table/{id}/delete", rows.delete_rows, needs=WRITE_TABLE),
-    Operation("QueryTable", "POST", "table/{id}/query", queries.query_table, needs=READ_TABLE),
-    Operation(
-        "CountTableRows", "POST", "table/{id}/count_rows", queries.count_rows, needs=READ_TABLE
-    ),
-    Operation("CreateTable", "POST", "table/{id}/create", rows.create, streams=True, needs=CREATE),
-    Operation(
+    reads(
         "ExplainTableQueryPlan",
-        "POST",
         "table/{id}/explain_plan",
         queries.explain_plan,
-        needs=READ_TABLE,
+        READ_TABLE,
+        work=QUERIES,
     ),
-    Operation(
+    reads(
         "AnalyzeTableQueryPlan",
-        "POST",
         "table/{id}/analyze_plan",
         queries.analyze_plan,
-        needs=READ_TABLE,
+        READ_TABLE,
+        work=QUERIES,
     ),
-    Operation(
-        "AlterTableAddColumns", "POST", "table/{id}/add_columns", columns.add, needs=CHANGE_COLUMNS
-    ),
-    Operation(
+    changes("AlterTableAddColumns", "table/{id}/add_columns", columns.add, CHANGE_COLUMNS),
+    changes(
         "AlterTableBackfillColumns",
-        "POST",
         "table/{id}/backfill_column",
         backfills.request,
-        needs=BACKFILL,
+        BACKFILL,
+        recover=recover.queued_job,
     ),
-    Operation(
+    changes(
         "RefreshMaterializedView",
-        "POST",
         "materialized_view/{id}/refresh",
         materialized_views.refresh,
-        needs=REFRESH,
+        REFRESH,
+        recover=recover.queued_job,
     ),
-    Operation(
+    changes(
         "CreateMaterializedView",
-        "POST",
         "materialized_view/{id}/create",
         materialized_views.create,
-        needs=CREATE_VIEW,
+        CREATE_VIEW,
+        recover=recover.created_view,
     ),
-    Operation(
-        "CreateTableIndex", "POST", "table/{id}/create_index", indexes.create, needs=WRITE_TABLE
+    changes(
+        "CreateTableIndex",
+        "table/{id}/create_index",
+        indexes.create,
+        WRITE_TABLE,
+        is_for_ledger=True,
     ),
-    Operation(
+    changes(
         "CreateTableScalarIndex",
-        "POST",
         "table/{id}/create_scalar_index",
         indexes.create_scalar,
-        needs=WRITE_TABLE,
+        WRITE_TABLE,
+        is_for_ledger=True,
     ),
-    Operation(
-        "ListTableIndices", "POST", "table/{id}/index/list", indexes.list_indices, needs=READ_TABLE
-    ),
-    Operation(
+    reads("ListTableIndices", "table/{id}/index/list", indexes.list_indices, READ_TABLE),
+    reads(
         "DescribeTableIndexStats",
-        "POST",
         "table/{id}/index/{index_name}/stats",
         indexes.describe_stats,
-        needs=READ_TABLE,
+        READ_TABLE,
     ),
-    Operation(
+    changes(
         "DropTableIndex",
-        "POST",
         "table/{id}/index/{index_name}/drop",
         indexes.drop,
-        needs=WRITE_TABLE,
+        WRITE_TABLE,
+        is_for_ledger=True,
     ),
-    Operation("ListTableTags", "POST", "table/{id}/tags/list", refs.list_tags, needs=READ_TABLE),
-    Operation(
-        "GetTableTagVersion", "POST", "table/{id}/tags/version", refs.get_tag, needs=READ_TABLE
+    reads("ListTableTags", "table/{id}/tags/list", refs.list_tags, READ_TABLE),
+    reads("GetTableTagVersion", "table/{id}/tags/version", refs.get_tag, READ_TABLE),
+    changes(
+        "DeclareTable", "table/{id}/declare", tables.declare, CREATE, recover=recover.made_table
     ),
-    Operation("DeclareTable", "POST", "table/{id}/declare", tables.declare, needs=CREATE),
-    Operation(
-        "CreateTableTag", "POST", "table/{id}/tags/create", refs.create_tag, needs=WRITE_TABLE
+    changes(
+        "CreateTableTag",
+        "table/{id}/tags/create",
+        refs.create_tag,
+        WRITE_TABLE,
+        is_for_ledger=True,
+        recover=recover.tag_change(refs.create_tag),
     ),
-    Operation(
-        "DeleteTableTag", "POST", "table/{id}/tags/delete", refs.delete_tag, needs=WRITE_TABLE
+    changes(
+        "DeleteTableTag",
+        "table/{id}/tags/delete",
+        refs.delete_tag,
+        WRITE_TABLE,
+        is_for_ledger=True,
+        recover=recover.tag_change(refs.delete_tag),
     ),
-    Operation(
-        "UpdateTableTag", "POST", "table/{id}/tags/update", refs.update_tag, needs=WRITE_TABLE
+    changes(
+        "UpdateTableTag",
+        "table/{id}/tags/update",
+        refs.update_tag,
+        WRITE_TABLE,
+        is_for_ledger=True,
+        recover=recover.tag_change(refs.update_tag),
     ),
-    Operation(
-        "ListTableBranches",
-        "POST",
-        "table/{id}/branches/list",
-        refs.list_branches,
-        needs=READ_TABLE,
+    reads("ListTableBranches", "table/{id}/branches/list", refs.list_branches, READ_TABLE),
+    changes("CreateTableBranch", "table/{id}/branches/create", refs.create_branch, WRITE_TABLE),
+    changes("DeleteTableBranch", "table/{id}/branches/delete", refs.delete_branch, WRITE_TABLE),
+    reads(
+        "DescribeTransaction", "transaction/{id}/describe", transactions.describe, READ_TRANSACTION
     ),
-    Operation(
-        "CreateTableBranch",
-        "POST",
-        "table/{id}/branches/create",
-        refs.create_branch,
-        needs=WRITE_TABLE,
-    ),
-    Operation(
-        "DeleteTableBranch",
-        "POST",
-        "table/{id}/branches/delete",
-        refs.delete_branch,
-        needs=WRITE_TABLE,
-    ),
-    Operation(
-        "DescribeTransaction",
-        "POST",
-        "transaction/{id}/describe",
-        transactions.describe,
-        needs=READ_TRANSACTION,
-    ),
-    Operation(
+    changes(
         "AlterTransaction",
-        "POST",
         "transaction/{id}/alter",
         transactions.alter,
-        needs=CHANGE_TRANSACTION,
+        CHANGE_TRANSACTION,
+        recover=recover.altered_transaction,
     ),
 )

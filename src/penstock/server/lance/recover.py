@@ -28,116 +28,111 @@ from penstock.server.lance import (
 )
 from penstock.server.lance.call import Call
 
-MAKES_JOB = ("AlterTableBackfillColumns", "RefreshMaterializedView")
-MAKES_TABLE = ("DeclareTable", "RegisterTable", "CreateTable")
 Answer = dict[str, Any]
+Recover = Callable[[Call, Used], Awaitable[Reply]]
 
 
-async def recover(operation: str, call: Call, used: Used) -> Reply:
-    """The answer to a call whose effect is known to have taken place."""
-    special = SPECIAL.get(operation)
-    if special is not None:
-        return Reply(200, msgspec.json.encode(await special(replace(call, key=None), used)))
-    if operation == "CreateMaterializedView":
-        return await materialized_views.recover_created(call, used.notes.get("version"))
-    if operation in MAKES_JOB:
-        return Reply(202, msgspec.json.encode({"job_id": used.transaction_id}))
-    body: Answer = {"transaction_id": used.transaction_id}
-    if used.notes.get("version") is not None:
-        body["version"] = used.notes["version"]
-    if operation in MAKES_TABLE:
-        # It may have been dropped since; the effect took place all the same.
-        with contextlib.suppress(NotFound):
-            table = await tables.get(call.catalog.database, call.id)
-            body |= {"location": table.location, "properties": table.properties}
-    return Reply(200, msgspec.json.encode(body))
+async def transaction(call: Call, used: Used) -> Reply:
+    """For an operation that has no word of its own: the transaction that it was."""
+    return _reply(_transaction_of(used))
 
 
-async def _drop_namespace(call: Call, used: Used) -> Answer:
-    return {"properties": {}}
+async def made_table(call: Call, used: Used) -> Reply:
+    body = _transaction_of(used)
+    # It may have been dropped since; the effect took place all the same.
+    with contextlib.suppress(NotFound):
+        table = await tables.get(call.catalog.database, call.id)
+        body |= {"location": table.location, "properties": table.properties}
+    return _reply(body)
 
 
-async def _commit(call: Call, used: Used) -> Answer:
-    return {"transaction_id": used.transaction_id, "results": []}
+async def queued_job(call: Call, used: Used) -> Reply:
+    return _reply({"job_id": used.transaction_id}, 202)
 
 
-async def _create_versions(call: Call, used: Used) -> object:
-    return await versions.describe_created(call, used.transaction_id)
+async def created_view(call: Call, used: Used) -> Reply:
+    return await materialized_views.recover_created(call, used.notes.get("version"))
 
 
-async def _create_version(call: Call, used: Used) -> Answer:
-    found = await versions.describe(call)
-    return {"transaction_id": used.transaction_id, "version": found.version}
+async def dropped_namespace(call: Call, used: Used) -> Reply:
+    return _reply({"properties": {}})
 
 
-async def _replace_metadata(call: Call, used: Used) -> Answer:
-    found: Answer = msgspec.json.decode(call.body)
-    return found
+async def commit(call: Call, used: Used) -> Reply:
+    return _reply({"transaction_id": used.transaction_id, "results": []})
 
 
-async def _update_rows(call: Call, used: Used) -> Answer:
-    table, branch = await rows.find_updated(call)
+async def created_versions(call: Call, used: Used) -> Reply:
+    return _reply(await versions.describe_created(_keyless(call), used.transaction_id))
+
+
+async def created_version(call: Call, used: Used) -> Reply:
+    found = await versions.describe(_keyless(call))
+    return _reply({"transaction_id": used.transaction_id, "version": found.version})
+
+
+async def replaced_metadata(call: Call, used: Used) -> Reply:
+    return _reply(msgspec.json.decode(call.body))
+
+
+async def updated_rows(call: Call, used: Used) -> Reply:
+    table, branch = await rows.find_updated(_keyless(call))
     version = used.notes["version"]
     count = await data.read(call.catalog, table, branch or MAIN, version, count_updated)
-    return {"updated_rows": count, "version": version, "properties": table.properties}
+    return _reply({"updated_rows": count, "version": version, "properties": table.properties})
 
 
-def _redo(
-    handler: Callable[[Call], Awaitable[object]],
-) -> Callable[[Call, Used], Awaitable[object]]:
+def tag_change(handler: Callable[[Call], Awaitable[object]]) -> Recover:
     """For a change of a tag: make it if the crash came before, and the tag is as it was then."""
 
-    async def answer(call: Call, used: Used) -> Answer:
+    async def answer(call: Call, used: Used) -> Reply:
         with contextlib.suppress(AlreadyExists, NotFound):
             was = used.notes["was"]
-            if was is None or await refs.names(call, was[0], was[1]):
-                await handler(call)
-        return {"transaction_id": used.transaction_id}
+            if was is None or await refs.names(_keyless(call), was[0], was[1]):
+                await handler(_keyless(call))
+        return _reply({"transaction_id": used.transaction_id})
 
     return answer
 
 
-async def _alter_transaction(call: Call, used: Used) -> object:
-    return await transactions.describe(replace(call, body=b""))
+async def altered_transaction(call: Call, used: Used) -> Reply:
+    return _reply(await transactions.describe(_keyless(call, body=b"")))
 
 
-async def _cancel_job(call: Call, used: Used) -> object:
-    return await jobs.cancel(call)
+async def canceled_job(call: Call, used: Used) -> Reply:
+    return _reply(await jobs.cancel(_keyless(call)))
 
 
-async def _alter_view(call: Call, used: Used) -> object:
+async def altered_view(call: Call, used: Used) -> Reply:
     """As it is now: to alter it again could undo what somebody did since."""
-    return await materialized_views.show_altered(call)
+    return _reply(await materialized_views.show_altered(_keyless(call)))
 
 
-async def _consent_to_view(call: Call, used: Used) -> Answer:
+async def consent(call: Call, used: Used) -> Reply:
     """That it was done; what was consented to then is in the transaction's own time."""
-    found = await materialized_views.consent(replace(call, body=b'{"dry_run": true}'))
-    return {"transaction_id": used.transaction_id, "sources": [], "state": found.state}
+    found = await materialized_views.consent(_keyless(call, body=b'{"dry_run": true}'))
+    return _reply({"transaction_id": used.transaction_id, "sources": [], "state": found.state})
 
 
-async def _create_manifest(call: Call, used: Used) -> object:
-    return await manifests.describe(replace(call, body=b""))
+async def created_manifest(call: Call, used: Used) -> Reply:
+    return _reply(await manifests.describe(_keyless(call, body=b"")))
 
 
-async def _drop_manifest(call: Call, used: Used) -> Answer:
-    return {**used.notes, "manifest": used.notes["content"]}
+async def dropped_manifest(call: Call, used: Used) -> Reply:
+    return _reply({**used.notes, "manifest": used.notes["content"]})
 
 
-SPECIAL: dict[str, Callable[[Call, Used], Awaitable[object]]] = {
-    "DropNamespace": _drop_namespace,
-    "BatchCommitTables": _commit,
-    "BatchCreateTableVersions": _create_versions,
-    "CreateTableVersion": _create_version,
-    "AlterTransaction": _alter_transaction,
-    "CancelJob": _cancel_job,
-    "AlterMaterializedView": _alter_view,
-    "ConsentMaterializedView": _consent_to_view,
-    "CreateManifest": _create_manifest,
-    "DropManifest": _drop_manifest,
-    "UpdateTableSchemaMetadata": _replace_metadata,
-    "UpdateTable": _update_rows,
-    "CreateTableTag": _redo(refs.create_tag),
-    "UpdateTableTag": _redo(refs.update_tag),
-    "DeleteTableTag": _redo(refs.delete_tag),
-}
+def _keyless(call: Call, **changes: Any) -> Call:
+    """The same call without its key, which has had its effect."""
+    return replace(call, key=None, **changes)
+
+
+def _transaction_of(used: Used) -> Answer:
+    body: Answer = {"transaction_id": used.transaction_id}
+    if used.notes.get("version") is not None:
+        body["version"] = used.notes["version"]
+    return body
+
+
+def _reply(body: object, status: int = 200) -> Reply:
+    return Reply(status, msgspec.json.encode(body))

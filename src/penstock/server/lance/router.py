@@ -3,16 +3,18 @@
 from dataclasses import dataclass
 
 from penstock.server.lance.extensions import EXTENSIONS
-from penstock.server.lance.operations import OPERATIONS, Operation
+from penstock.server.lance.operation import LanceOperation
+from penstock.server.lance.operations import OPERATIONS
 
 Key = tuple[str, ...]
+ByKey = dict[Key, LanceOperation]
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """An operation and the still encoded id and index name in its path."""
 
-    operation: Operation
+    operation: LanceOperation
     id: str | None
     index_name: str = ""
 
@@ -36,10 +38,12 @@ def find(segments: list[str]) -> Match | None:
     return None
 
 
-def _build() -> tuple[dict[Key, Operation], dict[Key, Operation], dict[Key, Operation]]:
-    fixed: dict[Key, Operation] = {}
-    by_id: dict[Key, Operation] = {}
-    deeper: dict[Key, Operation] = {}
+def _build() -> tuple[
+    dict[Key, LanceOperation], dict[Key, LanceOperation], dict[Key, LanceOperation]
+]:
+    fixed: dict[Key, LanceOperation] = {}
+    by_id: dict[Key, LanceOperation] = {}
+    deeper: dict[Key, LanceOperation] = {}
     for operation in (*OPERATIONS, *EXTENSIONS):
         parts = operation.path.split("/")
         if "{id}" not in parts:
