@@ -31,6 +31,7 @@ from penstock.pipeline.plan.backfill import (
 )
 from penstock.pipeline.plan.rows import FragmentRows, RowSnapshot
 from penstock.pipeline.plan.states import (
+    FOREIGN_VALUE,
     FRESH,
     FUNCTION_CHANGED,
     INPUTS_CHANGED,
@@ -273,8 +274,9 @@ class Freshness:
             whole = [id for id in same if _has_rows_of(mark, look.states[id])]
             there = np.isin(fragments[rows], whole) | then.has(ids[rows])
             were = np.where(there, mark.left.find(ids[rows]), UNKNOWN).astype(np.uint8)
-            # Of a row that a newer version knows, an older one only tells whether it is fresh.
-            is_of_use = (codes[rows] == UNKNOWN) | ((were == FRESH) & self._is_same_function(mark))
+            # Where a newer version knows the value, an older one only tells whether it is fresh.
+            is_of_use = np.isin(codes[rows], (UNKNOWN, FOREIGN_VALUE))
+            is_of_use |= (were == FRESH) & self._is_same_function(mark)
             rows, were = rows[is_of_use & there], were[is_of_use & there]
             unmoved = np.isin(fragments[rows], same)
             values, inputs = unmoved.copy(), unmoved.copy()

@@ -88,10 +88,12 @@ def judge(seen: Seen) -> "Codes":
 
 
 def join(older: "Codes", newer: "Codes") -> "Codes":
-    """What two versions say: one that knows a row as fresh is right, else the newer is."""
+    """What two versions say: one that knows a row as fresh is right, and so is one that knows its
+    value where the other does not, as after a restore; else the newer is."""
     import numpy as np
 
-    return np.where((older == FRESH) | (newer == UNKNOWN), older, newer).astype(np.uint8)
+    is_known = (newer != UNKNOWN) & ((newer != FOREIGN_VALUE) | (older == UNKNOWN))
+    return np.where((older == FRESH) | ~is_known, older, newer).astype(np.uint8)
 
 
 def settle(codes: "Codes", is_null: "Mask") -> "Codes":
