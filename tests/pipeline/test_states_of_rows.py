@@ -1,4 +1,4 @@
-"""Fresh, stale, unfilled and failed rows: what a job leaves of each, and that nothing forgets it."""
+"""Fresh, stale, unfilled and failed rows: what a job leaves of each, and what remembers it."""
 
 from pathlib import Path
 from typing import Any

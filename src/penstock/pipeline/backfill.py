@@ -65,7 +65,7 @@ class BackfillResult(Struct, frozen=True):
     rows_failed: int = 0
     rows_left: int = 0
     rate: float | None = None
-    # How many rows are in each state at the end; None when not all were asked for, with expressions.
+    # How many rows are in each state at the end; with expressions None when only some were wanted.
     rows_by_state: dict[str, int] | None = None
     stale_by_reason: dict[str, int] | None = None
 
