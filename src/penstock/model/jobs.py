@@ -33,7 +33,7 @@ REFRESHED = (
 )
 
 # Of a backfill that has ended: how many rows of the column are what.
-STATES = ("rows_by_state", "stale_by_reason")
+BACKFILLED = ("rows_by_state", "stale_by_reason")
 
 Value = str | int | float | bool | None
 
@@ -97,7 +97,7 @@ class Job:
         known: dict[str, Value] = {
             **self.progress,
             **(_tell_refresh(self.result) if self.kind == REFRESH else {}),
-            **(_tell_dicts(self.result, STATES) if self.kind == BACKFILL else {}),
+            **(_tell_dicts(self.result, BACKFILLED) if self.kind == BACKFILL else {}),
             "kind": self.kind,
             "target": self.target,
             "cluster": self.cluster,
