@@ -149,6 +149,19 @@ def stack(place: Place) -> str:
     return upper
 
 
+def test_tables_below_a_view_of_views_are_named_to_who_may_read_them(place: Place) -> None:
+    upper = stack(place)
+    bob = person(place.gate)
+    place.gate.grant(bob.name, "reader", "table", place.home, "w")
+
+    def tell(who: Person) -> tuple[str, Any]:
+        told = who.ask(f"table/{upper}/describe", {}).json()["properties"]
+        return told["penstock.stale"], json.loads(told["penstock.through"])
+
+    assert tell(place.ann) == ("true", {place.view: {f"{place.data}$t": 1}})
+    assert tell(bob) == ("true", {place.view: {}})
+
+
 def rename(place: Place, old: str, new: str) -> None:
     """Give a column of the table another name."""
     body = {"alterations": [{"path": old, "rename": new}]}

@@ -69,8 +69,11 @@ def test_ls_tells_namespaces_tables_and_views(server: Server, table: penstock.Ta
 def test_describe_tells_columns_and_what_fills_them(server: Server, table: penstock.Table) -> None:
     shown = run(server, "describe", table.name)
     assert "rows      3\n" in shown
-    assert shown.splitlines()[-1].split() == ["size", "int32", "SQL"]
-    assert ask(server, "describe", table.name)["version"] == table.version
+    assert shown.splitlines()[-1].split() == ["size", "int32", "SQL", "(3", "unfilled)"]
+    told = ask(server, "describe", table.name)
+    assert told["version"] == table.version
+    states = {"fresh": 0, "stale": 0, "unfilled": 3, "failed": 0}
+    assert told["computed"]["size"]["rows_by_state"] == states
     assert "penstock describe" not in run(server, "describe", f"{table.name}x", code=2)
 
 

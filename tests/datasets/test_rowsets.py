@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.datasets.rowsets import decode_row_set, make_row_set
+from penstock.datasets.rowsets import (
+    LeftRows,
+    decode_left_rows,
+    decode_row_set,
+    make_row_set,
+)
 from penstock.errors import InvalidTableState
+from penstock.pipeline.plan.states import FAILED, FRESH, FUNCTION_CHANGED, REASONS
 
 IDS = st.integers(0, 60) | st.integers(2**40, 2**40 + 5)
 
@@ -32,3 +38,22 @@ def test_a_damaged_file_is_named() -> None:
     for data in (b"", b"PSROWS1\nnothing", b"other"):
         with pytest.raises(InvalidTableState, match="row ids"):
             decode_row_set(data)
+
+
+@given(st.dictionaries(IDS, st.sampled_from(list(REASONS))), st.lists(IDS))
+def test_rows_that_were_left_keep_their_reasons(left: dict[int, int], asked: list[int]) -> None:
+    by_code = {
+        code: make_row_set([np.array([id for id in left if left[id] == code], np.int64)])
+        for code in REASONS
+    }
+    again = decode_left_rows(LeftRows(by_code).encode())
+    assert len(again) == len(left)
+    assert again.find(np.array(asked, np.int64)).tolist() == [left.get(id, FRESH) for id in asked]
+
+
+def test_a_damaged_list_of_rows_is_named() -> None:
+    rows = make_row_set([np.array([1, 5], np.int64)])
+    whole = LeftRows({FAILED: rows, FUNCTION_CHANGED: rows}).encode()
+    for data in (b"", rows.encode(), whole[:-1], whole[:12], whole + b"x", whole + b"\x09" * 20):
+        with pytest.raises(InvalidTableState, match="row ids"):
+            decode_left_rows(data)

@@ -4,7 +4,6 @@ What is planned and how files are named and committed is the product's own; only
 stands here, so that calls can be counted.
 """
 
-import base64
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +17,10 @@ from lance.file import LanceFileWriter
 
 from penstock.datasets import marks, refs
 from penstock.datasets.changes import Freshness
-from penstock.datasets.marks import UNFILLED_KEY, Bound
+from penstock.datasets.marks import Bound
 from penstock.datasets.remote import Location, open_newest
 from penstock.datasets.replacement import ColumnFile, commit_files
-from penstock.datasets.selection import Scope, find_unfilled
+from penstock.datasets.selection import Scope, find_left
 from penstock.datasets.snapshot import leaf_ids
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
@@ -85,9 +84,9 @@ class Filled:
     def _remember(
         self, dataset: lance.LanceDataset, branch: str, freshness: Freshness, job: str
     ) -> None:
-        rows = find_unfilled(dataset, freshness.snapshot(dataset).fragments)
+        rows = find_left(dataset, freshness.snapshot(dataset).fragments)
         place, folder = self.location(branch).place(), marks.folder_of(BINDING, branch)
-        name = marks.write_unfilled(place, folder, f"{dataset.version}-{job}.rows", rows)
+        name = marks.write_left(place, folder, f"{dataset.version}-{job}.rows", rows)
         mark = Watermark(
             dataset.version,
             self.version,
@@ -125,7 +124,7 @@ class Filled:
                 values[name][offset] = value
         unique = uuid.uuid4().hex[:8]
         name = file_name(work.key, job, 1, unique, partial=work.left is not None)
-        return self._store(dataset, branch, name, values, work.left)
+        return self._store(dataset, branch, name, values, work)
 
     def _store(
         self,
@@ -133,7 +132,7 @@ class Filled:
         branch: str,
         name: str,
         values: dict[str, list[Any]],
-        left: bytes | None,
+        work: FragmentWork,
     ) -> ColumnFile:
         location = self.location(branch)
         schema = pa.schema([pa.field(c, dataset.schema.field(c).type) for c in self.columns])
@@ -143,8 +142,11 @@ class Filled:
         writer.write_batch(
             pa.record_batch([pa.array(values[f.name], f.type) for f in schema], schema=schema)
         )
-        if left is not None:
-            writer.add_schema_metadata(UNFILLED_KEY.decode(), base64.b64encode(left).decode())
+        if work.left is not None:
+            left = unpack(work.left, work.physical_rows)
+            told = marks.describe_left(left, work.reasons, (), work.physical_rows)
+            for key, text in told.items():
+                writer.add_schema_metadata(key, text)
         count = writer.close() or 0
         by_name = {f.name(): f for f in dataset.lance_schema.fields()}
         ids = [id for column in self.columns for id in leaf_ids(by_name[column])]

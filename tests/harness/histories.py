@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from tests.harness.by_hand import some_rows
@@ -190,6 +191,7 @@ class History:
         wanted &= self.first_fragments(wanted, options.get("num_frags"))
         expected = sorted(f"{self.now[id].text},{self.now[id].number}" for id in wanted)
         told = self.table.explain(self.branch, **options)
+        self.check_states(told)
         done = self.table.fill(branch=self.branch, **options)
         calls = sorted(self.table.take_calls())
         assert calls == expected, self.steps
@@ -200,7 +202,22 @@ class History:
             row.filled = (row.text, row.number, self.version)
         stale = sum(not row.is_fresh(self.version) for row in self.now.values())
         assert done.rows_left == told["rows_left"] == stale, self.steps
+        self.check_states(msgspec.to_builtins(done))
         self.check()
+
+    def check_states(self, told: dict[str, Any]) -> None:
+        """The states of rows are all rows, and as far as a value tells, the right ones."""
+        states, reasons = told["rows_by_state"], told["stale_by_reason"]
+        rows = list(self.now.values())
+        old = [row for row in rows if not row.is_fresh(self.version)]
+        assert sum(states.values()) == len(rows), self.steps
+        assert states["fresh"] == len(rows) - len(old), self.steps
+        # A null may be somebody's value.
+        assert states["unfilled"] <= sum(row.value is None for row in old), self.steps
+        assert (states["failed"], sum(reasons.values())) == (0, states["stale"]), self.steps
+        made = [row for row in old if row.filled and row.value == compute(*row.filled)]
+        by_another = sum(row.filled[2] != self.version for row in made if row.filled)
+        assert reasons["function_changed"] == by_another, self.steps
 
     def first_fragments(self, wanted: set[int], count: int | None) -> set[int]:
         if count is None:

@@ -157,6 +157,24 @@ def test_a_new_column_and_later_rows_are_filled_without_a_request(server: Server
     assert 'penstock_columns_stale{auto_backfill="true"}' in values
 
 
+def test_what_a_job_of_some_rows_left_is_filled_too(server: Server) -> None:
+    table = make_table(server)
+    declare(server, table)
+    fill(server, table, wait_for_job(server, table))
+    body = {"column": "len", "where": "id = 1"}
+    asked = server.post(f"/v1/table/{table}/backfill_column", body).json()["job_id"]
+    now = version(server, table)
+    mark = {"version": now, "counts": {"fresh": 1, "stale": 2}}
+    finish(server, asked, result={"version": now, "watermark": mark, "committed_versions": [now]})
+    job = wait_for_job(server, table, 3)
+    describe_automatic(server, job)
+    failed = {"version": now, "counts": {"fresh": 2, "failed": 1}}
+    result = {"version": now, "watermark": failed, "committed_versions": [now]}
+    finish(server, job, result=result)
+    time.sleep(QUIET_SECONDS)
+    assert len(list_jobs(server, table)) == 3
+
+
 def test_what_fills_another_column_is_no_change(server: Server) -> None:
     table = make_table(server)
     declare(server, table)

@@ -189,6 +189,8 @@ def test_a_description_tells_of_bound_columns(column: Column) -> None:
             "auto_backfill": True,
             "watermark": None,
             "stale": None,
+            "rows_by_state": None,
+            "stale_by_reason": None,
         },
         "twice": {
             "kind": "sql",
@@ -198,20 +200,54 @@ def test_a_description_tells_of_bound_columns(column: Column) -> None:
             "auto_backfill": False,
             "watermark": None,
             "stale": None,
+            "rows_by_state": None,
+            "stale_by_reason": None,
         },
     }
     column.ask("drop_columns", {"columns": ["len", "twice"]}).raise_for_status()
     assert "penstock.columns" not in column.ask("describe").json()["properties"]
 
 
+def finish(column: Column, counts: dict[str, int] | None, function: str = "length@1") -> None:
+    """End the job as a runner would that left so many rows in each state of the newest version."""
+    version = column.ask("describe", {"load_detailed_metadata": True}).json()["version"]
+    mark = {"version": version, "function": function, "counts": counts}
+    column.runner.finish(lease(column), result={"watermark": mark}).raise_for_status()
+
+
 @ON_SQLITE
-def test_a_column_is_stale_after_a_write(column: Column) -> None:
-    column.runner.finish(lease(column), result={"watermark": {"version": 2}}).raise_for_status()
+def test_a_description_tells_what_the_last_backfill_left(column: Column) -> None:
+    finish(column, {"fresh": 1, "stale": 9})
     found = described(column)["len"]
-    assert (found["watermark"], found["stale"]) == (2, False)
+    assert found["rows_by_state"] == {"fresh": 1, "stale": 9, "unfilled": 0, "failed": 0}
+    assert found["stale"] is True
+
+
+@ON_SQLITE
+def test_a_description_tells_nothing_of_rows_that_it_would_have_to_look_at(column: Column) -> None:
+    finish(column, {"fresh": 2})
+    assert described(column)["len"]["stale"] is False
     send(column.server, f"/v1/table/{column.table}/insert", TEXTS).raise_for_status()
     found = described(column, load_detailed_metadata=True)["len"]
-    assert (found["watermark"], found["stale"]) == (2, True)
+    assert (found["stale"], found["rows_by_state"]) == (None, None)
+
+
+@ON_SQLITE
+def test_counts_of_another_function_or_version_are_not_told(column: Column) -> None:
+    finish(column, {"fresh": 2}, function="length@2")
+    assert described(column)["len"]["rows_by_state"] is None
+    finish(column, None)
+    assert described(column)["len"]["rows_by_state"] is None
+
+
+def test_rows_are_counted_when_that_is_asked_for(column: Column) -> None:
+    new = {"new_columns": [{"name": "twice", "computed": "id * 2"}]}
+    column.ask("add_columns", new).raise_for_status()
+    send(column.server, f"/v1/table/{column.table}/insert", TEXTS).raise_for_status()
+    for found in described(column, count_rows=True).values():
+        rows = column.ask("count_rows", {}).json()
+        assert found["rows_by_state"] == {"fresh": 0, "stale": 0, "unfilled": rows, "failed": 0}
+        assert found["stale"] is False
 
 
 @ON_SQLITE

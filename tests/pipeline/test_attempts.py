@@ -129,9 +129,9 @@ def test_a_paused_attempt_leaves_the_list_of_the_next(table: FunctionTable) -> N
     folder = marks.folder_of(table.spec()["binding"], "")
     before = table.lists()
     version = table.open().version
-    marks.sweep_unfilled(place, folder, set(), version)
+    marks.sweep_left(place, folder, set(), version)
     assert table.lists() == before
-    marks.sweep_unfilled(place, folder, set(), version + 1)
+    marks.sweep_left(place, folder, set(), version + 1)
     assert table.lists() == set()
 
 

@@ -55,6 +55,20 @@ def test_a_new_column_is_filled_in_whole() -> None:
     assert "never filled" in found.reason
 
 
+def test_rows_are_what_their_whole_fragment_is() -> None:
+    some = BackfillOptions(expression="length(text)", where="id > 1")
+    changed = FragmentState(**{**_fields(filled(fragment(1))), "input_files": ("in-9:1",)})
+    partly = filled(fragment(2), some)
+    found = plan(filled(fragment(0)), changed, partly, fragment(3, rows=7), options=some)
+    assert found.to_json()["rows_by_state"] == {
+        "fresh": 100,
+        "stale": 200,
+        "unfilled": 7,
+        "failed": 0,
+    }
+    assert found.to_json()["stale_by_reason"] is None
+
+
 def test_what_was_computed_from_the_same_files_is_left_alone() -> None:
     found = plan(filled(fragment(0)), filled(fragment(1)))
     assert isinstance(found, UpToDate)
@@ -122,6 +136,8 @@ def test_explain_prints_the_plan() -> None:
         "function_calls": 100,
         "fragments": 1,
         "estimated_seconds": None,
+        "rows_by_state": {"fresh": 0, "stale": 0, "unfilled": 100, "failed": 0},
+        "stale_by_reason": None,
     }
 
 

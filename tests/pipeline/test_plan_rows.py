@@ -18,25 +18,24 @@ from penstock.pipeline.plan.backfill import (
 )
 from penstock.pipeline.plan.masks import pack, unpack
 from penstock.pipeline.plan.rows import (
+    FragmentRows,
+    RowSnapshot,
+    covers,
+    plan_rows,
+)
+from penstock.pipeline.plan.states import (
+    FAILED,
     FOREIGN_VALUE,
     FRESH,
     FUNCTION_CHANGED,
     INPUTS_CHANGED,
     NEVER_FILLED,
-    UNKNOWN,
-    FragmentRows,
-    RowSnapshot,
-    Seen,
-    covers,
-    join,
-    judge,
-    plan_rows,
-    settle,
+    unpack_codes,
 )
 
 PLAIN = BackfillOptions(function="1")
 JOB = "0f8fad5b-d9cb-469f-a165-70867728950e"
-STALE = (NEVER_FILLED, INPUTS_CHANGED, FUNCTION_CHANGED, FOREIGN_VALUE)
+STALE = (NEVER_FILLED, INPUTS_CHANGED, FUNCTION_CHANGED, FOREIGN_VALUE, FAILED)
 
 
 def state(id: int, rows: int = 4, dead: int = 0) -> FragmentState:
@@ -83,6 +82,7 @@ def test_only_stale_rows_are_computed_and_counted_by_reason() -> None:
         "inputs_changed": 1,
         "function_changed": 4,
         "foreign_value": 0,
+        "failed": 0,
         "forced": 0,
     }
     assert found.mode == "incremental"
@@ -92,6 +92,22 @@ def test_rows_that_are_not_asked_for_are_left() -> None:
     found = plan(rows(0, NEVER_FILLED, selected=[1, 0, 1, 0]), rows(1, FRESH))
     assert masks(found) == [([0, 2], [1, 3])]
     assert (found.function_calls, found.rows_left) == (2, 2)
+
+
+def test_the_work_says_why_rows_are_left() -> None:
+    codes = [FAILED, FUNCTION_CHANGED, FRESH, NEVER_FILLED]
+    found = plan(rows(0, codes, selected=[0, 0, 0, 1]))
+    assert isinstance(found, Fill)
+    told = unpack_codes(found.work[0].reasons or b"", 4)
+    assert told.tolist() == [FAILED, FUNCTION_CHANGED, 0, 0]
+    assert found.counts is not None
+    assert found.counts.by_state == {"fresh": 1, "stale": 1, "unfilled": 1, "failed": 1}
+
+
+def test_what_was_not_looked_at_is_not_counted() -> None:
+    snapshot = RowSnapshot(7, (rows(0, NEVER_FILLED),), is_known=False)
+    told = plan_rows(snapshot, structs.replace(PLAIN, force=True)).to_json()
+    assert (told["rows_by_state"], told["stale_by_reason"]) == (None, None)
 
 
 def test_deleted_rows_are_neither_computed_nor_left() -> None:
@@ -136,26 +152,6 @@ def test_where_is_no_part_of_a_functions_key() -> None:
     assert fragment_key(state(0), some) == fragment_key(state(0), PLAIN)
 
 
-@given(st.lists(st.tuples(*[st.booleans()] * 5), min_size=1, max_size=20))
-def test_a_row_is_fresh_only_when_a_watermark_of_this_function_knows_it(
-    cases: list[tuple[bool, ...]],
-) -> None:
-    filled, values, inputs, nulls, there = (np.array(column) for column in zip(*cases, strict=True))
-    for same_function in (True, False):
-        found = settle(judge(Seen(same_function, filled, values, inputs)), nulls, there)
-        expected = filled & values & inputs if same_function else np.zeros(len(cases), bool)
-        assert ((found == FRESH) == expected).all()
-        assert UNKNOWN not in found
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1))
-def test_one_watermark_that_knows_a_row_as_fresh_is_enough(cases: list[tuple[int, int]]) -> None:
-    older, newer = (np.array(column, np.uint8) for column in zip(*cases, strict=True))
-    found = join(older, newer)
-    assert ((found == FRESH) == ((older == FRESH) | (newer == FRESH))).all()
-    assert ((found == UNKNOWN) == ((older == UNKNOWN) & (newer == UNKNOWN))).all()
-
-
 ROW = st.tuples(st.sampled_from([FRESH, *STALE]), st.booleans(), st.booleans())
 
 
@@ -182,6 +178,9 @@ def test_every_row_is_computed_left_or_fresh(
     assert found.function_calls == len(computed)
     assert found.rows_left == len(stale - computed)
     assert sum((found.calls_by_reason or {}).values()) == len(computed)
+    assert found.counts is not None
+    assert sum(found.counts.by_state.values()) == len(alive)
+    assert found.counts.not_fresh == len(stale)
     if isinstance(found, Fill):
         for work, (need, left) in zip(found.work, masks(found), strict=True):
             of = {n for id, n in computed if id == work.id}

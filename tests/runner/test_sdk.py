@@ -94,6 +94,24 @@ def test_rows_that_fail_are_told(docs: penstock.Table, runner: RunnerProcess) ->
         docs.backfill("strict")
 
 
+def test_old_values_are_stale_after_only_errors_were_filled(
+    docs: penstock.Table, runner: RunnerProcess
+) -> None:
+    docs.add_column("inverse", Inverse)
+    job = docs.backfill("inverse")
+    assert job.rows_by_state == {"fresh": 3, "stale": 0, "unfilled": 0, "failed": 1}
+    other: Any = penstock.udf(data_type="float64", name="Inverse", version="2")(lambda text: 1.0)
+    docs.set_function("inverse", other)
+    job = docs.backfill("inverse", errors_only=True)
+    assert (job.function_calls, job.rows_left) == (1, 3)
+    states = {"fresh": 1, "stale": 3, "unfilled": 0, "failed": 0}
+    assert job.rows_by_state == docs.computed["inverse"]["rows_by_state"] == states
+    plan = docs.explain_backfill("inverse")
+    assert plan["calls_by_reason"]["function_changed"] == plan.function_calls == 3
+    docs.update({"text": "seven"}, where="id = 4")
+    assert docs.computed["inverse"]["rows_by_state"] == states
+
+
 @penstock.chunker(outputs={"word": str})
 def split(text: str) -> Iterator[dict[str, Any]]:
     for word in text.split():

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from penstock.catalog import columns, due, jobs, tables
-from penstock.catalog.bindings import find_covered
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import Backfill
 from penstock.catalog.due import JOBS_BACK, LOOK_SECONDS, PASSING, Ended, Rules, plan_due
 from penstock.catalog.transactions import SetProperty
+from penstock.catalog.watermarks import find_covered, is_incomplete
 from penstock.database.interface import Row, Transaction
 from penstock.errors import PenstockError
 from penstock.model.jobs import ACTIVE, BACKFILL, SUCCEEDED
@@ -29,7 +29,7 @@ PROPERTY = "auto_backfill"
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A column that is filled up to a version, with newer ones after it."""
+    """A column with versions after the last that a backfill accounts for, or with rows left."""
 
     table: Table
     branch: str
@@ -77,14 +77,18 @@ async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
 
 
 async def count_stale(tx: Transaction) -> dict[bool, int]:
-    """How many bound columns have versions after what they are filled up to; by auto_backfill."""
+    """How many bound columns are not known to be filled in their newest version; by auto_backfill.
+
+    Rows that failed do not count: only another version, of them or of the function, helps them.
+    """
     counts = {True: 0, False: 0}
     for row in await tx.fetch(
         "SELECT DISTINCT c.table_id, c.branch, c.binding, c.watermarks, c.auto_backfill, "
         "(SELECT max(v.version) FROM table_versions v "
         "WHERE v.table_id = c.table_id AND v.branch = c.branch) FROM columns c"
     ):
-        counts[bool(row[4])] += (row[5] or 0) > (find_covered(row[3], row[1]) or 0)
+        is_behind = (row[5] or 0) > (find_covered(row[3], row[1]) or 0)
+        counts[bool(row[4])] += is_behind or is_incomplete(row[3], row[1])
     return counts
 
 
@@ -121,12 +125,16 @@ async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
         table = tables.to_table(row[:-6])
         branch, name, binding, inputs, watermarks, head = row[-6:]
         covered = find_covered(watermarks, branch) or 0
-        if head is None or head - covered < changes or (table.id, branch, binding) in found:
+        if head is None or (table.id, branch, binding) in found:
             continue
-        read = {path.split(".")[0].strip("`") for path in msgspec.json.decode(inputs)}
-        without = await _find_filled(tx, table.id, branch, covered, read)
-        if head - covered - len(without) < changes:
-            continue
+        # What a job of some rows, or one beside a writer, left out is filled like what came after.
+        if not is_incomplete(watermarks, branch):
+            if head - covered < changes:
+                continue
+            read = {path.split(".")[0].strip("`") for path in msgspec.json.decode(inputs)}
+            without = await _find_filled(tx, table.id, branch, covered, read)
+            if head - covered - len(without) < changes:
+                continue
         first, last = await _find_changes(tx, table.id, branch, covered)
         ended = await _find_jobs(tx, table.id, branch, name, binding)
         stale = Stale(table, branch, name, binding, covered, head, first, last, tuple(ended))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from penstock.catalog import data, due, jobs, materialized_views, refreshes, tables
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.due import JOBS_BACK, LOOK_SECONDS, PASSING, Ended, Rules, plan_due
-from penstock.catalog.materialized_views import SourceState, View, is_stale
+from penstock.catalog.materialized_views import SourceState, View, is_behind
 from penstock.catalog.refreshes import Refresh
 from penstock.catalog.transactions import SetProperty
+from penstock.catalog.view_freshness import Tracer
 from penstock.database.interface import Row, Transaction
 from penstock.errors import PenstockError
 from penstock.model.jobs import ACTIVE
@@ -98,11 +99,10 @@ async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
 
 
 async def count_stale(tx: Transaction) -> dict[bool, int]:
-    """How many views are behind what they read; by whether they refresh themselves."""
-    counts = {True: 0, False: 0}
+    """How many views are stale, also through others; by whether they refresh themselves."""
+    counts, tracer = {True: 0, False: 0}, Tracer(tx)
     for view in await _list_views(tx, "1 = 1"):
-        sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
-        counts[_is_auto(view)] += is_stale(view, sources)
+        counts[_is_auto(view)] += (await tracer.trace(view)).is_stale
     return counts
 
 
@@ -132,7 +132,7 @@ async def _find_behind(tx: Transaction, rules: Rules) -> tuple[list[Behind], int
     found = []
     for view in await _list_views(tx, "m.auto_refresh = 1 OR m.target_lag_seconds IS NOT NULL"):
         sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
-        if is_stale(view, sources):
+        if is_behind(view, sources):
             described = await _describe(tx, view, sources, clock[1])
             if described.changes >= described.wanted(rules) or rules.rows:
                 found.append(described)

@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.catalog import data, declarations, functions, manifests, versions
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.watermarks import find_counts, find_covered, show_states
 from penstock.database.interface import Transaction
 from penstock.datasets import bindings, leftovers
 from penstock.datasets.bindings import Changed, New, Redeclared
@@ -139,7 +140,10 @@ async def mirror(catalog: Catalog, table: Table, branch: str) -> None:
 
 
 async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dict[str, Any]]:
-    """What computes the bound columns of a branch, and how far they are filled."""
+    """What computes the bound columns of a branch, and how far they are filled.
+
+    Nothing is opened, so the states of rows are null when anything came after the last backfill.
+    """
     rows = await catalog.database.fetch(
         "SELECT name, function, inputs, auto_backfill, watermarks FROM columns "
         "WHERE table_id = $1 AND branch = $2 ORDER BY name",
@@ -151,25 +155,18 @@ async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dic
     head = await versions.find_head(catalog.database, table.id, branch)
     found = {}
     for name, function, inputs, auto_backfill, watermarks in rows:
-        filled = find_covered(watermarks, branch)
         known = None if function is None else msgspec.json.decode(function, type=Function)
+        version = None if head is None else head.version
         found[name] = {
             "kind": "sql" if known is None else "function",
             "function": None if known is None else known.name,
             "version": None if known is None else known.version,
             "inputs": msgspec.json.decode(inputs),
             "auto_backfill": bool(auto_backfill),
-            "watermark": filled,
-            "stale": None if filled is None or head is None else head.version > filled,
+            "watermark": find_covered(watermarks, branch),
+            **show_states(find_counts(watermarks, branch, version, known)),
         }
     return found
-
-
-def find_covered(watermarks: str | None, branch: str) -> int | None:
-    """The version of a branch up to which a column is filled; None when it never was there."""
-    known = [] if watermarks is None else msgspec.json.decode(watermarks)
-    # Those of a column by SQL name no branch: they are its own.
-    return next((int(w["version"]) for w in known if w.get("branch", branch) == branch), None)
 
 
 async def record_in(

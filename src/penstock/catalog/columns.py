@@ -19,6 +19,7 @@ from penstock.catalog import (
     manifests,
     reconcile,
     tables,
+    watermarks,
 )
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
@@ -33,9 +34,6 @@ from penstock.model.tables import Table
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-
-# An older one is of use when the newest cannot be read any more.
-MAX_WATERMARKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +107,11 @@ async def complete_spec(tx: Transaction, spec: dict[str, Any]) -> dict[str, Any]
         spec["binding"],
     )
     known, function = (None, None) if found is None else found
-    watermarks = [] if known is None else msgspec.json.decode(known)
+    marks = [] if known is None else msgspec.json.decode(known)
     now = {
         "table": [*from_path(row[0]), row[1]],
-        "watermark": watermarks[0] if watermarks else None,
-        "watermarks": watermarks,
+        "watermark": marks[0] if marks else None,
+        "watermarks": marks,
     }
     found_now = spec | now
     if function is not None:
@@ -153,11 +151,10 @@ async def record_watermark(
         *key,
     )
     known = [] if row is None or row[0] is None else msgspec.json.decode(row[0])
-    watermarks = [watermark, *(each for each in known if each != watermark)]
     await tx.fetch(
         "UPDATE columns SET watermarks = $4 WHERE table_id = $1 AND branch = $2 AND binding = $3",
         *key,
-        msgspec.json.encode(watermarks[:MAX_WATERMARKS]).decode(),
+        msgspec.json.encode(watermarks.add(known, watermark)).decode(),
     )
 
 

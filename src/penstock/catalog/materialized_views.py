@@ -71,6 +71,8 @@ class SourceState:
     # Of an Iceberg view: the SQL that was consented to, and the one that it has.
     consented: str = ""
     edition: str = ""
+    # Whether it is a materialized view itself.
+    is_view: bool = False
 
 
 async def get(tx: Transaction, id: Identifier) -> View:
@@ -165,8 +167,9 @@ async def list_sources(
     rows = await tx.fetch(
         "SELECT DISTINCT s.source_id, o.namespace, o.name, s.state, v.metadata_location, "
         "s.edition, v.edited_in, (SELECT max(t.version) FROM table_versions t "
-        "WHERE t.table_id = s.source_id AND t.branch = $2) "
+        "WHERE t.table_id = s.source_id AND t.branch = $2), m.id IS NOT NULL "
         "FROM view_sources s JOIN objects o ON o.id = s.source_id "
+        "LEFT JOIN materialized_views m ON m.id = s.source_id "
         "LEFT JOIN views v ON v.id = s.source_id WHERE s.view_id = $1 "
         "ORDER BY o.namespace, o.name",
         *(view_id, MAIN),
@@ -194,8 +197,8 @@ async def list_names_of_sources(tx: Transaction, view_id: str) -> dict[Identifie
     return {from_path(row[0]): row[1] for row in rows}
 
 
-def is_stale(view: View, sources: list[SourceState]) -> bool:
-    """Whether a refresh might find something to do."""
+def is_behind(view: View, sources: Sequence[SourceState]) -> bool:
+    """Whether a refresh might find something to do; what its sources miss is theirs to follow."""
     return view.watermark is None or any(source.is_ahead for source in sources)
 
 
@@ -227,15 +230,16 @@ async def _alter(
 
 
 def _to_state(row: Row, watermark: Watermark | None) -> SourceState:
-    id, namespace, name, state, metadata_location, consented, edition, head = row
+    id, namespace, name, state, metadata_location, consented, edition, head, is_view = row
     identifier = (*from_path(namespace), name)
     editions = (consented, edition or "")
     if watermark is None:
-        return SourceState(id, identifier, head, None, *editions)
+        return SourceState(id, identifier, head, None, *editions, is_view=bool(is_view))
     if metadata_location is not None:
         return SourceState(id, identifier, None, state != metadata_location, *editions)
     # A source that a replaced Iceberg view reads only now has no version in the watermark.
-    return SourceState(id, identifier, head, (head or 0) != watermark.versions.get(id))
+    is_ahead = (head or 0) != watermark.versions.get(id)
+    return SourceState(id, identifier, head, is_ahead, is_view=bool(is_view))
 
 
 def _encode(value: object) -> str:

@@ -18,6 +18,7 @@ from penstock.catalog import (
     reconcile,
     tables,
     view_definitions,
+    view_freshness,
 )
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.dependents import Kept
@@ -235,6 +236,8 @@ async def record_refresh(
         watermark = msgspec.convert(result.get("watermark"), Watermark)
     except msgspec.ValidationError:
         return
+    bases = await view_freshness.find_bases(tx, watermark)
+    watermark = msgspec.structs.replace(watermark, bases=bases)
     await tx.fetch(
         "UPDATE materialized_views SET watermark = $2, refreshed_at = now_millis() WHERE id = $1",
         *(spec["table_id"], msgspec.json.encode(watermark).decode()),

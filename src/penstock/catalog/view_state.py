@@ -1,13 +1,15 @@
 """What is told of a materialized view: whether it is behind, by how much, and what it is."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from penstock.catalog import consents, materialized_views
+from penstock.catalog import consents, materialized_views, view_freshness
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.materialized_views import SourceState, View, is_stale
+from penstock.catalog.materialized_views import SourceState, View
+from penstock.catalog.view_freshness import Base, Standing, Tracer
 from penstock.database.interface import Transaction
 from penstock.datasets.view_tables import MAX_QUERY_CHARACTERS, read_schema
 from penstock.model.identifiers import Identifier, show
@@ -29,14 +31,13 @@ class Shown:
 
 async def describe(catalog: Catalog, view: View, origin: Origin) -> dict[str, str]:
     """What the description of a view's table says beside the table's own properties."""
-    id, watermark = view.table.id, view.watermark
-    sources = await materialized_views.list_sources(catalog.database, id, watermark)
-    stale = is_stale(view, sources)
+    standing = await Tracer(catalog.database).trace(view)
+    sources = standing.sources
     told = {
         "penstock.kind": view.asked.kind,
         "penstock.auto_refresh": show_value(view.auto_refresh),
         "penstock.watermark": _encode(_watermark(view, sources)),
-        "penstock.stale": show_value(stale),
+        "penstock.stale": show_value(standing.is_stale),
     }
     if len(view.asked.source_query) <= MAX_QUERY_CHARACTERS:
         told["penstock.source_query"] = view.asked.source_query
@@ -44,8 +45,8 @@ async def describe(catalog: Catalog, view: View, origin: Origin) -> dict[str, st
         told["penstock.refreshed_at"] = str(view.refreshed_at)
     if view.target_lag_seconds is not None:
         told["penstock.target_lag_seconds"] = str(view.target_lag_seconds)
-    if stale and (pending := _count_pending(view, sources)):
-        told["penstock.pending"] = _encode(pending)
+    if standing.is_stale:
+        told |= await _tell_stale(catalog.database, standing, origin)
     if any(source.consented != source.edition for source in sources):
         needed = await consents.find_needed(catalog, view, origin)
         if needed is not None:
@@ -56,10 +57,10 @@ async def describe(catalog: Catalog, view: View, origin: Origin) -> dict[str, st
 async def list_headers(tx: Transaction, table: Table) -> tuple[tuple[bytes, bytes], ...]:
     """Headers of an answer with rows of a view: how fresh they are."""
     view = await materialized_views.load(tx, table)
-    sources = await materialized_views.list_sources(tx, table.id, view.watermark)
+    standing = await Tracer(tx).trace(view)
     return (
-        (b"x-penstock-stale", show_value(is_stale(view, sources)).encode()),
-        (b"x-penstock-watermark", _encode_ascii(_watermark(view, sources))),
+        (b"x-penstock-stale", show_value(standing.is_stale).encode()),
+        (b"x-penstock-watermark", _encode_ascii(_watermark(view, standing.sources))),
     )
 
 
@@ -84,7 +85,7 @@ def show_query(view: View) -> Shown:
     return Shown(source, columns, found.filter, found.limit)
 
 
-def _watermark(view: View, sources: list[SourceState]) -> dict[str, int]:
+def _watermark(view: View, sources: Sequence[SourceState]) -> dict[str, int]:
     """The versions that the view is made from, by the names that its tables have now."""
     if view.watermark is None:
         return {}
@@ -92,11 +93,38 @@ def _watermark(view: View, sources: list[SourceState]) -> dict[str, int]:
     return {show(s.identifier): versions[s.id] for s in sources if s.id in versions}
 
 
-def _count_pending(view: View, sources: list[SourceState]) -> dict[str, int]:
-    """How many versions of each table came since; not told of one that went back."""
+async def _tell_stale(tx: Transaction, standing: Standing, origin: Origin) -> dict[str, str]:
+    """What a stale view misses, by way of what, and for how long."""
+    view = standing.view
+    seen = await view_freshness.keep_seen(tx, standing.list_pending(), origin.grantees)
+    told = {}
+    if pending := _count_pending(view, standing.sources):
+        told["penstock.pending"] = _encode(pending)
+    if through := _count_through(standing, seen):
+        told["penstock.through"] = _encode(through)
+    lag = await view_freshness.find_lag_millis(tx, standing)
+    if lag is not None:
+        told["penstock.lag_seconds"] = str(lag / 1000)
+        if view.target_lag_seconds is not None:
+            told["penstock.late"] = show_value(lag > view.target_lag_seconds * 1000)
+    return told
+
+
+def _count_pending(view: View, sources: Sequence[SourceState]) -> dict[str, int]:
+    """How many versions of each source came since; not told of one that went back."""
     versions = {} if view.watermark is None else view.watermark.versions
     counts = {show(s.identifier): (s.head or 0) - versions.get(s.id, 0) for s in sources}
     return {name: count for name, count in counts.items() if count > 0}
+
+
+def _count_through(standing: Standing, pending: Sequence[Base]) -> dict[str, dict[str, int]]:
+    """The sources that are views and by way of which it is stale; for each the tables at the bottom
+    that changed, and how many versions of them came since."""
+    found: dict[str, dict[str, int]] = {show(source): {} for source in standing.stale_sources}
+    for base in pending:
+        if base.through is not None:
+            found.setdefault(show(base.through), {})[show(base.identifier)] = base.pending
+    return found
 
 
 def _encode(value: object) -> str:

@@ -1,6 +1,6 @@
 """`penstock describe`: what a table or view is."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 def command(lake: "Lake", *, name: str, as_json: bool) -> None:
     """Tell what the table or view NAME is: columns, versions, freshness.
 
+    The rows of computed columns are counted: fresh, stale, unfilled and failed ones.
+
     \b
     Examples:
       penstock describe shop.items
@@ -30,6 +32,7 @@ def command(lake: "Lake", *, name: str, as_json: bool) -> None:
     told = table.describe()
     view = table.describe_view() if isinstance(table, View) else None
     if as_json:
+        told["computed"] = table.computed
         echo_json(told if view is None else {**told, "view": view})
         return
     pairs = [
@@ -47,15 +50,10 @@ def command(lake: "Lake", *, name: str, as_json: bool) -> None:
 
 
 def _columns(table: "Table") -> list[tuple[str, ...]]:
+    from penstock.sdk.show import show_filler
+
     computed = table.computed
     return [
-        (field.name, str(field.type), _show_filler(computed.get(field.name)))
+        (field.name, str(field.type), show_filler(computed.get(field.name)))
         for field in table.schema
     ]
-
-
-def _show_filler(found: dict[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    stale = " (stale)" if found.get("stale") else ""
-    return f"{found.get('function') or 'SQL'}{stale}"

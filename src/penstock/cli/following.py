@@ -20,6 +20,8 @@ SHOWN = (
         "rows_total",
         "rows_done",
         "rows_failed",
+        "rows_left",
+        "rows_by_state",
         "rows_inserted",
     ),
     *("rows_updated", "rows_deleted", "function_calls", "version", "attempt", "runner", "error"),
@@ -59,7 +61,11 @@ def _print(job: "Job", as_json: bool) -> None:
 
 def echo_job(job: "Job") -> None:
     """A job for people to read."""
+    from penstock.sdk.show import show_states
+
     told = job.describe()
     known = told["properties"]
     pairs = [("job", job.id), ("status", show_state(told["status"]))]
+    if states := job.rows_by_state:
+        known["rows_by_state"] = show_states(states)
     echo_pairs(pairs + [(key, known[key]) for key in SHOWN if known.get(key)])

@@ -2,7 +2,7 @@
 
 A file that a backfill wrote tells by its name what it was computed from, so most fragments need no
 look at their rows. The others are compared, row by row, with the versions that earlier backfills
-left behind (`datasets.marks`). What follows is decided by `plan.rows`. All of it blocks.
+left behind (`datasets.marks`). What follows is decided by `plan.states`. All of it blocks.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from penstock.datasets.origins import VERSIONS_BACK, Origins
 from penstock.datasets.reading import RowReader
 from penstock.datasets.remote import Location
 from penstock.datasets.replacement import find_fills
-from penstock.datasets.selection import Scope, find_unfilled, scan_rows, select
+from penstock.datasets.selection import Scope, find_left, scan_rows, select
 from penstock.datasets.snapshot import describe_fields, describe_fragments
 from penstock.errors import InvalidRequest, InvalidTableState, NotFound
 from penstock.pipeline.plan.backfill import (
@@ -29,14 +29,14 @@ from penstock.pipeline.plan.backfill import (
     Watermark,
     fragment_key,
 )
-from penstock.pipeline.plan.rows import (
+from penstock.pipeline.plan.rows import FragmentRows, RowSnapshot
+from penstock.pipeline.plan.states import (
+    FOREIGN_VALUE,
     FRESH,
     FUNCTION_CHANGED,
     INPUTS_CHANGED,
     NEVER_FILLED,
     UNKNOWN,
-    FragmentRows,
-    RowSnapshot,
     Seen,
     join,
     judge,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
     from penstock.datasets.rowsets import Ids
-    from penstock.pipeline.plan.rows import Codes
+    from penstock.pipeline.plan.states import Codes
 
 # How many rows are looked at together; fewer of them are read at once when they are wide.
 LOOK_ROWS = 262_144
@@ -74,7 +74,8 @@ class Freshness:
         rows = select(dataset, self._location.branch, self._found(), scope)
         self._known = {state: self._known[state] for state in self._states if state in self._known}
         mark = self._watermarks[0] if self._watermarks else None
-        return RowSnapshot(dataset.version, tuple(rows), mark, tuple(self._notes))
+        is_known = self._known.keys() >= set(self._states)
+        return RowSnapshot(dataset.version, tuple(rows), mark, tuple(self._notes), is_known)
 
     def _learn(
         self, dataset: "LanceDataset", *, by_files: bool = False, is_back: bool = False
@@ -108,7 +109,9 @@ class Freshness:
         elif not state.target_files:
             found = NEVER_FILLED
         elif (kind := self._kind(state, self._bound.function)) is not None:
-            found = FRESH if kind == PREFIX else self._read_partial(dataset, state, FRESH)
+            found = FRESH if kind == PREFIX else self._read_partial(dataset, state)
+        else:
+            found = self._read_other(dataset, state)
         if found is not None:
             self._known[state] = found
         return found is not None
@@ -122,12 +125,39 @@ class Freshness:
         key = fragment_key(state, made_by)
         return kind if kind in (PREFIX, PARTIAL_PREFIX) and rest.startswith(f"{key}-") else None
 
-    def _read_partial(self, dataset: "LanceDataset", state: FragmentState, others: int) -> "Codes":
-        """The codes of a fragment whose file says itself which rows are not filled."""
+    def _read_partial(self, dataset: "LanceDataset", state: FragmentState) -> "Codes":
+        """The codes of a fragment whose file says itself which rows are not fresh, and why."""
+        return marks.read_codes(dataset, self._location, state)
+
+    def _read_other(self, dataset: "LanceDataset", state: FragmentState) -> "Codes | int | None":
+        """The same, if another version of the function made the file from these inputs."""
+        for function in self._other_functions():
+            if (kind := self._kind(state, function)) is not None:
+                is_partial = kind == PARTIAL_PREFIX
+                return self._read_stale(dataset, state, is_partial, same_function=False)
+        return None
+
+    def _read_stale(
+        self,
+        dataset: "LanceDataset",
+        state: FragmentState,
+        is_partial: bool,
+        *,
+        same_function: bool,
+    ) -> "Codes | int":
+        """The same, where no row of the file can be fresh any more."""
         import numpy as np
 
-        unfilled = marks.read_unfilled(dataset, self._location, state)
-        return np.where(unfilled, NEVER_FILLED, others).astype(np.uint8)
+        if not is_partial:
+            return INPUTS_CHANGED if same_function else FUNCTION_CHANGED
+        were = self._read_partial(dataset, state)
+        same = np.ones(len(were), bool)
+        return judge(Seen(same_function, were, same_values=same, same_inputs=~same))
+
+    def _other_functions(self) -> list[str]:
+        """What else filled the column, as far as that is remembered."""
+        found = dict.fromkeys(mark.function or "" for mark in self._watermarks)
+        return [function for function in found if function not in ("", self._bound.function)]
 
     # By earlier versions -----------------------------------------------------------------------
 
@@ -135,24 +165,18 @@ class Freshness:
         known = self._open_marks(dataset)
         usable = [mark for mark in known if self._is_same_function(mark)]
         for mark in usable:
-            if _has_rows_of(mark, state) and not len(mark.unfilled):
+            if _has_rows_of(mark, state) and not len(mark.left):
                 self._known[state] = FRESH
                 return True
         if usable:
             return False
         # Every row is computed in any case; only the reason is asked for.
-        others = {mark.bound.function: mark for mark in known}
-        for function, mark in others.items():
-            kind = self._kind(state, function)
-            if kind == PARTIAL_PREFIX:
-                self._known[state] = self._read_partial(dataset, state, FUNCTION_CHANGED)
-            elif kind == PREFIX or (_has_rows_of(mark, state) and not len(mark.unfilled)):
-                self._known[state] = FUNCTION_CHANGED
-            else:
-                continue
-            return True
-        if not known and state.target_files[0].startswith((f"{PREFIX}-", f"{PARTIAL_PREFIX}-")):
-            self._known[state] = INPUTS_CHANGED
+        name = state.target_files[0]
+        if any(_has_rows_of(mark, state) and not len(mark.left) for mark in known):
+            self._known[state] = FUNCTION_CHANGED
+        elif not known and name.startswith((f"{PREFIX}-", f"{PARTIAL_PREFIX}-")):
+            is_partial = state.is_whole and name.startswith(PARTIAL_PREFIX)
+            self._known[state] = self._read_stale(dataset, state, is_partial, same_function=True)
         return state in self._known
 
     def _drop_compacted(
@@ -162,14 +186,17 @@ class Freshness:
         if not unsure:
             return []
         order, *ids = describe_fields(dataset, self._bound.columns, self._bound.inputs)
+        for function in (self._bound.function, *self._other_functions()):
 
-        def is_whole(state: FragmentState) -> bool:
-            return self._kind(state, self._bound.function) == PREFIX
+            def is_whole(state: FragmentState, function: str = function) -> bool:
+                return self._kind(state, function) == PREFIX
 
-        origins = Origins(dataset, order, (ids[0], ids[1]), is_whole)
-        fresh = {state for state in unsure if origins.were_whole(state)}
-        self._known |= dict.fromkeys(fresh, FRESH)
-        return [state for state in unsure if state not in fresh]
+            origins = Origins(dataset, order, (ids[0], ids[1]), is_whole)
+            found = [state for state in unsure if origins.were_whole(state)]
+            code = FRESH if function == self._bound.function else FUNCTION_CHANGED
+            self._known |= dict.fromkeys(found, code)
+            unsure = [state for state in unsure if state not in self._known]
+        return list(unsure)
 
     def _open_marks(self, dataset: "LanceDataset") -> list[Mark]:
         if self._marks is None:
@@ -208,7 +235,7 @@ class Freshness:
             ):
                 then = dataset.checkout_version((branch or None, version))
                 self._learn(then, is_back=True)
-                rows = find_unfilled(then, self._found())
+                rows = find_left(then, self._found())
                 known.insert(0, marks.make_mark(then, branch, self._bound, self._states, rows))
 
     def _is_same_function(self, mark: Mark) -> bool:
@@ -241,33 +268,35 @@ class Freshness:
         import numpy as np
 
         codes = np.full(len(ids), UNKNOWN, np.uint8)
-        was_there = np.zeros(len(ids), bool)
         for mark, then in look.marks:
             rows = np.flatnonzero(codes != FRESH)
             same = [id for id, state in look.states.items() if _has_files_of(mark, state)]
             whole = [id for id in same if _has_rows_of(mark, look.states[id])]
             there = np.isin(fragments[rows], whole) | then.has(ids[rows])
-            was_there[rows] |= there
-            filled = there & ~mark.unfilled.contains(ids[rows])
+            were = np.where(there, mark.left.find(ids[rows]), UNKNOWN).astype(np.uint8)
+            # Where a newer version knows the value, an older one only tells whether it is fresh.
+            is_of_use = np.isin(codes[rows], (UNKNOWN, FOREIGN_VALUE))
+            is_of_use |= (were == FRESH) & self._is_same_function(mark)
+            rows, were = rows[is_of_use & there], were[is_of_use & there]
             unmoved = np.isin(fragments[rows], same)
             values, inputs = unmoved.copy(), unmoved.copy()
-            if self._is_same_function(mark):
-                new, old = self._bound, mark.bound
-                pairs = ((_quote(new.columns), _quote(old.columns)), (new.inputs, old.inputs))
-                moved = np.flatnonzero(filled & ~unmoved)
-                for found, (now_paths, then_paths) in zip((values, inputs), pairs, strict=True):
-                    found[moved] = marks.rows_unchanged(
-                        look.rows, now_paths, then, then_paths, ids[rows[moved]], look.step
-                    )
-                    moved = moved[found[moved]]
-            seen = Seen(self._is_same_function(mark), filled, values, inputs)
+            moved = np.flatnonzero(~unmoved)
+            new, old = self._bound, mark.bound
+            pairs = ((_quote(new.columns), _quote(old.columns)), (new.inputs, old.inputs))
+            for found, (now_paths, then_paths) in zip((values, inputs), pairs, strict=True):
+                found[moved] = marks.rows_unchanged(
+                    look.rows, now_paths, then, then_paths, ids[rows[moved]], look.step
+                )
+                # Inputs matter only where the value is that of then, by the same function.
+                moved = moved[found[moved] & (were[moved] == FRESH) & self._is_same_function(mark)]
+            seen = Seen(self._is_same_function(mark), were, values, inputs)
             codes[rows] = join(judge(seen), codes[rows])
         unknown = np.flatnonzero(codes == UNKNOWN)
         nulls = np.zeros(len(ids), bool)
         nulls[unknown] = marks.is_null(
             look.rows, _quote(self._bound.columns), ids[unknown], look.step
         )
-        return settle(codes, nulls, was_there)
+        return settle(codes, nulls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Watermarks of a column that a function fills: versions of its table to compare rows with.
 
-A watermark says that in its version every row is fresh, but for those that a file lists. A row
-whose inputs and values are today what they were then is as fresh as it was. All of it blocks.
+A watermark says that in its version every row is fresh, but for those that a file lists, with why
+they are not. A row whose inputs and values are today what they were then is as fresh as it was. All
+of it blocks.
 """
 
 import base64
@@ -19,7 +20,7 @@ from penstock.datasets.lake import Place
 from penstock.datasets.reading import RowReader
 from penstock.datasets.refs import OUR_TAGS
 from penstock.datasets.remote import Location
-from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
+from penstock.datasets.rowsets import LeftRows, decode_left_rows
 from penstock.datasets.snapshot import describe_fragments
 from penstock.errors import (
     ColumnNotFound,
@@ -28,17 +29,19 @@ from penstock.errors import (
     NotFound,
 )
 from penstock.pipeline.plan.backfill import FragmentState, Watermark
-from penstock.pipeline.plan.masks import unpack
+from penstock.pipeline.plan.masks import pack, unpack
+from penstock.pipeline.plan.states import mark_left, pack_codes, unpack_codes
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
     from penstock.datasets.rowsets import Ids
     from penstock.pipeline.plan.masks import Mask
+    from penstock.pipeline.plan.states import Codes
 
 FOLDER = "_backfill"
-# In the metadata of a file: the offsets of rows that are not fresh.
-UNFILLED_KEY = b"penstock.unfilled"
+# In the metadata of a file: the offsets of rows that are not fresh, and the codes of all rows.
+UNFILLED_KEY, CODES_KEY = b"penstock.unfilled", b"penstock.codes"
 # How much of a column is in memory at once, and how many rows at most.
 STEP_BYTES, MAX_STEP = 32_000_000, 131_072
 
@@ -60,7 +63,7 @@ class Mark:
     watermark: Watermark
     dataset: "LanceDataset"
     states: dict[int, FragmentState]
-    unfilled: RowSet
+    left: LeftRows
     bound: Bound
 
 
@@ -82,16 +85,16 @@ def open_mark(
         if watermark.transaction not in ("", transaction_of(opened)):
             return gone
         states = describe_fragments(opened, then.columns, then.inputs)
-        unfilled = make_row_set([])
+        left = LeftRows({})
         if watermark.unfilled is not None:
-            unfilled = decode_row_set(files.read(place, f"{FOLDER}/{watermark.unfilled}"))
+            left = decode_left_rows(files.read(place, f"{FOLDER}/{watermark.unfilled}"))
     except ColumnNotFound as error:
         return f"version {watermark.version} cannot be compared: {error.message}"
     except (FileNotFoundError, InvalidRequest, InvalidTableState, NotFound):
         return gone
-    if len(unfilled) != watermark.unfilled_rows:
+    if len(left) != watermark.unfilled_rows:
         return f"the list of rows that version {watermark.version} left is not whole"
-    return Mark(watermark, opened, {state.id: state for state in states}, unfilled, then)
+    return Mark(watermark, opened, {state.id: state for state in states}, left, then)
 
 
 def make_mark(
@@ -99,11 +102,11 @@ def make_mark(
     branch: str,
     bound: Bound,
     states: Collection[FragmentState],
-    unfilled: RowSet,
+    left: LeftRows,
 ) -> Mark:
     """A version that no watermark speaks of, with what is known of it."""
-    watermark = Watermark(dataset.version, bound.function, None, len(unfilled), branch)
-    return Mark(watermark, dataset, {state.id: state for state in states}, unfilled, bound)
+    watermark = Watermark(dataset.version, bound.function, None, len(left), branch)
+    return Mark(watermark, dataset, {state.id: state for state in states}, left, bound)
 
 
 def transaction_of(dataset: "LanceDataset") -> str:
@@ -149,8 +152,22 @@ def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) ->
     return found
 
 
-def read_unfilled(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Mask":
-    """The rows of a fragment that its file says are not filled."""
+def describe_left(
+    left: "Mask | None", reasons: bytes | None, failed: Collection[int], count: int
+) -> dict[str, str]:
+    """What a file's metadata say of its rows: which were left out, and why, and which failed."""
+    import numpy as np
+
+    mask = np.zeros(count, bool) if left is None else left.copy()
+    told = None if reasons is None else unpack_codes(reasons, count)
+    codes = mark_left(mask, told, failed)
+    mask[list(failed)] = True
+    shown = {UNFILLED_KEY: pack(mask), CODES_KEY: pack_codes(codes)}
+    return {key.decode(): base64.b64encode(data).decode() for key, data in shown.items()}
+
+
+def read_codes(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Codes":
+    """The codes of a fragment's rows, as its file tells them, for the function that it is of."""
     from lance.file import LanceFileReader
 
     name = state.target_files[0]
@@ -164,8 +181,10 @@ def read_unfilled(dataset: "LanceDataset", location: Location, state: FragmentSt
             root = dataset.base_paths()[base]
             folder = f"{_uri_of(root.path, location)}/data" if root.is_dataset_root else root.path
         reader = LanceFileReader(f"{folder}/{name}", storage_options=dict(location.options) or None)
-        stored = (reader.metadata().schema.metadata or {}).get(UNFILLED_KEY, b"")
-    return unpack(base64.b64decode(stored), state.physical_rows)
+        stored = reader.metadata().schema.metadata or {}
+    left = unpack(base64.b64decode(stored.get(UNFILLED_KEY, b"")), state.physical_rows)
+    told = base64.b64decode(stored.get(CODES_KEY, b""))
+    return mark_left(left, unpack_codes(told, state.physical_rows) if told else None)
 
 
 def step_rows(dataset: "LanceDataset", fragments: Collection[int]) -> int:
@@ -190,15 +209,15 @@ def tag_of(binding: str, branch: str) -> str:
     return f"{name}-{_brief(branch)}" if branch else name
 
 
-def write_unfilled(place: Place, folder: str, name: str, rows: RowSet) -> str | None:
-    """Store the list of rows that are not filled; None when there are none."""
+def write_left(place: Place, folder: str, name: str, rows: LeftRows) -> str | None:
+    """Store the list of rows that are not fresh; None when there are none."""
     if not len(rows):
         return None
     files.write_new(place, f"{FOLDER}/{folder}/{name}", rows.encode())
     return f"{folder}/{name}"
 
 
-def sweep_unfilled(place: Place, folder: str, kept: Collection[str | None], before: int) -> None:
+def sweep_left(place: Place, folder: str, kept: Collection[str | None], before: int) -> None:
     """Remove the lists of versions before this one that no watermark names any more.
 
     A later attempt may have come so far that its own list is there.

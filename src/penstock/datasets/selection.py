@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 from penstock.datasets.equal import as_ids
 from penstock.datasets.failures import translated
 from penstock.datasets.reading import RowReader
-from penstock.datasets.rowsets import RowSet, make_row_set
+from penstock.datasets.rowsets import LeftRows, make_row_set
 from penstock.datasets.scans import offsets_of
-from penstock.pipeline.plan.rows import FRESH, FragmentRows, stale_rows
+from penstock.pipeline.plan.rows import FragmentRows, stale_rows
+from penstock.pipeline.plan.states import FRESH, REASONS
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
     from penstock.datasets.rowsets import Ids
     from penstock.pipeline.plan.masks import Mask
-    from penstock.pipeline.plan.rows import Codes
+    from penstock.pipeline.plan.states import Codes
 
 SCAN_ROWS = 65_536
 
@@ -129,16 +130,20 @@ def scan_rows(
             yield as_ids(batch.column("_rowid")), fragment, offsets_of(batch)
 
 
-def find_unfilled(dataset: "LanceDataset", fragments: Iterable[FragmentRows]) -> RowSet:
-    """The ids of all rows that are not fresh."""
+def find_left(dataset: "LanceDataset", fragments: Iterable[FragmentRows]) -> LeftRows:
+    """The ids of all rows that are not fresh, by why they are not."""
     import numpy as np
 
-    stale = {rows.state.id: found for rows in fragments if (found := stale_rows(rows)) is not None}
-
-    def parts() -> "Iterator[Ids]":
-        for ids, of, offsets in scan_rows(dataset, stale.keys()):
-            for id in np.unique(of).tolist():
-                mine = of == id
-                yield ids[mine][stale[id][offsets[mine]]]
-
-    return make_row_set(parts())
+    stale = {
+        rows.state.id: np.where(found, rows.codes, FRESH)
+        for rows in fragments
+        if (found := stale_rows(rows)) is not None
+    }
+    parts: dict[int, list[Ids]] = {code: [] for code in REASONS}
+    for ids, of, offsets in scan_rows(dataset, stale.keys()):
+        for id in np.unique(of).tolist():
+            mine = of == id
+            codes = stale[id][offsets[mine]]
+            for code in np.unique(codes[codes > FRESH]).tolist():
+                parts[code].append(ids[mine][codes == code])
+    return LeftRows({code: make_row_set(found) for code, found in parts.items() if found})

@@ -8,7 +8,7 @@ Every lease is an attempt with a number of its own, and every report names it.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,9 @@ REFRESHED = (
     *("mode", "reason", "rows_inserted", "rows_updated", "rows_deleted"),
     *("function_calls", "rows_failed"),
 )
+
+# Of a backfill that has ended: how many rows of the column are what.
+BACKFILLED = ("rows_by_state", "stale_by_reason")
 
 Value = str | int | float | bool | None
 
@@ -94,6 +97,7 @@ class Job:
         known: dict[str, Value] = {
             **self.progress,
             **(_tell_refresh(self.result) if self.kind == REFRESH else {}),
+            **(_tell_dicts(self.result, BACKFILLED) if self.kind == BACKFILL else {}),
             "kind": self.kind,
             "target": self.target,
             "cluster": self.cluster,
@@ -147,12 +151,19 @@ def retry_pause_millis(attempt: int) -> int:
 def _tell_refresh(result: Mapping[str, Any]) -> dict[str, Value]:
     """What the result of a refresh says, as far as it is what it should be."""
     told = {key: result[key] for key in REFRESHED if isinstance(result.get(key), str | int)}
-    for key in ("source_versions", "certificate"):
-        if isinstance(found := result.get(key), dict):
-            told[key] = msgspec.json.encode(found).decode()
+    told |= _tell_dicts(result, ("source_versions", "certificate"))
     if others := _tell_upstream(result.get("upstream")):
         told["upstream"] = msgspec.json.encode(others).decode()
     return told
+
+
+def _tell_dicts(result: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Value]:
+    found = {key: result.get(key) for key in keys}
+    return {
+        key: msgspec.json.encode(value).decode()
+        for key, value in found.items()
+        if isinstance(value, dict)
+    }
 
 
 def _tell_upstream(results: Any) -> dict[str, Any]:

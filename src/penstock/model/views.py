@@ -116,6 +116,8 @@ class Watermark(Struct, frozen=True, kw_only=True):
     # The cap that was asked for, and the last row that it let in: (source row id, child index).
     output_limit: int | None = None
     cut: tuple[int, int] | None = None
+    # What the catalog adds: versions of tables, by their ids, that views among the sources had.
+    bases: dict[str, int] = {}
 
 
 class RefreshSpec(Struct, frozen=True, kw_only=True):

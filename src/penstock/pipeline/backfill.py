@@ -26,6 +26,7 @@ from penstock.pipeline.plan.backfill import (
     plan_tasks,
     to_options,
 )
+from penstock.pipeline.plan.states import show_counts
 from penstock.pipeline.planning import ExpressionPlanner, FunctionPlanner, Planner
 from penstock.pipeline.replacements import BackfillSpec, Replacements
 from penstock.pipeline.spark.engine import Engine, Tasks
@@ -64,6 +65,9 @@ class BackfillResult(Struct, frozen=True):
     rows_failed: int = 0
     rows_left: int = 0
     rate: float | None = None
+    # How many rows are in each state at the end; with expressions None when only some were wanted.
+    rows_by_state: dict[str, int] | None = None
+    stale_by_reason: dict[str, int] | None = None
 
 
 def run_backfill(
@@ -302,4 +306,5 @@ class _Backfill:
             failed,
             self._rows_left,
             self._heard.rate(),
+            **show_counts(None if watermark is None else watermark.counts),
         )

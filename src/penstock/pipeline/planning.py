@@ -15,7 +15,7 @@ from penstock.datasets.changes import Freshness
 from penstock.datasets.failures import translated
 from penstock.datasets.following import bind, follow
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest, open_version
-from penstock.datasets.selection import Scope, find_unfilled
+from penstock.datasets.selection import Scope, find_left
 from penstock.datasets.snapshot import describe_fragments, take_snapshot
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.plan.backfill import (
@@ -26,7 +26,8 @@ from penstock.pipeline.plan.backfill import (
     Watermark,
     plan_backfill,
 )
-from penstock.pipeline.plan.rows import plan_rows
+from penstock.pipeline.plan.rows import count_rows, plan_rows
+from penstock.pipeline.plan.states import RowCounts
 from penstock.pipeline.replacements import BackfillSpec
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class ExpressionPlanner:
         # With a version to read, later fragments are none of this job's business.
         self._scope: frozenset[int] | None = None
         self._covered = 0
+        self._rows = 0
         self.columns = spec.targets
 
     def open(self) -> "LanceDataset":
@@ -79,6 +81,7 @@ class ExpressionPlanner:
         self.columns = self._follow(dataset)
         taken = take_snapshot(dataset, self.columns[0], spec.inputs, spec.where, spec.watermark)
         self._covered = taken.version
+        self._rows = sum(fragment.rows for fragment in taken.fragments)
         if spec.read_version is not None:
             if self._scope is None:
                 self._scope = frozenset(fragment.id for fragment in taken.fragments)
@@ -97,7 +100,7 @@ class ExpressionPlanner:
         # What others committed between the snapshot and our commits may have brought new rows.
         while self._covered + 1 in versions:
             self._covered += 1
-        return Watermark(self._covered)
+        return Watermark(self._covered, counts=RowCounts(fresh=self._rows))
 
     def _follow(self, dataset: "LanceDataset") -> tuple[str, ...]:
         return computed.follow(dataset.schema, self._spec.binding, (self._spec.column,))
@@ -156,41 +159,45 @@ class FunctionPlanner:
             dataset = newest.checkout_version((spec.branch or None, version))
         self._bound = follow(dataset, self._bound)
         # Only what changed since the plan is looked at again.
-        rows = find_unfilled(dataset, self._freshness.snapshot(dataset).fragments)
-        if (known := self._find_known(dataset, len(rows))) is not None:
+        fragments = self._freshness.snapshot(dataset).fragments
+        rows, counts = find_left(dataset, fragments), count_rows(fragments)
+        if (known := self._find_known(dataset, counts)) is not None:
             return known
         if not dataset.has_stable_row_ids:
             # Rows cannot be found there again, so nothing would read the list.
-            return self._watermark(dataset, None, len(rows))
+            return self._watermark(dataset, None, counts)
         place, folder = location.place(), marks.folder_of(spec.binding, spec.branch)
         name = f"{version}-{self._attempt.job}-{self._attempt.number}.rows"
         self._attempt.fence()
-        stored = marks.write_unfilled(place, folder, name, rows)
+        stored = marks.write_left(place, folder, name, rows)
         refs.hold_version(newest, marks.tag_of(spec.binding, spec.branch), spec.branch, version)
         kept = {stored, *(watermark.unfilled for watermark in spec.known_watermarks)}
-        marks.sweep_unfilled(place, folder, kept, version)
+        marks.sweep_left(place, folder, kept, version)
         crash_point("watermark written")
-        return self._watermark(dataset, stored, len(rows))
+        return self._watermark(dataset, stored, counts)
 
-    def _watermark(self, dataset: "LanceDataset", stored: str | None, rows: int) -> Watermark:
+    def _watermark(
+        self, dataset: "LanceDataset", stored: str | None, counts: RowCounts
+    ) -> Watermark:
         return Watermark(
             dataset.version,
             self._bound.function,
             stored,
-            rows,
+            counts.not_fresh,
             self._spec.branch,
             marks.transaction_of(dataset),
             self._bound.inputs,
             self._bound.columns,
+            counts,
         )
 
-    def _find_known(self, dataset: "LanceDataset", unfilled_rows: int) -> Watermark | None:
+    def _find_known(self, dataset: "LanceDataset", counts: RowCounts) -> Watermark | None:
         """The last watermark, if nothing has happened since."""
         last = next(iter(self._spec.known_watermarks), None)
         if last is None or (last.inputs, last.columns) != (self._bound.inputs, self._bound.columns):
             return None
-        there = (last.version, last.branch, last.function, last.unfilled_rows)
-        here = (dataset.version, self._spec.branch, self._bound.function, unfilled_rows)
+        there = (last.version, last.branch, last.function, last.counts)
+        here = (dataset.version, self._spec.branch, self._bound.function, counts)
         if there != here or last.transaction not in ("", marks.transaction_of(dataset)):
             return None
         return last

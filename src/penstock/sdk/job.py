@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from penstock.errors import JobCanceled, JobFailed
 from penstock.model.jobs import CANCELED, FINISHED, SUCCEEDED
 from penstock.sdk.progress import Display, open_display
@@ -72,6 +74,17 @@ class Job:
     @property
     def rows_failed(self) -> int:
         return self._number("rows_failed")
+
+    @property
+    def rows_left(self) -> int:
+        """Rows that a backfill left for another one, those aside that failed."""
+        return self._number("rows_left")
+
+    @property
+    def rows_by_state(self) -> dict[str, int] | None:
+        """All rows of the column after a backfill, as `fresh`, `stale`, `unfilled` or `failed`."""
+        found = self.properties.get("rows_by_state")
+        return None if found is None else msgspec.json.decode(found, type=dict[str, int])
 
     @property
     def function_calls(self) -> int:
@@ -180,6 +193,7 @@ class Job:
 
 SHOWN = (
     *("kind", "target", "mode", "reason", "rows_total", "rows_done", "rows_failed"),
+    *("rows_left", "rows_by_state"),
     *("rows_inserted", "rows_updated", "rows_deleted", "function_calls", "version", "error"),
 )
 

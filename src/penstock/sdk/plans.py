@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.sdk.show import html_table
+from penstock.sdk.show import html_table, show_states
 
 COUNTS = {
     "rows_to_insert": "to insert",
@@ -33,6 +33,15 @@ class Plan(Mapping[str, Any]):
         """How many rows, or partitions, the function would be given; None when not known before."""
         found = self._told["function_calls"]
         return None if found is None else int(found)
+
+    @property
+    def rows_by_state(self) -> dict[str, int] | None:
+        """All rows of a column before its backfill, as `fresh`, `stale`, `unfilled` or `failed`.
+
+        None for a view, and when not all rows were looked at, because all are forced.
+        """
+        found: dict[str, int] | None = self._told.get("rows_by_state")
+        return found
 
     @property
     def estimated_seconds(self) -> float | None:
@@ -66,6 +75,8 @@ class Plan(Mapping[str, Any]):
             if told[key] != 0
         ]
         found.append(("rows", ", ".join(rows) or "none to change"))
+        if told.get("rows_by_state"):
+            found.append(("now", show_states(told["rows_by_state"])))
         calls = self.function_calls
         shown = "?" if calls is None else f"{calls:,}"
         if why := told.get("calls_by_reason"):

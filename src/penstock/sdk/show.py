@@ -2,7 +2,7 @@
 
 import datetime
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -28,6 +28,21 @@ def show_millis(millis: int | str | None) -> str:
         return "never"
     at = datetime.datetime.fromtimestamp(int(millis) / 1000, datetime.UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def show_states(states: Mapping[str, int]) -> str:
+    """How many rows of a column are in each state, as far as there are any."""
+    return ", ".join(f"{count:,} {state}" for state, count in states.items() if count) or "no rows"
+
+
+def show_filler(found: Mapping[str, Any] | None) -> str:
+    """What fills a column, and what its rows are, as far as that is known."""
+    if found is None:
+        return ""
+    states = found.get("rows_by_state")
+    return (
+        f"{found.get('function') or 'SQL'}{'' if states is None else f' ({show_states(states)})'}"
+    )
 
 
 def _cell(value: Any) -> str:

@@ -1,10 +1,9 @@
 """Tables: rows, columns and history of one name, and how it shows itself."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.sdk.show import html_table
+from penstock.sdk.show import html_table, show_filler
 from penstock.sdk.table_columns import Columns
 from penstock.sdk.table_history import History
 from penstock.sdk.table_rows import Rows
@@ -33,18 +32,12 @@ class Table(Rows, Columns, History):
         return f"<{kind} {self.name}{where}, {shown}>"
 
     def _repr_html_(self) -> str:
-        computed = self.computed
+        # What is not known without looking at rows is not waited for.
+        computed = self._computed(count_rows=False)
         rows = [
-            (field.name, str(field.type), _show_filler(computed.get(field.name)))
+            (field.name, str(field.type), show_filler(computed.get(field.name)))
             for field in self.schema
         ]
         note = f"version {self.version}, {self.count():,} rows"
         kind = type(self).__name__
         return html_table(f"{kind} {self.name}", rows, ("column", "type", "filled by"), note)
-
-
-def _show_filler(found: Mapping[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    stale = " (stale)" if found.get("stale") else ""
-    return f"{found.get('function') or 'SQL'}{stale}"

@@ -95,8 +95,15 @@ class Columns(Handle):
 
     @property
     def computed(self) -> dict[str, dict[str, Any]]:
-        """What fills each computed column, and whether it is stale."""
-        told = self._read("describe", {"branch": self._branch})
+        """What fills each computed column, and how many rows of it are in which state.
+
+        `rows_by_state` counts all rows as `fresh`, `stale`, `unfilled` or `failed`, and
+        `stale_by_reason` tells why the stale ones are; they are looked at for that.
+        """
+        return self._computed(count_rows=True)
+
+    def _computed(self, *, count_rows: bool) -> dict[str, dict[str, Any]]:
+        told = self._read("describe", {"branch": self._branch, "count_rows": count_rows})
         text = told["properties"].get("penstock.columns", "{}")
         found: dict[str, dict[str, Any]] = msgspec.json.decode(text)
         return found

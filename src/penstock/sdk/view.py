@@ -29,6 +29,13 @@ class Freshness:
     # The versions that it is made from, and how many each table has had since.
     watermark: dict[str, int]
     pending: dict[str, int]
+    # Views that it reads and by way of which it is stale: how many versions the tables below have
+    # had that it has not.
+    through: dict[str, dict[str, int]] = field(default_factory=dict)
+    # How long ago the first change of a table was that it does not have; None when there is none.
+    lag_seconds: float | None = None
+    # Whether that is more than its target lag; None without one.
+    late: bool | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -36,8 +43,14 @@ class Freshness:
         return None if self.refreshed_at is None else time.time() - self.refreshed_at / 1000
 
     def __str__(self) -> str:
-        since = ", ".join(f"{count} of {name}" for name, count in self.pending.items())
-        state = f"stale, new versions: {since or 'not counted'}" if self.stale else "fresh"
+        since = [f"{count} of {name}" for name, count in self.pending.items()]
+        for view, below in self.through.items():
+            counts = [f"{count} of {name}" for name, count in below.items()]
+            since.append(f"{', '.join(counts) or 'some'} through {view}")
+        state = f"stale, new versions: {', '.join(since) or 'not counted'}"
+        state = state if self.stale else "fresh"
+        if self.lag_seconds is not None:
+            state += f"; {self.lag_seconds:,.0f} s behind{', late' if self.late else ''}"
         return f"{state}; refreshed {show_millis(self.refreshed_at)}"
 
 
@@ -152,13 +165,18 @@ class View(Table):
 
     @property
     def freshness(self) -> Freshness:
+        """How far it is behind the tables that it is made from, also through other views."""
         told = self._properties()
-        at = told.get("penstock.refreshed_at")
+        at, lag = told.get("penstock.refreshed_at"), told.get("penstock.lag_seconds")
+        has_target = "penstock.target_lag_seconds" in told
         return Freshness(
             stale=told["penstock.stale"] == "true",
             refreshed_at=None if at is None else int(at),
             watermark=_show_counts(_read_counts(told, "watermark")),
             pending=_show_counts(_read_counts(told, "pending")),
+            through=_read_through(told),
+            lag_seconds=None if lag is None else float(lag),
+            late=told.get("penstock.late") == "true" if has_target else None,
         )
 
     def lineage(self) -> Lineage:
@@ -248,6 +266,17 @@ def _read_counts(properties: dict[str, str], name: str) -> dict[Identifier, int]
     text = properties.get(f"penstock.{name}", "{}")
     found = msgspec.json.decode(text, type=dict[str, int])
     return {tuple(joined.split("$")): number for joined, number in found.items()}
+
+
+def _read_through(properties: dict[str, str]) -> dict[str, dict[str, int]]:
+    text = properties.get("penstock.through", "{}")
+    found = msgspec.json.decode(text, type=dict[str, dict[str, int]])
+    return {
+        show_id(tuple(name.split("$"))): {
+            show_id(tuple(table.split("$"))): count for table, count in below.items()
+        }
+        for name, below in found.items()
+    }
 
 
 def _show_names(names: list[str]) -> list[str]:

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, convert, json, structs
 
+from penstock.pipeline.plan.states import RowCounts, show_counts
+
 Mode = Literal["full", "incremental"]
 
 # The second is for files of which some rows are not fresh; they say which.
@@ -42,6 +44,8 @@ class Watermark(Struct, frozen=True):
     transaction: str = ""
     inputs: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
+    # How many rows of the version are in each state.
+    counts: RowCounts | None = None
 
 
 class FragmentState(Struct, frozen=True):
@@ -105,6 +109,8 @@ class FragmentWork(Struct, frozen=True):
     need: bytes | None = None
     left: bytes | None = None
     dead: bytes | None = None
+    # Packed codes: why those that are left out are not fresh.
+    reasons: bytes | None = None
     deletions: str = ""
 
 
@@ -118,6 +124,8 @@ class UpToDate(Struct, frozen=True):
     fragments: int = 0
     rows_left: int = 0
     calls_by_reason: dict[str, int] | None = None
+    # As it is before; None when not every row was looked at.
+    counts: RowCounts | None = None
 
     def to_json(self) -> dict[str, Any]:
         return _to_json(self)
@@ -131,6 +139,7 @@ class Fill(Struct, frozen=True):
     work: tuple[FragmentWork, ...]
     rows_left: int = 0
     calls_by_reason: dict[str, int] | None = None
+    counts: RowCounts | None = None
 
     @property
     def rows(self) -> int:
@@ -162,8 +171,9 @@ def plan_backfill(snapshot: Snapshot, options: BackfillOptions) -> UpToDate | Fi
     # Without a match the file would stay as it is.
     needed = [f for f in stale if f.matching_rows]
     taken = needed[: options.num_frags]
+    counts = count_fragments(snapshot, options)
     if not taken:
-        return UpToDate(_why_nothing(snapshot, stale))
+        return UpToDate(_why_nothing(snapshot, stale), counts=counts)
     complete = len(taken) == len(snapshot.fragments)
     return Fill(
         "full" if complete else "incremental",
@@ -180,7 +190,21 @@ def plan_backfill(snapshot: Snapshot, options: BackfillOptions) -> UpToDate | Fi
             )
             for f in taken
         ),
+        counts=counts,
     )
+
+
+def count_fragments(snapshot: Snapshot, options: BackfillOptions) -> RowCounts:
+    """How many rows are in each state, where a row is what its whole fragment is."""
+    whole = structs.replace(options, where=None, force=False)
+    fresh = unfilled = 0
+    for fragment in snapshot.fragments:
+        if not fragment.target_files:
+            unfilled += fragment.rows
+        elif _is_fresh(fragment, fragment_key(fragment, whole), whole):
+            fresh += fragment.rows
+    total = sum(fragment.rows for fragment in snapshot.fragments)
+    return RowCounts(fresh=fresh, stale=total - fresh - unfilled, unfilled=unfilled)
 
 
 def plan_tasks(
@@ -291,6 +315,7 @@ def _to_json(plan: UpToDate | Fill) -> dict[str, Any]:
         "function_calls": plan.function_calls,
         "fragments": plan.fragments,
         "estimated_seconds": None,
+        **show_counts(plan.counts),
     }
     if plan.calls_by_reason is not None:
         shown |= {"calls_by_reason": plan.calls_by_reason, "rows_left": plan.rows_left}

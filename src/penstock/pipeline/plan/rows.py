@@ -1,12 +1,12 @@
 """The plan of a backfill by a function: which rows are computed, and why.
 
-Every row that is alive is fresh, or has a reason not to be. What is known of the rows is read
-elsewhere (`datasets.changes`); here it is decided on.
+Every row that is alive is fresh, or has a reason not to be (`plan.states`).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
@@ -19,40 +19,28 @@ from penstock.pipeline.plan.backfill import (
     is_file_of,
 )
 from penstock.pipeline.plan.masks import pack, unpack
+from penstock.pipeline.plan.states import (
+    CODES,
+    FRESH,
+    REASONS,
+    RowCounts,
+    pack_codes,
+    to_counts,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from penstock.pipeline.plan.masks import Mask
+    from penstock.pipeline.plan.states import Codes
 
-    Codes = np.ndarray[Any, np.dtype[np.uint8]]
-
-UNKNOWN, FRESH, NEVER_FILLED, INPUTS_CHANGED, FUNCTION_CHANGED, FOREIGN_VALUE = range(6)
-REASONS = {
-    NEVER_FILLED: "never_filled",
-    INPUTS_CHANGED: "inputs_changed",
-    FUNCTION_CHANGED: "function_changed",
-    FOREIGN_VALUE: "foreign_value",
-}
 FORCED = "forced"
 WORDS = {
     "never_filled": "never filled",
     "inputs_changed": "with other inputs",
     "function_changed": "filled by another version of the function",
     "foreign_value": "with values that no backfill wrote",
+    "failed": "that the function failed on",
     FORCED: "asked for by force",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What one watermark knows of some rows, as a truth for each."""
-
-    same_function: bool
-    # In that version, and fresh there.
-    filled: "Mask"
-    same_values: "Mask"
-    same_inputs: "Mask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,35 +64,8 @@ class RowSnapshot:
     watermark: Watermark | None = None
     # Why less is known than might be.
     notes: tuple[str, ...] = ()
-
-
-def judge(seen: Seen) -> "Codes":
-    """What one watermark says of each row; UNKNOWN where it says nothing."""
-    import numpy as np
-
-    if not seen.same_function:
-        return np.where(seen.filled, FUNCTION_CHANGED, UNKNOWN).astype(np.uint8)
-    changed = np.where(seen.same_inputs, FRESH, INPUTS_CHANGED)
-    found = np.where(seen.same_values, changed, FOREIGN_VALUE)
-    return np.where(seen.filled, found, UNKNOWN).astype(np.uint8)
-
-
-def join(older: "Codes", newer: "Codes") -> "Codes":
-    """What two watermarks say: one that knows a row as fresh is right, else the newer is."""
-    import numpy as np
-
-    return np.where((older == FRESH) | (newer == UNKNOWN), older, newer).astype(np.uint8)
-
-
-def settle(codes: "Codes", is_null: "Mask", was_there: "Mask") -> "Codes":
-    """Decide what no watermark knows, by the value that stands there.
-
-    A row that a watermark's version had, and did not count as filled, was left by a backfill.
-    """
-    import numpy as np
-
-    guess = np.where(is_null, NEVER_FILLED, np.where(was_there, INPUTS_CHANGED, FOREIGN_VALUE))
-    return np.where(codes == UNKNOWN, guess, codes).astype(np.uint8)
+    # Whether every row was looked at, as far as its file does not tell.
+    is_known: bool = True
 
 
 def plan_rows(snapshot: RowSnapshot, options: BackfillOptions) -> UpToDate | Fill:
@@ -116,9 +77,13 @@ def plan_rows(snapshot: RowSnapshot, options: BackfillOptions) -> UpToDate | Fil
     total = sum(rows.state.rows for rows in snapshot.fragments)
     stale = sum(part.stale for part in parts)
     left = stale - sum(part.stale - part.left for part in taken)
+    counts = count_rows(snapshot.fragments) if snapshot.is_known else None
     if not taken:
         return UpToDate(
-            _why_nothing(snapshot, stale, total), rows_left=left, calls_by_reason=_count([])
+            _why_nothing(snapshot, stale, total),
+            rows_left=left,
+            calls_by_reason=_count([]),
+            counts=counts,
         )
     calls = _count(taken)
     computed = sum(part.rows for part in taken)
@@ -128,7 +93,19 @@ def plan_rows(snapshot: RowSnapshot, options: BackfillOptions) -> UpToDate | Fil
         tuple(part.work for part in taken),
         rows_left=left,
         calls_by_reason=calls,
+        counts=counts,
     )
+
+
+def count_rows(fragments: Iterable[FragmentRows]) -> RowCounts:
+    """How many rows are in each state."""
+    total, by_code = 0, Counter[int]()
+    for rows in fragments:
+        total += rows.state.rows
+        stale = stale_rows(rows)
+        if stale is not None:
+            by_code.update(_count_codes(rows, stale))
+    return to_counts(total, by_code)
 
 
 def stale_rows(rows: FragmentRows) -> "Mask | None":
@@ -204,10 +181,12 @@ def _divide(rows: FragmentRows, options: BackfillOptions) -> _Part | None:
         state.target_files,
         need=None if count == state.rows else pack(need),
         left=pack(left) if left.any() else None,
+        reasons=_pack_reasons(rows.codes, left),
         deletions=state.deletions,
         dead=None if rows.live is None else pack(~rows.live),
     )
-    reasons = {FORCED: count} if forced else _reasons(rows.codes, need, count)
+    counts = _count_codes(rows, need)
+    reasons = {FORCED: count} if forced else {REASONS[code]: n for code, n in counts.items() if n}
     return _Part(work, count, int(stale.sum()), int(left.sum()), reasons)
 
 
@@ -221,13 +200,20 @@ def _did(state: FragmentState, options: BackfillOptions) -> bool:
     )
 
 
-def _reasons(codes: "Codes | int", need: "Mask", count: int) -> dict[str, int]:
+def _count_codes(rows: FragmentRows, chosen: "Mask") -> dict[int, int]:
+    """How many of the chosen rows have each code."""
     import numpy as np
 
-    if isinstance(codes, int):
-        return {REASONS[codes]: count}
-    counts = np.bincount(codes[need], minlength=6).tolist()
-    return {name: counts[code] for code, name in REASONS.items() if counts[code]}
+    if isinstance(rows.codes, int):
+        return {rows.codes: int(chosen.sum())}
+    return dict(enumerate(np.bincount(rows.codes[chosen], minlength=CODES).tolist()))
+
+
+def _pack_reasons(codes: "Codes | int", left: "Mask") -> bytes | None:
+    """Why each of the rows that are left out is not fresh."""
+    import numpy as np
+
+    return pack_codes(np.where(left, codes, 0).astype(np.uint8)) if left.any() else None
 
 
 def _count(parts: Iterable[_Part]) -> dict[str, int]:

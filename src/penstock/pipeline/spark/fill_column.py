@@ -3,7 +3,6 @@
 The functions below `fill_kernel` run in Python workers, which need penstock installed.
 """
 
-import base64
 import os
 import time
 import uuid
@@ -23,7 +22,7 @@ from penstock.datasets.column_files import (
     write_column_file,
 )
 from penstock.datasets.lake import Place
-from penstock.datasets.marks import UNFILLED_KEY
+from penstock.datasets.marks import describe_left
 from penstock.datasets.remote import Location, open_version
 from penstock.datasets.replacement import ColumnFile, Computation
 from penstock.errors import FunctionFailed, PenstockError, Unavailable
@@ -34,7 +33,7 @@ from penstock.pipeline.plan.backfill import (
     FragmentWork,
     file_name,
 )
-from penstock.pipeline.plan.masks import pack, unpack
+from penstock.pipeline.plan.masks import unpack
 from penstock.pipeline.spark.engine import Kernel, is_second_try
 from penstock.pipeline.spark.functions.errors import Stopped, may_skip
 from penstock.pipeline.spark.functions.fragment import FragmentRun
@@ -202,9 +201,7 @@ class _Filler:
         def metadata() -> dict[str, str]:
             if not is_partial:
                 return {}
-            return {
-                UNFILLED_KEY.decode(): _show_rows(_with_rows(left, run.failed, work.physical_rows))
-            }
+            return describe_left(left, work.reasons, run.failed, work.physical_rows)
 
         file = write_column_file(
             dataset,
@@ -255,15 +252,3 @@ class _Filler:
 
 def _left(work: FragmentWork) -> Any:
     return unpack(work.left, work.physical_rows) if work.left is not None else None
-
-
-def _with_rows(mask: Any, rows: list[int], count: int) -> Any:
-    import numpy as np
-
-    found = np.zeros(count, bool) if mask is None else mask.copy()
-    found[rows] = True
-    return found
-
-
-def _show_rows(mask: Any) -> str:
-    return base64.b64encode(pack(mask)).decode()

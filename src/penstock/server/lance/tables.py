@@ -7,6 +7,7 @@ import msgspec
 
 from penstock.catalog import (
     bindings,
+    counting,
     materialized_views,
     reconcile,
     table_listing,
@@ -48,6 +49,8 @@ class DescribeTable(Body):
     load_detailed_metadata: bool | None = None
     check_declared: bool | None = None
     vend_credentials: bool | None = None
+    # Ours: look at rows, too, to tell how many of each bound column are in which state.
+    count_rows: bool | None = None
 
 
 class TableExists(Body):
@@ -177,7 +180,8 @@ async def describe(call: Call) -> DescribedTable:
         told = await view_state.describe(catalog, view, call.origin)
         reply.properties = {**table.properties, **told}
     if table.has_bound_columns:
-        await _tell_bound(call, table, check_branch(body.branch), reply)
+        counted = bool(call.flag("count_rows") or body.count_rows)
+        await _tell_bound(call, table, check_branch(body.branch), reply, counted)
     return reply
 
 
@@ -251,8 +255,12 @@ async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[
     return branch, found
 
 
-async def _tell_bound(call: Call, table: Table, branch: str, reply: DescribedTable) -> None:
+async def _tell_bound(
+    call: Call, table: Table, branch: str, reply: DescribedTable, counted: bool
+) -> None:
     if found := await bindings.describe(call.catalog, table, branch):
+        if counted:
+            found = await counting.count_rows(call.catalog, table, branch, found)
         text = msgspec.json.encode(found).decode()
         reply.properties = {**reply.properties, BOUND_PROPERTY: text}
 

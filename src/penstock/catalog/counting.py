@@ -1,0 +1,36 @@
+"""The rows of bound columns counted by their states, by the plan that a backfill would have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.catalog import columns
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import Backfill
+from penstock.catalog.due import PASSING
+from penstock.catalog.watermarks import show_states
+from penstock.errors import PenstockError
+from penstock.model.tables import Table
+
+COUNTED = ("rows_by_state", "stale_by_reason")
+
+
+async def count_rows(
+    catalog: Catalog, table: Table, branch: str, told: Mapping[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """What is told of bound columns, with the rows of all counted; reads as much as a plan does."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, column in told.items():
+        known = column["rows_by_state"] is not None
+        found[name] = column if known else column | await _count(catalog, table, branch, name)
+    return found
+
+
+async def _count(catalog: Catalog, table: Table, branch: str, name: str) -> dict[str, Any]:
+    try:
+        plan = await columns.explain_backfill(catalog, table, Backfill(name, branch, {}))
+    except PASSING:
+        raise
+    except PenstockError:
+        # Why the column cannot be filled is told to whoever asks for that.
+        return show_states(None)
+    return {"stale": plan["rows_by_state"]["stale"] > 0, **{key: plan[key] for key in COUNTED}}
