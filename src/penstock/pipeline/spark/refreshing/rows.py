@@ -55,6 +55,9 @@ def run(work: Work, plan: Plan) -> Change:
     assert rows is not None
     what: Everything | Some = plan.work
     computing = _Computing(work, source, rows)
+    if isinstance(what, Some) and what.same.any():
+        # Rows that the filter still takes, and that are the same otherwise, stay as they are.
+        what = what.without(computing.match(what.rows.take(what.same)).ids)
     if rows.limit is not None:
         what = limit_rows(work, source, what, rows.limit, computing.match)
     needed = find_needed(source.dataset_now, what)
@@ -75,6 +78,12 @@ def run(work: Work, plan: Plan) -> Change:
         failed=make_row_set([failed]),
         rate=_rate(done),
     )
+
+
+def match_rows(work: Work, source: SourceAt, rows: "Places") -> "Places":
+    """Those of some rows of a version that the view's filter takes."""
+    assert work.definition.rows is not None
+    return _Computing(work, source, work.definition.rows).match(rows)
 
 
 def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed]:
