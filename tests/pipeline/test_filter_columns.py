@@ -117,9 +117,8 @@ def test_rows_that_stay_in_a_query_view_are_not_touched(
     plan, done = view.explain(), view.refresh()
     assert log.read_text().splitlines() == ["a5 b5"]
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 0, 1)
-    assert sorted(row[0] for row in view.rows().values()) == [
-        *(n for n in range(20) if n % 5 and n != 4 or n == 5)
-    ]
+    wanted = {n for n in range(20) if n % 5} - {4} | {5}
+    assert {row[0] for row in view.rows().values()} == wanted
     if language == "lance":
         told = plan["rows_to_insert"], plan["rows_to_update"], plan["rows_to_delete"]
         assert (plan["function_calls"], told) == (1, (1, 0, 1))

@@ -28,6 +28,7 @@ from penstock.pipeline.spark.refreshing.making import (
     encode_ids,
     make_missing,
     rate_of,
+    to_knobs,
     to_set,
 )
 from penstock.pipeline.spark.refreshing.rows import match_rows
@@ -112,7 +113,7 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
         tasks=tasks,
         had=encode_ids(_sources_before(todo)),
         limit=limit,
-        threads=spec.intra_applier_concurrency or 1,
+        knobs=to_knobs(spec),
         max_rows=spec.max_rows_per_fragment,
     )
 

@@ -22,6 +22,7 @@ from penstock.pipeline.refreshing.strategies.rows import Everything, Some
 from penstock.pipeline.spark.engine import Engine, Tasks
 from penstock.pipeline.spark.refreshing import rows_spark
 from penstock.pipeline.spark.refreshing.limits import limit_rows
+from penstock.pipeline.spark.refreshing.making import to_knobs
 from penstock.pipeline.spark.refreshing.rows_kernel import (
     NOTE,
     SCHEMA,
@@ -264,7 +265,7 @@ class _Computing:
             functions=work.definition.column_functions,
             tasks=tasks,
             max_rows=work.spec.max_rows_per_fragment,
-            threads=work.spec.intra_applier_concurrency or 1,
+            knobs=to_knobs(work.spec),
         )
 
     def _listen(self) -> bool:
