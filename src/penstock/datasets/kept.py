@@ -20,8 +20,8 @@ from penstock.model.functions import Function
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Folders beside those of jobs: nobody writes into one for a day, and it is swept like a job's.
-PREFIX = "kept-"
+# Folders beside those of jobs, and swept like them when nobody has written there for long.
+PREFIX = "kept-view-"
 # Beside the columns that the function fills, whatever they are called.
 KEY, INPUTS, FAILED = "__penstock_key", "__penstock_inputs", "__penstock_failed"
 

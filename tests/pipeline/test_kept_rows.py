@@ -129,7 +129,7 @@ def test_what_a_canceled_refresh_made_serves_the_next_job(tmp_path: Path, kind: 
     cancel_at(view, total // 2)
     # Its files are gone, its values are not.
     assert not list((view.path / "data").glob("rf-*"))
-    assert any(name.startswith("kept-") for name in view.loose_files())
+    assert any(name.startswith("kept-view-") for name in view.loose_files())
     before = len(calls(view))
     done = view.refresh(**PACE)
     assert len(calls(view)) == total == before + done.function_calls
