@@ -170,6 +170,13 @@ class ViewHere:
 
     def die_at(self, point: str, job: str, number: int = 1, **options: Any) -> int:
         """Run an attempt of a job in a process that dies at a named place; its exit code."""
+        with self.start(job, number, {"PENSTOCK_CRASH_AT": point}, **options) as dying:
+            return dying.wait()
+
+    def start(
+        self, job: str, number: int = 1, environ: Mapping[str, str] | None = None, **options: Any
+    ) -> "subprocess.Popen[bytes]":
+        """Start an attempt of a job in a process of its own."""
         code = (
             "import json, sys; from pathlib import Path\n"
             "from tests.harness import refreshing as r\n"
@@ -178,9 +185,8 @@ class ViewHere:
             " r.HeldAttempt(job=job, number=int(number)))"
         )
         spec = json.dumps(self.spec(**options))
-        return subprocess.run(
+        return subprocess.Popen(
             [sys.executable, "-c", code, str(self.folder), job, str(number), spec],
             cwd=Path(__file__).parents[2],
-            env={**os.environ, "PENSTOCK_CRASH_AT": point},
-            check=False,
-        ).returncode
+            env={**os.environ, **(environ or {})},
+        )

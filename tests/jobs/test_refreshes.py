@@ -20,6 +20,10 @@ OPTIONS = {
     "concurrency": 2,
     "intra_applier_concurrency": 3,
     "source_task_size": 4,
+    "checkpoint_size": 6,
+    "min_checkpoint_size": 2,
+    "max_checkpoint_size": 8,
+    "batch_checkpoint_flush_interval_seconds": 0.5,
     "mode": "full",
     "verify_rows": 5,
 }

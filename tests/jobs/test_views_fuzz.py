@@ -29,7 +29,8 @@ CREATE = ("kind", "source_query", "output_schema", "with_no_data", "auto_refresh
 REFRESH = (
     *("src_version", "max_rows_per_fragment", "concurrency", "intra_applier_concurrency", "full"),
     *("source_task_size", "cluster", "output_limit", "manifest", "mode", "verify", "verify_rows"),
-    *("source_version", "auto_refresh", "target_lag_seconds"),
+    *("source_version", "auto_refresh", "target_lag_seconds", "checkpoint_size"),
+    *("min_checkpoint_size", "max_checkpoint_size", "batch_checkpoint_flush_interval_seconds"),
 )
 RESULT = (
     *("version", "mode", "reason", "rows_inserted", "source_versions", "watermark", "rate"),

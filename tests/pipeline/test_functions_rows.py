@@ -61,7 +61,7 @@ class Rows:
             Knobs(**knobs),
             isolated=isolated,
         )
-        run = RowsRun(task, iter(items), "_rowid", rows=10**9)
+        run = RowsRun(task, iter(items), "_rowid")
         found: dict[int, list[Any] | None] = {}
         try:
             for keyed in run:

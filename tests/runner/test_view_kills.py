@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.jobs import cancel
 from tests.harness.live_views import (
     LiveView,
     Source,
@@ -32,6 +33,10 @@ def slowly(text: str) -> Any:
     return [{"word": word} for word in text.split(" ")]
 
 
+def made_by(view: LiveView) -> list[str]:
+    return view.log.read_text().splitlines() if view.log.exists() else []
+
+
 def ends_right(source: Source, view: LiveView, job: str) -> dict[str, Any]:
     found = view.finish(job, 300)
     assert found["status"] == "SUCCEEDED", found
@@ -44,19 +49,34 @@ def ends_right(source: Source, view: LiveView, job: str) -> dict[str, Any]:
 def test_a_killed_runner_is_followed_by_another(
     server: Server, team: Team, pair: list[RunnerProcess], tmp_path: Path
 ) -> None:
-    source = make_source(server, range(400), fragments=16)
+    source = make_source(server, range(160), fragments=6)
     view = make_words(source, tmp_path / "calls", slowly)
-    job = view.request(source_task_size=25)
+    job = view.request(checkpoint_size=10, concurrency=2)
     wait(server, job, lambda found: found["status"] == "RUNNING")
-    # Several tasks are done then, and not all.
-    until(lambda: view.log.exists() and len(view.log.read_text().splitlines()) > 120)
+    until(lambda: len(made_by(view)) > 70)
     team.holder(job).kill()
     found = ends_right(source, view, job)
     calls = view.take_calls()
     assert int(found["attempt"]) >= 2
-    # Finished tasks are not done again: at most those that were under way.
-    assert 400 <= len(calls) < 400 + 120
-    assert len(set(calls)) == 400
+    # Only what was under way is done again: one batch of each task.
+    assert 160 <= len(calls) <= 160 + 2 * 10
+    assert len(set(calls)) == 160
+
+
+def test_what_a_canceled_refresh_made_serves_the_next_one(
+    server: Server, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    source = make_source(server, range(160), fragments=6)
+    view = make_words(source, tmp_path / "calls", slowly)
+    job = view.request(checkpoint_size=10, concurrency=2)
+    until(lambda: len(made_by(view)) > 70)
+    assert cancel(server, job).status_code == 200
+    assert view.finish(job)["status"] == "CANCELED"
+    source.update("title", "'other'", "id < 20")
+    source.compact()
+    again = view.request(checkpoint_size=10)
+    ends_right(source, view, again)
+    assert 160 <= len(view.take_calls()) <= 160 + 2 * 10
 
 
 @pytest.mark.parametrize(

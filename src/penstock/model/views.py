@@ -131,6 +131,11 @@ class RefreshSpec(Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     intra_applier_concurrency: int | None = None
     source_task_size: int | None = None
+    # How many rows a function is given at once, and how long values may be in memory only.
+    checkpoint_size: int | None = None
+    min_checkpoint_size: int | None = None
+    max_checkpoint_size: int | None = None
+    batch_checkpoint_flush_interval_seconds: float | None = None
     output_limit: int | None = None
     mode: Mode = "auto"
     # Recompute and compare after the refresh: all of it, or so many rows.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import convert, structs
 
 from penstock.crash import crash_point
-from penstock.datasets import checkpoints, view_notes
+from penstock.datasets import checkpoints, kept, view_notes
 from penstock.datasets.refreshes import (
     CALLS_PROPERTY,
     DELETED_PROPERTY,
@@ -276,6 +276,9 @@ class Refreshing:
         self._kept.keep(self._view, result.version, self._attempt.log)
         needed = [each for each in (result.watermark, *self._known) if each is not None]
         self._kept.let_go(needed, self._attempt.log)
+        if self._has_functions():
+            # What was made for it is in the view by now.
+            kept.sweep_kept(self._place)
         self._attempt.progress(
             mode=result.mode,
             reason=result.reason,
@@ -285,6 +288,10 @@ class Refreshing:
             function_calls=result.function_calls,
             rows_failed=result.rows_failed,
         )
+
+    def _has_functions(self) -> bool:
+        definition = self._given.definition
+        return definition.function is not None or bool(definition.column_functions)
 
     def _name_versions(self, watermark: Watermark) -> dict[str, int]:
         sources = self._given.definition.sources

@@ -46,6 +46,10 @@ class RefreshOptions(Job, total=False):
     output_limit: int
     max_rows_per_fragment: int
     source_task_size: int
+    checkpoint_size: int
+    min_checkpoint_size: int
+    max_checkpoint_size: int
+    batch_checkpoint_flush_interval_seconds: float
     verify: bool
     verify_rows: int | None
 

@@ -74,7 +74,7 @@ def _read(call: Call) -> Backfill:
         "task_size": body.task_size or None,
         "concurrency": body.concurrency,
         "commit_granularity": body.commit_granularity,
-        **_read_sizes(body),
+        **read_sizes(body.checkpoint_size, body.min_checkpoint_size, body.max_checkpoint_size),
         "intra_applier_concurrency": body.intra_applier_concurrency,
         "batch_checkpoint_flush_interval_seconds": body.batch_checkpoint_flush_interval_seconds,
         "force": bool(body.force),
@@ -91,10 +91,9 @@ def _read(call: Call) -> Backfill:
     )
 
 
-def _read_sizes(body: BackfillColumn) -> dict[str, int | None]:
+def read_sizes(first: int | None, least: int | None, most: int | None) -> dict[str, int | None]:
     """The sizes of checkpoints, which must not contradict each other; 0 is none."""
-    least, most = body.min_checkpoint_size or None, body.max_checkpoint_size or None
-    first = body.checkpoint_size or None
+    first, least, most = first or None, least or None, most or None
     if least is not None and most is not None and least > most:
         raise InvalidRequest(
             f"min_checkpoint_size is {least}, more than max_checkpoint_size, which is {most}",

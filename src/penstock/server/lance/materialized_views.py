@@ -21,7 +21,14 @@ from penstock.model.identifiers import to_path
 from penstock.model.udtfs import read_kind
 from penstock.model.views import Mode
 from penstock.server.http import Reply
-from penstock.server.lance.backfills import Count, CountOrNone, QueuedJob, Threads
+from penstock.server.lance.backfills import (
+    Count,
+    CountOrNone,
+    QueuedJob,
+    Seconds,
+    Threads,
+    read_sizes,
+)
 from penstock.server.lance.call import Body, Call, Text, Version
 from penstock.server.lance.tables import RemovedTable, removed_table
 
@@ -63,6 +70,10 @@ class RefreshView(Body):
     verify: bool | None = None
     verify_rows: Count | None = None
     cascade: bool | None = None
+    checkpoint_size: CountOrNone | None = None
+    min_checkpoint_size: CountOrNone | None = None
+    max_checkpoint_size: CountOrNone | None = None
+    batch_checkpoint_flush_interval_seconds: Seconds | None = None
 
 
 class AlterView(Body):
@@ -282,6 +293,8 @@ def _read_refresh(call: Call) -> Refresh:
             "concurrency": body.concurrency,
             "intra_applier_concurrency": body.intra_applier_concurrency,
             "source_task_size": body.source_task_size or None,
+            **read_sizes(body.checkpoint_size, body.min_checkpoint_size, body.max_checkpoint_size),
+            "batch_checkpoint_flush_interval_seconds": body.batch_checkpoint_flush_interval_seconds,
             "verify": bool(body.verify) or body.verify_rows is not None,
             "verify_rows": body.verify_rows,
         },

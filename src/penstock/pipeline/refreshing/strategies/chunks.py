@@ -4,22 +4,21 @@ A row's children stay as long as its inputs do. When only inherited columns have
 the new values without a call. Under a limit, rows beyond the last one that it let in are unknown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.datasets.children import Children, find_children
 from penstock.datasets.columns import get_field
 from penstock.datasets.differences import Rows, compare, find_taken, join_rows, scan_all
-from penstock.datasets.equal import as_ids, combine, rows_equal
 from penstock.datasets.failures import translated
-from penstock.datasets.marks import step_rows
 from penstock.datasets.rowsets import is_among
 from penstock.datasets.selection import scan_rows
 from penstock.datasets.snapshot import has_blobs
 from penstock.datasets.view_notes import read_failed
-from penstock.errors import ColumnNotFound, InvalidTableState
+from penstock.errors import ColumnNotFound
 from penstock.pipeline.refreshing.context import Context, Plan, SourceAt
+from penstock.pipeline.refreshing.strategies.inputs import differs_in, take
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 
 # Single rows are taken up to so many, then a filter is asked for all.
 MAX_TAKEN = 10_000
+
+# Those of some rows of a version that the query takes.
+Match = Callable[["LanceDataset", Rows], Rows]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -49,6 +51,17 @@ class ChunkWork:
     cut: int | None = None
     # Whether there are rows that the limit lets in in no case, and that nobody looks at.
     is_cut: bool = False
+
+
+class Unsettled:
+    """Work over changed rows of which only Spark can say whether they are in the query."""
+
+    def __init__(self, planner: "_Planner") -> None:
+        self._planner = planner
+
+    def settle(self, match: Match) -> ChunkWork:
+        """The work, when somebody tells which rows of a version the query takes."""
+        return self._planner.settle(match)
 
 
 def plan(context: Context) -> Plan:
@@ -91,7 +104,7 @@ class _Planner:
         assert mark is not None
         assert definition.rows is not None
         assert definition.function is not None
-        self._context = context
+        self._context, self._source = context, source
         self._rows = definition.rows
         self._columns = {column.name: column for column in definition.rows.columns}
         self._inputs, self._inherited = definition.function.inputs, definition.inherited
@@ -99,6 +112,8 @@ class _Planner:
         paths = [column.path for column in definition.rows.columns if column.path is not None]
         paths = list(dict.fromkeys([*source.source.reads, *paths]))
         self._difference = compare(self._now, then, paths)
+        # Whether only Spark can say which rows are in the query.
+        self._is_spark = self._rows.filter is not None and self._rows.engine != "lance"
         self._limit = context.spec.output_limit
         self._cut = mark.cut[0] if mark.cut is not None else None
         self._failed = read_failed(context.place, mark.failed, mark.failed_rows)
@@ -106,12 +121,52 @@ class _Planner:
     def plan(self) -> Plan:
         import numpy as np
 
-        difference, changed = self._difference, self._difference.changed
-        passes, passed = self._passes(changed), self._passed(changed.ids)
+        changed = self._difference.changed
+        again, other = self._find_again()
+        if self._is_spark:
+            # More is known when Spark has been asked.
+            maybe, everybody = int((~again).sum()), np.ones(len(changed.ids), bool)
+            work, counts = self._decide(again, ~everybody, everybody, everybody)
+            counts["may have come into the query or left it"] = maybe
+            return self._to_plan(Unsettled(self) if maybe else work, work, counts, maybe)
+        work, counts = self._decide(again, other, self._passes(changed), self._passed(changed.ids))
+        return self._to_plan(work, work, counts)
+
+    def settle(self, match: Match) -> ChunkWork:
+        """What there is to do, as soon as rows can be matched with the filter."""
+        import numpy as np
+
+        changed = self._difference.changed
+        again, other = self._find_again()
+        maybe = changed.take(~again)
+        passes, passed = np.ones(len(changed.ids), bool), np.ones(len(changed.ids), bool)
+        passes[~again] = is_among(maybe.ids, match(self._now, maybe).ids)
+        # Rows with children were in the query; others may have been, and have given nothing.
+        childless = passes & ~again
+        childless[childless] = ~is_among(
+            changed.ids[childless],
+            np.unique(find_children(self._context.view, changed.ids[childless]).sources),
+        )
+        if childless.any():
+            before = scan_all(self._then)
+            before = before.take(is_among(before.ids, changed.ids[childless]))
+            passed[childless] = is_among(changed.ids[childless], match(self._then, before).ids)
+        work, _ = self._decide(again, other, passes, passed)
+        return work
+
+    def _find_again(self) -> "tuple[Mask, Mask]":
+        """Which changed rows have other inputs, and which other inherited values."""
         again, other = self._differs(self._inputs), self._differs(self._inherited)
-        again |= self._is_unknown(changed.ids)
-        if not self._can_follow():
-            again |= other
+        again |= self._is_unknown(self._difference.changed.ids)
+        return (again, other) if self._can_follow() else (again | other, other)
+
+    def _decide(
+        self, again: "Mask", other: "Mask", passes: "Mask", passed: "Mask"
+    ) -> tuple[ChunkWork, dict[str, int]]:
+        """The work, by which of the changed rows are and were in the query; and what it is of."""
+        import numpy as np
+
+        difference, changed = self._difference, self._difference.changed
         call = changed.take(passes & (again | ~passed))
         follow = changed.ids[passes & passed & ~again & other]
         inserted = difference.inserted.take(self._passes(difference.inserted))
@@ -124,18 +179,16 @@ class _Planner:
             stale = np.append(stale, cut)
         counts = {
             "are new": len(inserted.ids),
-            "have other inputs": len(call.ids),
+            "have other inputs, or come into the query": len(call.ids),
             "have only other inherited values": len(follow),
             "are gone": len(gone),
             "failed before or lie beyond the last limit": len(missing.ids),
         }
         calls = join_rows(inserted, call, missing)
-        if self._limit is None:
-            removed = find_children(self._context.view, stale)
-            work = ChunkWork(call=calls, follow=follow, gone=gone, removed=removed)
-        else:
-            work = self._limited(calls, follow, gone, stale, cut)
-        return self._to_plan(work, counts)
+        if self._limit is not None:
+            return self._limited(calls, follow, gone, stale, cut), counts
+        removed = find_children(self._context.view, stale)
+        return ChunkWork(call=calls, follow=follow, gone=gone, removed=removed), counts
 
     def _limited(
         self, calls: Rows, follow: "Ids", gone: "Ids", stale: "Ids", cut: int | None
@@ -165,7 +218,13 @@ class _Planner:
             is_cut=bool(len(full)),
         )
 
-    def _to_plan(self, work: ChunkWork, counts: Mapping[str, int]) -> Plan:
+    def _to_plan(
+        self,
+        todo: ChunkWork | Unsettled,
+        work: ChunkWork,
+        counts: Mapping[str, int],
+        maybe: int = 0,
+    ) -> Plan:
         import numpy as np
 
         assert work.call is not None
@@ -176,8 +235,8 @@ class _Planner:
             over = max(0, len(work.kept.sources) - self._limit)
         is_gone = is_among(work.removed.sources, work.gone)
         # Rows that failed and are not called again are forgotten.
-        todo = calls, len(work.follow), len(work.removed.sources), over, len(self._failed)
-        if not any(todo):
+        known = calls, len(work.follow), len(work.removed.sources), over, len(self._failed)
+        if not any(known) and not maybe:
             return Plan(
                 mode="none",
                 reason="no row that the chunker or an inherited column reads has changed",
@@ -188,17 +247,17 @@ class _Planner:
         told = [f"{count} {what}" for what, count in counts.items() if count]
         if over:
             told.append(f"{over} of the view's are over the limit")
-        # What the calls give decides who is let in, and so who has to go.
-        is_open = calls > 0 and self._limit is not None
+        # What the calls give decides who is let in, and so who has to go; or Spark does.
+        is_open = (calls > 0 and (self._limit is not None or self._is_spark)) or maybe > 0
         return Plan(
             mode="incremental",
             reason=f"of the source's rows {', '.join(told) or 'those that failed are gone'}",
-            rows_to_insert=None if calls else 0,
+            rows_to_insert=None if calls or maybe else 0,
             rows_to_update=None if is_open else len(np.unique(work.removed.sources[~is_gone])),
             rows_to_delete=None if is_open else int(is_gone.sum()) + over,
             function_calls=None if is_open else calls,
             fragments=self._difference.fragments,
-            work=work,
+            work=todo,
         )
 
     # Rows ------------------------------------------------------------------------------------
@@ -237,10 +296,8 @@ class _Planner:
         where = self._rows.filter
         if where is None or not len(ids):
             return np.ones(len(ids), bool)
-        if self._rows.engine != "lance":
-            return np.zeros(len(ids), bool)
         if len(ids) <= MAX_TAKEN:
-            (found,) = _take(self._then, ids, [where])
+            (found,) = take(self._then, ids, [where])
             return np.asarray(found.fill_null(False))
         holding = [fragment.fragment_id for fragment in self._then.get_fragments()]
         parts = [found for found, _, _ in scan_rows(self._then, holding, where)]
@@ -255,41 +312,7 @@ class _Planner:
         return len(paths) == len(columns) or self._rows.engine == "lance"
 
     def _differs(self, names: Sequence[str]) -> "Mask":
-        """Which of the changed rows have another value in one of the query's columns."""
-        import numpy as np
-
-        columns = [self._columns[name] for name in names]
-        found = self._difference.differs([each.path for each in columns if each.path is not None])
-        computed = [each.expression for each in columns if each.path is None]
-        if computed and self._rows.engine != "lance":
-            read = {path for each in columns if each.path is None for path in each.reads}
-            known = read and read <= self._difference.differing.keys()
-            return found | (self._difference.differs(read) if known else True)
-        open_ones = np.flatnonzero(~found) if computed else _no_ids()
-        holding = np.unique(self._difference.changed.fragments[open_ones]).tolist()
-        step = step_rows(self._now, holding)
-        for start in range(0, len(open_ones), step):
-            rows = open_ones[start : start + step]
-            ids = self._difference.changed.ids[rows]
-            pairs = zip(
-                _take(self._now, ids, computed), _take(self._then, ids, computed), strict=True
-            )
-            for left, right in pairs:
-                found[rows] |= ~rows_equal(left, right)
-        return found
-
-
-def _take(dataset: "LanceDataset", ids: "Ids", expressions: Sequence[str]) -> "list[Any]":
-    """Expressions over rows that are there, in the order of the ids."""
-    import numpy as np
-    import pyarrow as pa
-
-    columns = {f"c{n}": each for n, each in enumerate(expressions)} | {"_rowid": "_rowid"}
-    with translated():
-        found = dataset._take_rows(pa.array(ids, pa.uint64()), columns=columns)
-    if not np.array_equal(as_ids(found["_rowid"]), ids):
-        raise InvalidTableState(f"version {dataset.version} lost some of its rows")
-    return [combine(found[f"c{n}"]) for n in range(len(expressions))]
+        return differs_in(self._rows, names, self._source, self._difference)
 
 
 def _no_ids() -> "Ids":

@@ -23,6 +23,7 @@ from penstock.errors import ColumnNotFound
 from penstock.model.functions import Function
 from penstock.model.views import Definition
 from penstock.pipeline.refreshing.context import Context, Plan, SourceAt
+from penstock.pipeline.refreshing.strategies.inputs import outputs_differ, reads_differ
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -42,8 +43,23 @@ class Some:
     gone: ViewRows
     # Which of `rows` the view has.
     was: "Mask"
+    # Which of `rows` only the filter can have changed, because no column of the query did. Of those
+    # that the view has, the ones that the filter takes are not touched.
+    same: "Mask"
     # By function: which of them have a value in the view that is still right.
     kept: "tuple[Mask, ...]" = ()
+
+    def without(self, staying: "Ids") -> "Some":
+        """The same, but for source rows that are in the view as they are; these are sorted."""
+        left, out = ~is_among(self.rows.ids, staying), ~is_among(self.gone.sources, staying)
+        return Some(
+            rows=self.rows.take(left),
+            touched=self.touched[~is_among(self.touched, staying)],
+            gone=ViewRows(self.gone.sources[out], self.gone.ids[out]),
+            was=self.was[left],
+            same=self.same[left],
+            kept=tuple(each[left] for each in self.kept),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,25 +144,50 @@ def _plan_some(
         is_right & is_among(rows.ids, _unchanged(definition, function, difference))
         for function in definition.column_functions
     )
-    updated = int(was.sum())
-    calls = sum(len(rows.ids) - int(each.sum()) for each in kept)
+    same = is_right & is_among(rows.ids, _same_outputs(definition, source, difference))
+    what = Some(
+        rows=rows,
+        touched=np.sort(np.concatenate(touched)),
+        gone=gone,
+        was=was,
+        same=same,
+        kept=kept,
+    )
+    what = _leave(definition, source.dataset_now, what)
+    if not (len(what.rows.ids) or len(what.gone.ids) or len(failed)):
+        return Plan(mode="none", reason="no row that the view has, or is to have, has changed")
+    updated = int(what.was.sum())
+    calls = sum(len(what.rows.ids) - int(each.sum()) for each in what.kept)
     is_known = _takes_all(definition)
     return Plan(
         mode="incremental",
         reason=_why(difference, len(again.ids)),
-        rows_to_insert=len(rows.ids) - updated if is_known else None,
+        rows_to_insert=len(what.rows.ids) - updated if is_known else None,
         rows_to_update=updated if is_known else None,
-        rows_to_delete=len(gone.ids) - updated if is_known else None,
+        rows_to_delete=len(what.gone.ids) - updated if is_known else None,
         function_calls=calls if is_known or not calls else None,
-        fragments=len(np.unique(rows.fragments)),
-        work=Some(
-            rows=rows,
-            touched=np.sort(np.concatenate(touched)),
-            gone=gone,
-            was=was,
-            kept=kept,
-        ),
+        fragments=len(np.unique(what.rows.fragments)),
+        work=what,
     )
+
+
+def _same_outputs(definition: Definition, source: SourceAt, difference: Difference) -> "Ids":
+    """The changed rows that are the same in every column of the query."""
+    assert definition.rows is not None
+    return difference.changed.ids[~outputs_differ(definition.rows, source, difference)]
+
+
+def _leave(definition: Definition, now: "LanceDataset", what: Some) -> Some:
+    """What is left when rows that stay as they are are not touched, as far as Lance can tell."""
+    query = definition.rows
+    assert query is not None
+    staying = what.rows.take(what.same)
+    if query.filter is not None and len(staying.ids):
+        if query.engine != "lance":
+            return what
+        staying = staying.take(find_taken(now, staying, query.filter))
+    left = what.without(staying.ids)
+    return replace(left, same=left.same & False)
 
 
 def _takes_all(definition: Definition) -> bool:
@@ -171,10 +212,7 @@ def _unchanged(definition: Definition, function: Function, difference: Differenc
         for column in inputs
         for path in ((column.path,) if column.path is not None else column.reads or everything)
     }
-    known = reads & difference.differing.keys()
-    # A path inside of one that was compared, or around it, may differ when anything does.
-    paths = reads if known == reads else difference.differing.keys()
-    return difference.changed.ids[~difference.differs(paths)]
+    return difference.changed.ids[~reads_differ([*reads], difference)]
 
 
 def _why(difference: Difference, again: int) -> str:

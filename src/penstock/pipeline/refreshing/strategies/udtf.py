@@ -1,6 +1,6 @@
 """Views that a function makes of partitions: which ones it is given again.
 
-A partition is made again when one of its rows came, went or changed in what the query reads.
+A partition is made again when one of its rows came, went or changed in what the function is given.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from penstock.datasets.view_notes import read_failed
 from penstock.errors import ColumnNotFound, Unsupported
 from penstock.model.views import PARTITION, Definition
 from penstock.pipeline.refreshing.context import Context, Plan, SourceAt
+from penstock.pipeline.refreshing.strategies.inputs import differs_in
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -92,13 +93,22 @@ def _find_touched(
 
     watermark = context.watermark
     assert watermark is not None
-    difference = compare(source.dataset_now, then, source.source.reads)
+    definition = context.definition
+    assert definition.rows is not None
+    assert definition.function is not None
+    # What the partitions are by, and who is in them, is compared by itself.
+    query, names = definition.rows, definition.function.inputs
+    columns = {column.name: column for column in query.columns}
+    paths = [path for name in names if (path := columns[name].path) is not None]
+    reads = list(dict.fromkeys([*source.source.reads, *paths]))
+    difference = compare(source.dataset_now, then, reads)
     before = divide(then, how, is_strict=False)
-    changed = difference.changed.ids
-    if how.indexed is not None:
-        changed = np.union1d(changed, moved(now, before))
-    touched = now.labels_of(np.union1d(difference.inserted.ids, changed))
-    touched |= before.labels_of(np.union1d(difference.deleted.ids, changed))
+    changed = difference.changed.ids[differs_in(query, names, source, difference)]
+    changed = np.union1d(changed, moved(now, before))
+    came = np.setdiff1d(now.rows.ids, before.rows.ids, assume_unique=True)
+    went = np.setdiff1d(before.rows.ids, now.rows.ids, assume_unique=True)
+    touched = now.labels_of(np.union1d(came, changed))
+    touched |= before.labels_of(np.union1d(went, changed))
     failed = read_failed(context.place, watermark.failed, watermark.failed_rows)
     if len(failed):
         numbers = np.array([number_of(label) for label in now.labels], np.int64)

@@ -1,26 +1,24 @@
 """A function over rows that come in batches, known by a key: a source's row id, or a partition.
 
-What was computed is kept in parts by key, so that another try, whichever rows it is given, calls
-the function only for the others.
+What was computed is kept, so that whoever comes next, whichever rows are given, calls the function
+only for rows that are not known with these inputs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.datasets.parts import FAILED, OFFSET, Part, find_parts, read_part
+from penstock.datasets.kept import name_store
 from penstock.datasets.samples import show_inputs
 from penstock.datasets.scans import ADDRESS, OFFSET_BITS
 from penstock.pipeline.spark.functions.batches import cut, in_order
 from penstock.pipeline.spark.functions.errors import Computed, RowFailed, Stopped
-from penstock.pipeline.spark.functions.keeping import Keeper
+from penstock.pipeline.spark.functions.kept_rows import KnownRows, RowKeeper, look_for_known
 from penstock.pipeline.spark.functions.noting import RowErrors, Where
 from penstock.pipeline.spark.functions.task import FunctionTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What parts of this kind are found by, beside the number of the function.
-KEY = "rows"
 # The column with a partition's rows, which is all that a function of partitions is given.
 PARTITION_ROWS = "rows"
 
@@ -39,8 +37,8 @@ class RowsRun:
     """Computes the rows that come; iterate over it once.
 
     The columns that the function reads are found by name, its key is a column of whole numbers.
-    With a column `_rowaddr` errors name the row's place. A job's functions have numbers of their
-    own, its tasks units. On another try, rows that are known come first.
+    With a column `_rowaddr` errors name the row's place. The unit is the number of the job's task.
+    Of each batch, rows that are known come first, unless they have to stay in order.
     """
 
     def __init__(
@@ -49,51 +47,61 @@ class RowsRun:
         items: "Iterator[pa.RecordBatch]",
         key_column: str,
         *,
-        number: int = 0,
         unit: int = 0,
-        rows: int = 0,
         label_column: str | None = None,
+        in_order: bool = False,
     ) -> None:
         self._task = task
         self._items = items
         self._key_column = key_column
         self._label_column = label_column
-        self._number, self._unit = number, unit
+        self._unit, self._in_order = unit, in_order
         is_whole = task.function.kind == "udtf"
         self._inputs = (PARTITION_ROWS,) if is_whole else task.function.inputs
         self._errors = RowErrors(task, self._find)
-        self._keeper = Keeper(task, number, KEY, rows, self._errors.tell)
+        self._store = name_store(task.function, task.kinds, is_full=task.knobs.is_full)
+        self._keeper = RowKeeper(task, self._store, self._errors.tell)
         # Rows with values, whoever computed them; rows that the function was given here.
         self.computed = 0
         self.calls = 0
 
     def __iter__(self) -> Iterator[Keyed]:
-        found = find_parts(self._task.place, self._task.job, self._number, KEY)
+        known = look_for_known(self._task, self._store)
         try:
-            yield from self._resume(found) if found else self._compute(self._items)
+            yield from self._resume(known) if len(known) else self._compute(self._items)
+            self._keeper.finish()
         except Stopped:
             self._errors.forget()
+            self._keeper.rescue()
+            raise
+        except BaseException:
+            self._keeper.rescue()
             raise
         finally:
             self._errors.tell()
 
-    def _resume(self, found: list[Part]) -> Iterator[Keyed]:
+    def _resume(self, known: KnownRows) -> Iterator[Keyed]:
         import numpy as np
         import pyarrow as pa
 
-        parts = [_KnownRows(self._task, part) for part in found]
         for batch in self._items:
-            left = np.ones(batch.num_rows, bool)
-            for part in parts:
-                rows, places = part.find(self._keys(batch), left)
-                if len(rows):
-                    left[rows] = False
-                    self.computed += len(rows)
-                    taken = batch.take(pa.array(rows))
-                    values, failed = part.take(places)
-                    yield Keyed(taken, self._keys(taken), values, failed)
+            left, pieces = np.ones(batch.num_rows, bool), list[Keyed]()
+            for found in known.find(self._keys(batch), self._columns(batch)):
+                left[found.rows] = False
+                self.computed += len(found.rows)
+                taken = batch.take(pa.array(found.rows))
+                pieces.append(Keyed(taken, self._keys(taken), found.values, found.failed))
+            if not self._in_order:
+                yield from pieces
+                pieces = []
             if left.any():
-                yield from self._compute(iter([batch.filter(pa.array(left))]))
+                rest = self._compute(iter([batch.filter(pa.array(left))]))
+                if pieces:
+                    pieces += rest
+                else:
+                    yield from rest
+            if pieces:
+                yield _sort(pieces)
 
     def _compute(self, items: "Iterator[pa.RecordBatch]") -> Iterator[Keyed]:
         import numpy as np
@@ -105,7 +113,7 @@ class RowsRun:
             self.calls += done.calls
             self.computed += batch.num_rows
             self._errors.add(batch, done.failures)
-            self._keeper.keep(keys, done, self.computed)
+            self._keeper.keep(keys, self._columns(batch), done)
             task.beat(self._unit, self.computed)
             failed = np.zeros(batch.num_rows, bool)
             failed[list(done.failures)] = True
@@ -116,6 +124,10 @@ class RowsRun:
             return self._task.policy.compute(batch.select([*self._inputs, self._key_column]))
         except RowFailed as error:
             raise self._errors.to_failure(batch, error) from error
+
+    def _columns(self, batch: "pa.RecordBatch") -> "list[pa.Array]":
+        """What the function is given."""
+        return [batch.column(name) for name in self._inputs]
 
     def _keys(self, batch: "pa.RecordBatch") -> Any:
         import numpy as np
@@ -136,50 +148,16 @@ class RowsRun:
         return Where(key, fragment, offset, text, show_inputs(self._inputs, values))
 
 
-class _KnownRows:
-    """A part by the keys of its rows; its values are read when they are needed."""
+def _sort(pieces: Sequence[Keyed]) -> Keyed:
+    """Several pieces as one, by key."""
+    import numpy as np
+    import pyarrow as pa
 
-    def __init__(self, task: FunctionTask, part: Part) -> None:
-        self._task = task
-        self._part = part
-        self._keys: Any = None
-        self._order: Any = None
-
-    def find(self, keys: Any, wanted: Any) -> tuple[Any, Any]:
-        """Which of the rows that are wanted it has, and their places in it."""
-        import numpy as np
-
-        near = wanted & (keys >= self._part.start) & (keys < self._part.end)
-        if not near.any():
-            return np.empty(0, np.int64), None
-        if self._keys is None:
-            self._read_keys()
-        if not len(self._keys):
-            return np.empty(0, np.int64), None
-        rows = np.flatnonzero(near)
-        places = np.minimum(np.searchsorted(self._keys, keys[rows]), len(self._keys) - 1)
-        same = self._keys[places] == keys[rows]
-        return rows[same], self._order[places[same]]
-
-    def take(self, places: Any) -> "tuple[pa.RecordBatch, Any]":
-        """The values at these places, and which of the rows failed."""
-        import pyarrow as pa
-
-        table = self._read().take(pa.array(places)).combine_chunks()
-        (batch,) = table.to_batches()
-        failed = batch.column(FAILED).to_numpy(zero_copy_only=False)
-        return batch.select(self._task.kinds.names), failed
-
-    def _read_keys(self) -> None:
-        import numpy as np
-
-        table = self._read()
-        keys = np.empty(0, np.int64)
-        # Of other types than the columns have now nothing is of use.
-        if table.schema.remove(0).remove(0) == self._task.kinds:
-            keys = table[OFFSET].to_numpy()
-        self._order = np.argsort(keys, kind="stable")
-        self._keys = keys[self._order]
-
-    def _read(self) -> "pa.Table":
-        return read_part(self._task.place, self._task.job, self._part)
+    keys = np.concatenate([each.keys for each in pieces])
+    order = np.argsort(keys, kind="stable")
+    return Keyed(
+        pa.concat_batches([each.batch for each in pieces]).take(pa.array(order)),
+        keys[order],
+        pa.concat_batches([each.values for each in pieces]).take(pa.array(order)),
+        np.concatenate([each.failed for each in pieces])[order],
+    )

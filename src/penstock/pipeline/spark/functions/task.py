@@ -23,6 +23,8 @@ from penstock.pipeline.spark.functions.output import Output
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.pipeline.spark.functions.kept_rows import KnownRows
+
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.25
 
@@ -36,6 +38,8 @@ class Knobs:
     min_rows: int | None = None
     max_rows: int | None = None
     flush_seconds: float = 5.0
+    # Whether everything is to be computed, whatever there is.
+    is_full: bool = False
 
 
 def choose_size(kind: str, batch_size: int | None, knobs: Knobs) -> BatchSize:
@@ -62,6 +66,8 @@ class FunctionTask:
     ) -> None:
         self.place, self.job, self.attempt = place, job, attempt
         self.function, self.kinds, self.knobs = function, kinds, knobs
+        # What is kept for the function, as soon as somebody has looked.
+        self.known: KnownRows | None = None
         self.output = Output()
         self._name = uuid.uuid4().hex[:12]
         self._last_beat = time.monotonic()

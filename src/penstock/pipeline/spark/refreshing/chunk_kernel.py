@@ -6,6 +6,7 @@ Rows with other inherited values only are copied from the view, with the new one
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -111,9 +112,8 @@ class ChunkOrder(Struct, frozen=True, kw_only=True):
     # Source rows that have children in the view, as a set.
     had: bytes
     limit: Limit | None = None
-    threads: int = 1
+    knobs: Knobs = Knobs()
     max_rows: int | None = None
-    flush_seconds: float = 5.0
 
     def key(self, number: int) -> str:
         """What a task is to do, as 32 characters."""
@@ -192,13 +192,13 @@ class _Maker:
             order.attempt,
             order.function,
             made_schema(fields),
-            Knobs(1 if self._cap is not None else order.threads, flush_seconds=order.flush_seconds),
+            order.knobs if self._cap is None else replace(order.knobs, threads=1),
             isolated=self._isolated,
         )
-        rows = order.tasks[self._number].rows
         if self._cap is not None:
             items = self._cap.feed(items, task.size)
-        run = RowsRun(task, items, ROW_ID, unit=self._number, rows=rows)
+        in_order = self._cap is not None
+        run = RowsRun(task, items, ROW_ID, unit=self._number, in_order=in_order)
         try:
             for keyed in run:
                 self._failed.append(keyed.keys[keyed.failed])

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.datasets.children import Children
-from penstock.datasets.differences import scan_all
+from penstock.datasets.differences import Rows, scan_all
 from penstock.datasets.rowsets import is_among
 from penstock.datasets.scans import quote_path
 from penstock.datasets.selection import scan_rows
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column
 from penstock.pipeline.refreshing.context import Change, Plan, SourceAt, Work
-from penstock.pipeline.refreshing.strategies.chunks import ChunkWork
+from penstock.pipeline.refreshing.strategies.chunks import ChunkWork, Unsettled
 from penstock.pipeline.spark.engine import Engine, Tasks
 from penstock.pipeline.spark.refreshing import chunk_spark
 from penstock.pipeline.spark.refreshing.chunk_kernel import (
@@ -28,19 +28,25 @@ from penstock.pipeline.spark.refreshing.making import (
     encode_ids,
     make_missing,
     rate_of,
+    to_knobs,
     to_set,
 )
+from penstock.pipeline.spark.refreshing.rows import match_rows
 from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
 from penstock.pipeline.spark.refreshing.units import count_tasks, divide_all, divide_some
 from penstock.pipeline.spark.sql import open_sql
 
 if TYPE_CHECKING:
+    from lance import LanceDataset
+
     from penstock.datasets.rowsets import Ids
 
 
 def run(work: Work, plan: Plan) -> Change:
     """Make the children that a plan asks for."""
-    todo: ChunkWork = plan.work
+    todo: ChunkWork | Unsettled = plan.work
+    if isinstance(todo, Unsettled):
+        todo = todo.settle(partial(_match, work))
     order = _make_order(work, todo)
     notes = []
     if order.tasks:
@@ -61,6 +67,13 @@ def _open(work: Work) -> Iterator[Work]:
         return
     with open_sql(work.get_engine(), 0) as sql:
         yield replace(work, get_engine=lambda: sql)
+
+
+def _match(work: Work, dataset: "LanceDataset", rows: Rows) -> Rows:
+    """Those of some rows of a version of the source that the query takes."""
+    (source,) = work.sources.values()
+    at = replace(source, now=dataset.version, dataset_now=dataset)
+    return match_rows(work, at, rows)
 
 
 def _start(work: Work, order: ChunkOrder, numbers: Sequence[int], engine: Engine) -> Tasks:
@@ -100,7 +113,7 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
         tasks=tasks,
         had=encode_ids(_sources_before(todo)),
         limit=limit,
-        threads=spec.intra_applier_concurrency or 1,
+        knobs=to_knobs(spec),
         max_rows=spec.max_rows_per_fragment,
     )
 

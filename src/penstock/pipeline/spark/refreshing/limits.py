@@ -45,6 +45,7 @@ def limit_rows(
         touched=what.touched,
         gone=ViewRows(old.sources[~stays], old.ids[~stays]),
         was=is_among(rows.ids, old.sources),
+        same=np.zeros(len(rows.ids), bool),
         kept=tuple(known & each[at] if len(each) else known for each in what.kept),
     )
 

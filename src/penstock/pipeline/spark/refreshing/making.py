@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,10 @@ from penstock.datasets.remote import Location
 from penstock.datasets.rowsets import RowSet, decode_row_set, make_row_set
 from penstock.errors import Unavailable
 from penstock.model.functions import Function
+from penstock.model.views import RefreshSpec
 from penstock.pipeline.refreshing.context import Work
 from penstock.pipeline.spark.engine import Engine, Tasks
+from penstock.pipeline.spark.functions.task import Knobs
 from penstock.pipeline.spark.refreshing.running import run_tasks
 
 if TYPE_CHECKING:
@@ -42,6 +45,21 @@ class Made(Struct, frozen=True, kw_only=True):
     # was more to call.
     counts: tuple[tuple[int, int], ...] = ()
     is_cut: bool = False
+
+
+def to_knobs(spec: RefreshSpec) -> Knobs:
+    """How the functions of a view are run; a bound of the source's rows is one of theirs, too."""
+    size, seconds = spec.source_task_size, spec.batch_checkpoint_flush_interval_seconds
+    first, most = spec.checkpoint_size, spec.max_checkpoint_size
+    bounds = [each for each in (most or first, size) if each]
+    knobs = Knobs(
+        spec.intra_applier_concurrency or 1,
+        batch_rows=first and min([first, *bounds]),
+        min_rows=spec.min_checkpoint_size,
+        max_rows=min(bounds) if bounds else None,
+        is_full=spec.mode == "full",
+    )
+    return knobs if seconds is None else replace(knobs, flush_seconds=seconds)
 
 
 def write_made(place: Place, job: str, made: Made) -> None:

@@ -22,6 +22,7 @@ from penstock.pipeline.refreshing.strategies.rows import Everything, Some
 from penstock.pipeline.spark.engine import Engine, Tasks
 from penstock.pipeline.spark.refreshing import rows_spark
 from penstock.pipeline.spark.refreshing.limits import limit_rows
+from penstock.pipeline.spark.refreshing.making import to_knobs
 from penstock.pipeline.spark.refreshing.rows_kernel import (
     NOTE,
     SCHEMA,
@@ -55,6 +56,9 @@ def run(work: Work, plan: Plan) -> Change:
     assert rows is not None
     what: Everything | Some = plan.work
     computing = _Computing(work, source, rows)
+    if isinstance(what, Some) and what.same.any():
+        # Rows that the filter still takes, and that are the same otherwise, stay as they are.
+        what = what.without(computing.match(what.rows.take(what.same)).ids)
     if rows.limit is not None:
         what = limit_rows(work, source, what, rows.limit, computing.match)
     needed = find_needed(source.dataset_now, what)
@@ -75,6 +79,12 @@ def run(work: Work, plan: Plan) -> Change:
         failed=make_row_set([failed]),
         rate=_rate(done),
     )
+
+
+def match_rows(work: Work, source: SourceAt, rows: "Places") -> "Places":
+    """Those of some rows of a version that the view's filter takes."""
+    assert work.definition.rows is not None
+    return _Computing(work, source, work.definition.rows).match(rows)
 
 
 def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed]:
@@ -255,7 +265,7 @@ class _Computing:
             functions=work.definition.column_functions,
             tasks=tasks,
             max_rows=work.spec.max_rows_per_fragment,
-            threads=work.spec.intra_applier_concurrency or 1,
+            knobs=to_knobs(work.spec),
         )
 
     def _listen(self) -> bool:

@@ -81,7 +81,7 @@ class RowsOrder(Struct, frozen=True, kw_only=True):
     functions: tuple[Function, ...]
     tasks: tuple[tuple[Unit, ...], ...]
     max_rows: int | None
-    threads: int
+    knobs: Knobs
 
 
 class TaskFailed(Struct, frozen=True):
@@ -203,7 +203,7 @@ class Worker:
                 if not keep.all():
                     yield batch.filter(pa.array(~keep))
 
-        run = RowsRun(task, to_compute(), ROW_ID, number=number, unit=self._number, rows=unit.rows)
+        run = RowsRun(task, to_compute(), ROW_ID, unit=self._number)
         runs.append(run)
         for found in run:
             failed.update(found.keys[found.failed].tolist())
@@ -225,7 +225,7 @@ class Worker:
             order.attempt,
             function,
             pa.schema([pa.field(field.name, field.type) for field in fields]),
-            Knobs(threads=order.threads),
+            order.knobs,
             # What killed the process before is then found, row by row.
             isolated=self._is_second or order.attempt > 1,
         )

@@ -9,7 +9,13 @@ from penstock.pipeline.refreshing.context import Change, Plan, Work
 from penstock.pipeline.refreshing.strategies.udtf import UdtfWork
 from penstock.pipeline.spark.engine import Engine, Tasks
 from penstock.pipeline.spark.refreshing.chunk_kernel import At
-from penstock.pipeline.spark.refreshing.making import encode_ids, make_missing, rate_of, to_set
+from penstock.pipeline.spark.refreshing.making import (
+    encode_ids,
+    make_missing,
+    rate_of,
+    to_knobs,
+    to_set,
+)
 from penstock.pipeline.spark.refreshing.rows_kernel import SCHEMA
 from penstock.pipeline.spark.refreshing.udtf_kernel import UdtfOrder, udtf_kernel
 
@@ -65,7 +71,7 @@ def _make_order(work: Work, todo: UdtfWork) -> UdtfOrder:
         written=(*([PARTITION] if by else []), *outputs),
         tasks=_divide(work, todo.call),
         had=encode_ids(np.array(numbers, np.int64)),
-        threads=spec.intra_applier_concurrency or 1,
+        knobs=to_knobs(spec),
         max_rows=spec.max_rows_per_fragment,
         max_bytes=function.needs.memory,
     )

@@ -61,11 +61,10 @@ class UdtfOrder(Struct, frozen=True, kw_only=True):
     tasks: tuple[tuple[str, ...], ...]
     # Numbers of partitions that have rows in the view, as a set.
     had: bytes
-    threads: int = 1
+    knobs: Knobs = Knobs()
     max_rows: int | None = None
     # How many bytes a partition may have; None is what the machine has room for.
     max_bytes: int | None = None
-    flush_seconds: float = 5.0
 
     def key(self, number: int) -> str:
         """What a task is to do, as 32 characters."""
@@ -134,13 +133,10 @@ class _Maker:
             order.attempt,
             order.function,
             made_schema(fields),
-            Knobs(order.threads, flush_seconds=order.flush_seconds),
+            order.knobs,
             isolated=self._isolated,
         )
-        labels = order.tasks[self._number]
-        run = RowsRun(
-            task, self._read(), NUMBER, unit=self._number, rows=len(labels), label_column=SHOWN
-        )
+        run = RowsRun(task, self._read(), NUMBER, unit=self._number, label_column=SHOWN)
         had, failed = decode_row_set(order.had), [np.empty(0, np.int64)]
         rows = inserted = 0
         try:
