@@ -3,21 +3,17 @@
 import argparse
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from pathlib import Path
 
 # Lance warns of operations that are young; it reads this at import.
 os.environ.setdefault("LANCE_LOG", "error")
 
-from penstock.pipeline.spark.engine import Engine
-from tests.soak.histories import INGREDIENTS, KINDS_OF_VIEWS, Failed, Report, run_history
+from tests.soak.histories import INGREDIENTS, KINDS_OF_VIEWS, Report
+from tests.soak.many import run_many
 
-# Views that only Spark evaluates are in every so many-th history: they take longer.
-SPARK_EVERY = 5
 CHUNK = 10
 
 
@@ -42,40 +38,6 @@ def main() -> int:
     return 1 if whole.failures else 0
 
 
-def run_many(
-    seeds: Sequence[int], ingredients: Sequence[str], views: Sequence[str], spark: bool
-) -> Report:
-    """Go through histories, and on after one that fails."""
-    whole = Report()
-    for seed in seeds:
-        with tempfile.TemporaryDirectory(prefix="penstock-soak-") as folder:
-            engine = _engine() if spark and seed % SPARK_EVERY == 0 else None
-            try:
-                whole.merge(run_history(Path(folder), seed, ingredients, engine, views))
-            except Failed as error:
-                whole.histories += 1
-                whole.failures.append(str(error))
-    return whole
-
-
-_session: list[Engine] = []
-
-
-def _engine() -> Engine:
-    """The Spark session of this process, started when it is needed first."""
-    if not _session:
-        import atexit
-
-        from penstock.runner.session import Session
-        from penstock.settings.sections import Cluster
-
-        folder = Path(tempfile.mkdtemp(prefix="penstock-soak-spark-"))
-        session = Session("soak", Cluster(master="local[2,4]"), folder)
-        atexit.register(session.stop)
-        _session.append(session.engine(lambda: None))
-    return _session[0]
-
-
 def _tell(whole: Report, part: Report, started: float, count: int) -> None:
     whole.merge(part)
     for failure in part.failures:
@@ -95,8 +57,7 @@ def _summarize(whole: Report, seconds: float) -> None:
         print(f"lost attempt, {count} times: {text}")
     print(f"wrong values, failed jobs, calls that nothing needed: {len(whole.failures)}")
     if whole.failures:
-        seeds = " ".join(each.split(" ")[1] for each in whole.failures)
-        print(f"again: make soak SEED={seeds.split(' ')[0]} (failed: {seeds})")
+        print("failed seeds: " + " ".join(each.split(" ")[1].strip(":") for each in whole.failures))
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -107,9 +68,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--no-spark", dest="spark", action="store_false", help="no Spark at all")
     for name, known in (("only", INGREDIENTS), ("views", KINDS_OF_VIEWS)):
-        parser.add_argument(
-            f"--{name}", type=_some, default=known, help=f"of {','.join(known)}"
-        )
+        parser.add_argument(f"--{name}", type=_some, default=known, help=f"of {','.join(known)}")
     given = parser.parse_args(arguments)
     for name, known in (("only", INGREDIENTS), ("views", KINDS_OF_VIEWS)):
         if unknown := set(getattr(given, name)) - set(known):
@@ -118,7 +77,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _some(text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.split(",") if part)
+    return tuple(part for part in text.split(",") if part not in ("", "none"))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,16 @@ from tests.soak.views import kind_of, log_of, make_view, on_spark
 
 PLAIN_WRITES = ("append", "update_text", "update_other", "update_kind", "merge", "delete")
 # What a history may have besides writers between jobs, one job at a time.
-INGREDIENTS = ("at_once", "filters", "writers", "compaction", "restores", "cancels", "kills", "prints")
+INGREDIENTS = (
+    "at_once",
+    "filters",
+    "writers",
+    "compaction",
+    "restores",
+    "cancels",
+    "kills",
+    "prints",
+)
 # What comes after a number is of the same kind: several of a kind read one source.
 VIEWS = ("plain", "filled", "chunks", "parts")
 ALL_VIEWS = (*VIEWS, "plain_2", "filled_2", "chunks_2")
@@ -30,6 +39,8 @@ KINDS_OF_VIEWS = (*VIEWS, "groups")
 POINTS = {"source": ("files written", "backfill committed")}
 VIEW_POINTS = ("versions pinned", "files written", "refresh committed")
 STEPS = 6
+# How many jobs nobody disturbs; and of how many a kill is thought of, which takes a process.
+CALM, KILLS = 0.4, 0.3
 
 
 class Failed(AssertionError):
@@ -136,22 +147,26 @@ class History:
         """What happens during a job; only the first of several has writers, for the order's sake."""
         # Calls that Spark's workers make cannot be waited for here.
         needed, here = self.judge.needed_now(name), not on_spark(name)
-        chances = [(None, None)] * 2
+        if self.chance.random() < CALM:
+            return None, None
+        chances: list[tuple[str, Any]] = []
         if here and needed and "cancels" in self.on:
             chances.append(("cancel", self.chance.randrange(1, needed + 1)))
         if here and needed and "writers" in self.on and name == first:
             count = self.chance.choice([1, 2, 6])
             at = sorted(self.chance.sample(range(1, needed + 1), min(count, needed)))
-            chances += [("writers", at)] * 2
-        if here and "kills" in self.on and self.chance.random() < 0.3:
+            chances.append(("writers", at))
+        if here and "kills" in self.on and self.chance.random() < KILLS:
             if needed and self.chance.random() < 0.7:
                 dies = {hooks.DIES_AT: str(self.chance.randrange(1, needed + 1))}
             else:
                 points = POINTS.get(name, VIEW_POINTS)
                 dies = {"PENSTOCK_CRASH_AT": self.chance.choice(points)}
             chances.append(("kill", dies))
+        if not chances:
+            return None, None
         kind, how = self.chance.choice(chances)
-        return (None, None) if kind is None else (f"{kind} {how}", (kind, how))
+        return f"{kind} {how}", (kind, how)
 
     def run_job(self, name: str, told: str | None, plan: Any) -> Ended:
         kind, how = plan or (None, None)
@@ -181,4 +196,6 @@ def run_history(
         steps = "\n  ".join(history.steps)
         shown = f"{type(error).__name__}: {error}"
         chosen = ",".join(name for name in INGREDIENTS if name in history.on)
-        raise Failed(f"seed {seed} with {chosen}: {shown}\n  {steps}") from error
+        # "" is none of them, where nothing would be all.
+        again = f"make soak SEED={seed} ONLY={chosen or 'none'}"
+        raise Failed(f"seed {seed}: {shown}\n  {steps}\n  again: {again}") from error

@@ -14,7 +14,8 @@ from typing import Any
 from penstock.model.views import RefreshSpec
 from penstock.pipeline.attempt import JobCanceled, is_passing
 from penstock.pipeline.backfill import run_backfill
-from penstock.pipeline.refresh import run_refresh, sweep_refresh
+from penstock.pipeline.refresh import run_refresh
+from penstock.runner.loop import RECIPES
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE, FolderCatalog, FunctionTable
 from tests.harness.refreshing import FolderLake, ViewHere
@@ -113,12 +114,11 @@ class Job:
         return self.target.refresh(attempt, **REFRESH, **self.options)
 
     def _sweep_canceled(self, attempt: SoakAttempt) -> None:
-        """What a runner does after a cancel."""
-        if isinstance(self.target, FunctionTable):
-            self.target.sweep(attempt)
-        else:
-            spec, catalog = self.target.spec(), self.target.catalog
-            sweep_refresh(spec, catalog, attempt.job, attempt.number)
+        """What a runner does after a cancel: leave what the next job needs, if it knows how to."""
+        kind = "backfill" if isinstance(self.target, FunctionTable) else "refresh"
+        recipe = RECIPES[kind]
+        end = getattr(recipe, "leave", recipe.sweep)
+        end(self.target.spec(), self.target.catalog, attempt.job, attempt.number)
 
     def _die(self, attempt: SoakAttempt, environ: dict[str, str]) -> int:
         """The first attempt in a process of its own, which may die; how often it did."""

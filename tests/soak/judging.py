@@ -32,9 +32,7 @@ class Owed:
 class Judge:
     """Knows which version each view has, and what was begun."""
 
-    def __init__(
-        self, model: Model, views: Mapping[str, ViewHere], table: FunctionTable
-    ) -> None:
+    def __init__(self, model: Model, views: Mapping[str, ViewHere], table: FunctionTable) -> None:
         self.model = model
         self.views = views
         self.table = table
@@ -52,7 +50,9 @@ class Judge:
     def needed(self, name: str, version: int | None = None) -> Counter[Line]:
         had = self.versions[name]
         before = None if had is None else self.model.at(had)
-        return needs(kind_of(name), before, self.model.now if version is None else self.model.at(version))
+        return needs(
+            kind_of(name), before, self.model.now if version is None else self.model.at(version)
+        )
 
     def end(self, name: str, begun: Begun, ended: Ended, disturbed: str) -> int:
         """Judge a job; returns how many calls were made again after it was cut off.
@@ -161,7 +161,9 @@ class Judge:
 
     def _check_column(self) -> None:
         found = self.table.values()
-        wrong = {id for id, row in self.model.now.items() if found.get(id) != value_of(id, row.text)}
+        wrong = {
+            id for id, row in self.model.now.items() if found.get(id) != value_of(id, row.text)
+        }
         assert not wrong, f"{len(wrong)} values are wrong: {_show(wrong)}"
         assert len(found) == len(self.model.now)
 

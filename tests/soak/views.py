@@ -138,7 +138,9 @@ def show(view: ViewHere) -> list[tuple[Any, ...]]:
 
 def row_ids(view: ViewHere) -> dict[tuple[Any, ...], int]:
     """The view's rows, as the model has them, with their own row ids."""
-    rows = view.open().to_table(columns=list(SHOWN[kind_of(view.name)]), with_row_id=True).to_pylist()
+    rows = (
+        view.open().to_table(columns=list(SHOWN[kind_of(view.name)]), with_row_id=True).to_pylist()
+    )
     found = {tuple(row[name] for name in SHOWN[kind_of(view.name)]): row["_rowid"] for row in rows}
     assert len(found) == len(rows), f"{view.name} holds a row twice"
     return found
