@@ -144,7 +144,7 @@ class History:
             self.report.add(ended, repeated)
 
     def disturb(self, name: str, first: str) -> tuple[str | None, Any]:
-        """What happens during a job; only the first of several has writers, for the order's sake."""
+        """What happens during a job; only the first of several has writers, for the order."""
         # Calls that Spark's workers make cannot be waited for here.
         needed, here = self.judge.needed_now(name), not on_spark(name)
         if self.chance.random() < CALM:

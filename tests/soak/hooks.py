@@ -1,4 +1,4 @@
-"""What happens at calls of functions in this process: something is done at a given call, or it dies.
+"""What happens at calls of functions in this process: something is done, or the process dies.
 
 A process that is to die is told so by its environment.
 """

@@ -66,7 +66,7 @@ class Writers:
         modulus = self.chance.choice([2, 3, 7, 20])
         rest = self.chance.randrange(modulus)
         self.steps[-1] += f" id % {modulus} = {rest}"
-        return f"id % {modulus} = {rest}", lambda id: id % modulus == rest
+        return f"id % {modulus} = {rest}", lambda number: number % modulus == rest
 
     def do_append(self, dataset: lance.LanceDataset) -> lance.LanceDataset:
         rows = self.model.new_rows(self.chance.randrange(1, 9), "n")

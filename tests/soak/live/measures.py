@@ -4,7 +4,7 @@ import contextlib
 import statistics
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.soak.live.field import Field
@@ -29,20 +29,15 @@ class Sample:
     mebibytes: float
 
 
-@dataclass
 class Sampler(threading.Thread):
     """Looks every few seconds until it is told to stop."""
 
-    field_of: Field
-    samples: list[Sample] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, field_of: Field) -> None:
         super().__init__(daemon=True)
+        self.field_of = field_of
+        self.samples: list[Sample] = []
         self.stopping = threading.Event()
-        self._started = time.monotonic()
-
-    # Threads are told apart by themselves, not by what they hold.
-    __hash__ = threading.Thread.__hash__
+        self._begun = time.monotonic()
 
     def run(self) -> None:
         while not self.stopping.wait(SAMPLE_SECONDS):
@@ -55,7 +50,7 @@ class Sampler(threading.Thread):
             jvm = runner.jvm()
         files, size = measure_folder(self.field_of.server.lake)
         return Sample(
-            time.monotonic() - self._started,
+            time.monotonic() - self._begun,
             resident(self.field_of.server.process.pid),
             resident(runner.process.pid),
             resident(jvm),

@@ -1,4 +1,4 @@
-"""`python -m tests.soak.live.soak --minutes 20`: everything at once for a while (`make soak MINUTES=20`).
+"""`python -m tests.soak.live.soak`: everything at once for a while (`make soak MINUTES=20`).
 
 Eight writers, four readers, six views that keep a target lag, compactions and clean-ups, and a kill
 every thirty seconds. At the end every acknowledged row is there, every view is its query, no job

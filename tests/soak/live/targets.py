@@ -139,8 +139,12 @@ def make_target(source: Source, kind: str, folder: Path, pace: Pace, **body: Any
     return Target(kind, made, COLUMNS[kind])
 
 
+def _join(id: int, text: str) -> str:
+    return f"{id}={text}"
+
+
 def _make_backfill(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> LiveView:
-    function = _call(log, pace, lambda id, text: f"{id}={text}")
+    function = _call(log, pace, _join)
     column = virtual_column(function, ["id", "text"], {"value": "utf8"}, name="f")
     source.ask("add_columns", {"new_columns": [new_column(column)]})
     return LiveView(source.server, source.namespace, source.name, log)
@@ -151,7 +155,7 @@ def _make_plain(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> 
 
 
 def _make_filled(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> LiveView:
-    packed = envelope(_call(log, pace, lambda id, text: f"{id}={text}"))
+    packed = envelope(_call(log, pace, _join))
     query = {
         "base": {"filter": "x % 5 != 0", "columns": ["id"]},
         "source_table": "t",
@@ -196,8 +200,9 @@ def _make_parts(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> 
     call = _call(log, pace, total)
     spec = udtf_spec("udtf", call, ["part", "id"], made, partition_by="part")
     whole = {"kind": "udtf", "udtf_spec": spec, "output_schema": to_base64(made)} | body
-    # Only what means the same in Lance's SQL can be followed by partitions.
-    query = "SELECT part, id FROM t WHERE x NOT IN (0, 5)"
+    # In Lance's own SQL: Spark's is not followed by partitions where it may mean something else.
+    base = {"filter": "x % 5 != 0", "columns": ["part", "id"]}
+    query = {"base": base, "source_table": "t"}
     return make_view(source, query, "parts", log, **whole)
 
 
