@@ -117,7 +117,7 @@ class Job:
         """What a runner does after a cancel: leave what the next job needs, if it knows how to."""
         kind = "backfill" if isinstance(self.target, FunctionTable) else "refresh"
         recipe = RECIPES[kind]
-        end = getattr(recipe, "leave", recipe.sweep)
+        end = getattr(recipe, "leave", None) or recipe.sweep
         end(self.target.spec(), self.target.catalog, attempt.job, attempt.number)
 
     def _die(self, attempt: SoakAttempt, environ: dict[str, str]) -> int:

@@ -4,6 +4,7 @@ import contextlib
 import statistics
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +82,17 @@ def measure_folder(folder: Path) -> tuple[int, int]:
             if path.is_file():
                 count, size = count + 1, size + path.stat().st_size
     return count, size
+
+
+def kinds_of_files(lake: Path) -> Counter[str]:
+    """How many files there are in folders of each name below tables."""
+    found: Counter[str] = Counter()
+    for path in lake.rglob("*"):
+        with contextlib.suppress(OSError):
+            if path.is_file():
+                inside = path.relative_to(lake).parts[1:-1]
+                found[inside[0] if inside else "."] += 1
+    return found
 
 
 def thirds(samples: list[Sample], name: str) -> tuple[float, float, float]:

@@ -25,7 +25,7 @@ os.environ.setdefault("LANCE_LOG", "error")
 from tests.harness.live_views import Source, make_view
 from tests.soak.live.crowd import Reader, Tally, Writer
 from tests.soak.live.field import Field, open_field
-from tests.soak.live.measures import Sampler, draw_table, is_flat, thirds
+from tests.soak.live.measures import Sampler, draw_table, is_flat, kinds_of_files, thirds
 from tests.soak.live.rounds import make_source
 from tests.soak.live.targets import MAKERS, Pace, Target, holds, make_target
 
@@ -192,6 +192,8 @@ def report(soak: Soak, sampler: Sampler, minutes: float) -> None:
     print()
     for name, counts in (("done", soak.tally.counts), ("killed", soak.kills)):
         print(f"{name}: " + ", ".join(f"{key} {count}" for key, count in counts.most_common()))
+    left = kinds_of_files(soak.field_of.server.lake)
+    print("files: " + ", ".join(f"{name} {count}" for name, count in left.most_common()))
     print("tried again:")
     for text, count in soak.tally.retries.most_common(20):
         print(f"  {count} x {text}")
