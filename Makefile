@@ -6,7 +6,7 @@ WORKERS = 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test slow attack check bench lock clean
+.PHONY: help setup demo test slow attack soak kills check bench lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 16
@@ -26,6 +26,18 @@ slow: setup  ## run the slow tests
 
 attack: setup  ## attack a server with authentication, on both databases (part of the slow tests)
 	@$(PYTHON_BIN) -m pytest -n $(WORKERS) tests/attack
+
+# ONLY=filters,cancels leaves out the other ingredients of histories.
+soak: setup  ## run N=1000 random histories, or one by its SEED=…; or everything at once for MINUTES=20
+ifdef MINUTES
+	@$(PYTHON_BIN) -m tests.soak.live.soak --minutes $(MINUTES)
+else
+	@$(PYTHON_BIN) -m tests.soak --processes $(WORKERS) --count $(or $(N),1000) \
+		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+endif
+
+kills: setup  ## kill server, runner, JVM, workers under jobs of all kinds, in N=100 rounds
+	@$(PYTHON_BIN) -m tests.soak.live.kills --count $(or $(N),100)
 
 check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/ruff check .
