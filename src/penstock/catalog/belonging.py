@@ -16,13 +16,18 @@ from penstock.database.interface import Database, Transaction
 from penstock.datasets import marker
 from penstock.datasets.lake import Lake
 from penstock.errors import DatabaseMismatch, Unavailable
-from penstock.model.locations import join
+from penstock.model.locations import is_within, join
 
 log = logging.getLogger(__name__)
 
 NAME = "catalog"
 # Every place of the catalog that is kept relative to the root.
-KEPT = (("tables", "location"), ("removals", "location"), ("views", "location"), ("views", "folder"))
+KEPT = (
+    ("tables", "location"),
+    ("removals", "location"),
+    ("views", "location"),
+    ("views", "folder"),
+)
 RESTORE = (
     "restore the catalog's database from a backup, or name the right one (database.url, --data). "
     "To begin anew, choose another storage.root; or start once with --begin-anew: the lake's "
@@ -98,9 +103,21 @@ async def _settle_root(tx: Transaction, lake: Lake) -> None:
             "new tables are to go there, add the old root to storage.allowed_roots; else name the "
             "right storage.root or --data",
         )
+    if not known and await _is_elsewhere(tx, lake):
+        raise DatabaseMismatch(
+            f"none of the catalog's tables is at {below}",
+            detail="if the lake was moved or copied there, run 'penstock relocate --was OLD' with "
+            "its old root; else add that to storage.allowed_roots, or name the right storage.root",
+        )
     # Somewhere else from now on: what is at the old root stays there.
     await leave_root(tx)
     await set_root(tx, below)
+
+
+async def _is_elsewhere(tx: Transaction, lake: Lake) -> bool:
+    """Whether a catalog of before has tables, and all of them outside this lake."""
+    rows = await tx.fetch("SELECT location FROM tables")
+    return bool(rows) and not any(is_within(row[0], root) for row in rows for root in lake.roots)
 
 
 async def find_root(tx: Transaction) -> str:
@@ -119,6 +136,19 @@ async def set_root(tx: Transaction, below: str) -> None:
             below,
             len(below) + 1,
         )
+
+
+async def begin(tx: Transaction, below: str) -> None:
+    """Note where the lake of a catalog of before was."""
+    await _name(tx, uuid.uuid4().hex)
+    await set_root(tx, below)
+
+
+async def become(tx: Transaction, id: str, below: str) -> None:
+    """Be another catalog than the one that the rows came from, with a lake of its own."""
+    await tx.fetch("DELETE FROM lake_mark")
+    await _name(tx, id)
+    await set_root(tx, below)
 
 
 async def leave_root(tx: Transaction) -> None:

@@ -20,7 +20,8 @@ async def check_table(tx: Transaction, location: str, *, early: bool = False) ->
         ("removals", "is being removed"),
     ):
         below = await tx.fetch(
-            f"SELECT location FROM {relation} WHERE location > relative($1) AND location < relative($2) LIMIT 1",
+            f"SELECT location FROM {relation} "
+            "WHERE location > relative($1) AND location < relative($2) LIMIT 1",
             f"{location}/",
             f"{location}0",
         )

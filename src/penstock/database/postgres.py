@@ -121,7 +121,14 @@ async def connect_postgres(url: str, pool_size: int) -> PostgresDatabase:
     """Open the pool; the domain and the clock function that our SQL relies on come with it."""
     try:
         pool = await asyncpg.create_pool(
-            url, min_size=1, max_size=pool_size, timeout=10, command_timeout=60, reset=_leave
+            url,
+            min_size=1,
+            max_size=pool_size,
+            timeout=10,
+            command_timeout=60,
+            reset=_leave,
+            # By it, an operator and `penstock relocate` know who is connected.
+            server_settings={"application_name": "penstock"},
         )
     except (
         *GONE,

@@ -1,4 +1,4 @@
-"""Which files of a table's folder belong to a moment of it: versions up to one of each branch. Pure.
+"""Which files of a table's folder belong to a moment of it: versions up to some. Pure.
 
 Files of Lance never change under their name, so the folder as it is now holds the moment as well;
 what came since is told by the numbers of manifests, and by the versions that tags name.
@@ -39,20 +39,29 @@ def split_version(path: str) -> tuple[str, int] | None:
     return folder.removesuffix("_versions").strip("/").removeprefix("tree/"), found[0]
 
 
-def choose(files: Iterable[File], heads: Mapping[str, int], *, whole: bool = False) -> Moment:
-    """Choose the files of a moment whose newest version of each branch is known.
+def find_heads(files: Iterable[File]) -> dict[str, int]:
+    """The newest version of each branch that has a manifest among these files."""
+    heads: dict[str, int] = {}
+    for file in files:
+        if (found := split_version(file.path)) is not None:
+            branch, version = found
+            heads[branch] = max(version, heads.get(branch, 0))
+    return heads
 
-    A branch without one is taken as it is found: it was made by path, and the catalog has not seen
-    it yet. So is all of a table (`whole`) whose versions the catalog does not manage.
+
+def choose(files: Iterable[File], heads: Mapping[str, int]) -> Moment:
+    """Choose the files of a moment, whose newest version of each branch is given.
+
+    A branch without one was made later. Files of data are taken whether a version needs them or
+    not: jobs that were interrupted go on with some that no version has yet.
     """
     moment = Moment()
     for file in files:
         if (found := split_version(file.path)) is not None:
             branch, version = found
-            if not whole and version > heads.get(branch, version):
-                continue
-            moment.versions.setdefault(branch, []).append(version)
-            moment.files.append(file)
+            if version <= heads.get(branch, 0):
+                moment.versions.setdefault(branch, []).append(version)
+                moment.files.append(file)
         elif file.path.startswith(f"{TAGS}/"):
             if not file.path.startswith(f"{TAGS}/{HOLD}"):
                 moment.tags.append(file)
@@ -66,6 +75,6 @@ def choose(files: Iterable[File], heads: Mapping[str, int], *, whole: bool = Fal
 def _is_passing(path: str) -> bool:
     """Whether a file is somebody's draft, or only helps to find others."""
     folder, _, name = path.rpartition("/")
-    is_draft = name.startswith(".tmp") or ".tmp-" in name
+    is_draft = name.startswith(".tmp") or name.endswith(".tmp") or ".tmp-" in name
     # Manifests that are staged have names of their own beside the final ones.
     return is_draft or name == HINT or folder.endswith("_versions")
