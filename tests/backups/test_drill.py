@@ -1,4 +1,4 @@
-"""The drill of docs/operating.md: back up under writers, restore elsewhere, look, read and write."""
+"""The drill of docs/operating.md: back up under writers, restore elsewhere, read and write."""
 
 import shutil
 import time
@@ -22,7 +22,7 @@ from tests.harness.backups import (
     snapshot,
     writing,
 )
-from tests.harness.databases import KINDS, new_postgres_database
+from tests.harness.databases import EITHER, new_postgres_database
 from tests.harness.iceberg import Iceberg
 from tests.harness.iceberg_views import Loaded, java_replace, sql
 from tests.harness.servers import Server
@@ -41,7 +41,7 @@ class Drill:
     deep: list[str]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EITHER)
 def drill(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Drill]:
@@ -82,7 +82,7 @@ def test_every_version_can_be_read_and_is_a_moment(drill: Drill) -> None:
         # All that was acknowledged before it, nothing of after it, and no gap.
         assert written == list(range(1_000, 1_000 + len(written)))
         assert drill.before[name] <= 1_000 + len(written) <= drill.after[name] + 1
-    assert found["people", "dev", 2].num_rows == 11 if ("people", "dev", 2) in found else True
+    assert max(table.num_rows for (_, branch, _), table in found.items() if branch) == 11
     assert found["loose", "", 1].num_rows == 2
 
 
@@ -98,8 +98,8 @@ def test_locations_are_those_of_the_new_lake(drill: Drill) -> None:
 
 def test_jobs_that_waited_are_canceled(drill: Drill) -> None:
     assert drill.restored["canceled_jobs"] == 1
-    listed = drill.server.get("/v1/jobs").json()["jobs"]
-    assert [job["state"] for job in listed] == ["CANCELED"]
+    listed = drill.server.post("/v1/jobs/list", {}).json()["jobs"]
+    assert [job["state"] for job in listed] == ["cancelled"]
 
 
 def test_what_is_written_goes_to_the_new_lake_alone(drill: Drill) -> None:

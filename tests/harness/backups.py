@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,24 +11,27 @@ from typing import Any
 import httpx
 import lance
 import pyarrow as pa
+from click.testing import CliRunner
 
+from penstock.cli.main import penstock
+from penstock.errors import PenstockError
 from tests.harness.arrow import HEADERS, people, send, to_stream
 from tests.harness.iceberg import Iceberg
 from tests.harness.iceberg_views import create_body
 from tests.harness.servers import Server
 
-PENSTOCK = Path(sys.executable).parent / "penstock"
 NAMESPACE = "shop"
 TABLES = ("people", "orders", "loose")
 
 
 def run(*arguments: object, code: int = 0) -> Any:
-    """Run a command with `--json`; returns what it printed, or its error."""
-    done = subprocess.run(
-        [PENSTOCK, *map(str, arguments), "--json"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return json.loads(done.stdout) if done.stdout else done.stderr
+    """Run a command with `--json` in this process; returns what it printed, or its error."""
+    done = CliRunner().invoke(penstock, [*map(str, arguments), "--json"])
+    if isinstance(error := done.exception, PenstockError):
+        assert code == 2, f"{error.message}; {error.detail}"
+        return f"{error.message}; {error.detail}"
+    assert done.exit_code == code, done.output
+    return json.loads(done.stdout)
 
 
 def look_deep(*arguments: object, code: int = 0) -> list[str]:
