@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,7 +125,7 @@ async def set_up_old(tx: Transaction) -> None:
     kind = "sqlite" if "Sqlite" in type(tx).__name__ else "postgresql"
     await schema.set_up(tx, kind, 7)
     columns = ["path", "parent", "name", "properties", "created_at"]
-    rows = [["", None, "", "{}", 0], ["n", "", "n", '{"a":"b"}', 0]]
+    rows: list[list[Any]] = [["", None, "", "{}", 0], ["n", "", "n", '{"a":"b"}', 0]]
     await dump.load(tx, {"namespaces": dump.Relation("namespaces", columns, rows)})
     await schema.upgrade_in(tx, kind)
 

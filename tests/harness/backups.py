@@ -30,7 +30,7 @@ def run(*arguments: object, code: int = 0) -> Any:
     if isinstance(error := done.exception, PenstockError):
         assert code == 2, f"{error.message}; {error.detail}"
         return f"{error.message}; {error.detail}"
-    assert done.exit_code == code, done.output
+    assert done.exit_code == code, f"{done.output}{done.exception!r}"
     return json.loads(done.stdout)
 
 

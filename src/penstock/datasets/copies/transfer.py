@@ -3,17 +3,22 @@
 import contextlib
 import os
 import shutil
+import tempfile
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import IO
 
 import obstore
 
 from penstock.datasets.files import storage
 from penstock.datasets.lake import Place
+from penstock.model.locations import store_of
 
 # What is read of a store before it is written to another.
 CHUNK_BYTES = 8 * 1024 * 1024
+# S3 copies nothing larger by itself.
+MAX_COPIED_BYTES = 5_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ def copy(source: Place, path: str, target: Place, to: str = "") -> int:
     to = to or path
     with storage(source), contextlib.ExitStack() as stack:
         if source.is_local:
-            opened = stack.enter_context(open(source.file(path), "rb", buffering=0))
+            opened = stack.enter_context(open(source.file(path), "rb"))
             size = os.fstat(opened.fileno()).st_size
             if not target.is_local:
                 obstore.put(target.store, _key(target, to), opened, chunk_size=CHUNK_BYTES)
@@ -65,15 +70,27 @@ def copy(source: Place, path: str, target: Place, to: str = "") -> int:
             with _new_file(target.file(to)) as file:
                 shutil.copyfileobj(opened, file, CHUNK_BYTES)
             return size
-        found = obstore.get(source.store, _key(source, path))
-        size = found.meta["size"]
         if not target.is_local:
-            obstore.put(target.store, _key(target, to), found.stream(CHUNK_BYTES))
+            size = obstore.head(source.store, _key(source, path))["size"]
+            _copy_between(source, path, target, to, size)
             return size
+        found = obstore.get(source.store, _key(source, path))
         with _new_file(target.file(to)) as file:
             for chunk in found.stream(CHUNK_BYTES):
                 file.write(chunk)
-        return size
+        return found.meta["size"]
+
+
+def _copy_between(source: Place, path: str, target: Place, to: str, size: int) -> None:
+    """Copy an object: within a store by the store itself, else by way of memory or a file here."""
+    if store_of(source.location) == store_of(target.location) and size < MAX_COPIED_BYTES:
+        obstore.copy(source.store, _key(source, path), _key(target, to))
+        return
+    with tempfile.SpooledTemporaryFile(max_size=CHUNK_BYTES) as spool:
+        for chunk in obstore.get(source.store, _key(source, path)).stream(CHUNK_BYTES):
+            spool.write(chunk)
+        spool.seek(0)
+        obstore.put(target.store, _key(target, to), spool, chunk_size=CHUNK_BYTES)
 
 
 def write(target: Place, path: str, content: bytes) -> None:
@@ -130,7 +147,7 @@ def _key(place: Place, path: str) -> str:
 
 
 @contextlib.contextmanager
-def _new_file(path: str):  # type: ignore[no-untyped-def]
+def _new_file(path: str) -> Iterator[IO[bytes]]:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = f"{path}.tmp-{uuid.uuid4().hex[:12]}"
     try:
