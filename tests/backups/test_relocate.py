@@ -8,11 +8,11 @@ import pytest
 from tests.harness import servers
 from tests.harness.arrow import people, send
 from tests.harness.backups import NAMESPACE, fill, look_deep, read_all, run
-from tests.harness.databases import KINDS, database_of
+from tests.harness.databases import EITHER, database_of
 from tests.harness.iceberg import Iceberg
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EITHER)
 def moved(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, list[str]]:

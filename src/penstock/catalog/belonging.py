@@ -13,6 +13,7 @@ import uuid
 
 from penstock.database import schema
 from penstock.database.interface import Database, Transaction
+from penstock.database.places import is_relative
 from penstock.datasets import marker
 from penstock.datasets.lake import Lake
 from penstock.errors import DatabaseMismatch, Unavailable
@@ -93,7 +94,11 @@ async def _look(tx: Transaction, root: str) -> tuple[str, bool, bool]:
 async def _settle_root(tx: Transaction, lake: Lake) -> None:
     """Note where the lake is; what lies there is relative to it from then on."""
     below = join(lake.root, "")
-    known = await find_root(tx)
+    if await find_root(tx) == below:
+        return
+    # Locked from here on, so that of servers that start together one does it.
+    rows = await tx.fetch("UPDATE lake_mark SET root = root WHERE name = $1 RETURNING root", NAME)
+    known = str(rows[0][0])
     if known == below:
         return
     if known and known not in {join(root, "") for root in lake.roots}:
@@ -154,7 +159,9 @@ async def become(tx: Transaction, id: str, below: str) -> None:
 async def leave_root(tx: Transaction) -> None:
     """Make all locations absolute, so that what is there stays there when the lake is elsewhere."""
     for relation, column in KEPT:
-        await tx.fetch(f"UPDATE {relation} SET {column} = absolute({column})")
+        await tx.fetch(
+            f"UPDATE {relation} SET {column} = absolute({column}) WHERE {is_relative(column)}"
+        )
 
 
 async def _name(tx: Transaction, id: str) -> str:
