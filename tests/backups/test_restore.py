@@ -20,7 +20,7 @@ from penstock.datasets.files import exists, write_new
 from penstock.datasets.lake import Lake
 from penstock.errors import DatabaseMismatch, InvalidRequest
 from penstock.model.origins import NOBODY
-from tests.harness.backups import run
+from tests.harness.backups import look_deep, run
 from tests.harness.databases import sqlite_url
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +46,17 @@ async def test_every_relation_is_kept_or_left_out_on_purpose(catalog: Catalog) -
     )
     found = {str(row[0]) for row in await catalog.database.fetch(sql)}
     assert found == {*dump.KEPT, *dump.LEFT_OUT}
+
+
+def test_without_a_catalog_there_is_nothing_to_back_up_or_to_look_at(tmp_path: Path) -> None:
+    data = ("--data", tmp_path / "data")
+    assert "there is no catalog" in run("backup", tmp_path / "backup", *data, code=2)
+    assert "there is no catalog" in look_deep(*data, code=1)[0]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "catalog.sqlite").touch()
+    assert "holds no catalog" in run("backup", tmp_path / "backup", *data, code=2)
+    assert "holds no catalog" in look_deep(*data, code=1)[0]
+    assert not (tmp_path / "backup").exists()
 
 
 async def test_what_signs_tokens_is_in_no_backup(claimed: Catalog, tmp_path: Path) -> None:

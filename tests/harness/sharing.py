@@ -55,7 +55,7 @@ class Sharing(LoadScopeScheduling):  # type: ignore[misc]
         if not left:
             return None
         scope, unit = next(iter(left.items()))
-        ended_by = next(test for test, done in unit.items() if not done)
+        ended_by: str = next(test for test, done in unit.items() if not done)
         unit[ended_by] = True
         if all(unit.values()):
             del left[scope]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.backups import archive
-from penstock.backups.making import check_root
+from penstock.backups.making import check_current, check_root
 from penstock.catalog import belonging
 from penstock.catalog.view_files import read_document
 from penstock.database.interface import Database, Transaction
@@ -53,6 +53,7 @@ class _Table:
 
 async def look(database: Database, lake: Lake, tell: Told) -> Seen:
     """Look at all tables and views of a catalog; nothing is changed."""
+    await check_current(database)
     root, tables, views = await database.read(_read)
     check_root(root, lake)
     missing, versions, files = list[Missing](), 0, 0

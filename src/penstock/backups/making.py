@@ -54,7 +54,7 @@ class _Job:
 async def make(database: Database, lake: Lake, target: Lake, tell: Told) -> Page:
     """Back the catalog and its lake up into an empty folder; `tell` hears of each table."""
     check_target(lake, target)
-    applied = (await get_status(database)).applied
+    applied = await check_current(database)
     if target.place(target.root).is_local:
         # It holds what the database and the lake hold.
         os.makedirs(target.root, mode=0o700, exist_ok=True)
@@ -90,6 +90,21 @@ async def make(database: Database, lake: Lake, target: Lake, tell: Told) -> Page
     )
     await target.run(archive.write_page, target, page)
     return page
+
+
+async def check_current(database: Database) -> tuple[int, ...]:
+    """Refuse a database without a catalog of this release; returns its migrations."""
+    status = await get_status(database)
+    if status.is_fresh:
+        raise DatabaseMismatch(
+            "the database holds no catalog", detail="name the right one with --data or --database"
+        )
+    if not status.is_current:
+        raise DatabaseMismatch(
+            f"the database is {len(status.pending)} migrations behind this release",
+            detail="stop its servers and run 'penstock db upgrade'",
+        )
+    return status.applied
 
 
 def check_target(lake: Lake, target: Lake) -> None:

@@ -61,13 +61,14 @@ def command(context: click.Context, loaded: Loaded, *, folder: str, as_json: boo
 async def _make(loaded: Loaded, folder: str, tell: Teller) -> "Page":
     from penstock.backups.making import make
     from penstock.cli.telling import lake_at
-    from penstock.database.connect import open_beside
+    from penstock.database.connect import connect
     from penstock.datasets.lake import Lake
 
     settings = loaded.settings
     lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
     target = lake_at(folder, settings)
-    database = await open_beside(database_url(settings))
+    # Two connections: one says that it is still at work while the other reads.
+    database = await connect(database_url(settings), 2, beside=True)
     try:
         return await make(database, lake, target, tell)
     finally:
