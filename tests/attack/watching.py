@@ -14,7 +14,8 @@ from tests.attack.world import World
 ROWS = {
     "namespaces": "SELECT path, path, properties FROM namespaces",
     "objects": "SELECT namespace, name, id, kind, properties FROM objects",
-    "tables": "SELECT o.namespace, o.name, t.location FROM tables t JOIN objects o ON o.id = t.id",
+    "tables": "SELECT o.namespace, o.name, absolute(t.location) FROM tables t "
+    "JOIN objects o ON o.id = t.id",
     "versions": "SELECT o.namespace, o.name, v.branch, v.version FROM table_versions v "
     "JOIN objects o ON o.id = v.table_id",
     "views": "SELECT o.namespace, o.name, v.metadata_location FROM views v "
@@ -62,11 +63,12 @@ async def _read_rows(database: Database) -> tuple[set[tuple[str, ...]], list[str
             if not str(row[0]).startswith((PIT_PATH, PIT)):
                 found.add((what, *map(str, row)))
     places = await database.fetch(
-        "SELECT t.location FROM tables t JOIN objects o ON o.id = t.id WHERE o.namespace LIKE $1 "
-        "UNION SELECT v.folder FROM views v JOIN objects o ON o.id = v.id "
+        "SELECT absolute(t.location) FROM tables t JOIN objects o ON o.id = t.id "
         "WHERE o.namespace LIKE $1 "
-        "UNION SELECT v.location FROM views v JOIN objects o ON o.id = v.id "
-        "WHERE o.namespace LIKE $1 UNION SELECT location FROM removals",
+        "UNION SELECT absolute(v.folder) FROM views v JOIN objects o ON o.id = v.id "
+        "WHERE o.namespace LIKE $1 "
+        "UNION SELECT absolute(v.location) FROM views v JOIN objects o ON o.id = v.id "
+        "WHERE o.namespace LIKE $1 UNION SELECT absolute(location) FROM removals",
         below,
     )
     return found, [str(row[0]).removeprefix("file://") for row in places if row[0]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog import tables
+from penstock.catalog import belonging, tables
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.tables import plan_table
 from penstock.database.connect import connect
@@ -97,7 +97,14 @@ async def test_a_file_without_content_is_no_catalog(tmp_path: Path, is_marked: b
     assert await count_tables(tmp_path) == 1
 
 
+async def forget_root(tx: Transaction) -> None:
+    await belonging.leave_root(tx)
+    await tx.fetch("UPDATE lake_mark SET root = ''")
+
+
 async def forget_mark(tx: Transaction) -> None:
+    # Locations were absolute then.
+    await belonging.leave_root(tx)
     await tx.fetch("DELETE FROM lake_mark")
 
 
@@ -130,10 +137,49 @@ async def test_another_catalog_of_before_there_were_ids_is_refused(
         await open_at(tmp_path, urls[1])
 
 
-async def test_a_catalog_may_get_a_new_root_and_go_back(tmp_path: Path) -> None:
+async def list_locations(data: Path, root: str, allowed: str, sql: str) -> list[str]:
+    """Where the tables of a catalog are, by SQL, with another root."""
+    config = data / "penstock.toml"
+    config.write_text(f'[storage]\nroot = "{data / root}"\nallowed_roots = ["{data / allowed}"]\n')
+    given = {"storage.data": str(data), "database.url": sqlite_url(data)}
+    catalog = await open_parts(load(config, {}, given).settings)
+    found = await catalog.database.fetch(f"SELECT {sql} FROM tables")
+    await catalog.close()
+    return [str(row[0]) for row in found]
+
+
+async def test_a_catalog_may_get_a_new_root_and_go_back_if_the_old_one_stays_allowed(
+    tmp_path: Path,
+) -> None:
     await fill(tmp_path)
-    for root in ("elsewhere", "elsewhere", "lake"):
-        assert await count_tables(tmp_path, **{"storage.root": str(tmp_path / root)}) == 1
+    for root, allowed in (("elsewhere", "lake"), ("elsewhere", "lake"), ("lake", "elsewhere")):
+        (found,) = await list_locations(tmp_path, root, allowed, "absolute(location)")
+        assert found.startswith(f"{tmp_path}/lake/t-")
+
+
+async def test_a_catalog_does_not_follow_a_setting_to_another_place(
+    tmp_path: Path, urls: tuple[str, str]
+) -> None:
+    await fill(tmp_path, urls[0])
+    shutil.copytree(tmp_path / "lake", tmp_path / "drill" / "lake")
+    with pytest.raises(DatabaseMismatch, match="the catalog's lake is at") as refused:
+        await open_at(tmp_path / "drill", urls[0])
+    assert "penstock relocate" in refused.value.detail
+    assert await count_tables(tmp_path, urls[0]) == 1
+
+
+async def test_locations_of_before_become_relative_at_the_first_start(
+    tmp_path: Path, urls: tuple[str, str]
+) -> None:
+    await fill(tmp_path, urls[0])
+    database = await connect(urls[0])
+    await database.write(forget_root)
+    before = await database.fetch("SELECT location FROM tables")
+    await database.close()
+    catalog = await open_at(tmp_path, urls[0])
+    after = await catalog.database.fetch("SELECT location, absolute(location) FROM tables")
+    await catalog.close()
+    assert before[0][0] == after[0][1] == f"{tmp_path}/lake/{after[0][0]}"
 
 
 async def test_a_folder_of_somebody_s_own_tables_is_nobody_s_lake(tmp_path: Path) -> None:

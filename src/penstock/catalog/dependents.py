@@ -146,8 +146,8 @@ async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[Kept]:
         Kept(view, row[0])
         for view in view_ids
         for row in await tx.fetch(
-            "SELECT t.location FROM view_sources s JOIN tables t ON t.id = s.source_id "
-            "WHERE s.view_id = $1 UNION SELECT location FROM tables WHERE id = $1",
+            "SELECT absolute(t.location) FROM view_sources s JOIN tables t ON t.id = s.source_id "
+            "WHERE s.view_id = $1 UNION SELECT absolute(location) FROM tables WHERE id = $1",
             view,
         )
     ]
@@ -200,7 +200,9 @@ async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | N
     await tx.fetch("DELETE FROM view_sources WHERE view_id = $1", table_id)
     await tx.fetch("DELETE FROM materialized_views WHERE id = $1", table_id)
     await jobs.cancel_slots_in(tx, table_id, reason)
-    row = await tx.fetch_one("DELETE FROM tables WHERE id = $1 RETURNING location", table_id)
+    row = await tx.fetch_one(
+        "DELETE FROM tables WHERE id = $1 RETURNING absolute(location)", table_id
+    )
     await tx.fetch("DELETE FROM objects WHERE id = $1", table_id)
     await grants.forget_in(tx, table_id)
     return None if row is None else str(row[0])

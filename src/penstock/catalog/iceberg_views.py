@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 KIND = "view"
 COLUMNS = (
-    "o.id, o.namespace, o.name, v.folder, v.metadata_location, v.metadata, v.location, "
+    "o.id, o.namespace, o.name, absolute(v.folder), v.metadata_location, v.metadata, "
+    "absolute(v.location), "
     "v.edited_in, v.edited_by"
 )
 
@@ -246,7 +247,7 @@ async def _register(tx: Transaction, view: View, origin: Origin) -> None:
     # By folder and name: the whole may be spelt in several ways.
     rows = await tx.fetch(
         "SELECT o.namespace, o.name, v.metadata_location FROM views v "
-        "JOIN objects o ON o.id = v.id WHERE v.location = $1",
+        "JOIN objects o ON o.id = v.id WHERE v.location = relative($1)",
         view.document.folder,
     )
     file = view.document.location.rpartition("/")[2]
@@ -275,7 +276,7 @@ async def _insert(
     document = view.document
     await tx.fetch(
         "INSERT INTO views (id, location, folder, metadata_location, metadata, edited_in, "
-        "edited_by) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "edited_by) VALUES ($1, relative($2), relative($3), $4, $5, $6, $7)",
         *(view.id, document.folder, view.folder, document.location, document.text),
         *(view.edition.id, encode_names(view.edition.by)),
     )
@@ -288,7 +289,8 @@ async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     await dependents.check_unread(tx, f"view {show(id)}", [view.id], None, origin)
     # On PostgreSQL, others may have dropped, renamed or replaced it since: what is deleted decides.
     row = await tx.fetch_one(
-        "DELETE FROM views WHERE id = $1 RETURNING folder, metadata_location, metadata, location",
+        "DELETE FROM views WHERE id = $1 "
+        "RETURNING absolute(folder), metadata_location, metadata, absolute(location)",
         view.id,
     )
     gone = await tx.fetch(

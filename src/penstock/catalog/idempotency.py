@@ -81,6 +81,14 @@ async def forget_effect(tx: Transaction, transaction_id: str) -> None:
         )
 
 
+async def forget_answers(tx: Transaction) -> None:
+    """Have answers made anew when they are asked for again: they may name places of before."""
+    await tx.fetch(
+        "UPDATE idempotency_keys SET status = $1, answer = '' WHERE status BETWEEN 200 AND 299",
+        REMADE,
+    )
+
+
 async def find(tx: Transaction, key: Key) -> Used | None:
     row = await tx.fetch_one(
         "SELECT fingerprint, transaction_id, notes, status, answer FROM idempotency_keys "

@@ -172,6 +172,19 @@ async def cancel_for_tables_in(tx: Transaction, table_ids: set[str], reason: str
             await _cancel(tx, id, reason)
 
 
+async def end_all_in(tx: Transaction, reason: str) -> int:
+    """Cancel every job at once, where no runner is that could hear of it; returns how many."""
+    rows = await tx.fetch(
+        "UPDATE jobs SET state = 'CANCELED', cancel_requested = 1, finished_at = now_millis(), "
+        "lease_until = 0, error = $1 WHERE state IN ('QUEUED', 'RUNNING') "
+        "RETURNING id, attempt, runner",
+        reason,
+    )
+    for id, attempt, runner in rows:
+        await job_notes.record_event(tx, id, CANCELED, attempt, runner, reason)
+    return len(rows)
+
+
 async def purge(catalog: Catalog) -> None:
     """Forget finished jobs older than the history that is kept."""
     keep = catalog.queue.history_days * DAY_MILLIS

@@ -20,7 +20,8 @@ async def check_table(tx: Transaction, location: str, *, early: bool = False) ->
         ("removals", "is being removed"),
     ):
         below = await tx.fetch(
-            f"SELECT location FROM {relation} WHERE location > $1 AND location < $2 LIMIT 1",
+            f"SELECT location FROM {relation} "
+            "WHERE location > relative($1) AND location < relative($2) LIMIT 1",
             f"{location}/",
             f"{location}0",
         )
@@ -62,7 +63,7 @@ async def list_owners(tx: Transaction, lake: Lake, location: str) -> list[tuple[
             if row[0]:
                 found += await tx.fetch(
                     f"SELECT o.kind, o.namespace, o.name FROM {relation} t "
-                    f"JOIN objects o ON o.id = t.id WHERE t.{column} = $1",
+                    f"JOIN objects o ON o.id = t.id WHERE t.{column} = relative($1)",
                     row[0],
                 )
     return sorted({(kind, (*from_path(namespace), name)) for kind, namespace, name in found})
@@ -80,6 +81,7 @@ async def _find_around(
     parts, found = location.split("/"), list[Row]()
     for count in range(2, len(parts) + 1):
         found += await tx.fetch(
-            f"SELECT {column} FROM {relation} WHERE {column} = $1", "/".join(parts[:count])
+            f"SELECT absolute({column}) FROM {relation} WHERE {column} = relative($1)",
+            "/".join(parts[:count]),
         )
     return found

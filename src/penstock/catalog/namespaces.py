@@ -251,9 +251,12 @@ async def _drop_tree(
     await jobs.cancel_for_tables_in(
         tx, {row[0] for row in rows_of_tables}, f"namespace {show(id)} was dropped"
     )
-    rows = await tx.fetch(f"DELETE FROM tables WHERE id IN {objects} RETURNING location", *below)
+    rows = await tx.fetch(
+        f"DELETE FROM tables WHERE id IN {objects} RETURNING absolute(location)", *below
+    )
     views = await tx.fetch(
-        f"DELETE FROM views WHERE id IN {objects} RETURNING folder, metadata_location, metadata",
+        f"DELETE FROM views WHERE id IN {objects} "
+        "RETURNING absolute(folder), metadata_location, metadata",
         *below,
     )
     await grants.forget_tree_in(tx, path)

@@ -24,8 +24,8 @@ async def enqueue(tx: Transaction, locations: Sequence[str]) -> None:
     """Note that these folders are to be emptied."""
     for location in locations:
         await tx.fetch(
-            "INSERT INTO removals (location, created_at, claimed_at) VALUES ($1, now_millis(), 0) "
-            "ON CONFLICT DO NOTHING",
+            "INSERT INTO removals (location, created_at, claimed_at) "
+            "VALUES (relative($1), now_millis(), 0) ON CONFLICT DO NOTHING",
             location,
         )
 
@@ -53,7 +53,9 @@ async def carry_out(catalog: Catalog, locations: Sequence[str]) -> None:
 
 async def list_pending(tx: Transaction) -> list[str]:
     """The folders that still wait, oldest first."""
-    rows = await tx.fetch("SELECT location FROM removals ORDER BY created_at, location LIMIT 1000")
+    rows = await tx.fetch(
+        "SELECT absolute(location) FROM removals ORDER BY created_at, location LIMIT 1000"
+    )
     return [row[0] for row in rows]
 
 
@@ -67,7 +69,10 @@ async def _claim(tx: Transaction, locations: Sequence[str]) -> list[str]:
     for location in locations:
         row = await tx.fetch_one(
             "UPDATE removals SET claimed_at = now_millis() "
-            "WHERE location = $1 AND claimed_at < now_millis() - $2 RETURNING location",
+            "WHERE location = relative($1) AND claimed_at < now_millis() - $2 "
+            # A backup that is being made copies what was dropped since it began.
+            "AND NOT EXISTS (SELECT 1 FROM locks WHERE name LIKE 'backup:%' "
+            "AND taken > now_millis()) RETURNING location",
             location,
             CLAIM_MILLIS,
         )
@@ -77,8 +82,8 @@ async def _claim(tx: Transaction, locations: Sequence[str]) -> list[str]:
 
 
 async def _unclaim(tx: Transaction, location: str) -> None:
-    await tx.fetch("UPDATE removals SET claimed_at = 0 WHERE location = $1", location)
+    await tx.fetch("UPDATE removals SET claimed_at = 0 WHERE location = relative($1)", location)
 
 
 async def _forget(tx: Transaction, location: str) -> None:
-    await tx.fetch("DELETE FROM removals WHERE location = $1", location)
+    await tx.fetch("DELETE FROM removals WHERE location = relative($1)", location)

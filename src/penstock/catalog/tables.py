@@ -35,7 +35,7 @@ from penstock.model.tables import MAIN, Table
 
 OWN_PROPERTIES = "penstock."
 MANAGED_PROPERTY = f"{OWN_PROPERTIES}managed_versioning"
-COLUMNS = "o.id, o.namespace, o.name, t.location, t.managed, o.properties"
+COLUMNS = "o.id, o.namespace, o.name, absolute(t.location), t.managed, o.properties"
 HAS_BOUND = "EXISTS (SELECT 1 FROM columns c WHERE c.table_id = t.id)"
 IS_VIEW = "EXISTS (SELECT 1 FROM materialized_views m WHERE m.id = t.id)"
 
@@ -271,7 +271,7 @@ async def insert_in(tx: Transaction, new: NewTable, origin: Origin = NOBODY) -> 
         encode_properties(table.properties),
     )
     await tx.fetch(
-        "INSERT INTO tables (id, location, managed) VALUES ($1, $2, $3)",
+        "INSERT INTO tables (id, location, managed) VALUES ($1, relative($2), $3)",
         table.id,
         table.location,
         int(table.managed),

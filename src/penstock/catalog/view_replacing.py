@@ -111,8 +111,8 @@ async def _swap(tx: Transaction, view: View, replaced: View, origin: Origin) -> 
     if _is_elsewhere(view, new.folder):
         await locations.check_view(tx, new.folder)
     swapped = await tx.fetch(
-        "UPDATE views SET location = $3, metadata_location = $4, metadata = $5, edited_in = $6, "
-        "edited_by = $7 WHERE id = $1 AND metadata_location = $2 RETURNING id",
+        "UPDATE views SET location = relative($3), metadata_location = $4, metadata = $5, "
+        "edited_in = $6, edited_by = $7 WHERE id = $1 AND metadata_location = $2 RETURNING id",
         *(view.id, view.document.location, new.folder, new.location, new.text),
         *(edition.id, encode_names(edition.by)),
     )

@@ -16,12 +16,16 @@ from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import PenstockError, Unavailable
 from penstock.runner.java import find_java
 from penstock.settings.load import Loaded
-from penstock.settings.places import database_url
+from penstock.settings.places import allowed_roots, database_url, lake_root
 from penstock.settings.redact import redact_url
 from penstock.settings.sections import clusters_of
 
 PYTHON = (3, 11)
 FREE_GB = 1
+MEND = (
+    "bring the files back, from a backup or the store's own versioning; old versions that were "
+    "cleaned up on purpose are forgotten when the table's versions are listed"
+)
 OK, WARN, BAD = "ok", "warn", "bad"
 COLOURS = {OK: "green", WARN: "yellow", BAD: "red"}
 
@@ -39,10 +43,15 @@ Check = Callable[[Loaded], Finding]
 
 
 @click.command()
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also look at the manifest and the files of every version that the catalog knows.",
+)
 @settings_options
 @as_json_option
 @click.pass_context
-def command(context: click.Context, loaded: Loaded, *, as_json: bool) -> None:
+def command(context: click.Context, loaded: Loaded, *, deep: bool, as_json: bool) -> None:
     """Check Python, Java, Spark, database, storage, server and runner.
 
     The exit code is 1 when something that is needed is missing.
@@ -50,9 +59,12 @@ def command(context: click.Context, loaded: Loaded, *, as_json: bool) -> None:
     \b
     Examples:
       penstock doctor
+      penstock doctor --deep --data /srv/penstock
       penstock doctor --json | jq '.[] | select(.state != "ok")'
     """
     found = list(examine(loaded))
+    if deep:
+        found += asyncio.run(look_deep(loaded, as_json=as_json))
     if as_json:
         echo_json(found)
     else:
@@ -69,6 +81,35 @@ def examine(loaded: Loaded) -> Iterator[Finding]:
     """One finding for each part, in the order in which they need each other."""
     for check in CHECKS:
         yield check(loaded)
+
+
+async def look_deep(loaded: Loaded, *, as_json: bool) -> list[Finding]:
+    """What is wrong with the lake itself, and how much of it was looked at."""
+    from penstock.backups.deep import look
+    from penstock.cli.telling import Teller
+    from penstock.database.connect import connect
+    from penstock.datasets.lake import Lake
+
+    settings = loaded.settings
+    lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
+    try:
+        database = await connect(database_url(settings), 1, to_write=False)
+        try:
+            seen = await look(database, lake, Teller("looked at", as_json))
+        finally:
+            await database.close()
+    except PenstockError as error:
+        return [Finding("lake", BAD, error.message, error.detail)]
+    finally:
+        lake.close()
+    counts = (
+        f"{seen.tables} tables with {seen.versions} versions and {seen.files} files, "
+        f"{seen.views} Iceberg views"
+    )
+    if not seen.missing:
+        return [Finding("lake", OK, f"{counts}; everything is there")]
+    summary = Finding("lake", BAD, f"{counts}; {len(seen.missing)} things are missing", MEND)
+    return [summary, *(Finding("missing", BAD, f"{m.what}: {m.wrong}") for m in seen.missing)]
 
 
 def check_python(loaded: Loaded) -> Finding:

@@ -29,6 +29,9 @@ COMMANDS = {
     "grants": "List who holds which role on what.",
     "revoke": "Take a role back.",
     "config": "Print each setting and where its value comes from.",
+    "backup": "Copy the catalog and its lake as they are at this moment.",
+    "restore": "Make a new catalog and lake of a backup.",
+    "relocate": "Tell a catalog that its lake was moved.",
     "db": "Show or upgrade the catalog's database.",
     "completion": "Print the script with which a shell completes our commands.",
 }

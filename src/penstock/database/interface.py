@@ -1,7 +1,8 @@
 """What the catalog sees of a database: reads, and writes that are durable once they return.
 
 One SQL text serves SQLite and PostgreSQL: `$1` parameters, `KEYTEXT` for text that is
-compared byte by byte, `now_millis()` for the database's clock, 0 and 1 for booleans.
+compared byte by byte, `now_millis()` for the database's clock, `relative` and `absolute`
+for locations (`places`), 0 and 1 for booleans.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

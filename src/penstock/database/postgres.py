@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import asyncpg
 
 from penstock.database.interface import P, Row, T, Work
+from penstock.database.places import expand
 from penstock.errors import DatabaseMismatch, Unavailable
 
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ class PostgresTransaction:
         self._connection = connection
 
     async def fetch(self, sql: str, *args: object) -> list[Row]:
-        return cast("list[Row]", await self._connection.fetch(sql, *args))
+        return cast("list[Row]", await self._connection.fetch(expand(sql), *args))
 
     async def fetch_one(self, sql: str, *args: object) -> Row | None:
-        return cast("Row | None", await self._connection.fetchrow(sql, *args))
+        return cast("Row | None", await self._connection.fetchrow(expand(sql), *args))
 
 
 class PostgresDatabase:
@@ -120,7 +121,14 @@ async def connect_postgres(url: str, pool_size: int) -> PostgresDatabase:
     """Open the pool; the domain and the clock function that our SQL relies on come with it."""
     try:
         pool = await asyncpg.create_pool(
-            url, min_size=1, max_size=pool_size, timeout=10, command_timeout=60, reset=_leave
+            url,
+            min_size=1,
+            max_size=pool_size,
+            timeout=10,
+            command_timeout=60,
+            reset=_leave,
+            # By it, an operator and `penstock relocate` know who is connected.
+            server_settings={"application_name": "penstock"},
         )
     except (
         *GONE,

@@ -74,6 +74,35 @@ async def upgrade(database: Database) -> SchemaStatus:
     return await database.write(_upgrade, database.kind)
 
 
+async def set_up(tx: Transaction, kind: str, number: int) -> None:
+    """Make an empty database what it was at a migration, for rows of then; refuses any other."""
+    if not (await _read_status(tx, kind)).is_fresh:
+        raise DatabaseMismatch(
+            "the database holds a catalog already", detail="name an empty one with --database"
+        )
+    known = list_migrations()
+    if number > known[-1].number:
+        raise DatabaseMismatch(
+            f"the backup has schema {number}, this release knows only up to {known[-1].number}",
+            detail="restore it with the release that made it, or a newer one",
+        )
+    if number == known[-1].number:
+        await _upgrade(tx, kind)
+        return
+    for statement in PRELUDE_POSTGRES if kind == "postgresql" else ():
+        await tx.fetch(statement)
+    await tx.fetch(LEDGER)
+    for migration in known:
+        if migration.number <= number:
+            await run_script(tx, migration.text)
+            await _note(tx, migration)
+
+
+async def upgrade_in(tx: Transaction, kind: str) -> SchemaStatus:
+    """Bring the database up to this release in the caller's transaction."""
+    return await _upgrade(tx, kind)
+
+
 async def _read_status(tx: Transaction, kind: str) -> SchemaStatus:
     known = list_migrations()
     if not await _has_ledger(tx, kind):
@@ -108,14 +137,18 @@ async def _upgrade(tx: Transaction, kind: str) -> SchemaStatus:
     for migration in status.pending:
         if not status.is_fresh:
             await run_script(tx, migration.text)
-        await tx.fetch(
-            "INSERT INTO migrations (number, name, checksum, applied_at) "
-            "VALUES ($1, $2, $3, now_millis())",
-            migration.number,
-            migration.name,
-            migration.checksum,
-        )
+        await _note(tx, migration)
     return status
+
+
+async def _note(tx: Transaction, migration: Migration) -> None:
+    await tx.fetch(
+        "INSERT INTO migrations (number, name, checksum, applied_at) "
+        "VALUES ($1, $2, $3, now_millis())",
+        migration.number,
+        migration.name,
+        migration.checksum,
+    )
 
 
 async def run_script(tx: Transaction, text: str) -> None:

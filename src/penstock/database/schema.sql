@@ -322,5 +322,7 @@ CREATE INDEX view_sources_by_source ON view_sources (source_id);
 CREATE TABLE lake_mark (
     name KEYTEXT PRIMARY KEY,
     id KEYTEXT NOT NULL,
-    created_at BIGINT NOT NULL
+    created_at BIGINT NOT NULL,
+    -- Where its lake is, with a slash at its end; locations below it are kept relative to it.
+    root KEYTEXT NOT NULL DEFAULT ''
 );

@@ -22,6 +22,7 @@ from typing import Any, cast
 import apsw
 
 from penstock.database.interface import P, Row, T, Work
+from penstock.database.places import expand
 from penstock.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -174,7 +175,7 @@ def _run(work: Awaitable[T]) -> T:
 
 @lru_cache(maxsize=512)
 def _translate(sql: str) -> str:
-    return re.sub(r"\$(\d+)", r"?\1", sql)
+    return re.sub(r"\$(\d+)", r"?\1", expand(sql))
 
 
 def _connect(path: Path) -> apsw.Connection:

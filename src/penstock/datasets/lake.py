@@ -84,6 +84,11 @@ class Lake:
         for each in self._roots:
             self._open(_split(each)[0])
 
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Where tables may lie; the first is where new ones go."""
+        return self._roots
+
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking storage work in a thread."""
         loop = asyncio.get_running_loop()

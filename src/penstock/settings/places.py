@@ -8,12 +8,12 @@ from penstock.settings.sections import Settings
 def lake_root(settings: Settings) -> str:
     """Where new tables go: an absolute path, or a URI without a trailing slash."""
     root = settings.storage.root
-    return _absolute_place(root) if root else _in_data(settings, "lake")
+    return absolute_place(root) if root else _in_data(settings, "lake")
 
 
 def allowed_roots(settings: Settings) -> tuple[str, ...]:
     """Further places where tables may be registered, in the shape of `lake_root`."""
-    return tuple(_absolute_place(root) for root in settings.storage.allowed_roots)
+    return tuple(absolute_place(root) for root in settings.storage.allowed_roots)
 
 
 def audit_file(settings: Settings) -> str:
@@ -42,7 +42,8 @@ def _in_data(settings: Settings, name: str) -> str:
     return _absolute(os.path.join(settings.storage.data, name))
 
 
-def _absolute_place(place: str) -> str:
+def absolute_place(place: str) -> str:
+    """A path or URI that somebody gave, as an absolute path or a URI without a trailing slash."""
     path = place.removeprefix("file://")
     scheme, separator, rest = path.partition("://")
     return f"{scheme}://{rest.rstrip('/')}" if separator else _absolute(path)

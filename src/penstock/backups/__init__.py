@@ -1,0 +1,1 @@
+"""Backups of a catalog with its lake: make one, restore it elsewhere, and move a lake."""

@@ -1,0 +1,134 @@
+"""A backup as a folder: the catalog's rows, the lake's files, and a page that says it is whole.
+
+`backup.json` is written last. A folder without it is what an interrupted backup left.
+"""
+
+import msgspec
+
+from penstock.backups import dump
+from penstock.backups.dump import Dump
+from penstock.datasets import files
+from penstock.datasets.copies import transfer
+from penstock.datasets.copies.checking import Folder
+from penstock.datasets.lake import Lake, Place
+from penstock.errors import InvalidRequest
+from penstock.model.locations import join
+
+PAGE, CATALOG, LAKE = "backup.json", "catalog", "lake"
+FORMAT = 1
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A version that could not be read when the backup was made, and so is not in it."""
+
+    table: str
+    branch: str
+    version: int
+    why: str
+    is_newest: bool = False
+
+
+class Copied(msgspec.Struct, frozen=True):
+    """A table in a backup: its folder in `lake`, and where it was."""
+
+    id: str
+    name: str
+    path: str
+    was: str
+    files: int = 0
+    bytes: int = 0
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What a backup is."""
+
+    format: int
+    penstock: str
+    schema: int
+    catalog: str
+    root: str
+    database: str
+    at_millis: int
+    rows: dict[str, int]
+    pieces: list[str]
+    tables: list[Copied]
+    left_out: list[LeftOut] = []
+
+    @property
+    def bytes(self) -> int:
+        return sum(table.bytes for table in self.tables)
+
+    @property
+    def files(self) -> int:
+        return sum(table.files for table in self.tables)
+
+
+def place_of(lake: Lake, *steps: str) -> Place:
+    """A folder of the backup that a lake stands for."""
+    location = lake.root
+    for step in steps:
+        location = join(location, step)
+    return lake.place(location)
+
+
+def folder_of(lake: Lake, place: Place, was: str = "") -> Folder:
+    """A table's folder with what Lance needs to open it."""
+    return Folder(place, {} if place.is_local else lake.options, was)
+
+
+def write_rows(lake: Lake, rows: Dump) -> list[str]:
+    """Write the catalog's rows; returns the names of their pieces."""
+    place, names = place_of(lake, CATALOG), []
+    for name, piece in dump.encode(rows.values()):
+        transfer.write(place, name, piece)
+        names.append(name)
+    return names
+
+
+def write_page(lake: Lake, page: Page) -> None:
+    """Say that the backup is whole, once all of it is on the disk."""
+    place = place_of(lake)
+    transfer.make_names_durable(place)
+    transfer.write(place, PAGE, msgspec.json.format(msgspec.json.encode(page)))
+    transfer.make_names_durable(place)
+
+
+def read_page(lake: Lake) -> Page:
+    """What the backup says of itself."""
+    try:
+        raw = files.read(place_of(lake), PAGE)
+    except FileNotFoundError as error:
+        raise InvalidRequest(
+            f"{lake.root} holds no whole backup: it has no {PAGE}",
+            detail="name the folder that 'penstock backup' wrote, and let that finish",
+        ) from error
+    try:
+        page = msgspec.json.decode(raw, type=Page)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(
+            f"{lake.root}/{PAGE} is damaged: {error}", detail="use another backup"
+        ) from error
+    if page.format != FORMAT:
+        raise InvalidRequest(
+            f"the backup has format {page.format}, this release reads {FORMAT}",
+            detail="restore it with the release that made it",
+        )
+    return page
+
+
+def read_rows(lake: Lake, page: Page) -> Dump:
+    """The catalog's rows, if they are all there."""
+    place = place_of(lake, CATALOG)
+    try:
+        rows = dump.decode(files.read(place, name) for name in page.pieces)
+    except (FileNotFoundError, msgspec.MsgspecError, ValueError, IndexError) as error:
+        raise InvalidRequest(
+            f"the rows in {place.location} are damaged: {error}", detail="use another backup"
+        ) from error
+    counts = {name: len(relation.rows) for name, relation in rows.items()}
+    if counts != {name: count for name, count in page.rows.items() if count}:
+        raise InvalidRequest(
+            f"{place.location} does not hold as many rows as {PAGE} says",
+            detail="use another backup",
+        )
+    return rows

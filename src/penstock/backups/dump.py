@@ -1,0 +1,128 @@
+"""The catalog's rows, out of one database and into another, whichever of the two kinds each is."""
+
+import base64
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.database.interface import Transaction
+
+# In this order, what a row refers to comes before it.
+KEPT = (
+    *("namespaces", "objects", "tables", "table_versions", "transactions", "views"),
+    *("idempotency_keys", "jobs", "job_slots", "job_events", "job_logs", "manifests", "columns"),
+    *("functions", "declarations", "tokens", "grants", "audit", "environments"),
+    *("materialized_views", "view_sources", "locks"),
+)
+# A restored catalog has its own: tokens signed elsewhere do not open it, and it has nothing to
+# remove, because what was dropped is not copied.
+LEFT_OUT = ("signing_keys", "lake_mark", "removals", "migrations")
+BINARY = {("functions", "content")}
+# Rows that a fresh database has.
+SEEDED = ("namespaces", "locks")
+# Both databases take about 32,000 values in a statement.
+MOST_VALUES = 8_000
+ROWS_IN_A_PIECE = 20_000
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The first line of a piece: what its rows are."""
+
+    relation: str
+    columns: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The rows of one relation, which whoever makes a backup may change."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[Any]]
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+
+Dump = dict[str, Relation]
+
+
+async def dump(tx: Transaction, kind: str) -> Dump:
+    """Every row that a backup keeps."""
+    found = {}
+    for relation in KEPT:
+        columns = await _list_columns(tx, kind, relation)
+        by = "path" if relation == "namespaces" else ", ".join(map(str, range(1, len(columns) + 1)))
+        # Claims of who is at work now are of no use to anybody else.
+        where = "WHERE name NOT LIKE '%:%'" if relation == "locks" else ""
+        rows = await tx.fetch(f"SELECT {', '.join(columns)} FROM {relation} {where} ORDER BY {by}")
+        found[relation] = Relation(relation, columns, [list(row) for row in rows])
+    return found
+
+
+def encode(relations: Iterable[Relation]) -> Iterator[tuple[str, bytes]]:
+    """The rows as named pieces of JSON lines."""
+    encoder = msgspec.json.Encoder()
+    for relation in relations:
+        for start in range(0, len(relation.rows), ROWS_IN_A_PIECE):
+            rows = relation.rows[start : start + ROWS_IN_A_PIECE]
+            # Bytes become base64.
+            lines = [encoder.encode(Header(relation.name, relation.columns))]
+            lines += [encoder.encode(row) for row in rows]
+            number = start // ROWS_IN_A_PIECE
+            yield f"{relation.name}.{number:04d}.jsonl", b"\n".join(lines) + b"\n"
+
+
+def decode(pieces: Iterable[bytes]) -> Dump:
+    """The rows of all pieces."""
+    found: Dump = {}
+    for piece in pieces:
+        lines = piece.splitlines()
+        header = msgspec.json.decode(lines[0], type=Header)
+        into = found.setdefault(header.relation, Relation(header.relation, header.columns, []))
+        into.rows.extend(_decode(header, line) for line in lines[1:])
+    return found
+
+
+async def load(tx: Transaction, rows: Dump) -> None:
+    """Put the rows into a catalog that has none."""
+    for relation in SEEDED:
+        await tx.fetch(f"DELETE FROM {relation}")
+    for relation in KEPT:
+        if relation in rows:
+            await _insert(tx, rows[relation])
+
+
+async def _insert(tx: Transaction, relation: Relation) -> None:
+    width = len(relation.columns)
+    most = max(1, MOST_VALUES // width)
+    for start in range(0, len(relation.rows), most):
+        some = relation.rows[start : start + most]
+        marks = ", ".join(
+            f"({', '.join(f'${at * width + n}' for n in range(1, width + 1))})"
+            for at in range(len(some))
+        )
+        await tx.fetch(
+            f"INSERT INTO {relation.name} ({', '.join(relation.columns)}) VALUES {marks}",
+            *(value for row in some for value in row),
+        )
+
+
+async def _list_columns(tx: Transaction, kind: str, relation: str) -> list[str]:
+    sql = (
+        "SELECT column_name FROM information_schema.columns WHERE table_name = $1 "
+        "AND table_schema = current_schema() ORDER BY ordinal_position"
+        if kind == "postgresql"
+        else "SELECT name FROM pragma_table_info($1)"
+    )
+    return [str(row[0]) for row in await tx.fetch(sql, relation)]
+
+
+def _decode(header: Header, line: bytes) -> list[Any]:
+    values: list[Any] = msgspec.json.decode(line)
+    for at, column in enumerate(header.columns):
+        if (header.relation, column) in BINARY:
+            values[at] = base64.b64decode(values[at])
+    return values

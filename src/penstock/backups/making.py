@@ -1,0 +1,200 @@
+"""Make a backup: hold, read all rows in one snapshot, copy the versions in them, look at the copy.
+
+The snapshot of the database is the moment. What writers commit after it is not in the backup; what
+is in it was looked at as a whole after it was copied.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version as version_of
+
+from penstock.backups import archive, dump, holds
+from penstock.backups.archive import Copied, LeftOut, Page
+from penstock.backups.dump import Dump
+from penstock.catalog import belonging
+from penstock.database.interface import Database, Transaction
+from penstock.database.schema import get_status
+from penstock.datasets.copies import tables, transfer
+from penstock.datasets.copies.tables import Recorded
+from penstock.datasets.lake import Lake
+from penstock.errors import DatabaseMismatch, InvalidRequest
+from penstock.model.identifiers import from_path, show
+from penstock.model.locations import is_within, join
+
+# Tables that are copied at once.
+TABLES = 4
+
+Told = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    rows: Dump
+    catalog: str
+    root: str
+    at_millis: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A table to copy."""
+
+    id: str
+    name: str
+    was: str
+    path: str
+    is_managed: bool
+    recorded: list[Recorded]
+
+
+async def make(database: Database, lake: Lake, target: Lake, tell: Told) -> Page:
+    """Back the catalog and its lake up into an empty folder; `tell` hears of each table."""
+    check_target(lake, target)
+    applied = await check_current(database)
+    if target.place(target.root).is_local:
+        # It holds what the database and the lake hold.
+        os.makedirs(target.root, mode=0o700, exist_ok=True)
+    async with holds.hold_removals(database) as name:
+        taken = await database.read(_snapshot, database.kind)
+        check_root(taken.root, lake)
+        alive = await database.read(holds.list_holds)
+        jobs = list(_list_tables(taken, lake))
+        copied, left_out = list[Copied](), list[LeftOut]()
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(TABLES, thread_name_prefix="backup") as pool:
+            running = [
+                loop.run_in_executor(pool, _copy, job, lake, target, name, alive) for job in jobs
+            ]
+            for done in asyncio.as_completed(running):
+                table, flawed = await done
+                copied.append(table)
+                left_out += flawed
+                tell(len(copied), len(jobs), table.name)
+    rows = _without(taken.rows, jobs, left_out)
+    page = Page(
+        format=archive.FORMAT,
+        penstock=version_of("penstock"),
+        schema=max(applied),
+        catalog=taken.catalog,
+        root=taken.root,
+        database=database.kind,
+        at_millis=taken.at_millis,
+        rows={name: len(relation.rows) for name, relation in rows.items()},
+        pieces=await target.run(archive.write_rows, target, rows),
+        tables=sorted(copied, key=lambda table: table.name),
+        left_out=left_out,
+    )
+    await target.run(archive.write_page, target, page)
+    return page
+
+
+async def check_current(database: Database) -> tuple[int, ...]:
+    """Refuse a database without a catalog of this release; returns its migrations."""
+    status = await get_status(database)
+    if status.is_fresh:
+        raise DatabaseMismatch(
+            "the database holds no catalog", detail="name the right one with --data or --database"
+        )
+    if not status.is_current:
+        raise DatabaseMismatch(
+            f"the database is {len(status.pending)} migrations behind this release",
+            detail="stop its servers and run 'penstock db upgrade'",
+        )
+    return status.applied
+
+
+def check_target(lake: Lake, target: Lake) -> None:
+    """Refuse a folder that holds something, or that is in the lake or around it; blocks."""
+    for root in lake.roots:
+        if is_within(target.root, root) or is_within(root, target.root):
+            raise InvalidRequest(
+                f"the backup {target.root} and the lake {root} are in each other",
+                detail="name a folder of its own, best on another disk",
+            )
+    if not transfer.is_empty(target.place(target.root)):
+        raise InvalidRequest(
+            f"{target.root} is not empty", detail="name a new folder for each backup"
+        )
+
+
+def check_root(root: str, lake: Lake) -> None:
+    """Refuse a catalog whose lake is not the one that the settings name."""
+    if not root:
+        raise DatabaseMismatch(
+            "the catalog does not say where its lake is", detail="start a server on it once"
+        )
+    if root != join(lake.root, ""):
+        raise DatabaseMismatch(
+            f"the catalog's lake is at {root}, and storage.root is {join(lake.root, '')}",
+            detail="name the right storage.root or --data",
+        )
+
+
+async def _snapshot(tx: Transaction, kind: str) -> _Snapshot:
+    # The first statement: on PostgreSQL the snapshot begins with it.
+    root = await belonging.find_root(tx)
+    mark = await tx.fetch_one("SELECT id FROM lake_mark")
+    rows = await dump.dump(tx, kind)
+    return _Snapshot(rows, str(mark[0]) if mark else "", root, time.time_ns() // 1_000_000)
+
+
+def _list_tables(taken: _Snapshot, lake: Lake) -> Iterable[_Job]:
+    names = {
+        row["id"]: show((*from_path(row["namespace"]), row["name"]))
+        for row in taken.rows["objects"].dicts()
+    }
+    versions: dict[str, list[Recorded]] = {}
+    for row in taken.rows["table_versions"].dicts():
+        if not row["hidden"]:
+            versions.setdefault(row["table_id"], []).append(
+                Recorded(row["branch"], row["version"], row["manifest_path"], row["staged_path"])
+            )
+    for row in taken.rows["tables"].dicts():
+        kept, id = row["location"], row["id"]
+        is_outside = kept.startswith("/") or "://" in kept
+        was = kept if is_outside else taken.root + kept
+        # One that lies elsewhere comes into the lake, under a name that no other has.
+        path = lake.new_location(names[id], id[:16]).rpartition("/")[2] if is_outside else kept
+        yield _Job(id, names[id], was, path, bool(row["managed"]), versions.get(id, []))
+
+
+def _copy(
+    job: _Job, lake: Lake, target: Lake, name: str, alive: set[str]
+) -> tuple[Copied, list[LeftOut]]:
+    place = lake.place(job.was)
+    known: dict[str, int] = {}
+    for each in job.recorded if job.is_managed else ():
+        known[each.branch] = max(each.version, known.get(each.branch, 0))
+    heads = tables.find_moment(place, known)
+    to = archive.folder_of(target, archive.place_of(target, archive.LAKE, job.path), job.was)
+    with holds.hold_versions(place, name, heads, alive):
+        done = tables.copy_table(place, to, heads, job.recorded)
+    left_out = {
+        (flaw.branch, flaw.version): LeftOut(
+            job.name,
+            flaw.branch,
+            flaw.version,
+            f"{flaw.path} {flaw.wrong}".strip(),
+            flaw.version == heads.get(flaw.branch),
+        )
+        for flaw in done.flaws
+    }
+    copied = Copied(job.id, job.name, job.path, job.was, done.files, done.bytes)
+    return copied, list(left_out.values())
+
+
+def _without(rows: Dump, jobs: Iterable[_Job], left_out: Iterable[LeftOut]) -> Dump:
+    """The rows with each table where its copy is, without versions that are not there."""
+    paths, ids = {job.id: job.path for job in jobs}, {job.name: job.id for job in jobs}
+    gone = {(ids[each.table], each.branch, each.version) for each in left_out}
+    tables_, versions = rows["tables"], rows["table_versions"]
+    id, location = tables_.columns.index("id"), tables_.columns.index("location")
+    for row in tables_.rows:
+        row[location] = paths[row[id]]
+    at = [versions.columns.index(column) for column in ("table_id", "branch", "version")]
+    versions.rows[:] = [row for row in versions.rows if tuple(row[n] for n in at) not in gone]
+    return rows

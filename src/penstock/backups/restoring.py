@@ -1,0 +1,144 @@
+"""Restore a backup as a new catalog with a lake of its own: all files first, then all rows at once.
+
+Nothing is started again by it: jobs that waited or ran are canceled, because whoever made the
+backup may still work on them. The old catalog and its lake are not looked at.
+"""
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from penstock.backups import archive, dump
+from penstock.backups.archive import Copied, Page
+from penstock.backups.dump import Dump
+from penstock.backups.moving import Move, MovedView, move_view, set_sizes_in, settle_in
+from penstock.catalog import belonging, jobs
+from penstock.database import schema
+from penstock.database.interface import Database, Transaction
+from penstock.datasets import marker
+from penstock.datasets.copies import tables, transfer
+from penstock.datasets.copies.checking import check_versions
+from penstock.datasets.lake import Lake
+from penstock.errors import DamagedFile, DatabaseMismatch, InvalidRequest
+from penstock.model.locations import is_within, join
+
+TABLES = 4
+REASON = "the catalog was restored from a backup: request it again if it is still wanted"
+
+Told = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore made."""
+
+    page: Page
+    catalog: str
+    canceled_jobs: int
+    views: int
+
+
+async def restore(database: Database, source: Lake, lake: Lake, tell: Told) -> Restored:
+    """Make a catalog of an empty database and a lake of an empty root."""
+    page = await source.run(archive.read_page, source)
+    await check_empty(database, source, lake)
+    rows = await source.run(archive.read_rows, source, page)
+    if lake.place(lake.root).is_local:
+        os.makedirs(lake.root, exist_ok=True)
+    sizes = await _copy_all(page, rows, source, lake, tell)
+    move = Move(page.root.rstrip("/") if page.root != "/" else "/", lake.root)
+    views = await lake.run(_move_views, lake, move, rows)
+    await lake.run(transfer.make_names_durable, lake.place(lake.root))
+    id = uuid.uuid4().hex
+    canceled = await database.write(_load, database.kind, page, rows, move, views, sizes, id)
+    await lake.run(marker.write_marker, lake.place(lake.root), id)
+    return Restored(page, id, canceled, len(views))
+
+
+async def check_empty(database: Database, source: Lake, lake: Lake) -> None:
+    """Refuse to restore over anything."""
+    if is_within(source.root, lake.root) or is_within(lake.root, source.root):
+        raise InvalidRequest(
+            f"the backup {source.root} and the lake {lake.root} are in each other",
+            detail="restore into a folder of its own",
+        )
+    if not (await schema.get_status(database)).is_fresh:
+        raise DatabaseMismatch(
+            "the database holds a catalog already",
+            detail="name an empty one with --database, or another folder with --data",
+        )
+    if not await lake.run(transfer.is_empty, lake.place(lake.root)):
+        raise InvalidRequest(
+            f"the lake {lake.root} is not empty",
+            detail="name another with --data or storage.root; if a restore was interrupted here, "
+            "empty it first",
+        )
+
+
+async def _copy_all(
+    page: Page, rows: Dump, source: Lake, lake: Lake, tell: Told
+) -> dict[str, dict[str, int]]:
+    """Copy the tables; returns the sizes of manifests that were written anew, by table."""
+    versions: dict[str, dict[str, set[int]]] = {}
+    for row in rows["table_versions"].dicts() if "table_versions" in rows else ():
+        if not row["hidden"]:
+            of_table = versions.setdefault(row["table_id"], {})
+            of_table.setdefault(row["branch"], set()).add(row["version"])
+    sizes, loop = {}, asyncio.get_running_loop()
+    with ThreadPoolExecutor(TABLES, thread_name_prefix="restore") as pool:
+        running = [
+            loop.run_in_executor(pool, _copy, table, versions.get(table.id, {}), source, lake)
+            for table in page.tables
+        ]
+        for number, done in enumerate(asyncio.as_completed(running), 1):
+            table, changed = await done
+            sizes[table.id] = changed
+            tell(number, len(page.tables), table.name)
+    return sizes
+
+
+def _copy(
+    table: Copied, versions: dict[str, set[int]], source: Lake, lake: Lake
+) -> tuple[Copied, dict[str, int]]:
+    place = lake.place(join(lake.root, table.path))
+    change = tables.moved_base(table.was, place.location)
+    changed = tables.copy_folder(archive.place_of(source, archive.LAKE, table.path), place, change)
+    present = {file.path for file in transfer.list_files(place)}
+    flaws = check_versions(archive.folder_of(lake, place), versions, present)
+    if flaws:
+        first = flaws[0]
+        raise DamagedFile(
+            f"the backup of table {table.name} is damaged: version {first.version}: "
+            f"{first.path} {first.wrong}",
+            detail="use another backup; nothing was put into the database",
+        )
+    return table, changed
+
+
+def _move_views(lake: Lake, move: Move, rows: Dump) -> list[MovedView]:
+    found = rows["views"].dicts() if "views" in rows else ()
+    moved = (move_view(lake, move, row, all_in=True) for row in found)
+    return [view for view in moved if view is not None]
+
+
+async def _load(
+    tx: Transaction,
+    kind: str,
+    page: Page,
+    rows: Dump,
+    move: Move,
+    views: list[MovedView],
+    sizes: dict[str, dict[str, int]],
+    id: str,
+) -> int:
+    await schema.set_up(tx, kind, page.schema)
+    await dump.load(tx, rows)
+    await schema.upgrade_in(tx, kind)
+    await belonging.become(tx, id, join(move.now, ""))
+    await settle_in(tx, move, views)
+    for table_id, changed in sizes.items():
+        await set_sizes_in(tx, table_id, changed)
+    return await jobs.end_all_in(tx, REASON)
