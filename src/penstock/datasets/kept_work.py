@@ -1,10 +1,10 @@
 """Finished work that outlives its job: where it lies, where it comes from, which of it still holds.
 
-A value belongs to a row and to the inputs that it was computed from, whatever file the row is in now
-and whichever job computed it. So what workers finish lies in a folder that belongs to a column (or
-whatever else is filled) and one version of its function. Each piece of it names its origin: who
-computed it, and the version that its inputs were read from; by that and by row id it is found again.
-All of it blocks.
+A value belongs to a row and to the inputs that it was computed from, whatever file the row is in
+now and whichever job computed it. So what workers finish lies in a folder that belongs to a column
+(or whatever else is filled) and one version of its function. Each piece of it names its origin: who
+computed it, and the version that its inputs were read from; by that and by row id it is found
+again. All of it blocks.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from penstock.datasets.differences import Rows, find_changed
-from penstock.datasets.marks import transaction_of
+from penstock.datasets.marks import folder_of, transaction_of
 from penstock.datasets.remote import Location, open_version
 from penstock.errors import PenstockError, Unavailable
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.pipeline.plan.masks import Mask
 
-PREFIX = "kept-"
+PREFIX, COLUMN = "kept-", "column-"
 MAKER_CHARACTERS = 16
 # What nobody has added to or used for so long is of no use to anybody.
 KEPT_SECONDS = 7 * 24 * 3600
@@ -43,6 +43,11 @@ def name_folder(owner: str, maker: str) -> str:
     """The folder, among those of jobs, of what one version of a function made for an owner."""
     made_by = hashlib.sha256(maker.encode()).hexdigest()[:MAKER_CHARACTERS]
     return f"{PREFIX}{owner}-{made_by}"
+
+
+def owner_of_column(binding: str, branch: str) -> str:
+    """What a column on a branch is called as an owner."""
+    return f"{COLUMN}{folder_of(binding, branch)}"
 
 
 def owner_of(folder: str) -> str | None:

@@ -1,0 +1,118 @@
+"""Finished values follow their rows: into rewritten fragments, later attempts and later jobs."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.pipeline.attempt import JobCanceled
+from tests.harness.attempts import HeldAttempt, once
+from tests.harness.here import FunctionTable, join, make_table
+from tests.harness.writers import writing
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> FunctionTable:
+    return make_table(tmp_path)
+
+
+def slowly(seconds: float) -> Any:
+    def call(text: str, number: int) -> str:
+        time.sleep(seconds)
+        return f"{text}:{number}"
+
+    return call
+
+
+def expected(table: FunctionTable) -> dict[int, str]:
+    rows = table.open().to_table(columns=["id", "text", "number"]).to_pylist()
+    return {row["id"]: join(row["text"], row["number"]) for row in rows}
+
+
+def work_beside_a_writer(tmp_path: Path, rows: int, seconds: float, every: float) -> None:
+    table = make_table(tmp_path, slowly(seconds), rows=rows, fragments=6)
+    with writing(table, every) as writer:
+        table.fill(checkpoint_size=8)
+        calls = len(table.take_calls())
+        assert calls <= rows + writer.changed
+        assert writer.compacted
+    table.fill()
+    calls += len(table.take_calls())
+    assert calls <= rows + writer.added + writer.changed
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()
+
+
+def test_a_job_ends_beside_a_writer_that_compacts(tmp_path: Path) -> None:
+    work_beside_a_writer(tmp_path, 240, 0.01, 0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "seconds"), [(240, 0.03), (2_000, 0.015)])
+def test_a_long_job_ends_beside_a_writer_that_compacts(
+    tmp_path: Path, rows: int, seconds: float
+) -> None:
+    work_beside_a_writer(tmp_path, rows, seconds, 0.3)
+
+
+def test_a_compaction_before_the_commit_costs_no_call(table: FunctionTable) -> None:
+    compact = once(lambda: table.open().optimize.compact_files())
+    done = table.fill(HeldAttempt(on_fence=compact))
+    assert (len(table.take_calls()), done.function_calls, done.rows_left) == (40, 40, 0)
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()
+
+
+def test_only_rows_with_other_inputs_are_computed_again(table: FunctionTable) -> None:
+    def rewrite() -> None:
+        table.open().update({"text": "'new'"}, where="id % 10 = 4")
+        table.open().update({"other": "7"}, where="id % 10 = 5")
+        table.open().optimize.compact_files()
+
+    table.fill(HeldAttempt(on_fence=once(rewrite)))
+    assert len(table.take_calls()) == 44
+    assert table.values() == expected(table)
+
+
+def canceled(table: FunctionTable, **options: Any) -> HeldAttempt:
+    """A job that was canceled when all of it was computed."""
+
+    def cancel() -> None:
+        raise JobCanceled
+
+    attempt = HeldAttempt(on_fence=cancel)
+    with pytest.raises(JobCanceled):
+        table.fill(attempt, **options)
+    table.leave(attempt)
+    return attempt
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_the_next_job_uses_what_a_canceled_one_finished(
+    table: FunctionTable, rewritten: bool
+) -> None:
+    before = table.open().version
+    canceled(table)
+    assert (len(table.take_calls()), table.open().version) == (40, before)
+    if rewritten:
+        table.open().update({"other": "7"}, where="id < 15")
+        table.open().optimize.compact_files()
+    done = table.fill()
+    assert (table.take_calls(), done.function_calls, done.rows) == ([], 0, 40)
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()
+
+
+def test_force_does_not_take_what_another_job_finished(table: FunctionTable) -> None:
+    canceled(table)
+    table.take_calls()
+    assert table.fill(force=True).function_calls == 40
+
+
+def test_another_version_of_the_function_takes_nothing_of_the_last(table: FunctionTable) -> None:
+    canceled(table)
+    table.use(lambda text, number: f"{number}:{text}", "2")
+    table.take_calls()
+    assert table.fill().function_calls == 40
+    assert table.loose_files() == set()
