@@ -14,12 +14,11 @@ from msgspec import Struct, convert, structs
 from penstock.crash import crash_point
 from penstock.datasets import checkpoints
 from penstock.datasets.marks import transaction_of
-from penstock.datasets.parts import list_parts
 from penstock.datasets.remote import RemoteCatalog
 from penstock.datasets.replacement import Computation, OwnCommit, find_commits
 from penstock.errors import ConcurrentCommit, FunctionFailed, InvalidRequest, Unavailable
 from penstock.pipeline.attempt import Attempt, JobCanceled
-from penstock.pipeline.carried import Moved, find_moved, is_usable, kept_folder
+from penstock.pipeline.carrying import Carrying, Moved, is_usable, kept_folder
 from penstock.pipeline.heard import Heard
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
@@ -33,20 +32,15 @@ from penstock.pipeline.plan.backfill import (
 from penstock.pipeline.planning import ExpressionPlanner, FunctionPlanner, Planner
 from penstock.pipeline.replacements import BackfillSpec, Replacements
 from penstock.pipeline.spark.engine import Engine, Tasks
-from penstock.pipeline.spark.fill_column import (
-    SCHEMA,
-    FillOrder,
-    carry_fragments,
-    fill_kernel,
-)
+from penstock.pipeline.spark.fill_column import SCHEMA, FillOrder, fill_kernel
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
 # Rounds in which nothing was computed and nothing went in, because others were faster each time.
 MAX_FRUITLESS = 50
-# So many rows at most are carried over by the driver itself, where Spark would take longer.
-MAX_CARRIED_ROWS = 100_000
+# After so many rounds a job does not run after rows any more that others change meanwhile.
+MAX_COMPUTED_ROUNDS = 3
 # How far back an attempt looks for commits of the attempts before it.
 COMMITS_BACK = 200
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
@@ -135,7 +129,10 @@ class _Backfill:
         functions = () if spec.function is None else (spec.function,)
         self._kept = kept_folder(spec)
         self._heard = Heard(self._location, functions, attempt, self._kept)
-        self._rows_left = 0
+        self._carrying = Carrying(
+            spec, options, attempt, self._planner, self._files, self._heard, self._order
+        )
+        self._rows_left = self._rounds_computed = 0
         # What attempts before this one committed, and up to which version that is known.
         self._earlier: list[OwnCommit] = []
         self._looked_until = 0
@@ -158,8 +155,10 @@ class _Backfill:
             self._heard.failures.expect(found.rows + self._files.rows_committed)
             self._read_notes(found)
             try:
-                complete = self._carry(found, dataset)
-                if complete is None:
+                complete = self._carrying.carry(found, dataset)
+                if complete is None and self._is_chasing(found, dataset):
+                    complete = True
+                elif complete is None:
                     self._compute(found, dataset)
                     complete = self._files.commit_all()
             except FunctionFailed:
@@ -168,7 +167,7 @@ class _Backfill:
                 raise
             self._tell_progress()
             if complete:
-                self._follow_moved()
+                self._rows_left = self._carrying.follow(self._rows_left)
                 return self._result(plan, None)
             fruitless = fruitless + 1 if self._done_so_far() == before else 0
             time.sleep(min(MAX_PAUSE_SECONDS, FIRST_POLL_SECONDS * fruitless))
@@ -178,59 +177,20 @@ class _Backfill:
             detail="try later, when fewer rewrite this table",
         )
 
+    def _is_chasing(self, plan: Fill, dataset: "LanceDataset") -> bool:
+        """Whether all that was computed is in, and what is left changed since, time and again.
+
+        That is for the next backfill: a job that runs after a busy writer would never end.
+        """
+        return (
+            self._files.is_disturbed
+            and self._rounds_computed >= MAX_COMPUTED_ROUNDS
+            and self._carrying.is_able(plan, dataset)
+            and not self._files.ready
+        )
+
     def _done_so_far(self) -> tuple[int, int]:
         return len(self._files.versions), self._heard.function_calls
-
-    # Carrying --------------------------------------------------------------------------------
-
-    def _carry(self, plan: Fill, dataset: "LanceDataset") -> bool | None:
-        """While others rewrite fragments: have what is known follow its rows, and commit it.
-
-        None: there was nothing, and the plan is to be computed. True: that was all of the plan.
-        """
-        if not self._files.is_disturbed or plan.rows > MAX_CARRIED_ROWS:
-            return None
-        ready = set(self._files.ready)
-        left = tuple(work for work in plan.work if work.id not in ready)
-        moved = self._find_moved(dataset)
-        if not left or not (moved.files or moved.parts):
-            return None
-        notes = carry_fragments(self._order((left,), dataset, moved), left)
-        if not notes:
-            return None
-        for note in notes:
-            self._files.add(note)
-        covered = {note.work.id: note.work.rows for note in notes}
-        complete = all(covered.get(work.id, 0) >= work.rows for work in left)
-        self._attempt.log(f"{sum(covered.values())} rows moved, and their values with them")
-        return self._files.commit_all() and complete
-
-    def _follow_moved(self) -> None:
-        """Have values follow rows that others moved just before the commit; nothing is computed."""
-        if self._spec.function is None or self._spec.num_frags is not None:
-            return
-        for _ in range(MAX_FRUITLESS):
-            if not self._files.has_moved:
-                return
-            self._files.has_moved, self._files.is_disturbed = False, True
-            dataset = self._planner.open()
-            found = self._planner.plan(dataset, self._options)
-            self._rows_left = found.rows_left
-            if isinstance(found, UpToDate):
-                return
-            self._files.begin(found)
-            if self._carry(found, dataset) is None:
-                return
-
-    def _find_moved(self, dataset: "LanceDataset") -> Moved:
-        """What is finished of fragments that are not as they were."""
-        if self._spec.function is None or not dataset.has_stable_row_ids:
-            return Moved()
-        self._heard.listen()
-        parts = list_parts(self._place, self._kept or self._attempt.job)
-        if not (parts or self._heard.notes):
-            return Moved()
-        return find_moved(self._heard.notes, parts, self._planner.describe(dataset), self._options)
 
     def _remaining(self) -> BackfillOptions:
         limit = self._options.num_frags
@@ -257,11 +217,12 @@ class _Backfill:
         missing = {work.id: work for work in plan.work if work.id not in self._files.ready}
         if not missing:
             return
+        self._rounds_computed += 1
         engine = self._get_engine()
         tasks = plan_tasks(tuple(missing.values()), self._options, engine.slots)
         work = tuple(tuple(missing[id] for id in task) for task in tasks)
         self._attempt.log(f"computing {len(missing)} fragments in {len(tasks)} tasks")
-        order = self._order(work, dataset, self._find_moved(dataset))
+        order = self._order(work, dataset, self._carrying.find(dataset))
         running = Tasks(engine, fill_kernel(order), len(tasks), SCHEMA)
         try:
             pause = FIRST_POLL_SECONDS

@@ -26,7 +26,7 @@ class Heard:
     ) -> None:
         # Where finished work of the column lies, whichever job did it.
         self._kept = kept
-        self._place = location.place()
+        self.place = location.place()
         self._location = location
         self._attempt = attempt
         self._seen: set[str] = set()
@@ -40,15 +40,15 @@ class Heard:
 
     def listen(self) -> bool:
         """Take in what is new; whether a file was finished."""
-        news = checkpoints.read_news(self._place, self._attempt.job, self._seen)
+        news = checkpoints.read_news(self.place, self._attempt.job, self._seen)
         if self._kept:
-            known = checkpoints.read_news(self._place, self._kept, self._seen)
+            known = checkpoints.read_news(self.place, self._kept, self._seen)
             news.checkpoints += known.checkpoints
         moved = False
         for note in news.checkpoints:
             if self._is_mine(note):
                 self.function_calls += note.calls
-            elif not checkpoints.has_file(self._place, self._location, note):
+            elif not checkpoints.has_file(self.place, self._location, note):
                 continue
             self.notes.append(note)
             moved = True
@@ -67,7 +67,7 @@ class Heard:
         if now - self._last_look < LOOK_SECONDS:
             return False
         self._last_look, before = now, self._beats
-        self._beats = checkpoints.read_beats(self._place, self._attempt.job, self._attempt.number)
+        self._beats = checkpoints.read_beats(self.place, self._attempt.job, self._attempt.number)
         return self._beats != before
 
     def rows_inside(self, finished: Collection[int]) -> int:

@@ -175,6 +175,7 @@ class Replacements:
         for id in changed:
             del self.ready[id]
         self.is_disturbed |= bool(changed)
+        self.has_moved |= bool(changed)
         self.has_moved |= any(states[id].rows < notes[id].work.live_rows for id in fit)
         if fit:
             files = {id: notes[id].file for id in sorted(fit)}
