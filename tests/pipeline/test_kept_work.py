@@ -1,15 +1,21 @@
 """Finished values follow their rows: into rewritten fragments, later attempts and later jobs."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from penstock.datasets.kept_work import KEPT_SECONDS
+from penstock.errors import FunctionFailed
 from penstock.pipeline.attempt import JobCanceled
 from tests.harness.attempts import HeldAttempt, once
-from tests.harness.here import FunctionTable, join, make_table
+from tests.harness.here import FunctionTable, bound_field, join, make_table
 from tests.harness.writers import writing
+
+OTHER = "f" * 32
 
 
 @pytest.fixture
@@ -88,6 +94,19 @@ def canceled(table: FunctionTable, **options: Any) -> HeldAttempt:
     return attempt
 
 
+def make_other_column(table: FunctionTable) -> FunctionTable:
+    """The same table with a second column by the same function."""
+    output = msgspec.structs.replace(table.function.outputs[0], column="second")
+    function = msgspec.structs.replace(table.function, outputs=(output,))
+    table.open().add_columns(bound_field("second", function, OTHER))
+    return OtherColumn(table.path, table.catalog, table.engine, function, table.log)
+
+
+class OtherColumn(FunctionTable):
+    def spec(self, branch: str = "", **options: Any) -> dict[str, Any]:
+        return {**super().spec(branch, **options), "binding": OTHER}
+
+
 @pytest.mark.parametrize("rewritten", [False, True])
 def test_the_next_job_uses_what_a_canceled_one_finished(
     table: FunctionTable, rewritten: bool
@@ -116,3 +135,62 @@ def test_another_version_of_the_function_takes_nothing_of_the_last(table: Functi
     table.take_calls()
     assert table.fill().function_calls == 40
     assert table.loose_files() == set()
+
+
+def count_lines(path: Path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def test_a_cancel_in_the_middle_of_a_fragment_keeps_what_was_computed(tmp_path: Path) -> None:
+    table = make_table(tmp_path, slowly(0.01), rows=120, fragments=1)
+
+    def cancel() -> None:
+        if count_lines(table.log) > 20:
+            raise JobCanceled
+
+    attempt = HeldAttempt(on_check=cancel)
+    with pytest.raises(JobCanceled):
+        table.fill(attempt, checkpoint_size=5)
+    table.leave(attempt)
+    assert 20 < count_lines(table.log) < 100
+    table.open().update({"other": "7"}, where="id < 9")
+    table.open().optimize.compact_files()
+    table.fill(checkpoint_size=5)
+    assert len(table.take_calls()) <= 120 + 5
+    assert table.values() == expected(table)
+
+
+def test_what_a_failed_job_finished_is_kept_and_its_failed_row_is_tried_again(
+    tmp_path: Path,
+) -> None:
+    trap = tmp_path / "trap"
+    trap.touch()
+
+    def fail(text: str, number: int) -> str:
+        if (text, number) == ("t4", 6) and trap.exists():
+            raise ValueError("no")
+        return f"{text}:{number}"
+
+    table = make_table(tmp_path, fail)
+    attempt = HeldAttempt()
+    with pytest.raises(FunctionFailed):
+        table.fill(attempt, checkpoint_size=1)
+    table.leave(attempt)
+    trap.unlink()
+    table.fill(checkpoint_size=1)
+    assert len(table.take_calls()) == 41
+    assert table.values() == expected(table)
+
+
+def test_what_is_kept_goes_with_its_column_and_with_time(table: FunctionTable) -> None:
+    canceled(table)
+    other = make_other_column(table)
+    table.open().drop_columns(["value"])
+    other.fill()
+    assert other.loose_files() == set()
+    canceled(other, force=True)
+    long_ago = time.time() - KEPT_SECONDS - 60
+    for path in table.path.glob("_jobs/**/*"):
+        os.utime(path, (long_ago, long_ago))
+    other.leave(HeldAttempt())
+    assert other.loose_files() == set()
