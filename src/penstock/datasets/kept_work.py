@@ -16,7 +16,7 @@ from msgspec import Struct
 from penstock.datasets.differences import Rows, find_changed
 from penstock.datasets.marks import folder_of, transaction_of
 from penstock.datasets.remote import Location, open_version
-from penstock.errors import PenstockError, Unavailable
+from penstock.errors import DamagedFile, InvalidRequest, InvalidTableState, NotFound
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -61,9 +61,7 @@ def open_origin(location: Location, origin: Origin, reader: str) -> "LanceDatase
         found = open_version(location, origin.version, reader)
         if origin.transaction in ("", transaction_of(found)):
             return found
-    except Unavailable:
-        raise
-    except PenstockError:
+    except (DamagedFile, NotFound, InvalidRequest, InvalidTableState):
         pass
     return None
 
@@ -79,8 +77,6 @@ def find_same(
 
     try:
         return ~find_changed(now, then, inputs, new, old)
-    except Unavailable:
-        raise
-    except PenstockError:
+    except (DamagedFile, NotFound, InvalidRequest, InvalidTableState):
         # An input was not there yet, or a file of then is gone: nothing is known.
         return np.zeros(len(new.ids), bool)

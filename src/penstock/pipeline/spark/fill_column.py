@@ -28,7 +28,7 @@ from penstock.datasets.marks import UNFILLED_KEY
 from penstock.datasets.parts import remove_parts
 from penstock.datasets.remote import Location, open_version
 from penstock.datasets.replacement import ColumnFile, Computation
-from penstock.errors import FunctionFailed, PenstockError
+from penstock.errors import FunctionFailed, PenstockError, VanishedFile, VersionNotFound
 from penstock.model.functions import Function
 from penstock.pipeline.attempt import PASSING
 from penstock.pipeline.plan.backfill import (
@@ -213,7 +213,11 @@ class _Filler:
 
     def _open(self, work: FragmentWork) -> "tuple[LanceDataset, LanceFragment, tuple[Target, ...]]":
         order = self._order
-        dataset = open_version(self._location, order.version, order.job)
+        try:
+            dataset = open_version(self._location, order.version, order.job)
+        except VersionNotFound as error:
+            # It was there when the driver planned, and was cleaned up: another attempt plans anew.
+            raise VanishedFile(error.message) from error
         targets = get_targets(dataset, order.columns or (order.what.column,))
         return dataset, get_fragment(dataset, work.id), targets
 
