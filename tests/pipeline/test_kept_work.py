@@ -1,6 +1,7 @@
 """Finished values follow their rows: into rewritten fragments, later attempts and later jobs."""
 
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from penstock.datasets.kept_work import KEPT_SECONDS
 from penstock.errors import FunctionFailed
 from penstock.pipeline.attempt import JobCanceled
 from tests.harness.attempts import HeldAttempt, once
-from tests.harness.here import FunctionTable, bound_field, join, make_table
+from tests.harness.here import FunctionTable, bound_field, die_at, join, make_table
 from tests.harness.writers import writing
 
 OTHER = "f" * 32
@@ -55,7 +56,7 @@ def test_a_job_ends_beside_a_writer_that_compacts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rows", "seconds"), [(240, 0.03), (2_000, 0.015)])
+@pytest.mark.parametrize(("rows", "seconds"), [(240, 0.03), (2_000, 0.008)])
 def test_a_long_job_ends_beside_a_writer_that_compacts(
     tmp_path: Path, rows: int, seconds: float
 ) -> None:
@@ -194,3 +195,16 @@ def test_what_is_kept_goes_with_its_column_and_with_time(table: FunctionTable) -
         os.utime(path, (long_ago, long_ago))
     other.leave(HeldAttempt())
     assert other.loose_files() == set()
+
+
+def test_a_killed_worker_leaves_no_unfinished_file_when_its_job_is_done(
+    table: FunctionTable,
+) -> None:
+    attempt = HeldAttempt(number=2)
+    small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 1}
+    assert die_at(table, "part written", attempt.job, **small) == -signal.SIGKILL
+    begun = list(table.path.rglob(".tmp*"))
+    assert begun
+    table.fill(attempt)
+    assert list(table.path.rglob(".tmp*")) == []
+    assert table.values() == expected(table)

@@ -4,7 +4,6 @@ The functions below `fill_kernel` run in Python workers, which need penstock ins
 """
 
 import base64
-import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, json, structs
 
+from penstock.datasets import files
 from penstock.datasets.checkpoints import Checkpoint, is_stopped, write_checkpoint
 from penstock.datasets.column_files import (
     Piece,
@@ -25,6 +25,7 @@ from penstock.datasets.column_files import (
 from penstock.datasets.kept_work import Origin
 from penstock.datasets.lake import Place
 from penstock.datasets.marks import UNFILLED_KEY
+from penstock.datasets.notes import FOLDER
 from penstock.datasets.parts import remove_parts
 from penstock.datasets.remote import Location, open_version
 from penstock.datasets.replacement import ColumnFile, Computation
@@ -160,6 +161,8 @@ class _Filler:
         self._is_second = is_second
         self._task: FunctionTask | None = None
         self._carrier: Carrier | None = None
+        # Where files are until they are whole; in an object store none is seen before.
+        self._folder = f"{FOLDER}/{order.job}/unfinished" if place.is_local else ""
 
     def fill(self, work: FragmentWork) -> None:
         order = self._order
@@ -206,9 +209,9 @@ class _Filler:
             self._name(work, partial=True),
             keep=True,
             metadata=metadata,
+            folder=self._folder,
         )
-        if not left.any() and not known.failed:
-            file = self._rename_complete(file)
+        file = self._move_in(file, is_complete=not left.any() and not known.failed)
         return self._note(made, _Done(file, known.rows, 0, len(known.failed)), started)
 
     def _open(self, work: FragmentWork) -> "tuple[LanceDataset, LanceFragment, tuple[Target, ...]]":
@@ -265,8 +268,9 @@ class _Filler:
             pieces(),
             self._name(work),
             keep=what.where is not None,
+            folder=self._folder,
         )
-        return _Done(file, computed, computed, 0)
+        return _Done(self._move_in(file), computed, computed, 0)
 
     def _by_function(
         self,
@@ -298,9 +302,9 @@ class _Filler:
             self._name(work, partial=is_partial),
             keep=work.need is not None,
             metadata=metadata,
+            folder=self._folder,
         )
-        if is_partial and left is None and not run.failed:
-            file = self._rename_complete(file)
+        file = self._move_in(file, is_complete=is_partial and left is None and not run.failed)
         return _Done(file, run.computed, run.calls, len(run.failed))
 
     def _get_carrier(self, targets: tuple[Target, ...]) -> Carrier:
@@ -334,13 +338,16 @@ class _Filler:
             origin=json.encode(order.origin),
         )
 
-    def _rename_complete(self, file: ColumnFile) -> ColumnFile:
-        """No row failed after all. Elsewhere than on a disk a new name would be a copy."""
+    def _move_in(self, file: ColumnFile, *, is_complete: bool = False) -> ColumnFile:
+        """Put a file that is whole among the table's; complete: no row failed after all.
+
+        Elsewhere than on a disk a new name would be a copy.
+        """
         if not self._place.is_local:
             return file
-        name = PREFIX + file.path.removeprefix(PARTIAL_PREFIX)
-        folder = self._place.file(self._location.data_folder)
-        os.rename(f"{folder}/{file.path}", f"{folder}/{name}")
+        name = PREFIX + file.path.removeprefix(PARTIAL_PREFIX) if is_complete else file.path
+        to = f"{self._location.data_folder}/{name}"
+        files.move(self._place, f"{self._folder}/{file.path}", to)
         return structs.replace(file, path=name)
 
     def _name(self, work: FragmentWork, *, partial: bool = False) -> str:
