@@ -24,6 +24,7 @@
     │   └── ManifestAlreadyExists
     ├── NamespaceNotEmpty
     ├── InvalidTableState         the table's files, or what it is, don't allow it
+    │   └── VanishedFile          a version, or a name for one, that was there a moment ago is gone
     ├── TableInUse                views read it
     ├── SchemaMismatch            the data does not fit the table's columns
     ├── TooManyRequests           more work at once than this server takes on
@@ -213,6 +214,10 @@ class NamespaceNotEmpty(PenstockError):
 
 class InvalidTableState(PenstockError):
     default = "the table is not in a state for this"
+
+
+class VanishedFile(InvalidTableState):
+    default = "a file of the table is gone"
 
 
 class TableInUse(PenstockError):

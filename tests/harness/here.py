@@ -23,7 +23,7 @@ from penstock.datasets.computed import BINDING as BINDING_KEY
 from penstock.datasets.computed import FUNCTION, VIRTUAL
 from penstock.datasets.remote import Location, RemoteCatalog, open_newest
 from penstock.model.functions import Function
-from penstock.pipeline.backfill import BackfillResult, run_backfill, sweep_backfill
+from penstock.pipeline.backfill import BackfillResult, leave_backfill, run_backfill, sweep_backfill
 from penstock.pipeline.plan.backfill import Watermark
 from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
@@ -124,6 +124,10 @@ class FunctionTable:
 
     def sweep(self, attempt: HeldAttempt) -> int:
         return sweep_backfill(self.spec(), self.catalog, attempt.job, attempt.number)
+
+    def leave(self, attempt: HeldAttempt, branch: str = "") -> int:
+        """What a runner does after a job that did not succeed."""
+        return leave_backfill(self.spec(branch), self.catalog, attempt.job, attempt.number)
 
     def explain(self, branch: str = "", **options: Any) -> dict[str, Any]:
         dataset = self.open(branch)

@@ -4,6 +4,8 @@ import os
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from penstock.datasets import checkpoints, marks
-from penstock.errors import FunctionFailed, LeaseLost
+from penstock.datasets import marks
+from penstock.datasets.failures import translate
+from penstock.datasets.kept_work import KEPT_SECONDS
+from penstock.errors import FunctionFailed, LeaseLost, PenstockError, VersionNotFound
+from penstock.pipeline.attempt import is_passing
 from tests.harness.attempts import HeldAttempt
+from tests.harness.by_hand import some_rows
 from tests.harness.here import FunctionTable, die_at, join, make_table
 
 
@@ -83,7 +89,8 @@ def test_a_compaction_after_a_kill_costs_nothing(table: FunctionTable) -> None:
     table.open().optimize.compact_files()
     assert table.explain()["function_calls"] == 20
     done = table.fill(HeldAttempt(job=first.job, number=2))
-    assert (len(table.take_calls()), done.rows) == (20, 40)
+    # Two fragments were committed, and the files of the others were finished.
+    assert (table.take_calls(), done.rows) == ([], 40)
     assert is_right(table)
 
 
@@ -94,7 +101,7 @@ def test_a_compaction_between_two_commits_costs_nothing(table: FunctionTable) ->
     done = table.fill(HeldAttempt(on_fence=at_fence(2, compact)), commit_granularity=1)
     assert is_right(table)
     # The files of three fragments were ready, and did not fit any more.
-    assert done.function_calls == len(table.take_calls()) == 70
+    assert done.function_calls == len(table.take_calls()) == 40
     assert table.explain()["function_calls"] == 0
 
 
@@ -144,6 +151,52 @@ def test_a_version_of_the_same_number_is_not_the_known_one(table: FunctionTable)
     assert again.transaction == found.transaction
 
 
+@dataclass
+class Hearing(HeldAttempt):
+    """An attempt in which something happens when it says a certain thing."""
+
+    word: str = ""
+    work: Callable[[], object] = lambda: None
+
+    def log(self, text: str, level: str = "info") -> None:
+        if text.startswith(self.word):
+            self.work()
+
+
+def clean_up(table: FunctionTable) -> None:
+    table.open().insert(some_rows(900, 1))
+    table.open().cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+
+
+def test_a_version_that_is_cleaned_up_before_it_is_read_is_a_lost_race(
+    table: FunctionTable,
+) -> None:
+    first = Hearing(word="computing", work=lambda: clean_up(table))
+    with pytest.raises(PenstockError) as raised:
+        table.fill(first)
+    assert is_passing(raised.value)
+    table.fill(HeldAttempt(job=first.job, number=2))
+    assert is_right(table)
+
+
+@pytest.mark.parametrize("kind", ["expression", "function"])
+def test_a_version_that_was_asked_for_and_is_gone_ends_the_job(
+    table: FunctionTable, kind: str
+) -> None:
+    version = table.open().version
+    clean_up(table)
+    other = {"function": None, "expression": "text"} if kind == "expression" else {}
+    with pytest.raises(VersionNotFound, match="cannot be opened") as raised:
+        table.fill(read_version=version, **other)
+    assert not is_passing(raised.value)
+
+
+def test_a_manifest_that_is_gone_may_have_been_cleaned_up() -> None:
+    text = "Not found: lake/t.lance/_versions/7.manifest, /home/x/rust/lance/src/dataset.rs:1:2"
+    assert is_passing(translate(OSError(text)))
+    assert not is_passing(translate(OSError("the manifest is corrupt")))
+
+
 def test_without_stable_row_ids_there_is_nothing_to_keep(tmp_path: Path) -> None:
     table = make_table(tmp_path, stable=False)
     found = table.fill(num_frags=1).watermark
@@ -159,7 +212,7 @@ def test_files_that_a_job_abandoned_on_a_branch_are_swept(table: FunctionTable) 
     with pytest.raises(LeaseLost):
         table.fill(lost, branch="dev")
     assert table.loose_files("dev")
-    long_ago = time.time() - checkpoints.ABANDONED_SECONDS - 60
+    long_ago = time.time() - KEPT_SECONDS - 60
     for path in table.path.glob("_jobs/**/*"):
         os.utime(path, (long_ago, long_ago))
     table.fill()

@@ -162,6 +162,18 @@ async def cancel_slots_in(tx: Transaction, prefix: str, reason: str) -> None:
         await _cancel(tx, row[0], reason)
 
 
+async def is_worked_on(tx: Transaction, table_id: str) -> bool:
+    """Whether a runner has a job of a table."""
+    row = await tx.fetch_one(
+        "SELECT 1 FROM jobs WHERE state = 'RUNNING' AND id IN "
+        "(SELECT id FROM jobs WHERE slot >= $1 AND slot < $2 "
+        "UNION SELECT job_id FROM job_slots WHERE slot >= $1 AND slot < $2) LIMIT 1",
+        f"{table_id}/",
+        f"{table_id}0",
+    )
+    return row is not None
+
+
 async def cancel_for_tables_in(tx: Transaction, table_ids: set[str], reason: str) -> None:
     """Cancel every job that works on one of these tables."""
     rows = await tx.fetch(

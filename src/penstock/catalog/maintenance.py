@@ -17,7 +17,7 @@ from penstock.catalog import (
 )
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
-from penstock.datasets import uploads
+from penstock.datasets import unfinished, uploads
 from penstock.errors import PenstockError
 from penstock.model.tables import Table
 
@@ -69,9 +69,22 @@ async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:
         stale = (time.time() - catalog.staged_seconds) * 1000
         await catalog.lake.run(uploads.sweep, catalog.lake.place(table.location), int(stale))
         await dependents.sweep_tags(catalog, table)
+        await _sweep_unfinished(catalog, table, branch)
     except PenstockError as error:
         catalog.visit_later(table, branch)
         log.warning("will try again to reconcile table %s: %s", table, error.message)
+
+
+async def _sweep_unfinished(catalog: Catalog, table: Table, branch: str) -> None:
+    """Remove what killed writers had begun, once nobody can own it."""
+    # A worker may compute for days what it then writes in one go.
+    is_left = await catalog.database.read(jobs.is_worked_on, table.id)
+    if not is_left:
+        before = int((time.time() - unfinished.UNFINISHED_SECONDS) * 1000)
+        place = catalog.lake.place(table.location)
+        is_left = await catalog.lake.run(unfinished.sweep_unfinished, place, before)
+    if is_left:
+        catalog.visit_later(table, branch)
 
 
 async def _list_unfinished(

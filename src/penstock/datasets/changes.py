@@ -228,7 +228,10 @@ class Freshness:
         fills = find_fills(dataset, self._bound.binding, self._bound.function, back)
         # What stands right before another one is in that one.
         last = [v for v in fills if v != dataset.version and v + 1 not in fills]
+        looked_at = {mark.dataset.version for mark in known}
         for version in reversed(last[:MAX_LOOKS_BACK]):
+            if version in looked_at:
+                continue
             with (
                 contextlib.suppress(InvalidRequest, InvalidTableState, NotFound),
                 translated(),

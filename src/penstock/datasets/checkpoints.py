@@ -5,15 +5,24 @@ attempt that comes after a killed one uses the files instead of computing them a
 """
 
 import contextlib
-import sys
 import time
 import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.datasets import files
+from penstock.datasets import computed, files
+from penstock.datasets.kept_work import (
+    COLUMN,
+    KEPT_SECONDS,
+    Origin,
+    name_folder,
+    owner_of,
+    owner_of_column,
+)
 from penstock.datasets.lake import Place
 from penstock.datasets.notes import FOLDER, Beat, list_names, write_file
 from penstock.datasets.remote import Location, open_newest
@@ -43,6 +52,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     # Rows that a function was given by this attempt, and those that it failed on.
     calls: int = 0
     failed: int = 0
+    # None: it is of no use to others than this job.
+    origin: Origin | None = None
 
     def serves(self, wanted: FragmentWork) -> bool:
         """Whether the file can be put into the fragment as it is now."""
@@ -77,8 +88,12 @@ def read_news(place: Place, job: str, seen: set[str]) -> News:
         kind, _, rest = name.partition("-")
         if not name.endswith(".json") or kind == "beat":
             continue
-        content = files.read(place, f"{folder}/{name}")
         seen.add(name)
+        try:
+            content = files.read(place, f"{folder}/{name}")
+        except FileNotFoundError:
+            # Swept between the listing and now.
+            continue
         if kind == "errors":
             news.errors += msgspec.json.decode(content, type=list[RowError])
         elif kind == "out":
@@ -114,30 +129,102 @@ def is_stopped(place: Place, job: str, attempt: int) -> bool:
     return files.exists(place, _stop_path(job, attempt))
 
 
-def sweep(location: Location, job: str, attempt: int) -> int:
+def sweep(
+    location: Location, job: str, attempt: int, kept: str = "", *, is_needed: bool = False
+) -> int:
     """Remove a job's notes, and its files that no version refers to; returns how many files.
 
-    What a later attempt wrote is not touched: this one may not know yet that it is not the last.
+    `kept` is where finished work of its column lies: that goes as well, unless the next job needs
+    it. What a later attempt wrote is not touched: this one may not know yet that it is not the
+    last.
     """
     place = location.place()
     dataset = open_newest(location)
-    removed = _sweep_files(place, location, job, attempt, dataset)
+    entries = files.list_below(place, FOLDER)
+    there = _list_kept(entries)
+    named = set(_named_files(place, kept)) if kept in there and is_needed else set[str]()
+    removed = _remove_files(
+        place, location, dataset, lambda name: is_file_of(name, job, attempt) and name not in named
+    )
     _sweep_notes(place, job)
-    if abandoned := _abandoned(place):
-        # Nothing says which branch they were on.
+    useless = _find_useless(dataset, there, kept, is_needed=is_needed)
+    if kept in useless and _is_ahead(place, kept, job, attempt):
+        useless.remove(kept)
+    # Nothing says which branch they were on.
+    abandoned = [other for other in _abandoned(entries) if other != job]
+    everywhere = [location]
+    if abandoned or useless - {kept}:
         everywhere = [replace(location, branch=name) for name in ("", *dataset.branches.list())]
-        for other in abandoned:
-            for each in everywhere:
-                removed += _sweep_files(place, each, other, sys.maxsize, dataset)
-            _sweep_notes(place, other)
+    for folder in useless:
+        names = set(_named_files(place, folder))
+        for each in everywhere if names else ():
+            removed += _remove_files(place, each, dataset, names.__contains__)
+        _sweep_notes(place, folder)
+    for other in abandoned:
+        for each in everywhere:
+            is_its = partial(is_file_of, job=other)
+            removed += _remove_files(place, each, dataset, is_its)
+        _sweep_notes(place, other)
     return removed
 
 
-def _sweep_files(
-    place: Place, location: Location, job: str, attempt: int, dataset: "LanceDataset"
+def _list_kept(entries: Collection[tuple[str, int]]) -> dict[str, int]:
+    """The folders of finished work, and when something was last written there."""
+    found: dict[str, int] = {}
+    for path, millis in entries:
+        folder = path.removeprefix(f"{FOLDER}/").partition("/")[0]
+        if owner_of(folder) is not None:
+            found[folder] = max(millis, found.get(folder, 0))
+    return found
+
+
+def _find_useless(
+    dataset: "LanceDataset", there: Mapping[str, int], kept: str, *, is_needed: bool
+) -> set[str]:
+    """Finished work that no later job can use: of a job that succeeded, of a function or a column
+    that is no more, or that is too old."""
+    before = (time.time() - KEPT_SECONDS) * 1000
+    old = {folder for folder, millis in there.items() if millis < before}
+    others = {each for each in there if each != kept and owner_of(each) == owner_of(kept)}
+    own = set() if is_needed or kept not in there else {kept}
+    columns = {each for each in there if (owner_of(each) or "").startswith(COLUMN)}
+    rest = columns - old - others - {kept}
+    gone = rest - _list_needed(dataset, rest) if rest else set()
+    return old | others | own | gone
+
+
+def _list_needed(dataset: "LanceDataset", folders: Collection[str]) -> set[str]:
+    """Those of the folders whose column is there, on its branch, with the function that made it."""
+    found = set()
+    for branch in ("", *dataset.branches.list()):
+        schema = dataset.checkout_version((branch or None, None)).schema
+        for column in computed.list_computed(schema):
+            if column.function is not None:
+                owner = owner_of_column(column.binding, branch)
+                found.add(name_folder(owner, column.function.identity))
+    return found & set(folders)
+
+
+def _named_files(place: Place, folder: str) -> Iterator[str]:
+    """The files that notes in a folder name."""
+    return (note.file.path for note in read_news(place, folder, set()).checkpoints)
+
+
+def _is_ahead(place: Place, folder: str, job: str, attempt: int) -> bool:
+    """Whether a later attempt of the job, or a job after it, has left something in a folder."""
+    notes = read_news(place, folder, set()).checkpoints
+    return any(
+        note.origin is not None and note.origin.job == job and note.origin.attempt > attempt
+        for note in notes
+    )
+
+
+def _remove_files(
+    place: Place, location: Location, dataset: "LanceDataset", is_ours: Callable[[str], bool]
 ) -> int:
+    """Remove those of some data files that no version refers to."""
     names = set(list_names(place, location.data_folder))
-    loose = {name for name in names - _paths(dataset) if is_file_of(name, job, attempt)}
+    loose = {name for name in names - _paths(dataset) if is_ours(name)}
     if loose:
         # Only now, because a listing with times has to look at each file.
         entries = files.list_folder(place, location.data_folder)
@@ -170,15 +257,17 @@ def _paths(dataset: "LanceDataset") -> set[str]:
     return {file.path for fragment in dataset.get_fragments() for file in fragment.data_files()}
 
 
-def _abandoned(place: Place) -> list[str]:
+def _abandoned(entries: Collection[tuple[str, int]]) -> list[str]:
     """Jobs that left notes here a long time ago, each after the other names that it worked under.
 
     Under those a job may have left files and no notes, or notes while its own are old.
     """
     newest: dict[str, int] = {}
     jobs: dict[str, str] = {}
-    for path, millis in files.list_below(place, FOLDER):
+    for path, millis in entries:
         job, _, name = path.removeprefix(f"{FOLDER}/").partition("/")
+        if owner_of(job) is not None:
+            continue
         newest[job] = max(millis, newest.get(job, 0))
         if name.startswith(KEY):
             jobs[name.removeprefix(KEY)] = job

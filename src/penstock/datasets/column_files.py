@@ -52,10 +52,12 @@ def write_column_file(
     *,
     keep: bool = False,
     metadata: Callable[[], Mapping[str, str]] = dict,
+    folder: str = "",
 ) -> ColumnFile:
     """Write the pieces into a file of that name; `keep` is for old values where there is no new.
 
-    The metadata is asked for when all of them were written.
+    The metadata is asked for when all of them were written. On a disk the file lies in the folder
+    until it is whole: what a killed writer leaves is swept with that.
     """
     import pyarrow as pa
     from lance.file import LanceFileWriter
@@ -67,7 +69,7 @@ def write_column_file(
     batches = fill_rows(pieces, old, fragment, kinds)
     with translated():
         writer = LanceFileWriter(
-            f"{location.uri}/{location.data_folder}/{name}",
+            f"{location.uri}/{folder or location.data_folder}/{name}",
             schema,
             version=version,
             storage_options=dict(location.options) or None,

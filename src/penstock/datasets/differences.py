@@ -131,6 +131,18 @@ def _count_live(state: "FragmentState | None") -> int:
     return 0 if state is None else state.physical_rows - state.rows
 
 
+def find_changed(
+    now: "LanceDataset", then: "LanceDataset", paths: Sequence[str], new: Rows, old: Rows
+) -> "Mask":
+    """Which of some rows, given with their places in both versions, have other values."""
+    import numpy as np
+
+    changed = np.zeros(len(new.ids), bool)
+    for mask in _compare(now, then, paths, new, old).values():
+        changed |= mask
+    return changed
+
+
 def scan_all(dataset: "LanceDataset", fragments: Collection[int] | None = None) -> Rows:
     """All rows of a version, or those of some of its fragments."""
     ids = {fragment.fragment_id for fragment in dataset.get_fragments()}

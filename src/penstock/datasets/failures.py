@@ -21,6 +21,7 @@ from penstock.errors import (
     PenstockError,
     SchemaMismatch,
     Unavailable,
+    VanishedFile,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
         Unavailable,
         "check that the store can be reached",
     ),
-    (r"Not found: .*\.(lance|manifest)|corrupt", InvalidTableState, "check the table's files"),
+    (r"Not found: .*\.(lance|manifest)", VanishedFile, "check the table's files"),
+    (r"corrupt", InvalidTableState, "check the table's files"),
 )
 
 

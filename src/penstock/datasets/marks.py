@@ -152,14 +152,11 @@ def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) ->
     return found
 
 
-def describe_left(
-    left: "Mask | None", reasons: bytes | None, failed: Collection[int], count: int
-) -> dict[str, str]:
+def describe_left(left: "Mask | None", told: "Codes", failed: Collection[int]) -> dict[str, str]:
     """What a file's metadata say of its rows: which were left out, and why, and which failed."""
     import numpy as np
 
-    mask = np.zeros(count, bool) if left is None else left.copy()
-    told = None if reasons is None else unpack_codes(reasons, count)
+    mask = np.zeros(len(told), bool) if left is None else left.copy()
     codes = mark_left(mask, told, failed)
     mask[list(failed)] = True
     shown = {UNFILLED_KEY: pack(mask), CODES_KEY: pack_codes(codes)}

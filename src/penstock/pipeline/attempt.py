@@ -9,13 +9,16 @@ from penstock.errors import (
     PenstockError,
     TooManyRequests,
     Unavailable,
+    VanishedFile,
 )
 from penstock.model.functions import RowError
 
 Value = str | int | float
 
-# What may go well when it is tried again; every other error of ours is the job's own.
-PASSING = (Unavailable, ConcurrentCommit, OutcomeUnknown, TooManyRequests)
+# What may go well when it is tried again; every other error of ours is the job's own. A file that
+# is gone was perhaps removed by a clean-up between a look at its name and the reading: the next
+# attempt looks again. If it is really lost, the last attempt says so.
+PASSING = (Unavailable, ConcurrentCommit, OutcomeUnknown, TooManyRequests, VanishedFile)
 
 
 class JobCanceled(Exception):

@@ -1,10 +1,11 @@
 """The recipe of a backfill: snapshot, plan, files on Spark, commits, report.
 
-Each round plans on what the table is then. A fragment that somebody changed while its file was
-computed is left to the next round; what was committed before, by this attempt or an earlier one,
-is fresh and so in no plan any more.
+Each round plans on what the table is then. What was committed before, by this attempt or an earlier
+one, is fresh and so in no plan any more. Values whose fragment somebody rewrote while they were
+computed follow their rows in the next round, and only what has other inputs is computed again.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,12 @@ from msgspec import Struct, convert, structs
 
 from penstock.crash import crash_point
 from penstock.datasets import checkpoints
+from penstock.datasets.marks import transaction_of
 from penstock.datasets.remote import RemoteCatalog
 from penstock.datasets.replacement import Computation, OwnCommit, find_commits
 from penstock.errors import ConcurrentCommit, FunctionFailed, InvalidRequest, Unavailable
 from penstock.pipeline.attempt import Attempt, JobCanceled
+from penstock.pipeline.carrying import Carrying, Moved, is_usable, kept_folder
 from penstock.pipeline.heard import Heard
 from penstock.pipeline.plan.backfill import (
     BackfillOptions,
@@ -35,10 +38,14 @@ from penstock.pipeline.spark.fill_column import SCHEMA, FillOrder, fill_kernel
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-MAX_ROUNDS = 10
+# Rounds in which nothing was computed and nothing went in, because others were faster each time.
+MAX_FRUITLESS = 50
+# After so many rounds a job does not run after rows any more that others change meanwhile.
+MAX_COMPUTED_ROUNDS = 3
 # How far back an attempt looks for commits of the attempts before it.
 COMMITS_BACK = 200
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
+MAX_PAUSE_SECONDS = 0.5
 # A worker that hears of a cancel stops at its next fragment; one that does not is ended by Spark.
 STOP_SECONDS = 3
 # How long finished values may be in a worker's memory only.
@@ -88,7 +95,15 @@ def run_backfill(
 def sweep_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
     """Remove what a finished job wrote and no version refers to; returns how many files."""
     wanted = convert(spec, BackfillSpec)
-    return checkpoints.sweep(catalog.locate(wanted.table, wanted.branch), job, attempt)
+    location = catalog.locate(wanted.table, wanted.branch)
+    return checkpoints.sweep(location, job, attempt, kept_folder(wanted))
+
+
+def leave_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
+    """The same for a job that did not succeed: what it finished stays for the next one."""
+    wanted = convert(spec, BackfillSpec)
+    location = catalog.locate(wanted.table, wanted.branch)
+    return checkpoints.sweep(location, job, attempt, kept_folder(wanted), is_needed=True)
 
 
 class _Backfill:
@@ -116,8 +131,12 @@ class _Backfill:
         )
         self._files = Replacements(spec, options, catalog, attempt, self._planner.describe)
         functions = () if spec.function is None else (spec.function,)
-        self._heard = Heard(self._location, functions, attempt)
-        self._rows_left = 0
+        self._kept = kept_folder(spec)
+        self._heard = Heard(self._location, functions, attempt, self._kept)
+        self._carrying = Carrying(
+            spec, options, attempt, self._planner, self._files, self._heard, self._order
+        )
+        self._rows_left = self._rounds_computed = 0
         # What attempts before this one committed, and up to which version that is known.
         self._earlier: list[OwnCommit] = []
         self._looked_until = 0
@@ -125,8 +144,10 @@ class _Backfill:
     def run(self) -> BackfillResult:
         plan: UpToDate | Fill | None = None
         self._find_earlier()
-        for _ in range(MAX_ROUNDS):
+        fruitless = 0
+        while fruitless < MAX_FRUITLESS:
             self._attempt.check()
+            before = self._done_so_far()
             dataset = self._planner.open()
             found = self._planner.plan(dataset, self._remaining())
             self._rows_left = found.rows_left
@@ -138,19 +159,42 @@ class _Backfill:
             self._heard.failures.expect(found.rows + self._files.rows_committed)
             self._read_notes(found)
             try:
-                self._compute(found, dataset.version)
+                complete = self._carrying.carry(found, dataset)
+                if complete is None and self._is_chasing(found, dataset):
+                    complete = True
+                elif complete is None:
+                    self._compute(found, dataset)
+                    complete = self._files.commit_all()
             except FunctionFailed:
                 # Groups that were whole before the row failed stay.
                 self._files.commit_groups()
                 raise
-            complete = self._files.commit_all()
             self._tell_progress()
             if complete:
+                self._rows_left = self._carrying.follow(self._rows_left)
                 return self._result(plan, None)
+            fruitless = fruitless + 1 if self._done_so_far() == before else 0
+            time.sleep(min(MAX_PAUSE_SECONDS, FIRST_POLL_SECONDS * fruitless))
         raise ConcurrentCommit(
-            f"the fragments of {'$'.join(self._spec.table)} changed in each of {MAX_ROUNDS} rounds",
-            detail="set commit_granularity to commit a few fragments at a time, or try later",
+            f"the fragments of {'$'.join(self._spec.table)} changed in each of {MAX_FRUITLESS} "
+            "rounds in which there was nothing left to compute",
+            detail="try later, when fewer rewrite this table",
         )
+
+    def _is_chasing(self, plan: Fill, dataset: "LanceDataset") -> bool:
+        """Whether all that was computed is in, and what is left changed since, time and again.
+
+        That is for the next backfill: a job that runs after a busy writer would never end.
+        """
+        return (
+            self._files.is_disturbed
+            and self._rounds_computed >= MAX_COMPUTED_ROUNDS
+            and self._carrying.is_able(plan, dataset)
+            and not self._files.ready
+        )
+
+    def _done_so_far(self) -> tuple[int, int]:
+        return len(self._files.versions), self._heard.function_calls
 
     def _remaining(self) -> BackfillOptions:
         limit = self._options.num_frags
@@ -172,16 +216,18 @@ class _Backfill:
 
     # Computing -------------------------------------------------------------------------------
 
-    def _compute(self, plan: Fill, version: int) -> None:
+    def _compute(self, plan: Fill, dataset: "LanceDataset") -> None:
         """Have Spark write what is missing; commit groups on the way if that is wanted."""
         missing = {work.id: work for work in plan.work if work.id not in self._files.ready}
         if not missing:
             return
+        self._rounds_computed += 1
         engine = self._get_engine()
         tasks = plan_tasks(tuple(missing.values()), self._options, engine.slots)
         work = tuple(tuple(missing[id] for id in task) for task in tasks)
         self._attempt.log(f"computing {len(missing)} fragments in {len(tasks)} tasks")
-        running = Tasks(engine, fill_kernel(self._order(work, version)), len(tasks), SCHEMA)
+        order = self._order(work, dataset, self._carrying.find(dataset))
+        running = Tasks(engine, fill_kernel(order), len(tasks), SCHEMA)
         try:
             pause = FIRST_POLL_SECONDS
             while not running.wait(pause):
@@ -209,7 +255,9 @@ class _Backfill:
             raise Unavailable(f"the files of {len(lost)} fragments are not there")
         crash_point("files written")
 
-    def _order(self, work: tuple[tuple[FragmentWork, ...], ...], version: int) -> FillOrder:
+    def _order(
+        self, work: tuple[tuple[FragmentWork, ...], ...], dataset: "LanceDataset", moved: Moved
+    ) -> FillOrder:
         spec, columns = self._spec, self._planner.columns
         flush_seconds = spec.batch_checkpoint_flush_interval_seconds
         return FillOrder(
@@ -218,7 +266,7 @@ class _Backfill:
             self._location.uri,
             self._location.branch,
             self._location.options,
-            version,
+            dataset.version,
             Computation(columns[0], spec.expression or "", spec.where, not spec.inputs),
             work,
             function=spec.function,
@@ -228,6 +276,11 @@ class _Backfill:
             min_rows=spec.min_checkpoint_size,
             max_rows=spec.max_checkpoint_size,
             flush_seconds=FLUSH_SECONDS if flush_seconds is None else flush_seconds,
+            kept=self._kept,
+            transaction=transaction_of(dataset) if self._kept else "",
+            files=moved.files,
+            parts=moved.parts,
+            own_only=self._options.force,
         )
 
     def _stop(self, running: Tasks, *, gently: bool) -> None:
@@ -243,7 +296,9 @@ class _Backfill:
         wanted = {work.id: work for work in plan.work}
         moved = self._heard.listen()
         for note in self._heard.notes:
-            if (work := wanted.get(note.work.id)) is not None and note.serves(work):
+            work = wanted.get(note.work.id)
+            usable = is_usable(note, self._attempt.job, self._options)
+            if work is not None and usable and note.serves(work):
                 self._files.add(note)
                 self._heard.failures.use_file(note.work.id, note.failed)
         if self._heard.listen_inside() or moved:

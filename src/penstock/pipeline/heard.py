@@ -17,8 +17,16 @@ LOOK_SECONDS = 1.0
 class Heard:
     """The notes that one attempt finds in the job's folder, its own and those before it."""
 
-    def __init__(self, location: Location, functions: Sequence[Function], attempt: Attempt) -> None:
-        self._place = location.place()
+    def __init__(
+        self,
+        location: Location,
+        functions: Sequence[Function],
+        attempt: Attempt,
+        kept: str = "",
+    ) -> None:
+        # Where finished work of the column lies, whichever job did it.
+        self._kept = kept
+        self.place = location.place()
         self._location = location
         self._attempt = attempt
         self._seen: set[str] = set()
@@ -32,12 +40,15 @@ class Heard:
 
     def listen(self) -> bool:
         """Take in what is new; whether a file was finished."""
-        news = checkpoints.read_news(self._place, self._attempt.job, self._seen)
+        news = checkpoints.read_news(self.place, self._attempt.job, self._seen)
+        if self._kept:
+            known = checkpoints.read_news(self.place, self._kept, self._seen)
+            news.checkpoints += known.checkpoints
         moved = False
         for note in news.checkpoints:
-            if note.attempt == self._attempt.number:
+            if self._is_mine(note):
                 self.function_calls += note.calls
-            elif not checkpoints.has_file(self._place, self._location, note):
+            elif not checkpoints.has_file(self.place, self._location, note):
                 continue
             self.notes.append(note)
             moved = True
@@ -56,7 +67,7 @@ class Heard:
         if now - self._last_look < LOOK_SECONDS:
             return False
         self._last_look, before = now, self._beats
-        self._beats = checkpoints.read_beats(self._place, self._attempt.job, self._attempt.number)
+        self._beats = checkpoints.read_beats(self.place, self._attempt.job, self._attempt.number)
         return self._beats != before
 
     def rows_inside(self, finished: Collection[int]) -> int:
@@ -65,6 +76,11 @@ class Heard:
 
     def rate(self) -> float | None:
         """Rows that a core computes in a second, as this attempt has seen it."""
-        mine = [note for note in self.notes if note.attempt == self._attempt.number]
+        mine = [note for note in self.notes if self._is_mine(note)]
         calls, seconds = sum(note.calls for note in mine), sum(note.seconds for note in mine)
         return round(calls / seconds, 3) if calls and seconds else None
+
+    def _is_mine(self, note: Checkpoint) -> bool:
+        """Whether this attempt made a file."""
+        is_own_job = note.origin is None or note.origin.job == self._attempt.job
+        return is_own_job and note.attempt == self._attempt.number

@@ -135,6 +135,9 @@ class FunctionPlanner:
         if spec.errors_only and self._error_rows is None:
             self._error_rows = self._attempt.error_rows()
         limit = spec.read_version
+        if limit is not None:
+            # One that was asked for and is gone does not come back: that is no lost race.
+            open_version(self._location, limit, self._attempt.job)
         if limit is None and dataset.has_stable_row_ids:
             limit = self._first
         if self._first is None:

@@ -1,7 +1,7 @@
 """Finished files of a backfill, on their way into the table.
 
 A file goes in only while what it was made from, and what it replaces, are as they were when it was
-computed; else its fragment has to be computed again.
+computed; else its rows are looked for where they are now.
 """
 
 import time
@@ -102,6 +102,10 @@ class Replacements:
         self.versions: list[int] = []
         # Of fragments that others changed after they were committed, and that a plan has again.
         self._replaced: list[Checkpoint] = []
+        # Others rewrite fragments while this runs: from then on what is finished goes in at once.
+        self.is_disturbed = False
+        # Rows left a fragment before its file went in: their values are in that file only.
+        self.has_moved = False
 
     @property
     def fragments_committed(self) -> int:
@@ -131,23 +135,20 @@ class Replacements:
             self.ready[note.work.id] = note
 
     def commit_groups(self) -> None:
-        """Commit as many whole groups as are ready, if commits in groups were asked for."""
-        size = self._options.commit_granularity
+        """Commit as many whole groups as are ready, if there are to be any before the end."""
+        size = 1 if self.is_disturbed else self._options.commit_granularity
         while size and len(self.ready) >= size:
-            self._commit(list(self.ready)[:size])
+            self._commit(list(self.ready)[: self._options.commit_granularity])
 
     def commit_all(self) -> bool:
-        """Commit what is ready; False when some fragment has to be computed again."""
-        size = self._options.commit_granularity or len(self.ready)
+        """Commit what is ready; False when some fragment has to be filled again."""
         complete = True
         while self.ready:
-            complete &= self._commit(list(self.ready)[:size])
-            if not complete and not self._options.commit_granularity:
-                return False
+            complete &= self._commit(list(self.ready)[: self._options.commit_granularity])
         return complete
 
     def _commit(self, ids: Sequence[int]) -> bool:
-        """Put the files of these fragments into the newest version, if they still fit there."""
+        """Put the files of these fragments into the newest version, as far as they fit there."""
         pause, last = FIRST_PAUSE_SECONDS, PenstockError()
         for _ in range(MAX_TRIES):
             self._attempt.fence()
@@ -173,9 +174,9 @@ class Replacements:
         changed = set(ids) - done - fit
         for id in changed:
             del self.ready[id]
-        # Without commits in groups it is all or nothing: one that does not fit keeps all back.
-        if changed and not self._options.commit_granularity:
-            return False
+        self.is_disturbed |= bool(changed)
+        self.has_moved |= bool(changed)
+        self.has_moved |= any(states[id].rows < notes[id].work.live_rows for id in fit)
         if fit:
             files = {id: notes[id].file for id in sorted(fit)}
             rows = sum(notes[id].computed for id in fit)

@@ -14,7 +14,7 @@ import msgspec
 from penstock.datasets.remote import RemoteCatalog
 from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.pipeline.attempt import JobCanceled, is_passing
-from penstock.pipeline.backfill import run_backfill, sweep_backfill
+from penstock.pipeline.backfill import leave_backfill, run_backfill, sweep_backfill
 from penstock.pipeline.cascade import run_refreshes, sweep_refreshes
 from penstock.pipeline.preview import run_preview, sweep_preview
 from penstock.pipeline.spark.engine import Engine
@@ -41,10 +41,12 @@ class Recipe:
 
     run: Callable[..., msgspec.Struct]
     sweep: Callable[[Mapping[str, Any], RemoteCatalog, str, int], int]
+    # The same when the job did not succeed, where the next one can use what it finished.
+    leave: Callable[[Mapping[str, Any], RemoteCatalog, str, int], int] | None = None
 
 
 RECIPES = {
-    "backfill": Recipe(run_backfill, sweep_backfill),
+    "backfill": Recipe(run_backfill, sweep_backfill, leave_backfill),
     "preview": Recipe(run_preview, sweep_preview),
     "refresh": Recipe(run_refreshes, sweep_refreshes),
 }
@@ -215,19 +217,20 @@ class Runner:
     def _report(self, attempt: LeasedAttempt, ending: Ending) -> str:
         """Sweep, and tell the server; the files of a job that is tried again stay for it."""
         if not ending.retryable and attempt.is_held(self._stopping.is_set):
-            self._sweep(attempt)
+            self._sweep(attempt, ending)
         state = attempt.finish(ending, self._stopping.is_set)
         if ending.retryable and state in FINISHED:
-            self._sweep(attempt)
+            self._sweep(attempt, ending)
         return state
 
-    def _sweep(self, attempt: LeasedAttempt) -> None:
+    def _sweep(self, attempt: LeasedAttempt, ending: Ending) -> None:
         lease = attempt.lease
         recipe = RECIPES.get(lease.kind)
         if recipe is None:
             return
+        sweep = recipe.sweep if ending.state == SUCCEEDED else recipe.leave or recipe.sweep
         try:
-            removed = recipe.sweep(lease.spec, self._catalog, lease.id, lease.attempt)
+            removed = sweep(lease.spec, self._catalog, lease.id, lease.attempt)
         except PenstockError as error:
             # The table may be gone, or the store away; the next job of the table sweeps too.
             log.warning("job %s: not swept: %s", lease.id, error.message)

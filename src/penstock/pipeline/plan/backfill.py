@@ -109,8 +109,9 @@ class FragmentWork(Struct, frozen=True):
     need: bytes | None = None
     left: bytes | None = None
     dead: bytes | None = None
-    # Packed codes: why those that are left out are not fresh.
+    # Why rows are not fresh: packed codes, or the one code that they share.
     reasons: bytes | None = None
+    reason: int = 0
     deletions: str = ""
 
 

@@ -26,6 +26,7 @@ from penstock.pipeline.plan.states import (
     RowCounts,
     pack_codes,
     to_counts,
+    unpack_codes,
 )
 
 if TYPE_CHECKING:
@@ -181,7 +182,8 @@ def _divide(rows: FragmentRows, options: BackfillOptions) -> _Part | None:
         state.target_files,
         need=None if count == state.rows else pack(need),
         left=pack(left) if left.any() else None,
-        reasons=_pack_reasons(rows.codes, left),
+        reasons=None if isinstance(rows.codes, int) else pack_codes(rows.codes),
+        reason=rows.codes if isinstance(rows.codes, int) else 0,
         deletions=state.deletions,
         dead=None if rows.live is None else pack(~rows.live),
     )
@@ -209,11 +211,13 @@ def _count_codes(rows: FragmentRows, chosen: "Mask") -> dict[int, int]:
     return dict(enumerate(np.bincount(rows.codes[chosen], minlength=CODES).tolist()))
 
 
-def _pack_reasons(codes: "Codes | int", left: "Mask") -> bytes | None:
-    """Why each of the rows that are left out is not fresh."""
+def codes_of(work: FragmentWork) -> "Codes":
+    """Why each row of a fragment was not fresh when it was planned."""
     import numpy as np
 
-    return pack_codes(np.where(left, codes, 0).astype(np.uint8)) if left.any() else None
+    if work.reasons is not None:
+        return unpack_codes(work.reasons, work.physical_rows)
+    return np.full(work.physical_rows, work.reason, np.uint8)
 
 
 def _count(parts: Iterable[_Part]) -> dict[str, int]:

@@ -3,7 +3,6 @@
 The functions below `fill_kernel` run in Python workers, which need penstock installed.
 """
 
-import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, json, structs
 
+from penstock.datasets import files
 from penstock.datasets.checkpoints import Checkpoint, is_stopped, write_checkpoint
 from penstock.datasets.column_files import (
     Piece,
@@ -21,20 +21,26 @@ from penstock.datasets.column_files import (
     get_targets,
     write_column_file,
 )
+from penstock.datasets.kept_work import Origin
 from penstock.datasets.lake import Place
 from penstock.datasets.marks import describe_left
+from penstock.datasets.notes import FOLDER
+from penstock.datasets.parts import remove_parts
 from penstock.datasets.remote import Location, open_version
 from penstock.datasets.replacement import ColumnFile, Computation
-from penstock.errors import FunctionFailed, PenstockError, Unavailable
+from penstock.errors import FunctionFailed, PenstockError, VanishedFile, VersionNotFound
 from penstock.model.functions import Function
+from penstock.pipeline.attempt import PASSING
 from penstock.pipeline.plan.backfill import (
     PARTIAL_PREFIX,
     PREFIX,
     FragmentWork,
     file_name,
 )
-from penstock.pipeline.plan.masks import unpack
+from penstock.pipeline.plan.masks import pack, unpack
+from penstock.pipeline.plan.rows import codes_of
 from penstock.pipeline.spark.engine import Kernel, is_second_try
+from penstock.pipeline.spark.functions.carrying import Carrier, wanted_rows
 from penstock.pipeline.spark.functions.errors import Stopped, may_skip
 from penstock.pipeline.spark.functions.fragment import FragmentRun
 from penstock.pipeline.spark.functions.task import FunctionTask, Knobs
@@ -65,6 +71,17 @@ class FillOrder(Struct, frozen=True):
     min_rows: int | None = None
     max_rows: int | None = None
     flush_seconds: float = 5.0
+    # Where finished work lies, if not in the job's own folder, and what is to be found there of
+    # fragments that are not as they were; perhaps only what this job did itself.
+    kept: str = ""
+    transaction: str = ""
+    files: tuple[Checkpoint, ...] = ()
+    parts: tuple[str, ...] = ()
+    own_only: bool = False
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.job, self.attempt, self.version, self.transaction)
 
 
 class FragmentFailed(Struct, frozen=True):
@@ -106,7 +123,7 @@ def fill_fragments(
                 filler.fill(each)
             except Stopped:
                 return None
-            except Unavailable:
+            except PASSING:
                 # Spark tries the task again, perhaps elsewhere.
                 raise
             except PenstockError as error:
@@ -116,6 +133,13 @@ def fill_fragments(
     finally:
         filler.close()
     return None
+
+
+def carry_fragments(order: FillOrder, work: tuple[FragmentWork, ...]) -> list[Checkpoint]:
+    """Write files of these fragments with what is known of their rows; the rest is left."""
+    location = Location(order.uri, order.branch, order.options)
+    filler = _Filler(order, location, location.place(), is_second=False)
+    return [note for each in work if (note := filler.carry(each)) is not None]
 
 
 class _Done(NamedTuple):
@@ -136,24 +160,84 @@ class _Filler:
         self._place = place
         self._is_second = is_second
         self._task: FunctionTask | None = None
+        self._carrier: Carrier | None = None
+        # Where files are until they are whole; in an object store none is seen before.
+        self._folder = f"{FOLDER}/{order.job}/unfinished" if place.is_local else ""
 
     def fill(self, work: FragmentWork) -> None:
         order = self._order
         if is_stopped(self._place, order.job, order.attempt):
             raise Stopped
         started = time.perf_counter()
-        dataset = open_version(self._location, order.version, order.job)
-        fragment = get_fragment(dataset, work.id)
-        targets = get_targets(dataset, order.columns or (order.what.column,))
+        dataset, fragment, targets = self._open(work)
         if order.function is None:
             done = self._by_expression(dataset, fragment, targets, work)
         else:
             done = self._by_function(dataset, fragment, targets, work)
+        self._note(work, done, started)
+        if order.function is not None and work.need is None and _can_read_files(targets):
+            # All that they have is in the file now.
+            remove_parts(self._place, order.kept or order.job, work.id, work.key)
+
+    def carry(self, work: FragmentWork) -> Checkpoint | None:
+        """A file with what is known already; None when nothing is. No function is called."""
+        started = time.perf_counter()
+        dataset, fragment, targets = self._open(work)
+        known = self._get_carrier(targets).find(dataset, fragment, work)
+        if known is None or not known.mask.any():
+            return None
+        left = wanted_rows(dataset, fragment, work) & ~known.mask
+        if (before := _left(work)) is not None:
+            left |= before
+        made = structs.replace(
+            work,
+            rows=int(known.mask.sum()),
+            need=pack(known.mask),
+            left=pack(left) if left.any() else None,
+        )
+
+        def metadata() -> dict[str, str]:
+            return describe_left(left, codes_of(work), known.failed)
+
+        file = write_column_file(
+            dataset,
+            self._location,
+            fragment,
+            targets,
+            known.merge(known.mask, iter(())),
+            self._name(work, partial=True),
+            keep=True,
+            metadata=metadata,
+            folder=self._folder,
+        )
+        file = self._move_in(file, is_complete=not left.any() and not known.failed)
+        return self._note(made, _Done(file, known.rows, 0, len(known.failed)), started)
+
+    def _open(self, work: FragmentWork) -> "tuple[LanceDataset, LanceFragment, tuple[Target, ...]]":
+        order = self._order
+        try:
+            dataset = open_version(self._location, order.version, order.job)
+        except VersionNotFound as error:
+            # It was there when the driver planned, and was cleaned up: another attempt plans anew.
+            raise VanishedFile(error.message) from error
+        targets = get_targets(dataset, order.columns or (order.what.column,))
+        return dataset, get_fragment(dataset, work.id), targets
+
+    def _note(self, work: FragmentWork, done: "_Done", started: float) -> Checkpoint:
+        order = self._order
         seconds = round(time.perf_counter() - started, 4)
         note = Checkpoint(
-            work, done.file, done.computed, order.attempt, seconds, done.calls, done.failed
+            work,
+            done.file,
+            done.computed,
+            order.attempt,
+            seconds,
+            done.calls,
+            done.failed,
+            None if order.function is None else order.origin,
         )
-        write_checkpoint(self._place, order.job, note)
+        write_checkpoint(self._place, order.kept or order.job, note)
+        return note
 
     def close(self) -> None:
         if self._task is not None:
@@ -183,8 +267,9 @@ class _Filler:
             pieces(),
             self._name(work),
             keep=what.where is not None,
+            folder=self._folder,
         )
-        return _Done(file, computed, computed, 0)
+        return _Done(self._move_in(file), computed, computed, 0)
 
     def _by_function(
         self,
@@ -194,14 +279,16 @@ class _Filler:
         work: FragmentWork,
     ) -> "_Done":
         task = self._task = self._task or self._make_task(targets)
-        run = FragmentRun(task, dataset, fragment, work)
+        carrier = self._get_carrier(targets)
+        can_read = _can_read_files(targets)
+        run = FragmentRun(task, dataset, fragment, work, carrier, can_read_file=can_read)
         left = _left(work)
         is_partial = left is not None or may_skip(task.function.on_error)
 
         def metadata() -> dict[str, str]:
             if not is_partial:
                 return {}
-            return describe_left(left, work.reasons, run.failed, work.physical_rows)
+            return describe_left(left, codes_of(work), run.failed)
 
         file = write_column_file(
             dataset,
@@ -212,14 +299,25 @@ class _Filler:
             self._name(work, partial=is_partial),
             keep=work.need is not None,
             metadata=metadata,
+            folder=self._folder,
         )
-        if is_partial and left is None and not run.failed:
-            file = self._rename_complete(file)
+        file = self._move_in(file, is_complete=is_partial and left is None and not run.failed)
         return _Done(file, run.computed, run.calls, len(run.failed))
 
-    def _make_task(self, targets: tuple[Target, ...]) -> FunctionTask:
-        import pyarrow as pa
+    def _get_carrier(self, targets: tuple[Target, ...]) -> Carrier:
+        order = self._order
+        assert order.function is not None
+        self._carrier = self._carrier or Carrier(
+            order,
+            self._location,
+            self._place,
+            _kinds(targets),
+            order.function.inputs,
+            can_read_files=_can_read_files(targets),
+        )
+        return self._carrier
 
+    def _make_task(self, targets: tuple[Target, ...]) -> FunctionTask:
         order = self._order
         assert order.function is not None
         return FunctionTask(
@@ -227,27 +325,43 @@ class _Filler:
             order.job,
             order.attempt,
             order.function,
-            pa.schema([pa.field(target.name, target.kind) for target in targets]),
+            _kinds(targets),
             Knobs(
                 order.threads, order.batch_rows, order.min_rows, order.max_rows, order.flush_seconds
             ),
             # What killed the process before is then found, row by row.
             isolated=self._is_second or order.attempt > 1,
+            kept=order.kept,
+            origin=json.encode(order.origin),
         )
 
-    def _rename_complete(self, file: ColumnFile) -> ColumnFile:
-        """No row failed after all. Elsewhere than on a disk a new name would be a copy."""
+    def _move_in(self, file: ColumnFile, *, is_complete: bool = False) -> ColumnFile:
+        """Put a file that is whole among the table's; complete: no row failed after all.
+
+        Elsewhere than on a disk a new name would be a copy.
+        """
         if not self._place.is_local:
             return file
-        name = PREFIX + file.path.removeprefix(PARTIAL_PREFIX)
-        folder = self._place.file(self._location.data_folder)
-        os.rename(f"{folder}/{file.path}", f"{folder}/{name}")
+        name = PREFIX + file.path.removeprefix(PARTIAL_PREFIX) if is_complete else file.path
+        to = f"{self._location.data_folder}/{name}"
+        files.move(self._place, f"{self._folder}/{file.path}", to)
         return structs.replace(file, path=name)
 
     def _name(self, work: FragmentWork, *, partial: bool = False) -> str:
         unique = uuid.uuid4().hex[:8]
         order = self._order
         return file_name(work.key, order.job, order.attempt, unique, partial=partial)
+
+
+def _kinds(targets: tuple[Target, ...]) -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema([pa.field(target.name, target.kind) for target in targets])
+
+
+def _can_read_files(targets: tuple[Target, ...]) -> bool:
+    """Whether a file of the columns can be read by itself: not where it has blobs."""
+    return all(each.stored.type == each.kind and not each.stored.metadata for each in targets)
 
 
 def _left(work: FragmentWork) -> Any:

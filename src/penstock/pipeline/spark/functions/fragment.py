@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from penstock.datasets.column_files import Piece, Pieces
-from penstock.datasets.parts import FAILED, OFFSET, Part, find_parts, read_part
+from penstock.datasets.column_files import Piece
 from penstock.datasets.samples import show_inputs
-from penstock.datasets.scans import live_rows, offsets_of, read_row_ids, scan_rows
+from penstock.datasets.scans import offsets_of, read_row_ids, scan_rows
+from penstock.errors import FunctionFailed
 from penstock.pipeline.plan.backfill import FragmentWork
 from penstock.pipeline.plan.masks import unpack
 from penstock.pipeline.spark.functions.batches import cut, in_order
+from penstock.pipeline.spark.functions.carrying import Carrier, Known, wanted_rows
 from penstock.pipeline.spark.functions.errors import Computed, RowFailed, Stopped
 from penstock.pipeline.spark.functions.keeping import Keeper
 from penstock.pipeline.spark.functions.noting import RowErrors, Where
@@ -29,14 +30,21 @@ class FragmentRun:
         dataset: "LanceDataset",
         fragment: "LanceFragment",
         work: FragmentWork,
+        carrier: Carrier,
+        *,
+        can_read_file: bool = True,
     ) -> None:
         self._task = task
+        self._carrier = carrier
+        self._can_read_file = can_read_file
         self._dataset = dataset
         self._fragment = fragment
         self._work = work
         self._row_ids: Any = None
         self._errors = RowErrors(task, self._find)
-        self._keeper = Keeper(task, work.id, work.key, work.rows, self._errors.tell)
+        find_ids = self._find_ids if dataset.has_stable_row_ids else None
+        self._keeper = Keeper(task, work.id, work.key, work.rows, self._errors.tell, find_ids)
+        self._carried = 0
         # Rows with new values, whoever computed them; rows that the function was given here.
         self.computed = 0
         self.calls = 0
@@ -45,55 +53,38 @@ class FragmentRun:
     def pieces(self) -> Iterator[Piece]:
         """The values of the rows that are to be computed, in order."""
         work = self._work
-        need = unpack(work.need, work.physical_rows) if work.need is not None else None
-        found = find_parts(self._task.place, self._task.job, work.id, work.key)
         try:
-            yield from self._resume(found, need) if found else self._compute(need)
+            known = self._carrier.find(self._dataset, self._fragment, work)
+            if known is not None and known.mask.any():
+                yield from self._resume(known)
+            else:
+                need = unpack(work.need, work.physical_rows) if work.need is not None else None
+                yield from self._compute(need)
+            if not self._can_read_file:
+                # What a later job could not read in the file it finds here.
+                self._keeper.flush()
         except Stopped:
+            # Nobody listens any more, but the next job has use for what was finished.
+            self._keeper.flush()
             self._errors.forget()
+            raise
+        except FunctionFailed:
+            self._keeper.flush()
             raise
         finally:
             self._errors.tell()
 
-    def _resume(self, found: list[Part], need: Any) -> Iterator[Piece]:
-        """What earlier tries left, whatever they had themselves, and the rest."""
-        import numpy as np
-
-        live = live_rows(self._dataset, self._fragment)
-        wanted = live if need is None else live & need
-        # The part that each row is taken from.
-        owners = np.full(len(wanted), -1, np.int32)
-        for number, part in enumerate(found):
-            held = self._offsets_in(part)
-            owners[held[wanted[held] & (owners[held] < 0)]] = number
-        sources = {-1: Pieces(self._compute(wanted & (owners < 0)))}
-        rows = np.flatnonzero(wanted)
-        runs = np.split(rows, np.flatnonzero(np.diff(owners[rows])) + 1)
-        for run in runs if len(rows) else ():
-            owner = int(owners[run[0]])
-            if owner not in sources:
-                sources[owner] = Pieces(self._take_part(found[owner], owners == owner))
-            yield from sources[owner].below(int(run[-1]) + 1)
-            if sources[owner].end is None:
-                # Its values are not needed in memory any more.
-                del sources[owner]
-
-    def _offsets_in(self, part: Part) -> Any:
-        """The rows that a part has; none when the columns have other types now."""
-        rows = read_part(self._task.place, self._task.job, part)
-        columns = rows.schema.remove(0).remove(0)
-        return rows[OFFSET].to_numpy() if columns == self._task.kinds else []
-
-    def _take_part(self, part: Part, wanted: Any) -> Iterator[Piece]:
-        import pyarrow as pa
-
-        table = read_part(self._task.place, self._task.job, part)
-        for batch in table.filter(pa.array(wanted[table[OFFSET].to_numpy()])).to_batches():
-            if batch.num_rows:
-                offsets = batch.column(OFFSET).to_numpy()
-                self.failed += offsets[batch.column(FAILED).to_numpy(zero_copy_only=False)].tolist()
-                self.computed += batch.num_rows
-                yield Piece(offsets, batch.select(self._task.kinds.names))
+    def _resume(self, known: Known) -> Iterator[Piece]:
+        """What is known, and the rest."""
+        wanted = wanted_rows(self._dataset, self._fragment, self._work)
+        computed = self._compute(wanted & ~known.mask)
+        try:
+            for piece in known.merge(wanted, computed):
+                self.computed += known.rows - self._carried
+                self._carried = known.rows
+                yield piece
+        finally:
+            self.failed += known.failed
 
     def _compute(self, wanted: Any) -> Iterator[Piece]:
         task = self._task
@@ -125,6 +116,9 @@ class FragmentRun:
         return Where(id, fragment, offset, text, show_inputs(names, values))
 
     def _row_id(self, offset: int) -> int:
+        return int(self._find_ids(offset))
+
+    def _find_ids(self, offsets: Any) -> Any:
         if self._row_ids is None:
-            self._row_ids = read_row_ids(self._dataset, self._fragment)
-        return int(self._row_ids[offset])
+            self._row_ids = read_row_ids(self._dataset, self._fragment).astype("int64")
+        return self._row_ids[offsets]

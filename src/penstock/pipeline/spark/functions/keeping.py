@@ -25,9 +25,17 @@ class Keeper:
     """The values of one run that wait for a part."""
 
     def __init__(
-        self, task: FunctionTask, number: int, key: str, rows: int, before: Callable[[], None]
+        self,
+        task: FunctionTask,
+        number: int,
+        key: str,
+        rows: int,
+        before: Callable[[], None],
+        find_ids: Callable[[Any], Any] | None = None,
     ) -> None:
         self._task = task
+        # The row ids of keys, when they are not what rows are known by.
+        self._find_ids = find_ids
         # What the parts are found by, how many rows there are, and what comes before each part.
         self._number, self._key = number, key
         self._rows = rows
@@ -41,19 +49,21 @@ class Keeper:
         """Remember values by key; so many rows were computed up to now."""
         import numpy as np
 
-        if self._ends_soon(computed):
-            return
         failed = np.zeros(len(keys), bool)
         failed[list(done.failures)] = True
         self._waiting.append((keys, failed, done.values))
         self._waiting_bytes += done.values.nbytes
         now = time.monotonic()
-        if now - self._flushed >= self._task.knobs.flush_seconds:
-            self._flush()
+        if self._ends_soon(computed):
+            # Nothing is written; only a stop would have use for what is waiting.
+            if self._waiting_bytes > MAX_WAITING_BYTES:
+                self._forget()
+        elif now - self._flushed >= self._task.knobs.flush_seconds:
+            self.flush()
         elif self._waiting_bytes > MAX_WAITING_BYTES:
             # So much in so little time: to compute it again may cost less than to keep it.
             if self._writing_seconds < MAX_OVERHEAD * (now - self._started):
-                self._flush()
+                self.flush()
             else:
                 self._forget()
 
@@ -63,20 +73,26 @@ class Keeper:
         expected = elapsed * self._rows / max(1, computed)
         return expected < SOON * self._task.knobs.flush_seconds
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Leave what is waiting as a part."""
         import numpy as np
 
+        if not self._waiting:
+            return
         started = time.monotonic()
         self._before()
+        keys = np.concatenate([keys for keys, _, _ in self._waiting])
         write_part(
             self._task.place,
-            self._task.job,
+            self._task.kept,
             self._number,
             self._key,
             self._task.attempt,
-            np.concatenate([keys for keys, _, _ in self._waiting]),
+            keys,
             np.concatenate([failed for _, failed, _ in self._waiting]),
             [values for _, _, values in self._waiting],
+            None if self._find_ids is None else self._find_ids(keys),
+            self._task.origin,
         )
         crash_point("part written")
         self._forget()

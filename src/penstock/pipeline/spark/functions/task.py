@@ -63,8 +63,12 @@ class FunctionTask:
         knobs: Knobs,
         *,
         isolated: bool = False,
+        kept: str = "",
+        origin: bytes | None = None,
     ) -> None:
         self.place, self.job, self.attempt = place, job, attempt
+        # Where finished values lie, if not in the job's own folder, and what they were made from.
+        self.kept, self.origin = kept or job, origin
         self.function, self.kinds, self.knobs = function, kinds, knobs
         # What is kept for the function, as soon as somebody has looked.
         self.known: KnownRows | None = None

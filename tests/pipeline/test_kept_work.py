@@ -1,0 +1,210 @@
+"""Finished values follow their rows: into rewritten fragments, later attempts and later jobs."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.datasets.kept_work import KEPT_SECONDS
+from penstock.errors import FunctionFailed
+from penstock.pipeline.attempt import JobCanceled
+from tests.harness.attempts import HeldAttempt, once
+from tests.harness.here import FunctionTable, bound_field, die_at, join, make_table
+from tests.harness.writers import writing
+
+OTHER = "f" * 32
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> FunctionTable:
+    return make_table(tmp_path)
+
+
+def slowly(seconds: float) -> Any:
+    def call(text: str, number: int) -> str:
+        time.sleep(seconds)
+        return f"{text}:{number}"
+
+    return call
+
+
+def expected(table: FunctionTable) -> dict[int, str]:
+    rows = table.open().to_table(columns=["id", "text", "number"]).to_pylist()
+    return {row["id"]: join(row["text"], row["number"]) for row in rows}
+
+
+def work_beside_a_writer(tmp_path: Path, rows: int, seconds: float, every: float) -> None:
+    table = make_table(tmp_path, slowly(seconds), rows=rows, fragments=6)
+    with writing(table, every) as writer:
+        table.fill(checkpoint_size=8)
+        calls = len(table.take_calls())
+        assert calls <= rows + writer.changed
+        assert writer.compacted
+    table.fill()
+    calls += len(table.take_calls())
+    assert calls <= rows + writer.added + writer.changed
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()
+
+
+def test_a_job_ends_beside_a_writer_that_compacts(tmp_path: Path) -> None:
+    work_beside_a_writer(tmp_path, 240, 0.01, 0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "seconds"), [(240, 0.03), (2_000, 0.008)])
+def test_a_long_job_ends_beside_a_writer_that_compacts(
+    tmp_path: Path, rows: int, seconds: float
+) -> None:
+    work_beside_a_writer(tmp_path, rows, seconds, 0.3)
+
+
+def test_a_compaction_before_the_commit_costs_no_call(table: FunctionTable) -> None:
+    compact = once(lambda: table.open().optimize.compact_files())
+    done = table.fill(HeldAttempt(on_fence=compact))
+    assert (len(table.take_calls()), done.function_calls, done.rows_left) == (40, 40, 0)
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()
+
+
+def test_only_rows_with_other_inputs_are_computed_again(table: FunctionTable) -> None:
+    def rewrite() -> None:
+        table.open().update({"text": "'new'"}, where="id % 10 = 4")
+        table.open().update({"other": "7"}, where="id % 10 = 5")
+        table.open().optimize.compact_files()
+
+    table.fill(HeldAttempt(on_fence=once(rewrite)))
+    assert len(table.take_calls()) == 44
+    assert table.values() == expected(table)
+
+
+def canceled(table: FunctionTable, **options: Any) -> HeldAttempt:
+    """A job that was canceled when all of it was computed."""
+
+    def cancel() -> None:
+        raise JobCanceled
+
+    attempt = HeldAttempt(on_fence=cancel)
+    with pytest.raises(JobCanceled):
+        table.fill(attempt, **options)
+    table.leave(attempt)
+    return attempt
+
+
+def make_other_column(table: FunctionTable) -> FunctionTable:
+    """The same table with a second column by the same function."""
+    output = msgspec.structs.replace(table.function.outputs[0], column="second")
+    function = msgspec.structs.replace(table.function, outputs=(output,))
+    table.open().add_columns(bound_field("second", function, OTHER))
+    return OtherColumn(table.path, table.catalog, table.engine, function, table.log)
+
+
+class OtherColumn(FunctionTable):
+    def spec(self, branch: str = "", **options: Any) -> dict[str, Any]:
+        return {**super().spec(branch, **options), "binding": OTHER}
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_the_next_job_uses_what_a_canceled_one_finished(
+    table: FunctionTable, rewritten: bool
+) -> None:
+    before = table.open().version
+    canceled(table)
+    assert (len(table.take_calls()), table.open().version) == (40, before)
+    if rewritten:
+        table.open().update({"other": "7"}, where="id < 15")
+        table.open().optimize.compact_files()
+    done = table.fill()
+    assert (table.take_calls(), done.function_calls, done.rows) == ([], 0, 40)
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()
+
+
+def test_force_does_not_take_what_another_job_finished(table: FunctionTable) -> None:
+    canceled(table)
+    table.take_calls()
+    assert table.fill(force=True).function_calls == 40
+
+
+def test_another_version_of_the_function_takes_nothing_of_the_last(table: FunctionTable) -> None:
+    canceled(table)
+    table.use(lambda text, number: f"{number}:{text}", "2")
+    table.take_calls()
+    assert table.fill().function_calls == 40
+    assert table.loose_files() == set()
+
+
+def count_lines(path: Path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def test_a_cancel_in_the_middle_of_a_fragment_keeps_what_was_computed(tmp_path: Path) -> None:
+    table = make_table(tmp_path, slowly(0.01), rows=120, fragments=1)
+
+    def cancel() -> None:
+        if count_lines(table.log) > 20:
+            raise JobCanceled
+
+    attempt = HeldAttempt(on_check=cancel)
+    with pytest.raises(JobCanceled):
+        table.fill(attempt, checkpoint_size=5)
+    table.leave(attempt)
+    assert 20 < count_lines(table.log) < 100
+    table.open().update({"other": "7"}, where="id < 9")
+    table.open().optimize.compact_files()
+    table.fill(checkpoint_size=5)
+    assert len(table.take_calls()) <= 120 + 5
+    assert table.values() == expected(table)
+
+
+def test_what_a_failed_job_finished_is_kept_and_its_failed_row_is_tried_again(
+    tmp_path: Path,
+) -> None:
+    trap = tmp_path / "trap"
+    trap.touch()
+
+    def fail(text: str, number: int) -> str:
+        if (text, number) == ("t4", 6) and trap.exists():
+            raise ValueError("no")
+        return f"{text}:{number}"
+
+    table = make_table(tmp_path, fail)
+    attempt = HeldAttempt()
+    with pytest.raises(FunctionFailed):
+        table.fill(attempt, checkpoint_size=1)
+    table.leave(attempt)
+    trap.unlink()
+    table.fill(checkpoint_size=1)
+    assert len(table.take_calls()) == 41
+    assert table.values() == expected(table)
+
+
+def test_what_is_kept_goes_with_its_column_and_with_time(table: FunctionTable) -> None:
+    canceled(table)
+    other = make_other_column(table)
+    table.open().drop_columns(["value"])
+    other.fill()
+    assert other.loose_files() == set()
+    canceled(other, force=True)
+    long_ago = time.time() - KEPT_SECONDS - 60
+    for path in table.path.glob("_jobs/**/*"):
+        os.utime(path, (long_ago, long_ago))
+    other.leave(HeldAttempt())
+    assert other.loose_files() == set()
+
+
+def test_a_killed_worker_leaves_no_unfinished_file_when_its_job_is_done(
+    table: FunctionTable,
+) -> None:
+    attempt = HeldAttempt(number=2)
+    small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 1}
+    assert die_at(table, "part written", attempt.job, **small) == -signal.SIGKILL
+    begun = list(table.path.rglob(".tmp*"))
+    assert begun
+    table.fill(attempt)
+    assert list(table.path.rglob(".tmp*")) == []
+    assert table.values() == expected(table)
