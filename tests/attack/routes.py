@@ -13,6 +13,7 @@ from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
+from penstock.server.operation import Operation
 from penstock.server.rules import CATALOG, PARENT, Rule
 from tests.attack.attack import HANDLED, REFUSED, UNKNOWN, Attack, Request, post
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, THEIRS, Caller, Place
@@ -290,8 +291,9 @@ def _by_carrier(place: Place) -> Iterator[Attack]:
 def uncovered() -> list[str]:
     """Routes of which neither the rule nor this module says what they are about."""
     known = {*BODIES, *JOBS, *RUNNERS, *OPEN, "ListNamespaces", *ICEBERG_BODIES}
+    every: tuple[Operation[Any, Any], ...] = (*LANCE, *ROUTES)
     return [
         route.name
-        for route in (*LANCE, *ROUTES)
+        for route in every
         if route.needs.on == CATALOG and route.needs.more is not None and route.name not in known
     ]

@@ -31,7 +31,7 @@ from penstock.pipeline.plan.backfill import (
     file_name,
 )
 from penstock.pipeline.plan.masks import pack, unpack
-from penstock.pipeline.plan.rows import plan_rows
+from penstock.pipeline.plan.rows import codes_of, plan_rows
 
 BINDING = "0123456789abcdef0123456789abcdef"
 
@@ -144,7 +144,7 @@ class Filled:
         )
         if work.left is not None:
             left = unpack(work.left, work.physical_rows)
-            told = marks.describe_left(left, work.reasons, (), work.physical_rows)
+            told = marks.describe_left(left, codes_of(work), ())
             for key, text in told.items():
                 writer.add_schema_metadata(key, text)
         count = writer.close() or 0
