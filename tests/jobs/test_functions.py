@@ -251,6 +251,13 @@ def test_rows_are_counted_when_that_is_asked_for(column: Column) -> None:
 
 
 @ON_SQLITE
+def test_the_columns_of_a_function_have_the_same_states(pair: Column) -> None:
+    found = described(pair, count_rows=True)
+    states = {"fresh": 0, "stale": 0, "unfilled": 3, "failed": 0}
+    assert found["a"]["rows_by_state"] == found["b"]["rows_by_state"] == states
+
+
+@ON_SQLITE
 def test_a_description_follows_the_branch(column: Column) -> None:
     column.ask("branches/create", {"name": "dev"}).raise_for_status()
     alter_function(

@@ -18,11 +18,17 @@ async def count_rows(
     catalog: Catalog, table: Table, branch: str, told: Mapping[str, dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """What is told of bound columns, with the rows of all counted; reads as much as a plan does."""
-    found: dict[str, dict[str, Any]] = {}
+    rows = await catalog.database.fetch(
+        "SELECT name, binding FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch
+    )
+    groups = {row[0]: row[1] for row in rows}
+    # The columns of one function are filled together, so their rows are in the same state.
+    counted: dict[str, dict[str, Any]] = {}
     for name, column in told.items():
-        known = column["rows_by_state"] is not None
-        found[name] = column if known else column | await _count(catalog, table, branch, name)
-    return found
+        group = groups.get(name, name)
+        if column["rows_by_state"] is None and group not in counted:
+            counted[group] = await _count(catalog, table, branch, name)
+    return {name: column | counted.get(groups.get(name, name), {}) for name, column in told.items()}
 
 
 async def _count(catalog: Catalog, table: Table, branch: str, name: str) -> dict[str, Any]:
