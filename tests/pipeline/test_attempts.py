@@ -185,7 +185,9 @@ def test_a_version_that_was_asked_for_and_is_gone_ends_the_job(
 ) -> None:
     version = table.open().version
     clean_up(table)
-    other = {"function": None, "expression": "text"} if kind == "expression" else {}
+    other: dict[str, Any] = {}
+    if kind == "expression":
+        other = {"function": None, "expression": "text"}
     with pytest.raises(VersionNotFound, match="cannot be opened") as raised:
         table.fill(read_version=version, **other)
     assert not is_passing(raised.value)

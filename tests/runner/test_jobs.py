@@ -1,13 +1,17 @@
 """Jobs from request to end, on a real server and a real runner."""
 
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.harness.functions import virtual_column
 from tests.harness.jobs import cancel, describe
+from tests.harness.kernel import recorded
 from tests.harness.runners import FINISHED, SLOW, RunnerProcess, make_filled, wait
 from tests.harness.servers import Server
+from tests.harness.waiting import until
 
 # The first test waits for Spark, which starts slowly on a busy machine.
 pytestmark = pytest.mark.timeout(400)
@@ -72,6 +76,34 @@ def test_a_cancel_stops_the_tasks_and_leaves_nothing(server: Server, runner: Run
     assert found["status"] == "CANCELED"
     assert int(found["rows_done"]) < 10_000
     assert table.is_empty()
+    assert table.loose_files() == set()
+
+
+def doubled(log: Path) -> Any:
+    def call(id: int) -> int:
+        recorded(log, id)
+        time.sleep(0.02)
+        return id * 2
+
+    return call
+
+
+def test_the_next_job_goes_on_where_a_canceled_one_was(
+    server: Server, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    log, table = tmp_path / "log", make_filled(server, rows=300, fragments=3)
+    column = virtual_column(doubled(log), ["id"], {"twice": {"type": "int64"}})
+    body = {"new_columns": [{"name": "twice", "virtual_column": column}]}
+    server.post(f"/v1/table/{table.name}/add_columns", body).raise_for_status()
+    job = table.request(column="twice", checkpoint_size=10)
+    until(lambda: log.exists() and log.read_text().count("\n") > 60)
+    assert cancel(server, job).status_code == 200
+    assert table.finish(job)["status"] == "CANCELED"
+    table.open().optimize.compact_files()
+    found = table.fill(column="twice", checkpoint_size=10)
+    assert found["status"] == "SUCCEEDED", found
+    # What each of the two tasks had begun when it heard of the cancel.
+    assert 300 <= log.read_text().count("\n") <= 300 + 2 * 10
     assert table.loose_files() == set()
 
 
