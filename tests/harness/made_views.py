@@ -121,7 +121,12 @@ def make_view(
     text = " ".join([*given.values(), where or ""])
     reads = reads or [name for name in names if re.search(rf"\b{name}\b", text)]
     made = tuple(
-        Column(name=name, expression=text, path=text if text in reads else None)
+        Column(
+            name=name,
+            expression=text,
+            path=text if text in reads else None,
+            reads=tuple(each for each in reads if re.search(rf"\b{each}\b", text)),
+        )
         for name, text in given.items()
     )
     system = {SOURCE_ROW_ID: pa.int64(), CHILD_INDEX: pa.int32()}

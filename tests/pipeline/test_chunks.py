@@ -106,6 +106,17 @@ def test_inherited_columns_follow_without_a_call(tmp_path: Path) -> None:
     assert (view.take_calls(), done.function_calls, done.rows_updated) == ([], 0, 2)
 
 
+def test_inherited_columns_follow_without_a_call_under_a_limit(tmp_path: Path) -> None:
+    view = chunked(tmp_path, "a b", "", "c", "d e", "f")
+    view.refresh(output_limit=5)
+    view.take_calls()
+    view.source.update({"title": "'other'"}, where="id IN (0, 1, 2)")
+    view.source.update({"text": "'x y'"}, where="id = 2")
+    done = view.refresh(output_limit=5)
+    assert (view.take_calls(), done.function_calls) == (["x y"], 1)
+    assert rows(view) == [row for row in expected(view) if row[0] < 3] + [(3, 0, 3, "t3", "d", 1)]
+
+
 def test_compaction_and_restore_cost_what_they_change(tmp_path: Path) -> None:
     view = chunked(tmp_path, *(f"w{n}" for n in range(12)), fragments=4)
     view.refresh()

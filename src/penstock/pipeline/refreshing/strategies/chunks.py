@@ -5,7 +5,7 @@ the new values without a call. Under a limit, rows beyond the last one that it l
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.datasets.children import Children, find_children
@@ -17,6 +17,7 @@ from penstock.datasets.selection import scan_rows
 from penstock.datasets.snapshot import has_blobs
 from penstock.datasets.view_notes import read_failed
 from penstock.errors import ColumnNotFound
+from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 from penstock.pipeline.refreshing.context import Context, Plan, SourceAt
 from penstock.pipeline.refreshing.strategies.inputs import differs_in, take
 
@@ -37,7 +38,7 @@ Match = Callable[["LanceDataset", Rows], Rows]
 class ChunkWork:
     """What there is to do, by ids of the source's rows."""
 
-    # Rows that the function is given; None is all that the query has.
+    # Rows that are made anew; None is all that the query has.
     call: Rows | None
     # Rows whose children get other inherited values.
     follow: "Ids"
@@ -51,6 +52,9 @@ class ChunkWork:
     cut: int | None = None
     # Whether there are rows that the limit lets in in no case, and that nobody looks at.
     is_cut: bool = False
+    # Those of the rows to call whose children the view has as the function made them: only what
+    # they inherit is another value, and the function is not given them. Sorted.
+    known: "Ids" = field(default_factory=lambda: _no_ids())
 
 
 class Unsettled:
@@ -157,8 +161,7 @@ class _Planner:
     def _find_again(self) -> "tuple[Mask, Mask]":
         """Which changed rows have other inputs, and which other inherited values."""
         again, other = self._differs(self._inputs), self._differs(self._inherited)
-        again |= self._is_unknown(self._difference.changed.ids)
-        return (again, other) if self._can_follow() else (again | other, other)
+        return again | self._is_unknown(self._difference.changed.ids), other
 
     def _decide(
         self, again: "Mask", other: "Mask", passes: "Mask", passed: "Mask"
@@ -167,8 +170,13 @@ class _Planner:
         import numpy as np
 
         difference, changed = self._difference, self._difference.changed
-        call = changed.take(passes & (again | ~passed))
-        follow = changed.ids[passes & passed & ~again & other]
+        inherits = passes & passed & ~again & other
+        follow, known = changed.ids[inherits], _no_ids()
+        is_called = passes & (again | ~passed)
+        if not self._can_follow():
+            follow, known = known, (follow if self._can_read() else known)
+            is_called |= inherits
+        call = changed.take(is_called)
         inserted = difference.inserted.take(self._passes(difference.inserted))
         missing = self._missing()
         gone = np.sort(np.concatenate([difference.deleted.ids, changed.ids[~passes]]))
@@ -179,16 +187,18 @@ class _Planner:
             stale = np.append(stale, cut)
         counts = {
             "are new": len(inserted.ids),
-            "have other inputs, or come into the query": len(call.ids),
-            "have only other inherited values": len(follow),
+            "have other inputs, or come into the query": len(call.ids) - len(known),
+            "have only other inherited values": len(follow) + len(known),
             "are gone": len(gone),
             "failed before or lie beyond the last limit": len(missing.ids),
         }
         calls = join_rows(inserted, call, missing)
         if self._limit is not None:
-            return self._limited(calls, follow, gone, stale, cut), counts
+            limited = self._limited(calls, follow, gone, stale, cut)
+            return replace(limited, known=known), counts
         removed = find_children(self._context.view, stale)
-        return ChunkWork(call=calls, follow=follow, gone=gone, removed=removed), counts
+        work = ChunkWork(call=calls, follow=follow, gone=gone, removed=removed, known=known)
+        return work, counts
 
     def _limited(
         self, calls: Rows, follow: "Ids", gone: "Ids", stale: "Ids", cut: int | None
@@ -255,7 +265,7 @@ class _Planner:
             rows_to_insert=None if calls or maybe else 0,
             rows_to_update=None if is_open else len(np.unique(work.removed.sources[~is_gone])),
             rows_to_delete=None if is_open else int(is_gone.sum()) + over,
-            function_calls=None if is_open else calls,
+            function_calls=None if is_open else calls - len(work.known),
             fragments=self._difference.fragments,
             work=todo,
         )
@@ -310,6 +320,12 @@ class _Planner:
         if self._limit is not None or any(has_blobs(get_field(self._now, p).lance) for p in paths):
             return False
         return len(paths) == len(columns) or self._rows.engine == "lance"
+
+    def _can_read(self) -> bool:
+        """Whether what the function made can be read from the view."""
+        view, inherited = self._context.view, (*self._inherited, SOURCE_ROW_ID, CHILD_INDEX)
+        fields = [each for each in view.lance_schema.fields() if each.name() not in inherited]
+        return not any(has_blobs(each) for each in fields)
 
     def _differs(self, names: Sequence[str]) -> "Mask":
         return differs_in(self._rows, names, self._source, self._difference)

@@ -6,7 +6,7 @@ Values are kept as soon as that costs little against what it took to make them.
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.crash import crash_point
 from penstock.datasets import kept
@@ -37,6 +37,14 @@ class Known(NamedTuple):
     failed: Any
 
 
+class Knowing(Protocol):
+    """Somebody who knows what a function makes of rows."""
+
+    def __len__(self) -> int: ...
+
+    def find(self, keys: Any, columns: "Sequence[pa.Array]", wanted: Any) -> list[Known]: ...
+
+
 class KnownRows:
     """The values that are kept for a function; they are read when they are needed."""
 
@@ -52,17 +60,17 @@ class KnownRows:
     def __len__(self) -> int:
         return len(self._parts)
 
-    def find(self, keys: Any, columns: "Sequence[pa.Array]") -> list[Known]:
-        """Those of some rows that are known, given the keys and the inputs of all."""
+    def find(self, keys: Any, columns: "Sequence[pa.Array]", wanted: Any) -> list[Known]:
+        """Those of the rows that are wanted which are known, given keys and inputs of all."""
         import numpy as np
 
         found: list[Known] = []
-        if not len(keys):
+        if not wanted.any():
             return found
         near = np.flatnonzero((self._starts <= keys.max()) & (self._ends > keys.min()))
         if not len(near):
             return found
-        inputs, left = digest_rows(columns, len(keys)), np.ones(len(keys), bool)
+        inputs, left = digest_rows(columns, len(keys)), wanted.copy()
         for number in near.tolist():
             known = self._parts[number].find(keys, inputs, left)
             if known is not None:

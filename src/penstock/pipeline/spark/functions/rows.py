@@ -12,7 +12,7 @@ from penstock.datasets.samples import show_inputs
 from penstock.datasets.scans import ADDRESS, OFFSET_BITS
 from penstock.pipeline.spark.functions.batches import cut, in_order
 from penstock.pipeline.spark.functions.errors import Computed, RowFailed, Stopped
-from penstock.pipeline.spark.functions.kept_rows import KnownRows, RowKeeper, look_for_known
+from penstock.pipeline.spark.functions.kept_rows import Knowing, RowKeeper, look_for_known
 from penstock.pipeline.spark.functions.noting import RowErrors, Where
 from penstock.pipeline.spark.functions.task import FunctionTask
 
@@ -50,12 +50,15 @@ class RowsRun:
         unit: int = 0,
         label_column: str | None = None,
         in_order: bool = False,
+        known: Knowing | None = None,
     ) -> None:
         self._task = task
         self._items = items
         self._key_column = key_column
         self._label_column = label_column
         self._unit, self._in_order = unit, in_order
+        # Who is asked before what is kept.
+        self._first = known
         is_whole = task.function.kind == "udtf"
         self._inputs = (PARTITION_ROWS,) if is_whole else task.function.inputs
         self._errors = RowErrors(task, self._find)
@@ -66,9 +69,10 @@ class RowsRun:
         self.calls = 0
 
     def __iter__(self) -> Iterator[Keyed]:
-        known = look_for_known(self._task, self._store)
+        asked = [self._first, look_for_known(self._task, self._store)]
+        known = [each for each in asked if each is not None and len(each)]
         try:
-            yield from self._resume(known) if len(known) else self._compute(self._items)
+            yield from self._resume(known) if known else self._compute(self._items)
             self._keeper.finish()
         except Stopped:
             self._errors.forget()
@@ -80,17 +84,18 @@ class RowsRun:
         finally:
             self._errors.tell()
 
-    def _resume(self, known: KnownRows) -> Iterator[Keyed]:
+    def _resume(self, known: Sequence[Knowing]) -> Iterator[Keyed]:
         import numpy as np
         import pyarrow as pa
 
         for batch in self._items:
             left, pieces = np.ones(batch.num_rows, bool), list[Keyed]()
-            for found in known.find(self._keys(batch), self._columns(batch)):
-                left[found.rows] = False
-                self.computed += len(found.rows)
-                taken = batch.take(pa.array(found.rows))
-                pieces.append(Keyed(taken, self._keys(taken), found.values, found.failed))
+            for each in known:
+                for found in each.find(self._keys(batch), self._columns(batch), left):
+                    left[found.rows] = False
+                    self.computed += len(found.rows)
+                    taken = batch.take(pa.array(found.rows))
+                    pieces.append(Keyed(taken, self._keys(taken), found.values, found.failed))
             if not self._in_order:
                 yield from pieces
                 pieces = []

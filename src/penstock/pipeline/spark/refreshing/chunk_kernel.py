@@ -31,6 +31,7 @@ from penstock.pipeline.spark.functions.task import FunctionTask, Knobs
 from penstock.pipeline.spark.refreshing.making import Made, encode_ids, write_made
 from penstock.pipeline.spark.refreshing.running import Outcome
 from penstock.pipeline.spark.refreshing.units import Unit, divide_some
+from penstock.pipeline.spark.refreshing.view_children import ViewChildren
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,6 +112,8 @@ class ChunkOrder(Struct, frozen=True, kw_only=True):
     tasks: tuple[ChunkTask, ...]
     # Source rows that have children in the view, as a set.
     had: bytes
+    # Source rows whose children the view has as the function made them, as a set.
+    known: bytes
     limit: Limit | None = None
     knobs: Knobs = Knobs()
     max_rows: int | None = None
@@ -198,7 +201,8 @@ class _Maker:
         if self._cap is not None:
             items = self._cap.feed(items, task.size)
         in_order = self._cap is not None
-        run = RowsRun(task, items, ROW_ID, unit=self._number, in_order=in_order)
+        known = ViewChildren(self._view, decode_row_set(order.known), task.kinds)
+        run = RowsRun(task, items, ROW_ID, unit=self._number, in_order=in_order, known=known)
         try:
             for keyed in run:
                 self._failed.append(keyed.keys[keyed.failed])

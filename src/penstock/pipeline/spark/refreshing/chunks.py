@@ -112,6 +112,7 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
         written=(SOURCE_ROW_ID, CHILD_INDEX, *definition.inherited, *outputs),
         tasks=tasks,
         had=encode_ids(_sources_before(todo)),
+        known=encode_ids(todo.known),
         limit=limit,
         knobs=to_knobs(spec),
         max_rows=spec.max_rows_per_fragment,
