@@ -169,7 +169,8 @@ class History:
         return f"{kind} {how}", (kind, how)
 
     def run_job(self, name: str, told: str | None, plan: Any) -> Ended:
-        kind, how = plan or (None, None)
+        how: Any
+        kind, how = plan or ("", None)
 
         def at_calls(attempt: SoakAttempt) -> dict[int, Callable[[], None]]:
             if kind == "cancel":

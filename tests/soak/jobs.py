@@ -27,7 +27,7 @@ CHECKPOINT = 4
 # How many tasks `HERE` has; a partition is a checkpoint of its own.
 TASKS = HERE.slots
 SEEN_SECONDS = 5
-KNOBS = {"checkpoint_size": CHECKPOINT, "max_checkpoint_size": CHECKPOINT}
+KNOBS: dict[str, Any] = {"checkpoint_size": CHECKPOINT, "max_checkpoint_size": CHECKPOINT}
 BACKFILL = KNOBS | {"batch_checkpoint_flush_interval_seconds": 0}
 # Refreshes take what they know of.
 REFRESH = {key: value for key, value in BACKFILL.items() if key in RefreshSpec.__struct_fields__}

@@ -38,8 +38,10 @@ def _engine() -> Engine:
         from penstock.runner.session import Session
         from penstock.settings.sections import Cluster
 
-        folder = Path(tempfile.mkdtemp(prefix="penstock-soak-spark-"))
-        session = Session("soak", Cluster(master="local[2,4]"), folder)
+        folder = tempfile.TemporaryDirectory(prefix="penstock-soak-spark-")
+        session = Session("soak", Cluster(master="local[2,4]"), Path(folder.name))
+        # Last in, first out.
+        atexit.register(folder.cleanup)
         atexit.register(session.stop)
         _session.append(session.engine(lambda: None))
     return _session[0]

@@ -83,12 +83,12 @@ def _define(view: Path, kind: str, log: str, prints: int, language: Any) -> Defi
         return define_query(GROUPED, kinds, reads_of, {"kind": "kind"}, lance_filter=FILTER)
     if kind == "chunks":
         system = {SOURCE_ROW_ID: NUMBER, CHILD_INDEX: pa.int32(), "id": NUMBER}
-        made, inputs = {"word": TEXT}, ("id", "text")
+        made, inputs = {"word": TEXT}, ["id", "text"]
         function_of = functions.chunking
     else:
         system = {PARTITION: TEXT}
         made = {"kind": TEXT, "total": NUMBER, "rows": NUMBER, "letters": NUMBER}
-        inputs = ("kind", "id", "text")
+        inputs = ["kind", "id", "text"]
         function_of = functions.summing
     return _made(view, kind, function_of(log, prints), inputs, system, made, language)
 

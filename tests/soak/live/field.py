@@ -74,10 +74,13 @@ def _kill(pid: int) -> None:
 
 @contextlib.contextmanager
 def open_field(
-    folder: Path, database: str = "", runners: int = 2, **settings: str
+    folder: Path,
+    database: str = "",
+    runners: int = 2,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Field]:
     """A field of its own; `database` is an address, or "" for SQLite."""
-    environ = ENVIRON | settings
+    environ = ENVIRON | dict(settings or {})
     if database:
         environ["PENSTOCK__DATABASE__URL"] = database
     port = str(servers.free_port())

@@ -123,7 +123,11 @@ def run_soak(field_of: Field, folder: Path, minutes: float) -> tuple[Soak, Sampl
 def begin(field_of: Field, folder: Path) -> Soak:
     """The source and six views of it that keep a lag."""
     source = make_source(field_of)
-    lag = {"target_lag_seconds": LAG_SECONDS, "auto_refresh": True, "with_no_data": False}
+    lag: dict[str, Any] = {
+        "target_lag_seconds": LAG_SECONDS,
+        "auto_refresh": True,
+        "with_no_data": False,
+    }
     kinds = [kind for kind in MAKERS if kind != "backfill"]
     targets = [make_target(source, kind, folder, PACE, **lag) for kind in kinds]
     over = make_view(source, OF_VIEW, "over", **lag)
@@ -211,7 +215,7 @@ def main() -> int:
     minutes = parser.parse_args(sys.argv[1:]).minutes
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-soak-")))
-        field_of = stack.enter_context(open_field(folder, **QUICKLY))
+        field_of = stack.enter_context(open_field(folder, settings=QUICKLY))
         soak, sampler = run_soak(field_of, folder, minutes)
         report(soak, sampler, minutes)
         return 1 if soak.problems else 0

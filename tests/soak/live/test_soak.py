@@ -12,7 +12,7 @@ from tests.soak.live.soak import QUICKLY, run_soak
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_short_soak_has_nothing_unexplained(tmp_path: Path) -> None:
-    with open_field(tmp_path, **QUICKLY) as field:
+    with open_field(tmp_path, settings=QUICKLY) as field:
         soak, sampler = run_soak(field, tmp_path, minutes=0.6)
     assert soak.problems == []
     assert soak.kills.total() > 0
