@@ -99,7 +99,7 @@ def test_the_work_says_why_rows_are_left() -> None:
     found = plan(rows(0, codes, selected=[0, 0, 0, 1]))
     assert isinstance(found, Fill)
     told = unpack_codes(found.work[0].reasons or b"", 4)
-    assert told.tolist() == [FAILED, FUNCTION_CHANGED, 0, 0]
+    assert told.tolist() == codes
     assert found.counts is not None
     assert found.counts.by_state == {"fresh": 1, "stale": 1, "unfilled": 1, "failed": 1}
 
