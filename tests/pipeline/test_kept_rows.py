@@ -1,5 +1,6 @@
 """What functions of a view made is kept: after a kill or a cancel they are called for the rest."""
 
+import os
 import random
 import signal
 import threading
@@ -283,4 +284,15 @@ def test_a_worker_that_dies_repeats_what_was_under_way(engine: Engine, tmp_path:
     view.refresh(**PACE, concurrency=2)
     assert marker.exists()
     assert ROWS <= len(calls(view)) <= ROWS + 2 * CHECKPOINT
+    assert not view.loose_files()
+
+
+def test_what_nobody_comes_back_to_is_swept(tmp_path: Path) -> None:
+    view = chunks(tmp_path)
+    cancel_at(view, 40)
+    long_ago = time.time() - 8 * 24 * 3600
+    for path in view.path.glob("_jobs/**/*"):
+        os.utime(path, (long_ago, long_ago))
+    # A job of which nothing is known beside it.
+    sweep_refresh(view.spec(), view.catalog, str(uuid.uuid4()), 1)
     assert not view.loose_files()

@@ -63,7 +63,9 @@ def write_first(place: Place, job: str, name: str, content: Any) -> bool:
 def write_file(place: Place, path: str, content: Any) -> None:
     """Write a file that nobody sees in part."""
     if not place.is_local:
-        obstore.put(place.store, f"{place.key}/{path}", content)
+        # It takes no buffers of Arrow.
+        whole = content if isinstance(content, bytes) else bytes(memoryview(content))
+        obstore.put(place.store, f"{place.key}/{path}", whole)
         return
     final = place.file(path)
     os.makedirs(os.path.dirname(final), exist_ok=True)
