@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.harness import servers
-from tests.harness.arrow import people, send
+from tests.harness.arrow import people, read_back, send
 from tests.harness.backups import (
     NAMESPACE,
     TABLES,
@@ -122,6 +121,4 @@ def test_what_is_written_goes_to_the_new_lake_alone(drill: Drill) -> None:
 
 
 def _ids(server: Server, name: str, branch: str) -> set[int]:
-    found: dict[tuple[str, str, int], pa.Table] = read_all(server)
-    newest = max(number for table, line, number in found if (table, line) == (name, branch))
-    return set(found[name, branch, newest]["id"].to_pylist())
+    return {row["id"] for row in read_back(server, f"{NAMESPACE}${name}", branch)}

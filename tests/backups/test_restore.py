@@ -61,6 +61,7 @@ def test_without_a_catalog_there_is_nothing_to_back_up_or_to_look_at(tmp_path: P
 
 async def test_what_signs_tokens_is_in_no_backup(claimed: Catalog, tmp_path: Path) -> None:
     await claimed.database.write(sign_with, "the secret")
+    (tmp_path / "backup").mkdir(mode=0o755)
     await make(claimed.database, claimed.lake, Lake(str(tmp_path / "backup")), tell)
     files = [path for path in (tmp_path / "backup").rglob("*") if path.is_file()]
     assert files

@@ -92,6 +92,8 @@ class Writers:
                     self.failures.append(answer.text)
                 number += 1
                 self.acknowledged[name] = number
+                # As many versions as a test has time to read, however slow the machine is.
+                self._stop.wait(0.05)
 
     def churn(self) -> None:
         with httpx.Client(base_url=self.server.url, timeout=60, trust_env=False) as client:
@@ -99,6 +101,7 @@ class Writers:
                 path = f"/v1/table/{NAMESPACE}$passing"
                 client.post(f"{path}/create", content=to_stream(people(1)), headers=HEADERS)
                 client.post(f"{path}/drop", json={})
+                self._stop.wait(0.05)
 
     def stop(self) -> None:
         self._stop.set()

@@ -57,7 +57,8 @@ async def make(database: Database, lake: Lake, target: Lake, tell: Told) -> Page
     applied = await check_current(database)
     if target.place(target.root).is_local:
         # It holds what the database and the lake hold.
-        os.makedirs(target.root, mode=0o700, exist_ok=True)
+        os.makedirs(target.root, exist_ok=True)
+        os.chmod(target.root, 0o700)
     async with holds.hold_removals(database) as name:
         taken = await database.read(_snapshot, database.kind)
         check_root(taken.root, lake)
