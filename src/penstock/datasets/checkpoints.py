@@ -140,7 +140,8 @@ def sweep(
     """
     place = location.place()
     dataset = open_newest(location)
-    entries = files.list_below(place, FOLDER)
+    # A killed job may have left nothing but an empty folder.
+    entries = [*files.list_below(place, FOLDER), *files.list_subfolders(place, FOLDER)]
     there = _list_kept(entries)
     named = set(_named_files(place, kept)) if kept in there and is_needed else set[str]()
     removed = _remove_files(

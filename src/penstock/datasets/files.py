@@ -127,6 +127,19 @@ def list_below(place: Place, folder: str) -> list[tuple[str, int]]:
         ]
 
 
+def list_subfolders(place: Place, folder: str) -> list[tuple[str, int]]:
+    """The path and time of every local folder in a folder; object stores have none."""
+    if not place.is_local:
+        return []
+    with contextlib.suppress(FileNotFoundError), os.scandir(place.file(folder)) as found:
+        return [
+            (f"{folder}/{entry.name}/", int(entry.stat().st_mtime * 1000))
+            for entry in found
+            if entry.is_dir()
+        ]
+    return []
+
+
 def walk(place: Place) -> Iterator[str]:
     """The path, relative to the location, of every file below it; they come as they are found."""
     if place.is_local:
