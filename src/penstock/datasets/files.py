@@ -172,7 +172,7 @@ def write_new(place: Place, path: str, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         for each in touched:
-            _fsync(each)
+            sync(each)
 
 
 def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None:
@@ -183,14 +183,14 @@ def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None
     if not place.is_local:
         return
     folder = path.rpartition("/")[0]
-    _fsync(place.file(path))
-    _fsync(place.file(folder))
+    sync(place.file(path))
+    sync(place.file(folder))
     parent = folder
     while with_parents and parent:
         parent = parent.rpartition("/")[0]
-        _fsync(place.file(parent) if parent else place.location)
+        sync(place.file(parent) if parent else place.location)
     if with_parents:
-        _fsync(os.path.dirname(place.location))
+        sync(os.path.dirname(place.location))
 
 
 def move(place: Place, path: str, to: str) -> None:
@@ -313,7 +313,8 @@ def _make_folder(folder: str) -> None:
         raise FileNotFoundError(errno.ENOENT, str(error)) from error
 
 
-def _fsync(path: str) -> None:
+def sync(path: str) -> None:
+    """Make what a local file or folder holds durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -161,14 +161,14 @@ def _walk(
     """Yield the number and value of each field of a protobuf message, one level deep."""
     at, end = 0, len(message)
     while at < end:
-        key, at = _varint(message, at)
+        key, at = read_varint(message, at)
         field, wire = key >> 3, key & 7
         if wire == 0:
-            value, at = _varint(message, at)
+            value, at = read_varint(message, at)
             yield field, value
             continue
         if wire == 2:
-            length, at = _varint(message, at)
+            length, at = read_varint(message, at)
         else:
             length = FIXED_BYTES.get(wire, -1)
         if length < 0 or at + length > end:
@@ -179,7 +179,8 @@ def _walk(
         at += length
 
 
-def _varint(message: memoryview | bytes, at: int) -> tuple[int, int]:
+def read_varint(message: memoryview | bytes, at: int) -> tuple[int, int]:
+    """A number of a protobuf message, and where what follows it begins."""
     # Most have one byte: a table may have thousands of fragments to pass over.
     if at < len(message) and (value := message[at]) < 0x80:
         return value, at + 1

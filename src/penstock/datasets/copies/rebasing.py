@@ -14,6 +14,7 @@ from penstock.datasets.manifest import (
     MAGIC,
     BadManifest,
     check_footer,
+    read_varint,
 )
 
 Change = Callable[[str], str]
@@ -50,12 +51,12 @@ def _change_field(message: bytes, wanted: int, change: Callable[[bytes], bytes])
     out, at = bytearray(), 0
     while at < len(message):
         begin = at
-        key, at = _read_varint(message, at)
+        key, at = read_varint(message, at)
         wire = key & 7
         if wire == 0:
-            _, at = _read_varint(message, at)
+            _, at = read_varint(message, at)
         elif wire == 2:
-            length, at = _read_varint(message, at)
+            length, at = read_varint(message, at)
             if at + length > len(message):
                 raise BadManifest("its message is damaged")
             value, at = message[at : at + length], at + length
@@ -69,18 +70,6 @@ def _change_field(message: bytes, wanted: int, change: Callable[[bytes], bytes])
             raise BadManifest("its message is damaged")
         out += message[begin:at]
     return bytes(out)
-
-
-def _read_varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(message) and shift < 64:
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise BadManifest("its message is damaged")
 
 
 def _write_varint(value: int) -> bytes:

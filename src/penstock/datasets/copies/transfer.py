@@ -11,7 +11,7 @@ from typing import IO
 
 import obstore
 
-from penstock.datasets.files import storage
+from penstock.datasets.files import storage, sync
 from penstock.datasets.lake import Place
 from penstock.model.locations import store_of
 
@@ -108,8 +108,8 @@ def make_names_durable(place: Place) -> None:
     if not place.is_local:
         return
     for folder, _, _ in os.walk(place.location):
-        _fsync(folder)
-    _fsync(os.path.dirname(place.location))
+        sync(folder)
+    sync(os.path.dirname(place.location))
 
 
 def read_ends(place: Place, paths: Iterable[str], count: int) -> dict[str, bytes]:
@@ -160,11 +160,3 @@ def _new_file(path: str) -> Iterator[IO[bytes]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(aside)
         raise
-
-
-def _fsync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
