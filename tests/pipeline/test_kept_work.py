@@ -180,6 +180,19 @@ def test_a_cancel_in_the_middle_of_a_fragment_keeps_what_was_computed(tmp_path: 
     assert table.values() == expected(table)
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_parts_are_there_for_rows_that_moved_when_their_fragment_is_done(
+    tmp_path: Path, tasks: int
+) -> None:
+    table = make_table(tmp_path, fragments=1)
+    small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 40}
+    assert die_at(table, "part written", HeldAttempt().job, **small) == -signal.SIGKILL
+    table.open().update({"other": "7"}, where="id < 9")
+    table.fill(concurrency=tasks)
+    assert len(table.take_calls()) == 40
+    assert table.values() == expected(table)
+
+
 def test_what_a_failed_job_finished_is_kept_and_its_failed_row_is_tried_again(
     tmp_path: Path,
 ) -> None:

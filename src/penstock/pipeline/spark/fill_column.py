@@ -196,8 +196,10 @@ class _Filler:
         else:
             done = self._by_function(dataset, fragment, targets, work)
         self._note(work, done, started)
-        if order.function is not None and work.need is None and _can_read_files(targets):
-            # All that they have is in the file now.
+        is_whole = work.need is None and work.dead is None
+        if order.function is not None and is_whole and _can_read_files(targets):
+            # All that they have is in the file now. Where rows are gone from the fragment, others
+            # may look for them: they may have moved.
             remove_parts(self._place, order.kept or order.job, work.id, work.key)
 
     def carry(self, work: FragmentWork) -> Checkpoint | None:
