@@ -16,6 +16,7 @@ import pytest
 
 from penstock.datasets.parts import write_part
 from penstock.datasets.remote import Location
+from penstock.pipeline.spark.fill_column import fill_fragments
 from tests.harness.kernel import Bench, bench
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,16 @@ def test_a_try_after_a_kill_goes_on_behind_the_last_part(tmp_path: Path, skip: i
     assert (note.computed, note.calls) == (299, 290)
     assert note.failed == (len([n for n in kept if n % skip == 0]) if skip else 0)
     assert len(table.errors()) == (43 if skip else 0)
+
+
+def test_a_second_try_leaves_the_fragments_alone_that_the_first_finished(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    table = bench(tmp_path, DATA, logged(log), ["id"], {"value": pa.int64()}, fragments=3)
+    work = table.work()
+    assert fill_fragments(table.order(work), work[:2]) is None
+    assert table.run(is_second=True) is None
+    assert set(calls(log).values()) == {1}
+    assert table.values() == [n * 3 for n in range(300)]
 
 
 @pytest.mark.slow

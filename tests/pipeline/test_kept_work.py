@@ -124,6 +124,25 @@ def test_the_next_job_uses_what_a_canceled_one_finished(
     assert table.loose_files() == set()
 
 
+def test_rows_that_a_restore_brings_back_cost_their_own_calls_only(table: FunctionTable) -> None:
+    before = table.open()
+    table.open().delete("id % 10 = 3")
+    canceled(table)
+    assert len(table.take_calls()) == 36
+    before.restore()
+    table.fill()
+    assert len(table.take_calls()) == 4
+    assert table.values() == expected(table)
+
+
+def test_the_next_job_for_more_rows_uses_what_a_canceled_one_finished(table: FunctionTable) -> None:
+    canceled(table, where="id % 2 = 0")
+    assert len(table.take_calls()) == 20
+    table.fill()
+    assert len(table.take_calls()) == 20
+    assert table.values() == expected(table)
+
+
 def test_force_does_not_take_what_another_job_finished(table: FunctionTable) -> None:
     canceled(table)
     table.take_calls()
@@ -161,6 +180,19 @@ def test_a_cancel_in_the_middle_of_a_fragment_keeps_what_was_computed(tmp_path: 
     assert table.values() == expected(table)
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_parts_are_there_for_rows_that_moved_when_their_fragment_is_done(
+    tmp_path: Path, tasks: int
+) -> None:
+    table = make_table(tmp_path, fragments=1)
+    small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 40}
+    assert die_at(table, "part written", HeldAttempt().job, **small) == -signal.SIGKILL
+    table.open().update({"other": "7"}, where="id < 9")
+    table.fill(concurrency=tasks)
+    assert len(table.take_calls()) == 40
+    assert table.values() == expected(table)
+
+
 def test_what_a_failed_job_finished_is_kept_and_its_failed_row_is_tried_again(
     tmp_path: Path,
 ) -> None:
@@ -181,6 +213,20 @@ def test_what_a_failed_job_finished_is_kept_and_its_failed_row_is_tried_again(
     table.fill(checkpoint_size=1)
     assert len(table.take_calls()) == 41
     assert table.values() == expected(table)
+
+
+def test_rows_that_a_canceled_job_skipped_are_all_that_is_tried_again(tmp_path: Path) -> None:
+    def fail_some(text: str, number: int) -> str:
+        if number == 6:
+            raise ValueError("no")
+        return f"{text}:{number}"
+
+    table = make_table(tmp_path, fail_some, on_error={"action": "skip"})
+    canceled(table)
+    table.take_calls()
+    done = table.fill()
+    assert {call.split(",")[1] for call in table.take_calls()} == {"6"}
+    assert (done.rows_failed, done.rows) == (5, 40)
 
 
 def test_what_is_kept_goes_with_its_column_and_with_time(table: FunctionTable) -> None:

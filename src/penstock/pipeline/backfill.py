@@ -226,7 +226,7 @@ class _Backfill:
         tasks = plan_tasks(tuple(missing.values()), self._options, engine.slots)
         work = tuple(tuple(missing[id] for id in task) for task in tasks)
         self._attempt.log(f"computing {len(missing)} fragments in {len(tasks)} tasks")
-        order = self._order(work, dataset, self._carrying.find(dataset))
+        order = self._order(work, dataset, self._carrying.find(dataset, missing.values()))
         running = Tasks(engine, fill_kernel(order), len(tasks), SCHEMA)
         try:
             pause = FIRST_POLL_SECONDS

@@ -4,7 +4,7 @@ No function is called here. What is carried over goes into the table at once: wh
 fragments, what is not committed may have to move again.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.datasets.checkpoints import Checkpoint
@@ -80,7 +80,7 @@ class Carrying:
         if not self._files.is_disturbed or not self.is_able(plan, dataset):
             return None
         left = tuple(work for work in plan.work if work.id not in self._files.ready)
-        moved = self.find(dataset)
+        moved = self.find(dataset, left)
         if not left or not (moved.files or moved.parts):
             return None
         notes = carry_fragments(self._make_order((left,), dataset, moved), left)
@@ -113,8 +113,8 @@ class Carrying:
             self.carry(found, dataset)
         return rows_left
 
-    def find(self, dataset: "LanceDataset") -> Moved:
-        """What is finished of fragments that are not as they were."""
+    def find(self, dataset: "LanceDataset", left: Iterable[FragmentWork]) -> Moved:
+        """What is finished of fragments that are not as they were, and of those that are left."""
         if self._spec.function is None or not dataset.has_stable_row_ids:
             return Moved()
         self._heard.listen()
@@ -122,7 +122,8 @@ class Carrying:
         if not (parts or self._heard.notes):
             return Moved()
         states = self._planner.describe(dataset)
-        return find_moved(self._heard.notes, parts, states, self._options)
+        wanted = {work.id for work in left}
+        return find_moved(self._heard.notes, parts, states, self._options, wanted)
 
 
 def kept_folder(spec: BackfillSpec) -> str:
@@ -145,8 +146,13 @@ def find_moved(
     parts: Sequence[Part],
     states: Iterable[FragmentState],
     options: BackfillOptions,
+    wanted: Collection[int],
 ) -> Moved:
-    """The files and parts whose rows may be elsewhere than where they were computed."""
+    """The files and parts that have values of rows which may be wanted.
+
+    No file fits a fragment that is wanted: perhaps a restore brought rows back that it lacks, other
+    rows were asked for, or some failed. What it has of the others still holds.
+    """
     now = {state.id: state for state in states}
     keys: dict[int, str] = {}
 
@@ -161,9 +167,10 @@ def find_moved(
             note
             for note in notes
             if note.origin is not None
-            and not (
-                is_same(note.work.id, note.work.key)
-                and now[note.work.id].rows >= note.work.live_rows
+            and (
+                note.work.id in wanted
+                or not is_same(note.work.id, note.work.key)
+                or now[note.work.id].deletions != note.work.deletions
             )
         ),
         tuple(

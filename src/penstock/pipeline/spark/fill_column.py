@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, json, structs
 
 from penstock.datasets import files
-from penstock.datasets.checkpoints import Checkpoint, is_stopped, write_checkpoint
+from penstock.datasets.checkpoints import (
+    Checkpoint,
+    has_file,
+    is_stopped,
+    read_news,
+    write_checkpoint,
+)
 from penstock.datasets.column_files import (
     Piece,
     Target,
@@ -116,9 +122,13 @@ def fill_fragments(
 ) -> FragmentFailed | None:
     """Write the files of these fragments; returns why that can't be done."""
     location = Location(order.uri, order.branch, order.options)
-    filler = _Filler(order, location, location.place(), is_second)
+    place = location.place()
+    filler = _Filler(order, location, place, is_second)
+    finished = _read_finished(order, location, place) if is_second else []
     try:
         for each in work:
+            if any(note.serves(each) for note in finished):
+                continue
             try:
                 filler.fill(each)
             except Stopped:
@@ -133,6 +143,17 @@ def fill_fragments(
     finally:
         filler.close()
     return None
+
+
+def _read_finished(order: FillOrder, location: Location, place: Place) -> list[Checkpoint]:
+    """What tries of this attempt finished before one of them died; the driver has heard of it."""
+    return [
+        note
+        for note in read_news(place, order.kept or order.job, set()).checkpoints
+        if note.attempt == order.attempt
+        and (note.origin is None or note.origin.job == order.job)
+        and has_file(place, location, note)
+    ]
 
 
 def carry_fragments(order: FillOrder, work: tuple[FragmentWork, ...]) -> list[Checkpoint]:
@@ -175,8 +196,10 @@ class _Filler:
         else:
             done = self._by_function(dataset, fragment, targets, work)
         self._note(work, done, started)
-        if order.function is not None and work.need is None and _can_read_files(targets):
-            # All that they have is in the file now.
+        is_whole = work.need is None and work.dead is None
+        if order.function is not None and is_whole and _can_read_files(targets):
+            # All that they have is in the file now. Where rows are gone from the fragment, others
+            # may look for them: they may have moved.
             remove_parts(self._place, order.kept or order.job, work.id, work.key)
 
     def carry(self, work: FragmentWork) -> Checkpoint | None:
