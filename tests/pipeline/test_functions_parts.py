@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -148,6 +149,25 @@ def test_parts_with_holes_and_parts_that_overlap_are_used(tmp_path: Path) -> Non
     kept = {n for rows in left for n in rows}
     assert calls(log) == {n: 1 for n in range(300) if n not in kept and n != 260}
     assert table.values() == [n * 3 for n in range(300) if n not in (5, 30, 260)]
+
+
+def test_rows_of_a_part_that_goes_before_it_is_read_are_computed(tmp_path: Path) -> None:
+    log, count = tmp_path / "log", logged(tmp_path / "log")
+    parts = tmp_path / "parts"
+
+    def call(n: int) -> int:
+        shutil.rmtree(parts.readlink(), ignore_errors=True)
+        return int(count(n))
+
+    table = bench(tmp_path, DATA, call, ["id"], {"value": pa.int64()}, fragments=1)
+    parts.symlink_to(table.folder / "parts")
+    values = pa.record_batch({"value": pa.array(range(200, 300), pa.int64())})
+    place = Location(str(table.root), "", {}).place()
+    offsets, failed = np.arange(200, 300), np.zeros(100, bool)
+    write_part(place, table.job, 0, "0" * 32, 1, offsets, failed, [values])
+    assert table.run(batch_rows=16, max_rows=16, flush_seconds=60) is None
+    assert calls(log) == dict.fromkeys(range(300), 1)
+    assert table.values() == [n * 3 for n in range(300)]
 
 
 def test_a_limit_that_ends_the_task_leaves_all_errors_in_the_ledger(tmp_path: Path) -> None:

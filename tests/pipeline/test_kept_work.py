@@ -125,7 +125,7 @@ def test_the_next_job_uses_what_a_canceled_one_finished(
 
 
 def test_rows_that_a_restore_brings_back_cost_their_own_calls_only(table: FunctionTable) -> None:
-    before = table.open()
+    before: Any = table.open()
     table.open().delete("id % 10 = 3")
     canceled(table)
     assert len(table.take_calls()) == 36

@@ -125,7 +125,7 @@ class History:
 
     def choose(self) -> list[str]:
         names = list(self.jobs)
-        if "at_once" in self.on and self.chance.random() < 0.6:
+        if "at_once" in self.on and len(names) > 1 and self.chance.random() < 0.6:
             return self.chance.sample(names, self.chance.randrange(2, len(names) + 1))
         return [self.chance.choice(names)]
 

@@ -126,7 +126,9 @@ class Judge:
         left, shown = self.model.stale().total(), ended.result.rows_left
         # Others may have written after its end.
         assert shown == left or disturbed == "other", f"rows_left {shown}, but {left} are stale"
-        calm = set.intersection(*({_key(r) for r in self.model.at(v).values()} for v in since))
+        # Where a restore took a value away meanwhile, the row is the next job's.
+        stale = ([r for r in self.model.at(v).values() if not r.is_fresh] for v in since)
+        calm = set.intersection(*({_key(row) for row in rows} for rows in stale))
         lost = [r.id for r in self.model.now.values() if not r.is_fresh and _key(r) in calm]
         assert not lost, f"rows that nobody touched were not filled: {_show(lost)}"
         return self._count("source", ended, cap, exact=False)

@@ -34,3 +34,9 @@ def test_histories_with_one_ingredient(tmp_path: Path, ingredient: str) -> None:
 @pytest.mark.parametrize("seed", MANY)
 def test_histories_with_everything(tmp_path: Path, seed: int) -> None:
     run(tmp_path, seed, *INGREDIENTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [20010, 20015])
+def test_histories_of_a_column_alone(tmp_path: Path, seed: int) -> None:
+    assert run_history(tmp_path, seed, views=()).jobs > 5

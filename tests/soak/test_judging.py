@@ -81,3 +81,19 @@ def test_calls_in_flight_at_a_cut_may_come_again_and_no_others(history: History)
     ended.cuts, ended.calls = 1, ended.calls + Counter(lines)
     with pytest.raises(AssertionError, match="8 were in flight"):
         history.judge.end("chunks", begun, ended, disturbed="")
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_row_that_a_disturbed_fill_left_is_found_unless_a_restore_emptied_it(
+    history: History, restored: bool
+) -> None:
+    begun, ended = refresh(history, "source")
+    if restored:
+        history.judge.end("source", begun, ended, disturbed="")
+        begun, ended = refresh(history, "source")
+    history.writers.open().update({"value": "NULL"}, where="id = 1")
+    if restored:
+        history.judge.end("source", begun, ended, disturbed="other")
+        return
+    with pytest.raises(AssertionError, match="nobody touched"):
+        history.judge.end("source", begun, ended, disturbed="other")

@@ -4,7 +4,8 @@ What was left for the same fragment is found by the places of its rows. What was
 another one, in another version, is found by row ids, and holds where the inputs are what they were.
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ from penstock.datasets.kept_work import find_same, open_origin
 from penstock.datasets.parts import Part, find_parts
 from penstock.datasets.rowsets import is_among
 from penstock.datasets.scans import live_rows
+from penstock.errors import VanishedFile
 from penstock.pipeline.plan.backfill import FragmentWork
 from penstock.pipeline.plan.masks import unpack
 
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from penstock.datasets.checkpoints import Checkpoint
     from penstock.datasets.lake import Place
     from penstock.datasets.remote import Location
+
+# Has the function compute the rows of a mask.
+Compute = Callable[[Any], Iterator[Piece]]
+# How it shows that a file of values is not there any more.
+GONE = (FileNotFoundError, VanishedFile)
 
 
 class Order(Protocol):
@@ -58,8 +65,13 @@ class Known:
     def mask(self) -> Any:
         return self.owners >= 0
 
-    def merge(self, wanted: Any, computed: Iterator[Piece]) -> Iterator[Piece]:
-        """What is known of the rows that are wanted, and the others as they are computed."""
+    def merge(
+        self, wanted: Any, computed: Iterator[Piece], compute: Compute | None = None
+    ) -> Iterator[Piece]:
+        """What is known of the rows that are wanted, and the others as they are computed.
+
+        Rows whose values are gone by the time they are read are computed then.
+        """
         import numpy as np
 
         streams = {-1: Pieces(computed)}
@@ -68,19 +80,29 @@ class Known:
         for run in runs if len(rows) else ():
             owner = int(self.owners[run[0]])
             if owner not in streams:
-                streams[owner] = Pieces(self._take(owner, wanted))
+                streams[owner] = Pieces(self._take(owner, wanted, compute))
             yield from streams[owner].below(int(run[-1]) + 1)
             if streams[owner].end is None:
                 # Its values are not needed in memory any more.
                 del streams[owner]
 
-    def _take(self, owner: int, wanted: Any) -> Iterator[Piece]:
+    def _take(self, owner: int, wanted: Any, compute: Compute | None) -> Iterator[Piece]:
         import numpy as np
 
         source = self.sources[owner]
-        offsets = np.flatnonzero(wanted & (self.owners == owner))
+        held = wanted & (self.owners == owner)
+        offsets = np.flatnonzero(held)
+        stream = source.stream(self.places[offsets])
+        try:
+            first = list(itertools.islice(stream, 1))
+        except GONE:
+            # Another try of the same work had all of it in a file, and removed it.
+            if compute is None:
+                raise
+            yield from compute(held)
+            return
         at = 0
-        for values, failed in source.stream(self.places[offsets]):
+        for values, failed in itertools.chain(first, stream):
             here = offsets[at : at + values.num_rows]
             at += values.num_rows
             self.rows += len(here)

@@ -79,7 +79,7 @@ class FragmentRun:
         wanted = wanted_rows(self._dataset, self._fragment, self._work)
         computed = self._compute(wanted & ~known.mask)
         try:
-            for piece in known.merge(wanted, computed):
+            for piece in known.merge(wanted, computed, self._compute):
                 self.computed += known.rows - self._carried
                 self._carried = known.rows
                 yield piece
