@@ -131,7 +131,7 @@ def check_root(root: str, lake: Lake) -> None:
     if root != join(lake.root, ""):
         raise DatabaseMismatch(
             f"the catalog's lake is at {root}, and storage.root is {join(lake.root, '')}",
-            detail="name the right storage.root or --data; for a lake that moved, penstock relocate",
+            detail="name the right storage.root or --data, or tell of a move: penstock relocate",
         )
 
 
