@@ -139,8 +139,8 @@ def test_nothing_of_a_credential_is_logged(gate: Guarded) -> None:
 def test_what_is_revoked_stops_at_once_on_every_server(postgres: str, tmp_path: Path) -> None:
     url = new_postgres_database(postgres)
     with (
-        guarded(tmp_path / "one", database=url) as one,
-        guarded(tmp_path / "two", database=url) as two,
+        guarded(tmp_path, database=url) as one,
+        guarded(tmp_path, database=url) as two,
     ):
         admin = one.admin()
         admin.post("/v1/namespace/n/create").raise_for_status()
