@@ -6,7 +6,8 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
-from penstock.datasets.refs import hold_version
+from penstock.datasets.lake import Lake
+from penstock.datasets.refs import Tag, delete_tag, hold_version, update_tag
 
 
 def test_versions_are_held_while_others_come_and_go(tmp_path: Path) -> None:
@@ -43,3 +44,23 @@ def test_a_tag_moves_to_later_versions_only(tmp_path: Path) -> None:
     for version, held in ((2, 2), (3, 3), (1, 3), (3, 3)):
         hold_version(dataset, "mine", "", version)
         assert dataset.tags.get_version("mine") == held
+
+
+def test_a_tag_that_somebody_deletes_while_it_is_written_is_no_error(tmp_path: Path) -> None:
+    place = Lake(str(tmp_path)).place(str(tmp_path / "t.lance"))
+    is_over = threading.Event()
+
+    def delete() -> None:
+        while not is_over.is_set():
+            delete_tag(place, "mine")
+
+    others = [threading.Thread(target=delete) for _ in range(2)]
+    for other in others:
+        other.start()
+    try:
+        for _ in range(30):
+            update_tag(place, "mine", Tag(1))
+    finally:
+        is_over.set()
+        for other in others:
+            other.join()

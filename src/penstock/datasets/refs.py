@@ -196,7 +196,9 @@ def _put(place: Place, path: str, tag: Tag, mode: Literal["create", "overwrite"]
         return False
     except (BaseError, OSError) as error:
         raise _failed(place, error) from error
-    files.make_durable(place, path, with_parents=True)
+    # Who deletes it at this moment, or drops the table, comes after: it was there.
+    with contextlib.suppress(FileNotFoundError):
+        files.make_durable(place, path, with_parents=True)
     return True
 
 
