@@ -9,7 +9,6 @@ from typing import Any
 import lance
 import pytest
 
-from penstock.datasets import marks, refs
 from tests.harness.arrow import send
 from tests.harness.functions import add_function, alter_function, envelope, virtual_column
 from tests.harness.jobs import TEXTS, Column, describe, make_table
@@ -369,58 +368,3 @@ def test_a_job_for_inputs_that_are_others_by_now_ends(column: Column) -> None:
     alter_function(column.server, column.table, "len", input_columns=["id"]).raise_for_status()
     assert column.runner.lease() == []
     assert describe(column.server, id)["status"] == "FAILED"
-
-
-def kept(column: Column) -> tuple[int, int]:
-    """How many tags of backfills and lists of rows a table has."""
-    location = Path(column.ask("describe").json()["location"])
-    return len(list((location / "_refs/tags").glob("penstock-*"))), len(
-        list(location.glob("_backfill/*/*"))
-    )
-
-
-def keep(column: Column, binding: str, branch: str = "") -> None:
-    """Leave what a backfill leaves."""
-    location = column.ask("describe").json()["location"]
-    dataset = lance.dataset(location)
-    head = dataset.checkout_version((branch or None, None)).version
-    refs.hold_version(dataset, marks.tag_of(binding, branch), branch, head)
-    folder = Path(location, "_backfill", marks.folder_of(binding, branch))
-    folder.mkdir(parents=True)
-    (folder / "1-a.rows").write_bytes(b"")
-
-
-@ON_SQLITE
-@pytest.mark.parametrize("change", ["drop", "inputs"])
-def test_what_backfills_kept_goes_with_the_column(column: Column, change: str) -> None:
-    keep(column, lease(column)["spec"]["binding"])
-    assert kept(column) == (1, 1)
-    alter_function(column.server, column.table, "len", udf_version="2").raise_for_status()
-    assert kept(column) == (1, 1)
-    if change == "drop":
-        column.ask("drop_columns", {"columns": ["len"]}).raise_for_status()
-    else:
-        alter_function(column.server, column.table, "len", input_columns=["id"])
-    assert kept(column) == (0, 0)
-
-
-@ON_SQLITE
-def test_what_another_branch_compares_with_stays(column: Column) -> None:
-    binding = lease(column)["spec"]["binding"]
-    column.ask("branches/create", {"name": "dev"}).raise_for_status()
-    keep(column, binding)
-    keep(column, binding, "dev")
-    column.ask("drop_columns", {"columns": ["len"]}).raise_for_status()
-    assert kept(column) == (2, 2)
-    column.ask("branches/delete", {"name": "dev"}).raise_for_status()
-    assert kept(column) == (0, 0)
-
-
-@ON_SQLITE
-def test_what_backfills_kept_goes_with_the_branch(column: Column) -> None:
-    binding = lease(column)["spec"]["binding"]
-    column.ask("branches/create", {"name": "dev"}).raise_for_status()
-    keep(column, binding)
-    keep(column, binding, "dev")
-    column.ask("branches/delete", {"name": "dev"}).raise_for_status()
-    assert kept(column) == (1, 1)
