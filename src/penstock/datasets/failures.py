@@ -45,6 +45,8 @@ KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
     ),
     (
         r"[Cc]ommit conflict|concurrent (transaction|writers|commit)|Too much write contention"
+        # What the commit was prepared for is not there any more: somebody was faster.
+        r"|Incompatible transaction|(preempted|removed) by (a )?concurrent"
         # Somebody else made a table's first version.
         r"|Dataset already exists",
         ConcurrentCommit,
