@@ -4,7 +4,7 @@ import statistics
 import time
 from pathlib import Path
 
-from penstock.pipeline.spark.engine import Tasks
+from penstock.jobs.spark.tasks import Tasks
 from penstock.runner.session import Session
 from penstock.settings.sections import Cluster
 

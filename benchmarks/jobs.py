@@ -35,14 +35,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import command, servers
 from benchmarks.progress import Progress
 from benchmarks.report import align
-from penstock.datasets.column_files import (
+from penstock.lance.commit.replacement import ColumnFile, Computation, commit_files
+from penstock.lance.session.remote import Location, RemoteCatalog, open_version
+from penstock.lance.write.column_files import (
     compute_pieces,
     get_fragment,
     get_targets,
     write_column_file,
 )
-from penstock.datasets.remote import Location, RemoteCatalog, open_version
-from penstock.datasets.replacement import ColumnFile, Computation, commit_files
 
 EXPRESSION = "length(text)"
 COLUMN = "value"

@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.datasets.manifest import manifest_name, versions_folder
+from penstock.lance.commit.manifest import manifest_name, versions_folder
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from lance.fragment import DataFile
 
 from benchmarks.filling import Case
 from benchmarks.memory import prepare_memory
-from penstock.datasets.remote import RemoteCatalog
+from penstock.lance.session.remote import RemoteCatalog
 
 BATCH_ROWS = 65_536
 

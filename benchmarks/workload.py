@@ -8,12 +8,12 @@ import msgspec
 from benchmarks.load import Job, Measured, measure, prepare
 from benchmarks.manifests import StagedManifest, stage
 from benchmarks.servers import Server
-from penstock.catalog import namespaces, tables
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.tables import NewTable
+from penstock.catalog.names import namespaces, tables
+from penstock.catalog.names.tables import NewTable
 from penstock.database.connect import open_catalog
 from penstock.database.interface import Transaction
-from penstock.datasets.lake import Lake
+from penstock.lance.storage.lake import Lake
 from penstock.model.origins import NOBODY
 from penstock.settings.places import database_url, lake_root
 from penstock.settings.sections import Settings

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from penstock.catalog.catalog import Catalog
 from penstock.database.connect import open_catalog
-from penstock.datasets.lake import Lake
+from penstock.lance.storage.lake import Lake
 from tests.harness import servers
 from tests.harness.databases import KINDS, database_of, new_postgres_database, sqlite_url
 from tests.harness.sharing import Sharing, spark_of

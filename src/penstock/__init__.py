@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock import errors
-    from penstock.sdk.connect import connect
-    from penstock.sdk.declared import Chunker, Udf, Udtf
-    from penstock.sdk.functions import chunker, udf, udtf
-    from penstock.sdk.job import Job
+    from penstock.sdk.connection.connect import connect
+    from penstock.sdk.functions.declared import Chunker, Udf, Udtf
+    from penstock.sdk.functions.decorators import chunker, udf, udtf
+    from penstock.sdk.functions.types import vector
+    from penstock.sdk.jobs.job import Job
+    from penstock.sdk.jobs.plans import Plan
     from penstock.sdk.lake import Lake
-    from penstock.sdk.plans import Plan
-    from penstock.sdk.query import Query
-    from penstock.sdk.table import Table
-    from penstock.sdk.types import vector
-    from penstock.sdk.view import View
+    from penstock.sdk.tables.query import Query
+    from penstock.sdk.tables.table import Table
+    from penstock.sdk.views.view import View
 
 _HOMES = {
-    "connect": "connect",
-    "Chunker": "declared",
-    "Udf": "declared",
-    "Udtf": "declared",
-    "chunker": "functions",
-    "udf": "functions",
-    "udtf": "functions",
-    "Job": "job",
+    "connect": "connection.connect",
+    "Chunker": "functions.declared",
+    "Udf": "functions.declared",
+    "Udtf": "functions.declared",
+    "chunker": "functions.decorators",
+    "udf": "functions.decorators",
+    "udtf": "functions.decorators",
+    "Job": "jobs.job",
     "Lake": "lake",
-    "Plan": "plans",
-    "Query": "query",
-    "Table": "table",
-    "vector": "types",
-    "View": "view",
+    "Plan": "jobs.plans",
+    "Query": "tables.query",
+    "Table": "tables.table",
+    "vector": "functions.types",
+    "View": "views.view",
 }
 
 __all__ = [

@@ -161,7 +161,7 @@ def test_pyiceberg_without_the_right_credentials(place: Place) -> None:
 
 
 def test_pyiceberg_goes_on_when_its_token_has_ended(place: Place) -> None:
-    from penstock.catalog import tokens
+    from penstock.catalog.access import tokens
 
     catalog = iceberg(place, credential=place.reader)
     assert catalog.list_namespaces() == [(place.ns,)]

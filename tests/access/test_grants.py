@@ -4,7 +4,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
-from penstock.catalog import grants
+from penstock.catalog.access import grants
 from penstock.model.rights import READ, Need
 from tests.harness import view_requests as views
 from tests.harness.access import Guarded, Issuer, Person, person

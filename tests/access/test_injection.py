@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.catalog import grants
-from penstock.catalog.grants import Target
+from penstock.catalog.access import grants
+from penstock.catalog.access.grants import Target
 from penstock.database.connect import open_catalog
 from penstock.model.origins import NOBODY
 from penstock.model.rights import NAMESPACE, TABLE

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from penstock.catalog import tokens
-from penstock.catalog.access import Access
-from penstock.catalog.audit import Audit
+from penstock.catalog.access import tokens
+from penstock.catalog.access.audit import Audit
+from penstock.catalog.access.permissions import Access
 from penstock.database.connect import open_beside
 from penstock.errors import NotAuthenticated
-from penstock.server.gate import Gate
-from penstock.server.limits import Limiter, Quotas
+from penstock.server.access.gate import Gate
+from penstock.server.access.limits import Limiter, Quotas
 from tests.harness.access import Guarded, guarded
 from tests.harness.databases import new_postgres_database
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidRequest, TooManyRequests
-from penstock.server.guard import read_tls
-from penstock.server.limits import QUERIES, UPLOADS, Limiter, Quotas
+from penstock.server.access.bootstrap_security import read_tls
+from penstock.server.access.limits import QUERIES, UPLOADS, Limiter, Quotas
 from penstock.settings.load import load
 from tests.harness import servers
 from tests.harness.access import Guarded, connect, guarded, tls

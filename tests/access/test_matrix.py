@@ -14,7 +14,7 @@ import pytest
 
 from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.extensions import EXTENSIONS
-from penstock.server.lance.materialized_views import list_views
+from penstock.server.lance.handlers.materialized_views import list_views
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
 from tests.harness import view_requests as views
@@ -146,7 +146,7 @@ def world(gate: Guarded) -> Iterator[World]:
 
 
 def whoami(gate: Guarded, caller: Server) -> str:
-    from penstock.catalog import tokens
+    from penstock.catalog.access import tokens
 
     id = caller.client.headers["authorization"].split("_")[1]
     found = gate.work(lambda database: tokens.find(database, id))

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from penstock.catalog import tokens
+from penstock.catalog.access import tokens
 from penstock.errors import NotAuthenticated
-from penstock.server.oidc import Oidc, Provider
+from penstock.server.access.oidc import Oidc, Provider
 from tests.harness.access import AUDIENCE, Guarded, Issuer, issuing
 
 LIST = "/v1/namespace/$/list"

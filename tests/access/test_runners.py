@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from penstock.catalog import tokens
-from penstock.cli.runner import forget_secrets
+from penstock.catalog.access import tokens
+from penstock.cli.operate.runner import forget_secrets
 from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
-from penstock.server.runner_child import list_session
+from penstock.server.runner_api.child import list_session
 from tests.access.conftest import CLUSTER
 from tests.harness.access import Guarded, guarded, tls
 from tests.harness.arrow import people, send

@@ -9,9 +9,9 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
-from penstock.catalog import tokens
+from penstock.catalog.access import tokens
 from penstock.model.principals import Identity
-from penstock.server import signing
+from penstock.server.access import signing
 from tests.harness.access import Guarded
 
 LIST = "/v1/namespace/$/list"

@@ -14,8 +14,8 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from penstock.datasets import vending
-from penstock.datasets.vending import Keys, Vendor, make_policy, sign
+from penstock.lance.storage import credentials
+from penstock.lance.storage.credentials import Keys, Vendor, make_policy, sign
 from tests.harness.access import Guarded, guarded
 from tests.harness.s3 import BUCKET, SECRETS, Store, running_store
 from tests.harness.servers import Server
@@ -123,7 +123,7 @@ def test_a_request_is_signed_as_the_sdk_signs_it() -> None:
 def test_an_answer_that_is_not_sts_s_is_refused() -> None:
     for content in (b"<a/>", b"<!DOCTYPE x [<!ENTITY a 'b'>]><a>&a;</a>"):
         with pytest.raises(ValueError, match="answer"):
-            vending.read_answer(content)
+            credentials.read_answer(content)
 
 
 @pytest.mark.slow

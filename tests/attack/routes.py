@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.model.rights import NAMESPACE, OWN, READ, SEE, TABLE, VIEW, WRITE
+from penstock.server.access.rules import CATALOG, PARENT, Rule
 from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
 from penstock.server.operation import Operation
-from penstock.server.rules import CATALOG, PARENT, Rule
 from tests.attack.attack import HANDLED, REFUSED, UNKNOWN, Attack, Request, post
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, THEIRS, Caller, Place
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.model.jobs import FINISHED
-from penstock.server.lance.jobs import DESCRIBED
+from penstock.server.lance.handlers.jobs import DESCRIBED
 from tests.attack.place import HIDDEN, PIT, SECRET
 from tests.attack.sql import T, hide, script
 from tests.attack.world import rows

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from penstock.catalog.tokens import RUNNER
+from penstock.catalog.access.tokens import RUNNER
 from penstock.database.interface import Database, Transaction
 from penstock.model.rights import FUNCTIONS, OWN, WRITE
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, PIT, SECRET, THEIRS, Place

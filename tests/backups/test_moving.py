@@ -9,15 +9,15 @@ import pytest
 from penstock.backups import holds
 from penstock.backups.moving import Move, MovedView, settle_in
 from penstock.backups.relocating import relocate
-from penstock.catalog import belonging, tables
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.tables import plan_table
-from penstock.catalog.view_files import Document
+from penstock.catalog.iceberg_views.metadata_files import Document
+from penstock.catalog.names import lake_identity, tables
+from penstock.catalog.names.tables import plan_table
 from penstock.database.interface import Transaction
-from penstock.datasets.copies.moment import HOLD
-from penstock.datasets.files import write_new
-from penstock.datasets.lake import Lake
 from penstock.errors import DatabaseMismatch
+from penstock.lance.copies.moment import HOLD
+from penstock.lance.storage.files import write_new
+from penstock.lance.storage.lake import Lake
 from tests.harness.arrow import people
 
 pytestmark = pytest.mark.anyio
@@ -58,10 +58,10 @@ async def test_a_copy_of_a_catalog_of_before_does_not_write_to_the_old_lake(
     elsewhere = Lake(str(tmp_path / "copy"))
     write_new(elsewhere.place(elsewhere.root), "file", b"")
     with pytest.raises(DatabaseMismatch, match="none of the catalog's tables") as refused:
-        await belonging.claim(catalog.database, elsewhere)
+        await lake_identity.claim(catalog.database, elsewhere)
     assert "--was" in refused.value.detail
     await relocate(catalog.database, elsewhere, lambda *_: None, catalog.lake.root)
-    await belonging.claim(catalog.database, elsewhere)
+    await lake_identity.claim(catalog.database, elsewhere)
     found = await tables.get(catalog.database, ("t",))
     assert found.location == new.table.location.replace(catalog.lake.root, elsewhere.root)
 

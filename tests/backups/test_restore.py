@@ -9,16 +9,17 @@ import pytest
 from penstock.backups import dump, holds
 from penstock.backups.making import make
 from penstock.backups.restoring import restore
-from penstock.catalog import maintenance, tables
-from penstock.catalog.belonging import claim
+from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.tables import plan_table
+from penstock.catalog.names import tables
+from penstock.catalog.names.lake_identity import claim
+from penstock.catalog.names.tables import plan_table
 from penstock.database import schema
 from penstock.database.connect import connect, open_catalog
 from penstock.database.interface import Transaction
-from penstock.datasets.files import exists, write_new
-from penstock.datasets.lake import Lake
 from penstock.errors import DatabaseMismatch, InvalidRequest
+from penstock.lance.storage.files import exists, write_new
+from penstock.lance.storage.lake import Lake
 from penstock.model.origins import NOBODY
 from tests.harness.backups import look_deep, run
 from tests.harness.databases import sqlite_url

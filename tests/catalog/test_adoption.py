@@ -6,10 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.catalog import commits, reconcile, tables, versions
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.commits import Created, CreateVersion
-from penstock.catalog.staging import NewVersion
+from penstock.catalog.names import tables
+from penstock.catalog.versions import commits, reconcile, versions
+from penstock.catalog.versions.commits import Created, CreateVersion
+from penstock.catalog.versions.staging import NewVersion
 from penstock.errors import ConcurrentCommit, InvalidRequest, VersionNotFound
 from penstock.model.paging import PageRequest
 from penstock.model.tables import MAIN, Table, VersionRange

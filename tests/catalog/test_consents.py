@@ -2,10 +2,10 @@
 
 import pytest
 
-from penstock.catalog import consents
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.iceberg_views import Edition
-from penstock.catalog.view_definitions import Reading
+from penstock.catalog.iceberg_views.iceberg_views import Edition
+from penstock.catalog.materialized_views import consents
+from penstock.catalog.materialized_views.definitions import Reading
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
 from penstock.model.identifiers import Identifier

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from penstock.catalog import columns, functions
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import backfills, functions
 from penstock.model.functions import Function, Output
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ async def record(catalog: Catalog, *made: Function) -> None:
 
 
 async def finish(catalog: Catalog, function: Function, **result: Any) -> None:
-    await catalog.database.write(columns.record_watermark, spec(function), result)
+    await catalog.database.write(backfills.record_watermark, spec(function), result)
 
 
 async def test_code_is_kept_by_its_hash(catalog: Catalog) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.catalog.reconcile import plan_reconcile
-from penstock.datasets.files import Entry
-from penstock.datasets.manifest import manifest_name
+from penstock.catalog.versions.reconcile import plan_reconcile
+from penstock.lance.commit.manifest import manifest_name
+from penstock.lance.storage.files import Entry
 from penstock.model.tables import TableVersion
 
 

@@ -6,23 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog import (
-    commits,
-    dependents,
-    maintenance,
-    reconcile,
-    removals,
-    tables,
-    versions,
-)
+from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.commits import CreateVersion
-from penstock.catalog.settling import LANES, Outcome
-from penstock.catalog.staging import NewVersion
+from penstock.catalog.names import dependents, removals, tables
+from penstock.catalog.versions import commits, reconcile, versions
+from penstock.catalog.versions.commits import CreateVersion
+from penstock.catalog.versions.settling import LANES, Outcome
+from penstock.catalog.versions.staging import NewVersion
 from penstock.database.interface import Transaction
-from penstock.datasets import refs, view_notes
-from penstock.datasets.manifest import manifest_name
 from penstock.errors import ConcurrentCommit, InvalidRequest, Unavailable
+from penstock.jobs.refresh import view_notes
+from penstock.lance import refs
+from penstock.lance.commit.manifest import manifest_name
 from penstock.model.tables import MAIN, Table, TableVersion
 from tests.harness.manifests import make_manifest, stage
 

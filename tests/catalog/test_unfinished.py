@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog import jobs, leases, maintenance, tables
+from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.jobs import jobs, leases
+from penstock.catalog.names import tables
 from penstock.database.interface import Transaction
-from penstock.datasets.lake import Lake
-from penstock.datasets.unfinished import UNFINISHED_SECONDS, sweep_unfinished
+from penstock.lance.storage.lake import Lake
+from penstock.lance.storage.unfinished_files import UNFINISHED_SECONDS, sweep_unfinished
 from penstock.model.jobs import NewJob
 from penstock.model.tables import MAIN
 from tests.harness.waiting import until

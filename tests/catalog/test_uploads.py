@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from penstock.datasets.lake import Lake
-from penstock.datasets.uploads import sweep
+from penstock.lance.storage.lake import Lake
+from penstock.lance.write.uploads import sweep
 
 
 def test_only_uploads_that_fell_silent_long_ago_are_removed(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.catalog.watermarks import add, find_counts, find_covered, is_incomplete
+from penstock.catalog.columns.watermarks import add, find_counts, find_covered, is_incomplete
 
 
 def mark(version: int, function: str = "f@1") -> dict[str, Any]:

@@ -11,8 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from penstock.cli.config import command
 from penstock.cli.main import COMMANDS, load_command, penstock
+from penstock.cli.operate.config import command
 
 PENSTOCK = Path(sys.executable).parent / "penstock"
 

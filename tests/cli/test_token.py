@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from penstock.cli.main import penstock
 from penstock.errors import InvalidRequest
-from penstock.server.guard import check_access, read_tls
+from penstock.server.access.bootstrap_security import check_access, read_tls
 from penstock.settings.load import SettingsError, load
 from tests.harness import servers
 from tests.harness.access import AUTH, tls

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.datasets.uploads import RowStream
+from penstock.lance.write.uploads import RowStream
 from tests.harness import servers
 from tests.harness.arrow import to_stream
 from tests.harness.runners import start_runner
@@ -71,10 +71,10 @@ if "REFUSED" in os.environ:
 """
 # The workers' part is where functions are unpickled, and the SDK's where they are pickled.
 ALLOWED = {
-    "pipeline/spark/functions/load.py": {"pickle", "cloudpickle"},
+    "jobs/functions/load.py": {"pickle", "cloudpickle"},
     "cli/unpickling.py": {"pickle"},
     # A function of that name, which only packs.
-    "sdk/packing.py": {"pickle"},
+    "sdk/functions/packing.py": {"pickle"},
 }
 MODULES = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "copyreg"}
 CALLS = {"eval", "exec", "read_pickle", "register_extension_type"}

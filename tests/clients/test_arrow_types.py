@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.datasets.lance_layout import to_stored_schema, to_values_schema
+from penstock.lance.write.layout import to_stored_schema, to_values_schema
 from tests.harness.arrow import send
 from tests.harness.arrow_types import list_cases
 from tests.harness.servers import Server

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from lance import blob_array, blob_field
 
-from penstock.datasets.blobs import Side, fields_equal
-from penstock.datasets.columns import get_field
-from penstock.datasets.marks import rows_unchanged
-from penstock.datasets.reading import RowReader
-from penstock.datasets.samples import take_sample
-from penstock.datasets.scans import scan_expressions
 from penstock.errors import InvalidTableState
+from penstock.jobs.backfill.watermarks import rows_unchanged
+from penstock.lance.columns.fields import get_field
+from penstock.lance.diff.blobs import Side, fields_equal
+from penstock.lance.read.by_id import RowReader
+from penstock.lance.read.samples import take_sample
+from penstock.lance.read.scans import scan_expressions
 
 
 @pytest.mark.parametrize("storage", ["2.1", "2.2"])

@@ -9,9 +9,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.selection import Scope
 from penstock.errors import PenstockError
-from penstock.pipeline.plan.backfill import Fill
+from penstock.jobs.backfill.plan import Fill
+from penstock.jobs.backfill.selection import Scope
 from tests.harness.by_hand import Filled, make_filled, some_rows
 
 

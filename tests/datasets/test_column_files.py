@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.column_files import Piece, fill_rows
+from penstock.lance.write.column_files import Piece, fill_rows
 
 KINDS = pa.schema([("value", pa.list_(pa.float32(), 32))])
 # What is left of a thousand rows.

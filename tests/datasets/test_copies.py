@@ -6,12 +6,12 @@ from pathlib import Path
 import lance
 import pytest
 
-from penstock.datasets.copies import moment, transfer
-from penstock.datasets.copies.rebasing import rebase
-from penstock.datasets.copies.tables import moved_base, rebase_folder
-from penstock.datasets.copies.transfer import File
-from penstock.datasets.lake import Lake
-from penstock.datasets.manifest import BadManifest, manifest_name
+from penstock.lance.commit.manifest import BadManifest, manifest_name
+from penstock.lance.copies import moment, transfer
+from penstock.lance.copies.rebasing import rebase
+from penstock.lance.copies.tables import moved_base, rebase_folder
+from penstock.lance.copies.transfer import File
+from penstock.lance.storage.lake import Lake
 from tests.harness.arrow import people
 
 V1, V2, V3 = (manifest_name(number, "V2") for number in (1, 2, 3))

@@ -6,8 +6,8 @@ from typing import Any
 import lance
 import pytest
 
-from penstock.datasets.differences import compare, count_changed
 from penstock.errors import ColumnNotFound
+from penstock.lance.diff.row_diff import compare, count_changed
 from tests.harness.sources import SourceHistory
 
 PATHS = ("a", "s.x")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.digests import digest_rows
+from penstock.lance.diff.digests import digest_rows
 
 STRUCT = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])
 # Values of each type that are all different.
@@ -77,7 +77,7 @@ def test_many_numbers_have_no_digest_in_common() -> None:
 
 def test_a_digest_is_the_same_in_every_process() -> None:
     code = (
-        "import pyarrow as pa; from penstock.datasets.digests import digest_rows;"
+        "import pyarrow as pa; from penstock.lance.diff.digests import digest_rows;"
         "print(digest_rows([pa.array(['a']), pa.array([1.5])], 1)[0])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

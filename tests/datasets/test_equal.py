@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.datasets.equal import rows_equal
+from penstock.lance.diff.equal import rows_equal
 
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, math.nan, math.inf])
 NUMBERS = st.integers(0, 2)

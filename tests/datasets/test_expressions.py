@@ -9,9 +9,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.expressions import functions, growth
-from penstock.datasets.expressions.check import check_expression, check_expressions
 from penstock.errors import InvalidRequest
+from penstock.lance.expressions import functions, growth
+from penstock.lance.expressions.check import check_expression, check_expressions
 
 
 @pytest.fixture(scope="module")

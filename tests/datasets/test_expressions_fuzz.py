@@ -11,9 +11,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.expressions import functions, growth
-from penstock.datasets.expressions.check import check_expression
 from penstock.errors import InvalidRequest
+from penstock.lance.expressions import functions, growth
+from penstock.lance.expressions.check import check_expression
 
 MEMORY = 4 * 2**30
 ROWS = 8_192

@@ -9,9 +9,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets import query
-from penstock.datasets.first_rows import MAX_BYTES, MAX_ROWS, take_first
-from penstock.datasets.query import Query
+from penstock.lance.read import query
+from penstock.lance.read.first_rows import MAX_BYTES, MAX_ROWS, take_first
+from penstock.lance.read.query import Query
 
 ROWS = 20
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.datasets import files, functions
-from penstock.datasets.lake import Lake, Place
+from penstock.lance.columns import function_code
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Lake, Place
 
 CODE = b"\x80\x05N."
 HASH = hashlib.sha256(CODE).hexdigest()
@@ -21,17 +22,17 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 def test_code_is_stored_and_read_by_its_hash(place: Place) -> None:
     for _ in range(2):
-        assert functions.store(place, CODE) == HASH
-    assert functions.exists(place, HASH)
-    assert files.read(place, functions.path_of(HASH)) == CODE
+        assert function_code.store(place, CODE) == HASH
+    assert function_code.exists(place, HASH)
+    assert files.read(place, function_code.path_of(HASH)) == CODE
 
 
 def test_a_damaged_file_is_stored_anew(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     place = lake.place(lake.new_location("t", "1"))
-    functions.store(place, CODE)
-    path = Path(place.file(functions.path_of(HASH)))
+    function_code.store(place, CODE)
+    path = Path(place.file(function_code.path_of(HASH)))
     path.write_bytes(b"other")
-    functions.store(place, CODE)
-    assert files.read(place, functions.path_of(HASH)) == CODE
+    function_code.store(place, CODE)
+    assert files.read(place, function_code.path_of(HASH)) == CODE
     assert [each.name for each in path.parent.iterdir()] == [HASH]

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from lance.fragment import write_fragments
 
-from penstock.datasets.held import HeldCatalog
-from penstock.datasets.remote import Location, RemoteCatalog, open_newest, open_version
-from penstock.datasets.replacement import commit_operation
 from penstock.errors import PenstockError
+from penstock.lance.commit.replacement import commit_operation
+from penstock.lance.session.remote import Location, RemoteCatalog, open_newest, open_version
+from penstock.lance.session.unpublished import HeldCatalog
 from tests.harness.s3 import BUCKET, running_store
 from tests.harness.tables import new_name
 

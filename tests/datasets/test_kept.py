@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.datasets import kept
-from penstock.datasets.lake import Lake, Place
-from penstock.datasets.notes import FOLDER, write_file
+from penstock.jobs.engine.worker_notes import FOLDER, write_file
+from penstock.jobs.kept import values as kept
+from penstock.lance.storage.lake import Lake, Place
 from penstock.model.functions import Function
 from tests.harness.s3 import BUCKET, running_store
 

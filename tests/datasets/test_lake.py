@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.datasets.lake import Lake
 from penstock.errors import InvalidRequest
+from penstock.lance.storage.lake import Lake
 
 
 @pytest.fixture

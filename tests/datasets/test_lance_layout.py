@@ -8,9 +8,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.lance_layout import align_batch, to_plain_type
-from penstock.datasets.uploads import RowStream, explain_panic
 from penstock.errors import InvalidRequest
+from penstock.lance.write.layout import align_batch, to_plain_type
+from penstock.lance.write.uploads import RowStream, explain_panic
 from tests.harness.arrow_types import Case, list_cases
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.datasets import files
-from penstock.datasets.lake import Lake
-from penstock.datasets.remote import Location
 from penstock.errors import InvalidRequest, InvalidTableState
+from penstock.lance.session.remote import Location
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Lake
 from tests.harness.locations import ODD, SPELLINGS, STEPS
 from tests.harness.s3 import BUCKET, Store, running_store
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.datasets.manifest import (
+from penstock.lance.commit.manifest import (
     MAX_VERSION,
     BadManifest,
     Manifest,

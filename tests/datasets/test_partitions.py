@@ -7,7 +7,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.partitions import Partitioning, divide
+from penstock.jobs.refresh.udtf.partitions import Partitioning, divide
 
 NAN, INFINITY = float("nan"), float("inf")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.reading import FEW, RowReader
 from penstock.errors import InvalidTableState
+from penstock.lance.read.by_id import FEW, RowReader
 
 ROWS = 20 * FEW
 

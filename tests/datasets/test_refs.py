@@ -6,8 +6,8 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
-from penstock.datasets.lake import Lake
-from penstock.datasets.refs import Tag, delete_tag, hold_version, update_tag
+from penstock.lance.refs import Tag, delete_tag, hold_version, update_tag
+from penstock.lance.storage.lake import Lake
 
 
 def test_versions_are_held_while_others_come_and_go(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.refreshes import commit_refresh
-from penstock.datasets.remote import Location
-from penstock.datasets.removal import remove_rows
-from penstock.datasets.row_files import RowFiles
+from penstock.jobs.refresh.history import commit_refresh
+from penstock.jobs.refresh.row_files import RowFiles
+from penstock.lance.commit.removal import remove_rows
+from penstock.lance.session.remote import Location
 
 
 def write(path: Path, rows: int, fragment: int) -> lance.LanceDataset:

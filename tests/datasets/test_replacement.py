@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from lance.fragment import DataFile
 
-from penstock.datasets.replacement import ColumnFile, commit_files
 from penstock.errors import ConcurrentCommit
+from penstock.lance.commit.replacement import ColumnFile, commit_files
 
 
 @pytest.mark.parametrize("race", ["update", "delete", "compact", "overwrite"])

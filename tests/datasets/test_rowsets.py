@@ -5,14 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.datasets.rowsets import (
-    LeftRows,
-    decode_left_rows,
-    decode_row_set,
-    make_row_set,
-)
 from penstock.errors import InvalidTableState
-from penstock.pipeline.plan.states import FAILED, FRESH, FUNCTION_CHANGED, REASONS
+from penstock.jobs.backfill.row_states import FAILED, FRESH, FUNCTION_CHANGED, REASONS
+from penstock.lance.diff.row_sets import LeftRows, decode_left_rows, decode_row_set, make_row_set
 
 IDS = st.integers(0, 60) | st.integers(2**40, 2**40 + 5)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.datasets.samples import show_inputs, show_value
+from penstock.lance.read.samples import show_inputs, show_value
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.spark_types import cast_in, cast_out, to_spark_schema
 from penstock.errors import InvalidRequest, SchemaMismatch
+from penstock.jobs.spark.types import cast_in, cast_out, to_spark_schema
 
 NOON = datetime.datetime(2024, 2, 29, 12, 0, 0, 5)
 # Each type, the one that Spark has for it, and values.

@@ -7,8 +7,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from penstock.datasets.workers import Deadline, Workers
 from penstock.errors import Unavailable
+from penstock.lance.storage.data_threads import Deadline, Workers
 
 pytestmark = pytest.mark.anyio
 

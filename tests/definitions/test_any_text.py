@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.definitions.schemas import read_schema
 from penstock.errors import PenstockError
 from penstock.model.udtfs import read_udtf
 from penstock.model.views import Definition
+from penstock.sql.definitions.schemas import read_schema
 from tests.harness.definitions import make, make_column_udf, make_spec
 
 WORDS = """

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from penstock.definitions.schemas import read_schema
 from penstock.errors import InvalidRequest
+from penstock.sql.definitions.schemas import read_schema
 from tests.harness.definitions import (
     DOCS,
     OTHER,

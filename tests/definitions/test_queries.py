@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from penstock.definitions.queries import add_view, find_references
-from penstock.definitions.requests import Reference
+from penstock.sql.definitions.queries import add_view, find_references
+from penstock.sql.definitions.requests import Reference
 from tests.harness.definitions import columns, fields, make, refusal
 
 

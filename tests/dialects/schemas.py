@@ -1,8 +1,8 @@
 """The tables that the statements of these tests read, and short ways to ask."""
 
-from penstock.dialects.lineage import trace_columns
-from penstock.dialects.results import Lineage, Refusal, Tables, Translation
-from penstock.dialects.translate import translate
+from penstock.sql.resolving.lineage import trace_columns
+from penstock.sql.results import Lineage, Refusal, Tables, Translation
+from penstock.sql.translating.translate import translate
 
 TABLES: Tables = {
     ("shop", "orders"): {

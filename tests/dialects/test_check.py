@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.dialects.check import check_statement
-from penstock.dialects.languages import find_dialect
-from penstock.dialects.parse import MAX_CHARACTERS
-from penstock.dialects.results import Problem
+from penstock.sql.parsing.check import check_statement
+from penstock.sql.parsing.languages import find_dialect
+from penstock.sql.parsing.parse import MAX_CHARACTERS
+from penstock.sql.results import Problem
 
 
 def problem(sql: str, dialect: str = "spark") -> Problem:
@@ -138,7 +138,7 @@ def test_nothing_reaches_the_root_logger(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_the_server_may_import_the_results_without_sqlglot() -> None:
-    code = "import sys, penstock.dialects.results; sys.exit('sqlglot' in sys.modules)"
+    code = "import sys, penstock.sql.results; sys.exit('sqlglot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.dialects.lineage import trace_columns
-from penstock.dialects.results import Lineage, Refusal, Translation
-from penstock.dialects.translate import translate
+from penstock.sql.resolving.lineage import trace_columns
+from penstock.sql.results import Lineage, Refusal, Translation
+from penstock.sql.translating.translate import translate
 from tests.dialects.schemas import NAMESPACE, TABLES, refused, traced
 
 DOUBLING = "".join(f", c{i + 1} AS (SELECT a.*, b.* FROM c{i} a, c{i} b)" for i in range(25))

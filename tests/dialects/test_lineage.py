@@ -4,8 +4,8 @@ import pytest
 from sqlglot import exp
 from sqlglot.lineage import lineage as sqlglot_lineage
 
-from penstock.dialects.lineage import trace_columns
-from penstock.dialects.results import Refusal
+from penstock.sql.resolving.lineage import trace_columns
+from penstock.sql.results import Refusal
 from tests.dialects.schemas import NAMESPACE, TABLES, filters, sources, traced
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.dialects.references import find_references
+from penstock.sql.parsing.references import find_references
 
 
 def read(sql: str, dialect: str = "spark") -> list[str]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from penstock.dialects.resolve import Resolved, resolve
-from penstock.dialects.results import Translation
-from penstock.dialects.translate import translate
+from penstock.sql.resolving.resolve import Resolved, resolve
+from penstock.sql.results import Translation
+from penstock.sql.translating.translate import translate
 from tests.dialects.schemas import NAMESPACE, TABLES, refused, to
 
 TARGETS = ["spark", "trino", "snowflake", "bigquery", "duckdb", "postgres", "databricks", "presto"]

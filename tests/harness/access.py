@@ -19,9 +19,9 @@ import httpx
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
-from penstock.catalog import grants, tokens
-from penstock.catalog.grants import Target
-from penstock.catalog.tokens import KEY, NewToken
+from penstock.catalog.access import grants, tokens
+from penstock.catalog.access.grants import Target
+from penstock.catalog.access.tokens import KEY, NewToken
 from penstock.database.connect import open_beside
 from penstock.database.interface import Database
 from penstock.model.origins import NOBODY

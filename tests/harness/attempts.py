@@ -9,12 +9,12 @@ from typing import Any, cast
 import lance
 import pyarrow as pa
 
-from penstock.datasets.remote import RemoteCatalog
 from penstock.errors import ConcurrentCommit
+from penstock.jobs.backfill.run import BackfillResult, run_backfill, sweep_backfill
+from penstock.jobs.engine.attempt import Value
+from penstock.jobs.spark.tasks import Engine
+from penstock.lance.session.remote import RemoteCatalog
 from penstock.model.functions import RowError
-from penstock.pipeline.attempt import Value
-from penstock.pipeline.backfill import BackfillResult, run_backfill, sweep_backfill
-from penstock.pipeline.spark.engine import Engine
 from tests.harness.pylance import connect
 from tests.harness.servers import Server
 from tests.harness.tables import new_name

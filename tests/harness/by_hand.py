@@ -15,14 +15,9 @@ import numpy as np
 import pyarrow as pa
 from lance.file import LanceFileWriter
 
-from penstock.datasets import marks, refs
-from penstock.datasets.changes import Freshness
-from penstock.datasets.marks import Bound
-from penstock.datasets.remote import Location, open_newest
-from penstock.datasets.replacement import ColumnFile, commit_files
-from penstock.datasets.selection import Scope, find_left
-from penstock.datasets.snapshot import leaf_ids
-from penstock.pipeline.plan.backfill import (
+from penstock.jobs.backfill import watermarks as marks
+from penstock.jobs.backfill.freshness import Freshness
+from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
     FragmentWork,
@@ -30,8 +25,14 @@ from penstock.pipeline.plan.backfill import (
     Watermark,
     file_name,
 )
-from penstock.pipeline.plan.masks import pack, unpack
-from penstock.pipeline.plan.rows import codes_of, plan_rows
+from penstock.jobs.backfill.plan_rows import codes_of, plan_rows
+from penstock.jobs.backfill.selection import Scope, find_left
+from penstock.jobs.backfill.watermarks import Bound
+from penstock.lance import refs
+from penstock.lance.commit.replacement import ColumnFile, commit_files
+from penstock.lance.diff.fragments import leaf_ids
+from penstock.lance.diff.masks import pack, unpack
+from penstock.lance.session.remote import Location, open_newest
 
 BINDING = "0123456789abcdef0123456789abcdef"
 

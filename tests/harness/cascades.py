@@ -12,8 +12,8 @@ import lance
 import msgspec
 import pyarrow as pa
 
+from penstock.jobs.refresh.cascade import run_refreshes, sweep_refreshes
 from penstock.model.views import RefreshResult
-from penstock.pipeline.cascade import run_refreshes, sweep_refreshes
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE
 from tests.harness.refreshing import ViewHere, define

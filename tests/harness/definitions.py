@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.definitions.define import define
-from penstock.definitions.queries import add_view, find_references
-from penstock.definitions.requests import SourceTable, ViewRequest
-from penstock.definitions.schemas import read_schema
 from penstock.errors import PenstockError
 from penstock.model.identifiers import Identifier
 from penstock.model.udtfs import read_udtf
 from penstock.model.views import Definition, Kind
+from penstock.sql.definitions.define import define
+from penstock.sql.definitions.queries import add_view, find_references
+from penstock.sql.definitions.requests import SourceTable, ViewRequest
+from penstock.sql.definitions.schemas import read_schema
 
 DOCS = pa.schema(
     [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 
 SCRIPT = "SELECT TRANSFORM(id) USING 'touch {canary}' AS (x string) FROM t"
 JAVA = "'java.lang.System', 'setProperty', '{canary}', 'x'"

@@ -18,14 +18,14 @@ import lance
 import msgspec
 import pyarrow as pa
 
-from penstock.datasets import explaining
-from penstock.datasets.computed import BINDING as BINDING_KEY
-from penstock.datasets.computed import FUNCTION, VIRTUAL
-from penstock.datasets.remote import Location, RemoteCatalog, open_newest
+from penstock.jobs.backfill import explain as explaining
+from penstock.jobs.backfill.plan import Watermark
+from penstock.jobs.backfill.run import BackfillResult, leave_backfill, run_backfill, sweep_backfill
+from penstock.jobs.spark.tasks import Engine
+from penstock.lance.columns.computed import BINDING as BINDING_KEY
+from penstock.lance.columns.computed import FUNCTION, VIRTUAL
+from penstock.lance.session.remote import Location, RemoteCatalog, open_newest
 from penstock.model.functions import Function
-from penstock.pipeline.backfill import BackfillResult, leave_backfill, run_backfill, sweep_backfill
-from penstock.pipeline.plan.backfill import Watermark
-from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
 from tests.harness.by_hand import BINDING, some_rows
 from tests.harness.kernel import declare, recorded, seal

@@ -16,12 +16,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from penstock.datasets.checkpoints import Checkpoint
-from penstock.datasets.replacement import Computation, commit_files
+from penstock.jobs.backfill.kernel import FillOrder, FragmentFailed, fill_fragments
+from penstock.jobs.backfill.plan import FragmentWork
+from penstock.jobs.engine.checkpoints import Checkpoint
+from penstock.lance.commit.replacement import Computation, commit_files
+from penstock.lance.diff.masks import pack
 from penstock.model.functions import Function, OnError, Output, RowError
-from penstock.pipeline.plan.backfill import FragmentWork
-from penstock.pipeline.plan.masks import pack
-from penstock.pipeline.spark.fill_column import FillOrder, FragmentFailed, fill_fragments
 
 
 def pickled(function: Any) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 
+from penstock.jobs.spark.tasks import Engine
 from penstock.model.functions import Function, RowError
 from penstock.model.views import (
     CHILD_INDEX,
@@ -23,7 +24,6 @@ from penstock.model.views import (
     Rows,
     Source,
 )
-from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE
 from tests.harness.kernel import declare, pickled, recorded

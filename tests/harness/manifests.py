@@ -4,7 +4,7 @@ import struct
 import uuid
 from pathlib import Path
 
-from penstock.datasets.manifest import manifest_name, versions_folder
+from penstock.lance.commit.manifest import manifest_name, versions_folder
 
 
 def make_manifest(

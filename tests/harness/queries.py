@@ -7,10 +7,10 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from penstock.datasets.spark_types import cast_in
+from penstock.jobs.spark.sql_sessions import MEANING
+from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.spark.types import cast_in
 from penstock.model.views import CheckedSql, Column, Definition, Groups, Source
-from penstock.pipeline.spark.engine import Engine
-from penstock.pipeline.spark.sql import MEANING
 from tests.harness.refreshing import ViewHere, encode_schema
 
 

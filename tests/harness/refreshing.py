@@ -17,7 +17,10 @@ import lance
 import msgspec
 import pyarrow as pa
 
-from penstock.datasets.remote import Location, RemoteCatalog, open_newest
+from penstock.jobs.refresh.explain import explain_refresh
+from penstock.jobs.refresh.run import run_refresh, sweep_refresh
+from penstock.jobs.spark.tasks import Engine
+from penstock.lance.session.remote import Location, RemoteCatalog, open_newest
 from penstock.model.functions import Function
 from penstock.model.views import (
     SOURCE_ROW_ID,
@@ -29,9 +32,6 @@ from penstock.model.views import (
     Source,
     Watermark,
 )
-from penstock.pipeline.explaining import explain_refresh
-from penstock.pipeline.refresh import run_refresh, sweep_refresh
-from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE
 

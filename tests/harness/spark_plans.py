@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 
 # They are another one each time, or only about speed.
 LEFT_OUT = ("exprId", "resultId", "origin")

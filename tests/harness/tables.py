@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import lance
 
-from penstock.datasets.manifest import manifest_name, versions_folder
+from penstock.lance.commit.manifest import manifest_name, versions_folder
 from tests.harness import manifests
 from tests.harness.servers import Server
 from tests.harness.waiting import until

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog import idempotency, maintenance
+from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.idempotency import GRACE_SECONDS
+from penstock.catalog.names import idempotency
+from penstock.catalog.names.idempotency import GRACE_SECONDS
 from penstock.database.interface import Transaction
 from penstock.model.origins import Key, Origin
 from tests.harness import servers

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from penstock import errors
-from penstock.catalog import idempotency
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.names import idempotency
 from penstock.errors import PenstockError
 from penstock.model.origins import Key
-from penstock.server.http import Message, Reply
+from penstock.server.access.idempotency import Arrival, Once
 from penstock.server.iceberg.errors import to_reply
-from penstock.server.once import Arrival, Once
+from penstock.server.transport.http import Message, Reply
 from tests.harness.keys import new_key
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.catalog.auto_backfill import Stale
-from penstock.catalog.due import MAX_UNCHANGED_MILLIS, Ended, Rules, plan_due
+from penstock.catalog.columns.auto_backfill import Stale
+from penstock.catalog.jobs.due import MAX_UNCHANGED_MILLIS, Ended, Rules, plan_due
 from penstock.model.tables import Table
 from tests.harness import servers
 from tests.harness.arrow import send

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog.keeper import Pace
+from penstock.catalog.jobs.keeper import Pace
 from tests.harness import servers
 from tests.harness.databases import new_postgres_database
 from tests.harness.jobs import describe, make_column

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from penstock.errors import InvalidRequest, LeaseLost, Unavailable
-from penstock.pipeline.attempt import JobCanceled
+from penstock.jobs.engine.attempt import JobCanceled
 from penstock.runner.attempt import RECENT_SECONDS, LeasedAttempt
 from penstock.runner.client import Lease, ServerClient
 from tests.harness.jobs import Column, cancel

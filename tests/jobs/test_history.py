@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.catalog import jobs, leases, maintenance
+from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.leases import News
-from penstock.catalog.queue import Queue
+from penstock.catalog.jobs import jobs, leases
+from penstock.catalog.jobs.leases import News
+from penstock.catalog.jobs.queue import Queue
 from penstock.database.interface import Transaction
 from penstock.errors import JobNotFound
 from penstock.model.jobs import SUCCEEDED, Job, LogLine, NewJob, Report

@@ -5,7 +5,8 @@ from pathlib import Path
 import lance
 import pytest
 
-from penstock.datasets import marks, refs
+from penstock.jobs.backfill import watermarks
+from penstock.lance import refs
 from tests.harness.functions import add_function, alter_function, virtual_column
 from tests.harness.jobs import Column, make_table
 from tests.harness.servers import Server
@@ -41,8 +42,8 @@ def keep(column: Column, binding: str, branch: str = "") -> None:
     location = column.ask("describe").json()["location"]
     dataset = lance.dataset(location)
     head = dataset.checkout_version((branch or None, None)).version
-    refs.hold_version(dataset, marks.tag_of(binding, branch), branch, head)
-    folder = Path(location, "_backfill", marks.folder_of(binding, branch))
+    refs.hold_version(dataset, watermarks.tag_of(binding, branch), branch, head)
+    folder = Path(location, "_backfill", watermarks.folder_of(binding, branch))
     folder.mkdir(parents=True)
     (folder / "1-a.rows").write_bytes(b"")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.schemas import decode_schema
+from penstock.lance.columns.schemas import decode_schema
 from tests.harness.arrow import send
 from tests.harness.definitions import encode_schema, make_column_udf
 from tests.harness.jobs import TEXTS, cancel, describe

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.server import runner_child
-from penstock.server.runner_child import RunnerChild, list_session
+from penstock.server.runner_api import child as runner_child
+from penstock.server.runner_api.child import RunnerChild, list_session
 from tests.harness import servers, waiting
 from tests.harness.jobs import describe, make_column
 
@@ -104,7 +104,7 @@ def test_it_dies_with_a_server_that_is_killed(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     code = (
         "import asyncio, os, sys\n"
-        "from penstock.server.runner_child import RunnerChild\n"
+        "from penstock.server.runner_api.child import RunnerChild\n"
         "async def main():\n"
         f"    RunnerChild([sys.executable, '-c', {RUNNER!r}, {str(notes)!r}], os.environ).start()\n"
         "    await asyncio.sleep(600)\n"

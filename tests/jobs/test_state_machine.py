@@ -11,14 +11,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from penstock.catalog import jobs, leases
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.leases import News
-from penstock.catalog.queue import Queue
+from penstock.catalog.jobs import jobs, leases
+from penstock.catalog.jobs.leases import News
+from penstock.catalog.jobs.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.database.interface import Transaction
-from penstock.datasets.lake import Lake
 from penstock.errors import LeaseLost
+from penstock.lance.storage.lake import Lake
 from penstock.model.jobs import FINISHED, NewJob, Report
 from tests.harness.databases import sqlite_url
 

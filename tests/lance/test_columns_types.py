@@ -5,10 +5,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.columns import parse_path, show_path
-from penstock.datasets.details import to_json_schema
-from penstock.datasets.schemas import to_arrow_type
 from penstock.errors import InvalidRequest
+from penstock.lance.columns.fields import parse_path, show_path
+from penstock.lance.columns.schemas import to_arrow_type
+from penstock.lance.read.details import to_json_schema
 
 TYPES = [
     pa.null(),

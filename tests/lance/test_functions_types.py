@@ -7,8 +7,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.details import to_json_type
-from penstock.datasets.schemas import to_arrow_type
+from penstock.lance.columns.schemas import to_arrow_type
+from penstock.lance.read.details import to_json_type
 from tests.harness.functions import add_function, make_output, virtual_column
 from tests.harness.jobs import make_table
 from tests.harness.servers import Server

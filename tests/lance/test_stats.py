@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.datasets.stats import summarise
+from penstock.lance.read.stats import summarise
 from tests.harness.generated import Client as Generated
 from tests.harness.generated import models
 from tests.harness.pylance import Client, connect

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.datasets.indexes import check_index_name
 from penstock.errors import InvalidRequest
+from penstock.lance.indexes import check_index_name
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.functions import check_label
 from penstock.model.identifiers import check_name

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from penstock.runner.session import Session
 from penstock.settings.sections import Cluster
 from tests.harness import servers

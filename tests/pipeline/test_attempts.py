@@ -14,11 +14,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from penstock.datasets import marks
-from penstock.datasets.failures import translate
-from penstock.datasets.kept_work import KEPT_SECONDS
 from penstock.errors import FunctionFailed, LeaseLost, PenstockError, VersionNotFound
-from penstock.pipeline.attempt import is_passing
+from penstock.jobs.backfill import watermarks
+from penstock.jobs.engine.attempt import is_passing
+from penstock.jobs.kept.work import KEPT_SECONDS
+from penstock.lance.errors import translate
 from tests.harness.attempts import HeldAttempt
 from tests.harness.by_hand import some_rows
 from tests.harness.here import FunctionTable, die_at, join, make_table
@@ -133,12 +133,12 @@ def test_the_limit_of_failed_rows_counts_files_of_earlier_attempts(tmp_path: Pat
 def test_a_paused_attempt_leaves_the_list_of_the_next(table: FunctionTable) -> None:
     table.fill(where="id < 30")
     place = table.catalog.locate((), "").place()
-    folder = marks.folder_of(table.spec()["binding"], "")
+    folder = watermarks.folder_of(table.spec()["binding"], "")
     before = table.lists()
     version = table.open().version
-    marks.sweep_left(place, folder, set(), version)
+    watermarks.sweep_left(place, folder, set(), version)
     assert table.lists() == before
-    marks.sweep_left(place, folder, set(), version + 1)
+    watermarks.sweep_left(place, folder, set(), version + 1)
     assert table.lists() == set()
 
 

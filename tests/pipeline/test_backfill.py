@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import ColumnNotFound, InvalidRequest, TableNotFound, VersionNotFound
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.attempts import HeldAttempt, compute, documents
 from tests.harness.servers import Server
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import ColumnNotFound
-from penstock.pipeline.backfill import run_backfill
+from penstock.jobs.backfill.run import run_backfill
 from tests.harness.attempts import HeldAttempt, once
 from tests.harness.here import HERE, FunctionTable, bound_field, make_table
 

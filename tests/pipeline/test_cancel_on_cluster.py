@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.spark.engine import Engine, Running
+from penstock.jobs.spark.tasks import Engine, Running
 from tests.harness.waiting import until
 from tests.pipeline.conftest import MASTER
 

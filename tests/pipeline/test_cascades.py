@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.datasets.checkpoints import ABANDONED_SECONDS, sweep
-from penstock.datasets.notes import write_note
-from penstock.datasets.view_notes import list_keys, write_key
 from penstock.errors import ConcurrentCommit, LeaseLost
+from penstock.jobs.engine.checkpoints import ABANDONED_SECONDS, sweep
+from penstock.jobs.engine.worker_notes import write_note
+from penstock.jobs.refresh.view_notes import list_keys, write_key
 from tests.harness.attempts import HeldAttempt
 from tests.harness.cascades import Chain, make_chain
 

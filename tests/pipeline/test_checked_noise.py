@@ -5,13 +5,13 @@ import random
 import pytest
 from sqlglot import exp
 
-from penstock.dialects.guard import Refused
-from penstock.dialects.parse import TooMuch
-from penstock.dialects.references import find_tables
-from penstock.dialects.sparksql.door import check_query, write_statement
-from penstock.dialects.sparksql.plain import Plain
-from penstock.dialects.sparksql.words import CALLED
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
+from penstock.sql.parsing.guard import Refused
+from penstock.sql.parsing.parse import TooMuch
+from penstock.sql.parsing.references import find_tables
+from penstock.sql.spark.text.door import check_query, write_statement
+from penstock.sql.spark.text.plain import Plain
+from penstock.sql.spark.text.words import CALLED
 from tests.harness.spark_plans import lex, list_functions, list_kinds, list_relations, parse
 from tests.harness.sql_noise import make_noise
 from tests.pipeline.test_checked_sql import list_written, split_shifts

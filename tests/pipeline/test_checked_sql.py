@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from penstock.dialects.guard import Refused
-from penstock.dialects.sparksql.door import write_statement
-from penstock.dialects.sparksql.keywords import KEYWORDS
-from penstock.dialects.sparksql.lexemes import Kind
-from penstock.dialects.sparksql.plain import Plain
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
+from penstock.sql.parsing.guard import Refused
+from penstock.sql.spark.text.door import write_statement
+from penstock.sql.spark.text.keywords import KEYWORDS
+from penstock.sql.spark.text.lexemes import Kind
+from penstock.sql.spark.text.plain import Plain
 from tests.harness.spark_plans import lex, list_keywords, parse
 
 # A statement begins where a line is not indented.

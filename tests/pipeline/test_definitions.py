@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.definitions.define import define
-from penstock.definitions.queries import find_references
-from penstock.definitions.requests import SourceTable, ViewRequest
-from penstock.definitions.schemas import read_schema
-from penstock.dialects import spark_functions
-from penstock.dialects.sparksql.door import check_expression
 from penstock.errors import InvalidRequest
+from penstock.jobs.spark.tasks import Engine
 from penstock.model.views import Definition
-from penstock.pipeline.spark.engine import Engine
+from penstock.sql.definitions.define import define
+from penstock.sql.definitions.queries import find_references
+from penstock.sql.definitions.requests import SourceTable, ViewRequest
+from penstock.sql.definitions.schemas import read_schema
+from penstock.sql.spark import functions as spark_functions
+from penstock.sql.spark.text.door import check_expression
 
 BYTES = [-128, -1, 0, 1, 127, None]
 NUMBERS = [-(2**63), -(2**31), -1, 0, 1, 2**31 - 1, 2**63 - 1, None]

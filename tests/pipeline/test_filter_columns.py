@@ -7,7 +7,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.here import HERE, store
 from tests.harness.made_views import MadeView, make_view
 from tests.harness.refreshing import ViewHere, define

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from penstock.datasets import refs
-from penstock.datasets.remote import Location
 from penstock.errors import FunctionFailed, LeaseLost
-from penstock.pipeline.attempt import JobCanceled
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.spark.tasks import Engine
+from penstock.lance import refs
+from penstock.lance.session.remote import Location
 from tests.harness.attempts import HeldAttempt, once
 from tests.harness.by_hand import BINDING, some_rows
 from tests.harness.here import FunctionTable, die_at, join, make_table

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from lance.file import LanceFileReader
 
-from penstock.pipeline.plan.masks import unpack
-from penstock.pipeline.spark.functions.calls import DirectCaller
-from penstock.pipeline.spark.functions.errors import Policy, RowFailed, Stopped
-from penstock.pipeline.spark.functions.load import Loaded
-from penstock.pipeline.spark.functions.output import Output
+from penstock.jobs.functions.calls import DirectCaller
+from penstock.jobs.functions.errors import Policy, RowFailed, Stopped
+from penstock.jobs.functions.load import Loaded
+from penstock.jobs.functions.output import Output
+from penstock.lance.diff.masks import unpack
 from tests.harness.kernel import Bench, bench, declare
 
 KINDS = pa.schema([("value", pa.int64())])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.datasets.replacement import Computation
+from penstock.lance.commit.replacement import Computation
 from tests.harness.kernel import bench
 
 
@@ -130,7 +130,7 @@ def test_rows_that_stay_unfilled_are_named_in_the_file(tmp_path: Path) -> None:
 
     from lance.file import LanceFileReader
 
-    from penstock.pipeline.plan.masks import unpack
+    from penstock.lance.diff.masks import unpack
 
     table = bench(tmp_path, rows(), lambda n: n, ["id"], {"value": pa.int64()}, fragments=1)
     need = lambda offsets: offsets < 10  # noqa: E731

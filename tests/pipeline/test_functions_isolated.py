@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import FunctionFailed
+from penstock.jobs.functions.errors import Computed, Policy
+from penstock.jobs.functions.isolation.isolate import IsolatedCaller
+from penstock.jobs.functions.output import Output
 from penstock.model.functions import Needs
-from penstock.pipeline.spark.functions.errors import Computed, Policy
-from penstock.pipeline.spark.functions.isolate import IsolatedCaller
-from penstock.pipeline.spark.functions.output import Output
 from tests.harness.kernel import declare, seal
 from tests.harness.waiting import until
 
@@ -183,7 +183,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
 import os, sys, pyarrow as pa
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from tests.harness.kernel import declare, seal
-from penstock.pipeline.spark.functions.isolate import IsolatedCaller
+from penstock.jobs.functions.isolation.isolate import IsolatedCaller
 def call(n):
     import os, time
     open({str(tmp_path / "pid")!r}, "w").write(str(os.getpid()))

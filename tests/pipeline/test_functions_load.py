@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import FunctionFailed
-from penstock.pipeline.spark.functions.batches import MAX_BYTES, MAX_ROWS, BatchSize, cut, in_order
-from penstock.pipeline.spark.functions.load import PYTHON, load
-from penstock.pipeline.spark.functions.task import Knobs, choose_size
+from penstock.jobs.functions.batches import MAX_BYTES, MAX_ROWS, BatchSize, cut, in_order
+from penstock.jobs.functions.load import PYTHON, load
+from penstock.jobs.functions.task import Knobs, choose_size
 from tests.harness.kernel import declare, pickled, seal
 
 

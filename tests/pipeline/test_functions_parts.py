@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.parts import write_part
-from penstock.datasets.remote import Location
-from penstock.pipeline.spark.fill_column import fill_fragments
+from penstock.jobs.backfill.kernel import fill_fragments
+from penstock.jobs.kept.parts import write_part
+from penstock.lance.session.remote import Location
 from tests.harness.kernel import Bench, bench
 
 ROOT = Path(__file__).parents[2]
 DATA = pa.table({"id": pa.array(range(300), pa.int64())})
 TASK = """
 import pickle, sys
-from penstock.pipeline.spark.fill_column import fill_fragments
+from penstock.jobs.backfill.kernel import fill_fragments
 order = pickle.load(open(sys.argv[1], "rb"))
 assert fill_fragments(order, order.tasks[0]) is None
 """

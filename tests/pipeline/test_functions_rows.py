@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.lake import Lake
 from penstock.errors import FunctionFailed
+from penstock.jobs.functions.children import flatten, made_schema
+from penstock.jobs.functions.rows import PARTITION_ROWS, RowsRun
+from penstock.jobs.functions.task import FunctionTask, Knobs
+from penstock.lance.storage.lake import Lake
 from penstock.model.functions import Function
-from penstock.pipeline.spark.functions.children import flatten, made_schema
-from penstock.pipeline.spark.functions.rows import PARTITION_ROWS, RowsRun
-from penstock.pipeline.spark.functions.task import FunctionTask, Knobs
 from tests.harness.kernel import declare, recorded
 from tests.harness.made_views import pack
 

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 from msgspec import structs
 
-from penstock.pipeline.spark.engine import Engine, Tasks
-from penstock.pipeline.spark.fill_column import SCHEMA, fill_kernel
+from penstock.jobs.backfill.kernel import SCHEMA, fill_kernel
+from penstock.jobs.spark.tasks import Engine, Tasks
 from tests.harness.kernel import Bench, bench
 
 DATA = pa.table({"id": pa.array(range(200), pa.int64())})

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.spark_types import quote, to_spark_schema
 from penstock.errors import InvalidRequest, QueryRefused
-from penstock.pipeline.attempt import is_passing
-from penstock.pipeline.spark.engine import Engine
-from penstock.pipeline.spark.gate.door import pick, query
-from penstock.pipeline.spark.sql import open_sql
+from penstock.jobs.engine.attempt import is_passing
+from penstock.jobs.spark.gate.door import pick, query
+from penstock.jobs.spark.sql_sessions import open_sql
+from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.spark.types import quote, to_spark_schema
 from penstock.runner.session import Session
 from penstock.settings.sections import Cluster
 from tests.harness.gates import EXPRESSIONS, STATEMENTS, Canary

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from penstock.errors import QueryRefused
-from penstock.pipeline.spark.engine import Engine, explain
-from penstock.pipeline.spark.gate.door import pick, query
-from penstock.pipeline.spark.gate.functions import ALLOWED, REFUSED
-from penstock.pipeline.spark.sql import open_sql
+from penstock.jobs.spark.gate.door import pick, query
+from penstock.jobs.spark.gate.functions import ALLOWED, REFUSED
+from penstock.jobs.spark.sql_sessions import open_sql
+from penstock.jobs.spark.tasks import Engine, explain
 
 # What these give depends on the moment, when they are called like this.
 BY_THE_CLOCK = {"SELECT unix_timestamp()"}

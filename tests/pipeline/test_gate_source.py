@@ -19,7 +19,7 @@ DOOR = "pipeline/spark/gate"
 # They take a text in place of a column; of ours they get Arrow's arrays only.
 FILTERS = ("filter", "where")
 # Where a session gets its conf, which decides how texts are read.
-CONF = "pipeline/spark/sql.py"
+CONF = "jobs/spark/sql_sessions.py"
 
 
 def find_uses(tree: ast.AST) -> Iterator[tuple[str, int]]:

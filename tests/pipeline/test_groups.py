@@ -8,14 +8,14 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.differences import compare
-from penstock.datasets.keysets import KeySet
-from penstock.datasets.remote import Location
+from penstock.jobs.refresh.context import SourceAt
+from penstock.jobs.refresh.groups.key_sets import KeySet
+from penstock.jobs.refresh.groups.plan import find_touched
+from penstock.jobs.refresh.groups.run import GroupsOrder, read_groups
+from penstock.jobs.spark.lance_source import make_scan
+from penstock.lance.diff.row_diff import compare
+from penstock.lance.session.remote import Location
 from penstock.model.views import Column, Groups, Source
-from penstock.pipeline.refreshing.context import SourceAt
-from penstock.pipeline.refreshing.strategies.groups import find_touched
-from penstock.pipeline.spark.lance_source import make_scan
-from penstock.pipeline.spark.refreshing.groups import GroupsOrder, read_groups
 from tests.harness.sources import SourceHistory
 
 READS = ("a", "s.x", "id")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import LeaseLost
-from penstock.pipeline.attempt import JobCanceled
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.attempts import Computed, HeldAttempt, compute, documents, once
 from tests.harness.servers import Server
 

@@ -16,9 +16,9 @@ import pytest
 from msgspec import structs
 
 from penstock.errors import FunctionFailed
-from penstock.pipeline.attempt import JobCanceled
-from penstock.pipeline.refresh import sweep_refresh
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.refresh.run import sweep_refresh
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import store
 from tests.harness.made_views import MadeView, make_view

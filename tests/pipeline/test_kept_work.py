@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.datasets.kept_work import KEPT_SECONDS
 from penstock.errors import FunctionFailed
-from penstock.pipeline.attempt import JobCanceled
+from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.kept.work import KEPT_SECONDS
 from tests.harness.attempts import HeldAttempt, once
 from tests.harness.here import FunctionTable, bound_field, die_at, join, make_table
 from tests.harness.writers import writing

@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.remote import Location
-from penstock.pipeline.spark.lance_source import (
+from penstock.jobs.spark.lance_source import (
     Piece,
     divide,
     make_scan,
@@ -16,6 +15,7 @@ from penstock.pipeline.spark.lance_source import (
     read_piece,
     spark_schema,
 )
+from penstock.lance.session.remote import Location
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 7])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.made_views import MadeView, make_view
 
 DATA = pa.table(

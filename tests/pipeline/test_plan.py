@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.pipeline.plan.backfill import (
+from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
     FragmentState,

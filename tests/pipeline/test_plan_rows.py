@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from penstock.pipeline.plan.backfill import (
+from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
     FragmentState,
@@ -16,14 +16,8 @@ from penstock.pipeline.plan.backfill import (
     file_name,
     fragment_key,
 )
-from penstock.pipeline.plan.masks import pack, unpack
-from penstock.pipeline.plan.rows import (
-    FragmentRows,
-    RowSnapshot,
-    covers,
-    plan_rows,
-)
-from penstock.pipeline.plan.states import (
+from penstock.jobs.backfill.plan_rows import FragmentRows, RowSnapshot, covers, plan_rows
+from penstock.jobs.backfill.row_states import (
     FAILED,
     FOREIGN_VALUE,
     FRESH,
@@ -32,6 +26,7 @@ from penstock.pipeline.plan.states import (
     NEVER_FILLED,
     unpack_codes,
 )
+from penstock.lance.diff.masks import pack, unpack
 
 PLAIN = BackfillOptions(function="1")
 JOB = "0f8fad5b-d9cb-469f-a165-70867728950e"

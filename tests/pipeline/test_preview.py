@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import FunctionFailed
+from penstock.jobs.preview.run import PreviewResult, run_preview
+from penstock.jobs.spark.tasks import Engine
 from penstock.model.functions import Function, OnError, Output
-from penstock.pipeline.preview import PreviewResult, run_preview
-from penstock.pipeline.spark.engine import Engine
 from tests.harness.attempts import Computed, HeldAttempt, compute
 from tests.harness.functions import envelope
 from tests.harness.servers import Server

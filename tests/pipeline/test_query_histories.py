@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.queries import define_query, recompute, rows_of
 from tests.harness.refreshing import ViewHere
 from tests.harness.sources import SourceHistory

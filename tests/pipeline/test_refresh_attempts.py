@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import ConcurrentCommit, LeaseLost
-from penstock.pipeline.attempt import JobCanceled
-from penstock.pipeline.refresh import sweep_refresh
+from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.refresh.run import sweep_refresh
 from tests.harness.attempts import HeldAttempt
 from tests.harness.refreshing import ViewHere, define
 from tests.harness.sources import SourceHistory

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.rowsets import make_row_set
 from penstock.errors import FunctionFailed, InvalidRequest
-from penstock.pipeline.attempt import JobCanceled
-from penstock.pipeline.refresh import sweep_refresh
+from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.refresh.run import sweep_refresh
+from penstock.lance.diff.row_sets import make_row_set
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import store
 from tests.harness.refreshing import ViewHere, define

@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 from penstock.errors import InvalidRequest
+from penstock.jobs.engine.attempt import is_passing
 from penstock.model.views import Definition, RefreshResult
-from penstock.pipeline.attempt import is_passing
 from tests.harness.refreshing import ViewHere, define, encode_schema
 from tests.harness.sources import SourceHistory, some_rows
 

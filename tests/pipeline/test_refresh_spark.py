@@ -7,10 +7,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.datasets.remote import RemoteCatalog
 from penstock.errors import InvalidRequest
-from penstock.pipeline.refresh import run_refresh, sweep_refresh
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.refresh.run import run_refresh, sweep_refresh
+from penstock.jobs.spark.tasks import Engine
+from penstock.lance.session.remote import RemoteCatalog
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import store
 from tests.harness.pylance import connect

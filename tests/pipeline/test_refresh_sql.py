@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidRequest, SchemaMismatch
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.definitions import make
 from tests.harness.queries import define_query, recompute, rows_of, write_source
 from tests.harness.refreshing import ViewHere

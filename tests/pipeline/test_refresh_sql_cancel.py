@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from penstock.pipeline.attempt import JobCanceled
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.attempts import HeldAttempt
 from tests.harness.queries import define_query, write_source
 from tests.harness.refreshing import ViewHere

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.grouped import NAN, NEW, grouped_rows, grouped_view
 from tests.harness.queries import define_query, recompute, rows_of, write_source
 from tests.harness.refreshing import ViewHere

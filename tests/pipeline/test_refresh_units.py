@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from msgspec import json, structs
 
-from penstock.datasets.needed import Needed
-from penstock.pipeline.plan.masks import pack
-from penstock.pipeline.spark.refreshing.rows import MIN_UNIT_ROWS, make_tasks, make_units
-from penstock.pipeline.spark.refreshing.rows_kernel import join_masks
+from penstock.jobs.engine.needed_rows import Needed
+from penstock.jobs.refresh.rows.kernel import join_masks
+from penstock.jobs.refresh.rows.run import MIN_UNIT_ROWS, make_tasks, make_units
+from penstock.lance.diff.masks import pack
 
 
 def whole(fragment: int, rows: int) -> Needed:

@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.harness.attempts import HeldAttempt
 from tests.harness.definitions import make
 from tests.harness.grouped import NAN, grouped_rows, grouped_view

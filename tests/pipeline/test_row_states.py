@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.pipeline.plan.states import (
+from penstock.jobs.backfill.row_states import (
     CODES,
     FAILED,
     FOREIGN_VALUE,

@@ -9,10 +9,10 @@ import lance
 import msgspec
 import pytest
 
-from penstock.datasets.remote import Location, RemoteCatalog, open_newest
-from penstock.pipeline.backfill import run_backfill
-from penstock.pipeline.plan.backfill import Watermark
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.backfill.plan import Watermark
+from penstock.jobs.backfill.run import run_backfill
+from penstock.jobs.spark.tasks import Engine
+from penstock.lance.session.remote import Location, RemoteCatalog, open_newest
 from tests.harness import servers
 from tests.harness.attempts import Computed, HeldAttempt, documents
 from tests.harness.by_hand import BINDING, some_rows

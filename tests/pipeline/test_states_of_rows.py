@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.pipeline.backfill import BackfillResult
+from penstock.jobs.backfill.run import BackfillResult
 from tests.harness.attempts import HeldAttempt
 from tests.harness.by_hand import some_rows
 from tests.harness.here import FunctionTable, join, make_table

@@ -16,7 +16,7 @@ import pytest
 from pyspark import cloudpickle
 
 from penstock.errors import InvalidRequest, Unavailable
-from penstock.pipeline.spark.engine import Engine, Tasks, rows_of
+from penstock.jobs.spark.tasks import Engine, Tasks, rows_of
 
 SCHEMA = "version string"
 OVER_CONNECT = "PENSTOCK_TEST_REMOTE" in os.environ

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from penstock.pipeline.spark.engine import Engine, Tasks
+from penstock.jobs.spark.tasks import Engine, Tasks
 
 MAX_TASKS = 20
 

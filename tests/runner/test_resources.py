@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import InvalidRequest, Unsupported
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from penstock.runner.resources import Resources, grant, machine_memory
 from penstock.settings.sections import Cluster
 

@@ -13,9 +13,9 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidFunction, InvalidRequest
-from penstock.sdk.packing import pickle, udtf_spec, virtual_column
-from penstock.sdk.types import read_type, to_arrow
-from penstock.sdk.versions import find_version
+from penstock.sdk.functions.packing import pickle, udtf_spec, virtual_column
+from penstock.sdk.functions.types import read_type, to_arrow
+from penstock.sdk.functions.versions import find_version
 
 FACTOR = 2
 

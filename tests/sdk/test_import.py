@@ -6,7 +6,7 @@ import sys
 import penstock
 
 HEAVY = ("pyarrow", "lance", "lancedb", "pandas", "polars", "pyiceberg", "numpy", "cloudpickle")
-NOT_OURS = ("penstock.server", "penstock.catalog", "penstock.datasets", "penstock.settings")
+NOT_OURS = ("penstock.server", "penstock.catalog", "penstock.lance", "penstock.settings")
 
 
 def run(code: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidRequest, Unavailable
-from penstock.sdk.notes import FILE, Running, find
+from penstock.sdk.connection.server_note import FILE, Running, find
 from tests.harness import servers
 from tests.harness.waiting import until
 

@@ -4,7 +4,7 @@ import datetime
 from typing import Any
 
 import penstock
-from penstock.sdk.plans import Plan
+from penstock.sdk.jobs.plans import Plan
 
 PLAN: dict[str, Any] = {
     "mode": "incremental",

@@ -10,7 +10,7 @@ import pytest
 import penstock
 from penstock.errors import TooManyRequests, Unavailable
 from penstock.model.codes import LANCE_ERRORS
-from penstock.sdk.wire import _CLASSES
+from penstock.sdk.connection.wire import _CLASSES
 from tests.harness.flaky import flaky
 from tests.harness.servers import Server
 

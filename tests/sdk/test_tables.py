@@ -19,7 +19,7 @@ from penstock.errors import (
     TableNotFound,
     Unavailable,
 )
-from penstock.sdk.refs import Merged
+from penstock.sdk.tables.refs import Merged
 
 ROWS = [{"id": 1, "text": "a"}, {"id": 2, "text": "bb"}]
 ARROW = pa.Table.from_pylist(ROWS)

@@ -16,7 +16,7 @@ from penstock.errors import (
     TableNotFound,
     Unsupported,
 )
-from penstock.sdk.view import Certificate
+from penstock.sdk.views.view import Certificate
 from tests.harness import materialized
 from tests.harness.servers import Server
 from tests.harness.waiting import until

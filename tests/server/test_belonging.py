@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog import belonging, tables
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.tables import plan_table
+from penstock.catalog.names import lake_identity, tables
+from penstock.catalog.names.tables import plan_table
 from penstock.database.connect import connect
 from penstock.database.interface import Transaction
 from penstock.errors import DatabaseMismatch, Unavailable
@@ -98,13 +98,13 @@ async def test_a_file_without_content_is_no_catalog(tmp_path: Path, is_marked: b
 
 
 async def forget_root(tx: Transaction) -> None:
-    await belonging.leave_root(tx)
+    await lake_identity.leave_root(tx)
     await tx.fetch("UPDATE lake_mark SET root = ''")
 
 
 async def forget_mark(tx: Transaction) -> None:
     # Locations were absolute then.
-    await belonging.leave_root(tx)
+    await lake_identity.leave_root(tx)
     await tx.fetch("DELETE FROM lake_mark")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.server.crowd import Bounds, Crowd, Visit, group_of, make_bounds
+from penstock.server.transport.connections import Bounds, Crowd, Visit, group_of, make_bounds
 
 
 @dataclass
@@ -86,7 +86,7 @@ def test_neither_all_descriptors_nor_all_connections_are_one_client_s() -> None:
 
 def test_a_server_takes_the_descriptors_that_it_may_have() -> None:
     code = (
-        "import resource as r; from penstock.server.listener import raise_descriptors; "
+        "import resource as r; from penstock.server.transport.listener import raise_descriptors; "
         "hard = min(r.getrlimit(r.RLIMIT_NOFILE)[1], 2000); "
         "r.setrlimit(r.RLIMIT_NOFILE, (256, hard)); "
         "print(raise_descriptors() == r.getrlimit(r.RLIMIT_NOFILE)[0] == hard)"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.server.downloads import PART_BYTES, Download
+from penstock.server.transport.downloads import PART_BYTES, Download
 
 PARTS = 6
 

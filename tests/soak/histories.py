@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.soak import hooks, judging
 from tests.soak.functions import MANY_LINES
 from tests.soak.jobs import Ended, Job, SoakAttempt

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.jobs.backfill.run import run_backfill
+from penstock.jobs.engine.attempt import JobCanceled, is_passing
+from penstock.jobs.refresh.run import run_refresh
 from penstock.model.views import RefreshSpec
-from penstock.pipeline.attempt import JobCanceled, is_passing
-from penstock.pipeline.backfill import run_backfill
-from penstock.pipeline.refresh import run_refresh
 from penstock.runner.loop import RECIPES
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE, FolderCatalog, FunctionTable

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from tests.soak.histories import Failed, Report, run_history
 
 # Views that only Spark evaluates are in every so many-th history: they take longer.

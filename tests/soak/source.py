@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from penstock.datasets.remote import Location, open_newest
+from penstock.lance.session.remote import Location, open_newest
 from tests.harness.here import FolderCatalog, FunctionTable, bound_field
 from tests.harness.kernel import declare, seal
 from tests.soak import functions

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.jobs.spark.tasks import Engine
 from penstock.model.functions import Function
 from penstock.model.views import CHILD_INDEX, PARTITION, SOURCE_ROW_ID, Column, Definition, Rows
 from penstock.model.views import Source as ViewSource
-from penstock.pipeline.spark.engine import Engine
 from tests.harness.here import HERE
 from tests.harness.kernel import declare, seal
 from tests.harness.made_views import pack

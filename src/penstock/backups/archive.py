@@ -7,11 +7,11 @@ import msgspec
 
 from penstock.backups import dump
 from penstock.backups.dump import Dump
-from penstock.datasets import files
-from penstock.datasets.copies import transfer
-from penstock.datasets.copies.checking import Folder
-from penstock.datasets.lake import Lake, Place
 from penstock.errors import InvalidRequest
+from penstock.lance.copies import transfer
+from penstock.lance.copies.checking import Folder
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Lake, Place
 from penstock.model.locations import join
 
 PAGE, CATALOG, LAKE = "backup.json", "catalog", "lake"

@@ -8,14 +8,14 @@ from typing import Any
 
 from penstock.backups import archive
 from penstock.backups.making import check_current, check_root
-from penstock.catalog import belonging
-from penstock.catalog.view_files import read_document
+from penstock.catalog.iceberg_views.metadata_files import read_document
+from penstock.catalog.names import lake_identity
 from penstock.database.interface import Database, Transaction
-from penstock.datasets.copies import transfer
-from penstock.datasets.copies.checking import check_versions
-from penstock.datasets.copies.moment import find_heads, split_version
-from penstock.datasets.lake import Lake
 from penstock.errors import PenstockError
+from penstock.lance.copies import transfer
+from penstock.lance.copies.checking import check_versions
+from penstock.lance.copies.moment import find_heads, split_version
+from penstock.lance.storage.lake import Lake
 from penstock.model.branches import show_branch
 from penstock.model.identifiers import from_path, show
 
@@ -125,7 +125,7 @@ async def _read(tx: Transaction) -> tuple[str, list[_Table], list[tuple[str, str
         "JOIN objects o ON o.id = v.id ORDER BY o.namespace, o.name"
     )
     named = [(_name(row[0], row[1]), str(row[2])) for row in views]
-    return await belonging.find_root(tx), tables, named
+    return await lake_identity.find_root(tx), tables, named
 
 
 def _name(namespace: Any, name: Any) -> str:

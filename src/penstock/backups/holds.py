@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
 from penstock.database.interface import Database, Transaction
-from penstock.datasets import refs
-from penstock.datasets.copies.moment import HOLD
-from penstock.datasets.lake import Place
-from penstock.datasets.refs import TAGS, Tag
 from penstock.errors import Unavailable
+from penstock.lance import refs
+from penstock.lance.copies.moment import HOLD
+from penstock.lance.refs import TAGS, Tag
+from penstock.lance.storage.lake import Place
 
 LOCK = "backup:"
 HOLD_SECONDS = 600

@@ -15,13 +15,13 @@ from importlib.metadata import version as version_of
 from penstock.backups import archive, dump, holds
 from penstock.backups.archive import Copied, LeftOut, Page
 from penstock.backups.dump import Dump
-from penstock.catalog import belonging
+from penstock.catalog.names import lake_identity
 from penstock.database.interface import Database, Transaction
 from penstock.database.schema import get_status
-from penstock.datasets.copies import tables, transfer
-from penstock.datasets.copies.tables import Recorded
-from penstock.datasets.lake import Lake
 from penstock.errors import DatabaseMismatch, InvalidRequest
+from penstock.lance.copies import tables, transfer
+from penstock.lance.copies.tables import Recorded
+from penstock.lance.storage.lake import Lake
 from penstock.model.identifiers import from_path, show
 from penstock.model.locations import is_within, join
 
@@ -137,7 +137,7 @@ def check_root(root: str, lake: Lake) -> None:
 
 async def _snapshot(tx: Transaction, kind: str) -> _Snapshot:
     # The first statement: on PostgreSQL the snapshot begins with it.
-    root = await belonging.find_root(tx)
+    root = await lake_identity.find_root(tx)
     mark = await tx.fetch_one("SELECT id FROM lake_mark")
     rows = await dump.dump(tx, kind)
     return _Snapshot(rows, str(mark[0]) if mark else "", root, time.time_ns() // 1_000_000)

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import idempotency
-from penstock.catalog.view_files import Document, plain, plan, spell, write
+from penstock.catalog.iceberg_views.metadata_files import Document, plain, plan, spell, write
+from penstock.catalog.names import idempotency
 from penstock.database.interface import Transaction
-from penstock.datasets.lake import Lake
 from penstock.errors import InvalidRequest
+from penstock.lance.storage.lake import Lake
 from penstock.model.locations import is_within, join
 from penstock.model.properties import decode_properties, encode_properties
 

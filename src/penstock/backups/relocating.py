@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.backups.moving import Move, MovedView, move_view, set_sizes_in, settle_in
-from penstock.catalog import belonging
-from penstock.catalog.belonging import NAME
+from penstock.catalog.names import lake_identity
+from penstock.catalog.names.lake_identity import NAME
 from penstock.database.interface import Database, Transaction
-from penstock.datasets import files, marker
-from penstock.datasets.copies import tables, transfer
-from penstock.datasets.copies.moment import split_version
-from penstock.datasets.lake import Lake
 from penstock.errors import DatabaseMismatch, InvalidRequest, Unavailable
+from penstock.lance.copies import tables, transfer
+from penstock.lance.copies.moment import split_version
+from penstock.lance.storage import files, lake_marker
+from penstock.lance.storage.lake import Lake
 from penstock.model.locations import join
 
 TABLES = 4
@@ -60,7 +60,7 @@ async def relocate(database: Database, lake: Lake, tell: Told, was: str = "") ->
     await _check_lake(lake, known)
     if not known.root:
         # Of before locations were relative: they become so first.
-        await database.write(belonging.begin, root)
+        await database.write(lake_identity.begin, root)
         known = await database.read(_read)
     move = Move(root.rstrip("/") or "/", lake.root)
     sizes, loop = {}, asyncio.get_running_loop()
@@ -95,7 +95,7 @@ async def _check_alone(database: Database) -> None:
 async def _check_lake(lake: Lake, known: _Known) -> None:
     """Refuse a place where the lake is not, or where another one is."""
     place = lake.place(lake.root)
-    found = await lake.run(marker.read_marker, place)
+    found = await lake.run(lake_marker.read_marker, place)
     if found and known.id and found != known.id:
         raise DatabaseMismatch(
             f"the lake at {lake.root} belongs to catalog {found}, and the database is catalog "
@@ -123,7 +123,7 @@ async def _read(tx: Transaction) -> _Known:
     views = await tx.fetch("SELECT id, metadata_location, metadata FROM views")
     return _Known(
         "" if mark is None else str(mark[0]),
-        await belonging.find_root(tx),
+        await lake_identity.find_root(tx),
         [(str(id), str(path), manifest) for id, path, manifest in below],
         [dict(zip(("id", "metadata_location", "metadata"), row, strict=True)) for row in views],
     )
@@ -148,7 +148,7 @@ def _move_views(lake: Lake, move: Move, rows: list[dict[str, Any]]) -> list[Move
 async def _settle(
     tx: Transaction, move: Move, views: list[MovedView], sizes: dict[str, dict[str, int]]
 ) -> None:
-    await belonging.set_root(tx, join(move.now, ""))
+    await lake_identity.set_root(tx, join(move.now, ""))
     await settle_in(tx, move, views)
     for table_id, changed in sizes.items():
         await set_sizes_in(tx, table_id, changed)

@@ -15,14 +15,15 @@ from penstock.backups import archive, dump
 from penstock.backups.archive import Copied, Page
 from penstock.backups.dump import Dump
 from penstock.backups.moving import Move, MovedView, move_view, set_sizes_in, settle_in
-from penstock.catalog import belonging, jobs
+from penstock.catalog.jobs import jobs
+from penstock.catalog.names import lake_identity
 from penstock.database import schema
 from penstock.database.interface import Database, Transaction
-from penstock.datasets import marker
-from penstock.datasets.copies import tables, transfer
-from penstock.datasets.copies.checking import check_versions
-from penstock.datasets.lake import Lake
 from penstock.errors import DamagedFile, DatabaseMismatch, InvalidRequest
+from penstock.lance.copies import tables, transfer
+from penstock.lance.copies.checking import check_versions
+from penstock.lance.storage import lake_marker
+from penstock.lance.storage.lake import Lake
 from penstock.model.locations import is_within, join
 
 TABLES = 4
@@ -54,7 +55,7 @@ async def restore(database: Database, source: Lake, lake: Lake, tell: Told) -> R
     await lake.run(transfer.make_names_durable, lake.place(lake.root))
     id = uuid.uuid4().hex
     canceled = await database.write(_load, database.kind, page, rows, move, views, sizes, id)
-    await lake.run(marker.write_marker, lake.place(lake.root), id)
+    await lake.run(lake_marker.write_marker, lake.place(lake.root), id)
     return Restored(page, id, canceled, len(views))
 
 
@@ -137,7 +138,7 @@ async def _load(
     await schema.set_up(tx, kind, page.schema)
     await dump.load(tx, rows)
     await schema.upgrade_in(tx, kind)
-    await belonging.become(tx, id, join(move.now, ""))
+    await lake_identity.become(tx, id, join(move.now, ""))
     await settle_in(tx, move, views)
     for table_id, changed in sizes.items():
         await set_sizes_in(tx, table_id, changed)

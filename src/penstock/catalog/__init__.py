@@ -1,1 +1,1 @@
-"""The rules of the catalog: one file per noun, each with its SQL."""
+"""The rules of the catalog: a folder per noun, each rule with its SQL."""

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-from penstock.catalog import versions
-from penstock.catalog.queue import Queue
-from penstock.catalog.settling import Key, Settler
+from penstock.catalog.jobs.queue import Queue
+from penstock.catalog.versions import versions
+from penstock.catalog.versions.settling import Key, Settler
 from penstock.database.interface import Database
-from penstock.datasets.lake import Lake
-from penstock.datasets.session import Datasets
-from penstock.datasets.vending import Vendor
-from penstock.datasets.workers import Workers
+from penstock.lance.session.handles import Datasets
+from penstock.lance.storage.credentials import Vendor
+from penstock.lance.storage.data_threads import Workers
+from penstock.lance.storage.lake import Lake
 from penstock.model.tables import Table
 
 

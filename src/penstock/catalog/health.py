@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass, field
 
 from penstock.catalog.catalog import Catalog
-from penstock.datasets import disks, files
 from penstock.errors import PenstockError
+from penstock.lance.storage import disks, files
 
 # So that probes stay cheap, however many come.
 KEPT_SECONDS = 1.0

@@ -5,20 +5,14 @@ import logging
 import time
 from collections.abc import Sequence
 
-from penstock.catalog import (
-    dependents,
-    idempotency,
-    jobs,
-    ledger,
-    reconcile,
-    removals,
-    tables,
-    transactions,
-)
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.jobs import jobs, ledger
+from penstock.catalog.names import dependents, idempotency, removals, tables, transactions
+from penstock.catalog.versions import reconcile
 from penstock.database.interface import Transaction
-from penstock.datasets import unfinished, uploads
 from penstock.errors import PenstockError
+from penstock.lance.storage import unfinished_files
+from penstock.lance.write import uploads
 from penstock.model.tables import Table
 
 log = logging.getLogger(__name__)
@@ -80,9 +74,9 @@ async def _sweep_unfinished(catalog: Catalog, table: Table, branch: str) -> None
     # A worker may compute for days what it then writes in one go.
     is_left = await catalog.database.read(jobs.is_worked_on, table.id)
     if not is_left:
-        before = int((time.time() - unfinished.UNFINISHED_SECONDS) * 1000)
+        before = int((time.time() - unfinished_files.UNFINISHED_SECONDS) * 1000)
         place = catalog.lake.place(table.location)
-        is_left = await catalog.lake.run(unfinished.sweep_unfinished, place, before)
+        is_left = await catalog.lake.run(unfinished_files.sweep_unfinished, place, before)
     if is_left:
         catalog.visit_later(table, branch)
 

@@ -32,8 +32,8 @@ def lake_option(command: Callable[..., None]) -> Callable[..., None]:
 
 def open_lake(url: str | None) -> "Lake":
     """Connect to the server that is meant."""
-    from penstock.sdk.connect import connect
-    from penstock.sdk.notes import find
+    from penstock.sdk.connection.connect import connect
+    from penstock.sdk.connection.server_note import find
 
     if url is None:
         found = find(DATA.absolute())

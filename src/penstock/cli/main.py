@@ -11,29 +11,36 @@ import click
 
 from penstock.errors import PenstockError
 
+# Where each sub-command lives below `penstock.cli`, and its one line of help.
 COMMANDS = {
-    "serve": "Start the server.",
-    "runner": "Work on the jobs of a server, on Spark.",
-    "demo": "See all of it work in a minute, on a server of its own.",
-    "doctor": "Check Python, Java, Spark, database, storage, server and runner.",
-    "status": "Tell how the server is: ready or not, what it holds, which jobs it has.",
-    "ls": "List namespaces, tables and views.",
-    "describe": "Tell what a table or view is.",
-    "query": "Print rows of a table or view.",
-    "views": "List, make, refresh, explain, verify and drop materialized views.",
-    "backfill": "Fill a computed column where it needs it.",
-    "explain": "Tell what a refresh or a backfill would do.",
-    "jobs": "List, show, watch and cancel jobs; read their logs and errors.",
-    "token": "Make, list and revoke keys.",
-    "grant": "Give a principal or group a role.",
-    "grants": "List who holds which role on what.",
-    "revoke": "Take a role back.",
-    "config": "Print each setting and where its value comes from.",
-    "backup": "Copy the catalog and its lake as they are at this moment.",
-    "restore": "Make a new catalog and lake of a backup.",
-    "relocate": "Tell a catalog that its lake was moved.",
-    "db": "Show or upgrade the catalog's database.",
-    "completion": "Print the script with which a shell completes our commands.",
+    "serve": ("operate.serve", "Start the server."),
+    "runner": ("operate.runner", "Work on the jobs of a server, on Spark."),
+    "demo": ("demo", "See all of it work in a minute, on a server of its own."),
+    "doctor": (
+        "operate.doctor",
+        "Check Python, Java, Spark, database, storage, server and runner.",
+    ),
+    "status": (
+        "operate.status",
+        "Tell how the server is: ready or not, what it holds, which jobs it has.",
+    ),
+    "ls": ("catalog.ls", "List namespaces, tables and views."),
+    "describe": ("catalog.describe", "Tell what a table or view is."),
+    "query": ("catalog.query", "Print rows of a table or view."),
+    "views": ("catalog.views", "List, make, refresh, explain, verify and drop materialized views."),
+    "backfill": ("jobs.backfill", "Fill a computed column where it needs it."),
+    "explain": ("jobs.explain", "Tell what a refresh or a backfill would do."),
+    "jobs": ("jobs.jobs", "List, show, watch and cancel jobs; read their logs and errors."),
+    "token": ("access.token", "Make, list and revoke keys."),
+    "grant": ("access.grant", "Give a principal or group a role."),
+    "grants": ("access.grants", "List who holds which role on what."),
+    "revoke": ("access.revoke", "Take a role back."),
+    "config": ("operate.config", "Print each setting and where its value comes from."),
+    "backup": ("operate.backup", "Copy the catalog and its lake as they are at this moment."),
+    "restore": ("operate.restore", "Make a new catalog and lake of a backup."),
+    "relocate": ("operate.relocate", "Tell a catalog that its lake was moved."),
+    "db": ("operate.db", "Show or upgrade the catalog's database."),
+    "completion": ("completion", "Print the script with which a shell completes our commands."),
 }
 
 
@@ -48,13 +55,13 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 def load_command(name: str) -> click.Command:
     """Import the module of a sub-command."""
     try:
-        command: click.Command = import_module(f"penstock.cli.{name}").command
+        command: click.Command = import_module(f"penstock.cli.{COMMANDS[name][0]}").command
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if missing.split(".")[0] == "penstock":

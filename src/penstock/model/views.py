@@ -13,7 +13,7 @@ Language = Literal["spark", "lance"]
 # How a refresh can follow the sources: row by row, group by group, or only as a whole.
 Shape = Literal["rows", "groups", "whole"]
 Mode = Literal["auto", "incremental", "full"]
-# A text in Spark's SQL that was written by `dialects.sparksql.door`, and by nobody else.
+# A text in Spark's SQL that was written by `sql.spark.text.door`, and by nobody else.
 CheckedSql = NewType("CheckedSql", str)
 NO_SQL = CheckedSql("")
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from penstock.errors import LeaseLost, PenstockError, Unavailable
+from penstock.jobs.engine.attempt import JobCanceled, Value
 from penstock.model.functions import RowError
-from penstock.pipeline.attempt import JobCanceled, Value
 from penstock.runner.client import Ending, Lease, LogLine, Pulse, ServerClient
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.pipeline.spark.engine import WorkerPython
+from penstock.jobs.spark.tasks import WorkerPython
 
 READY = "penstock-ready"
 PIP_LINES = 8

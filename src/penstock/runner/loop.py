@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from penstock.datasets.remote import RemoteCatalog
 from penstock.errors import LeaseLost, PenstockError, Unsupported
-from penstock.pipeline.attempt import JobCanceled, is_passing
-from penstock.pipeline.backfill import leave_backfill, run_backfill, sweep_backfill
-from penstock.pipeline.cascade import run_refreshes, sweep_refreshes
-from penstock.pipeline.preview import run_preview, sweep_preview
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.backfill.run import leave_backfill, run_backfill, sweep_backfill
+from penstock.jobs.engine.attempt import JobCanceled, is_passing
+from penstock.jobs.preview.run import run_preview, sweep_preview
+from penstock.jobs.refresh.cascade import run_refreshes, sweep_refreshes
+from penstock.jobs.spark.tasks import Engine
+from penstock.lance.session.remote import RemoteCatalog
 from penstock.runner.attempt import LeasedAttempt, RunnerStopping
 from penstock.runner.client import Ending, Lease, ServerClient
 from penstock.runner.environments import prepare

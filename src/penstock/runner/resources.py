@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from penstock.errors import InvalidRequest, Unsupported
-from penstock.pipeline.spark.engine import Engine
+from penstock.jobs.spark.tasks import Engine
 from penstock.settings.sections import Cluster
 
 GIGABYTE = 10**9

@@ -17,10 +17,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.errors import PenstockError, Unavailable, Unsupported
-from penstock.pipeline.spark.engine import Engine
-from penstock.pipeline.spark.gate.reader import prepare
-from penstock.pipeline.spark.probe import count_slots, warm_up
-from penstock.pipeline.spark.sql import CATALOG, LOCKED
+from penstock.jobs.spark.gate.reader import prepare
+from penstock.jobs.spark.probe import count_slots, warm_up
+from penstock.jobs.spark.sql_sessions import CATALOG, LOCKED
+from penstock.jobs.spark.tasks import Engine
 from penstock.runner.java import find_java, point_spark_at
 from penstock.runner.seals import seal_classic, seal_connect
 from penstock.settings.sections import Cluster

@@ -8,15 +8,16 @@ import msgspec
 
 from penstock.errors import InvalidRequest, NotFound, TableNotFound
 from penstock.model.identifiers import from_path
-from penstock.sdk import iceberg_views, others
-from penstock.sdk.creating import Source, choose_function, view_body
-from penstock.sdk.declared import Chunker, Udtf
-from penstock.sdk.job import Job
-from penstock.sdk.rows import Data, Schema, to_stream
+from penstock.sdk.connection import other_clients
+from penstock.sdk.connection.wire import Wire, path_of, read_id, show_id
+from penstock.sdk.functions.declared import Chunker, Udtf
+from penstock.sdk.jobs.job import Job
 from penstock.sdk.show import html_table
-from penstock.sdk.table import Table
-from penstock.sdk.view import View, is_view
-from penstock.sdk.wire import Wire, path_of, read_id, show_id
+from penstock.sdk.tables.arrow import Data, Schema, to_stream
+from penstock.sdk.tables.table import Table
+from penstock.sdk.views import iceberg_views
+from penstock.sdk.views.create import Source, choose_function, view_body
+from penstock.sdk.views.view import View, is_view
 
 if TYPE_CHECKING:
     from lance.namespace import RestNamespace
@@ -214,15 +215,15 @@ class Lake:
 
     def namespace_client(self) -> "RestNamespace":
         """pylance's client, for `lance.dataset(namespace_client=…, table_id=[…])`."""
-        return others.namespace_client(self._wire)
+        return other_clients.namespace_client(self._wire)
 
     def lancedb(self) -> "DBConnection":
         """A connection of lancedb to the same server."""
-        return others.lancedb(self._wire)
+        return other_clients.lancedb(self._wire)
 
     def iceberg_catalog(self, name: str = "penstock", **properties: str) -> "RestCatalog":
         """pyiceberg's catalog of the Iceberg views."""
-        return others.iceberg_catalog(self._wire, name, **properties)
+        return other_clients.iceberg_catalog(self._wire, name, **properties)
 
     def readiness(self) -> dict[str, str]:
         """Whether the server can work: `status`, and what is wrong with which part."""

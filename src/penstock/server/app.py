@@ -9,9 +9,15 @@ from penstock.catalog.health import Readiness
 from penstock.errors import PenstockError
 from penstock.model.rights import READ
 from penstock.server import probes
-from penstock.server.exchange import Exchange, begin
-from penstock.server.gate import Gate
-from penstock.server.http import (
+from penstock.server.access.browser_origins import Pages
+from penstock.server.access.gate import Gate
+from penstock.server.access.idempotency import Once
+from penstock.server.iceberg.entry import Iceberg
+from penstock.server.lance.entry import Lance
+from penstock.server.logs import REQUESTS
+from penstock.server.metrics import Metrics
+from penstock.server.transport.exchange import Exchange, begin
+from penstock.server.transport.http import (
     ClientGone,
     Limits,
     Receive,
@@ -21,12 +27,6 @@ from penstock.server.http import (
     check_encoding,
     send_reply,
 )
-from penstock.server.iceberg.entry import Iceberg
-from penstock.server.lance.entry import Lance
-from penstock.server.logs import REQUESTS
-from penstock.server.metrics import Metrics
-from penstock.server.once import Once
-from penstock.server.pages import Pages
 
 # What the audit log tells of a client that did not wait for its answer.
 GONE = 499

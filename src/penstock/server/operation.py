@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
-from penstock.catalog.idempotency import Used
-from penstock.server.http import Reply
-from penstock.server.limits import UPLOADS
-from penstock.server.rules import Rule
+from penstock.catalog.names.idempotency import Used
+from penstock.server.access.limits import UPLOADS
+from penstock.server.access.rules import Rule
+from penstock.server.transport.http import Reply
 
 C = TypeVar("C")
 # What the operations of a protocol return.

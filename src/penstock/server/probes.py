@@ -2,12 +2,15 @@
 
 import msgspec
 
-from penstock.catalog import auto_backfill, auto_refresh, health, jobs
+from penstock.catalog import health
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import auto_backfill
 from penstock.catalog.health import Readiness
+from penstock.catalog.jobs import jobs
+from penstock.catalog.materialized_views import auto_refresh
 from penstock.errors import PenstockError
-from penstock.server.http import Reply
 from penstock.server.metrics import CONTENT_TYPE, Metrics
+from penstock.server.transport.http import Reply
 
 PATHS = ("healthz", "readyz", "metrics")
 

@@ -14,38 +14,41 @@ from typing import Any, cast
 
 import uvicorn
 
-from penstock.catalog import (
-    auto_backfill,
-    auto_refresh,
-    belonging,
-    keeper,
-    leases,
-    maintenance,
-    tokens,
-)
+from penstock.catalog import maintenance
+from penstock.catalog.access import tokens
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.due import Rules
-from penstock.catalog.queue import Queue
+from penstock.catalog.columns import auto_backfill
+from penstock.catalog.jobs import keeper, leases
+from penstock.catalog.jobs.due import Rules
+from penstock.catalog.jobs.queue import Queue
+from penstock.catalog.materialized_views import auto_refresh
+from penstock.catalog.names import lake_identity
 from penstock.database.connect import open_catalog
 from penstock.database.interface import Database
-from penstock.datasets import files
-from penstock.datasets.lake import Lake
-from penstock.datasets.vending import Vendor
 from penstock.errors import PenstockError, Unavailable
+from penstock.lance.storage import files
+from penstock.lance.storage.credentials import Vendor
+from penstock.lance.storage.lake import Lake
+from penstock.server.access.bootstrap_security import (
+    check_access,
+    is_loopback,
+    make_child_key,
+    make_gate,
+    read_tls,
+)
+from penstock.server.access.browser_origins import Pages
 from penstock.server.app import App
-from penstock.server.crowd import Crowd, Visit, make_bounds
-from penstock.server.guard import check_access, is_loopback, make_child_key, make_gate, read_tls
-from penstock.server.http import Limits
-from penstock.server.listener import Listener, raise_descriptors
-from penstock.server.pages import Pages
-from penstock.server.protocol import (
+from penstock.server.runner_api.child import RunnerChild, lease_prefix, make_child
+from penstock.server.transport.connections import Crowd, Visit, make_bounds
+from penstock.server.transport.http import Limits
+from penstock.server.transport.listener import Listener, raise_descriptors
+from penstock.server.transport.protocol import (
     UNPROVEN_IDLE_SECONDS,
     JoiningProtocol,
     Patience,
     make_protocol,
     watch,
 )
-from penstock.server.runner_child import RunnerChild, lease_prefix, make_child
 from penstock.settings.places import allowed_roots, database_folder, database_url, lake_root
 from penstock.settings.sections import Settings, clusters_of
 from penstock.settings.storing import Storage
@@ -97,12 +100,12 @@ async def _open_database(settings: Settings, lake: Lake) -> Database:
 
     async def check_setup(database: Database) -> None:
         if not begin_anew:
-            await belonging.check_setup(database, lake)
+            await lake_identity.check_setup(database, lake)
 
     url = database_url(settings)
     database = await open_catalog(url, settings.database.pool_size, check_setup)
     try:
-        await belonging.claim(database, lake, begin_anew=begin_anew)
+        await lake_identity.claim(database, lake, begin_anew=begin_anew)
     except BaseException:
         await database.close()
         raise

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from penstock.sdk.notes import find
+from penstock.sdk.connection.server_note import find
 
 # A runner that dies is missed after so long; the default is kinder to slow networks.
 LEASE_SECONDS = 5

@@ -11,11 +11,11 @@ from penstock.cli.demo.corpus import read_corpus
 from penstock.cli.demo.functions import DIMENSION, embed, embed_text, slow_length, split
 from penstock.cli.demo.iceberg import show_iceberg
 from penstock.cli.demo.teller import Teller
-from penstock.sdk.connect import connect
-from penstock.sdk.job import Job
+from penstock.sdk.connection.connect import connect
+from penstock.sdk.jobs.job import Job
 from penstock.sdk.lake import Lake
-from penstock.sdk.table import Table
-from penstock.sdk.view import View
+from penstock.sdk.tables.table import Table
+from penstock.sdk.views.view import View
 
 DOCUMENTS, CHUNKS = "demo.documents", "demo.chunks"
 QUESTION, ANSWER = "what keeps fish out of the turbine?", "Fish screen"

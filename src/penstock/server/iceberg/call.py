@@ -14,9 +14,9 @@ from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
 from penstock.model.principals import Identity
 from penstock.model.rights import READ, VIEW, Need
-from penstock.server.gate import Gate
-from penstock.server.http import Headers, decode_json, find_trace_id
+from penstock.server.access.gate import Gate
 from penstock.server.iceberg.replies import LoadedViews
+from penstock.server.transport.http import Headers, decode_json, find_trace_id
 
 B = TypeVar("B")
 

@@ -1,9 +1,9 @@
 """What a client asks first: which routes there are, and how names are written in paths."""
 
 from penstock.errors import WarehouseNotFound
-from penstock.server.http import Reply
 from penstock.server.iceberg.call import Call
 from penstock.server.iceberg.replies import json_reply
+from penstock.server.transport.http import Reply
 
 
 async def get(call: Call) -> Reply:

@@ -1,10 +1,10 @@
 """Our own routes of views: their SQL in another dialect, and where their columns come from."""
 
-from penstock.catalog import view_dialects
+from penstock.catalog.iceberg_views import dialects
 from penstock.errors import InvalidRequest
-from penstock.server.http import Reply
 from penstock.server.iceberg.call import Call
 from penstock.server.iceberg.replies import json_reply
+from penstock.server.transport.http import Reply
 
 
 async def translate(call: Call) -> Reply:
@@ -12,12 +12,10 @@ async def translate(call: Call) -> Reply:
     if not target:
         raise InvalidRequest("target is missing", detail="name a dialect, as in ?target=trino")
     return json_reply(
-        await view_dialects.translate(
-            call.catalog, call.id, target, call.text("from"), call.may_read
-        )
+        await dialects.translate(call.catalog, call.id, target, call.text("from"), call.may_read)
     )
 
 
 async def trace(call: Call) -> Reply:
-    found = await view_dialects.trace(call.catalog, call.id, call.text("from"), call.may_read)
+    found = await dialects.trace(call.catalog, call.id, call.text("from"), call.may_read)
     return json_reply(found)

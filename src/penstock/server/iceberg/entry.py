@@ -5,17 +5,24 @@ from functools import partial
 from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
-from penstock.server.admission import Admission, receive_of
-from penstock.server.exchange import Exchange
-from penstock.server.gate import MAX_UNKNOWN_BODY, Gate
-from penstock.server.http import Limits, Receive, Reply, decode_segment, read_body, read_query
+from penstock.server.access.admission import Admission, receive_of
+from penstock.server.access.gate import MAX_UNKNOWN_BODY, Gate
+from penstock.server.access.idempotency import Once
+from penstock.server.access.rules import Names
 from penstock.server.iceberg import routes
 from penstock.server.iceberg.call import Call, split_namespace
 from penstock.server.iceberg.errors import error_reply, to_reply
 from penstock.server.iceberg.recover import nothing
 from penstock.server.iceberg.replies import LoadedViews
-from penstock.server.once import Once
-from penstock.server.rules import Names
+from penstock.server.transport.exchange import Exchange
+from penstock.server.transport.http import (
+    Limits,
+    Receive,
+    Reply,
+    decode_segment,
+    read_body,
+    read_query,
+)
 
 
 class Iceberg:

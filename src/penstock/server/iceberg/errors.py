@@ -32,7 +32,7 @@ from penstock.errors import (
     ViewNotFound,
     WarehouseNotFound,
 )
-from penstock.server.http import Reply, retry_headers
+from penstock.server.transport.http import Reply, retry_headers
 
 # Status, the exception that clients know, and how it names its subject.
 ICEBERG_ERRORS: dict[type[PenstockError], tuple[int, str, str]] = {

@@ -4,12 +4,12 @@ from collections.abc import Collection
 
 import msgspec
 
-from penstock.catalog import namespaces
+from penstock.catalog.names import namespaces
 from penstock.errors import InvalidRequest, Unprocessable
 from penstock.model.identifiers import ROOT, to_path
-from penstock.server.http import Reply
 from penstock.server.iceberg.call import Call, check_namespace, split_namespace
 from penstock.server.iceberg.replies import done, json_reply
+from penstock.server.transport.http import Reply
 
 
 class CreateNamespace(msgspec.Struct):

@@ -1,10 +1,10 @@
 """Answers for effects whose own answer was lost with the server that had it."""
 
-from penstock.catalog.idempotency import Used
-from penstock.server.http import Reply
+from penstock.catalog.names.idempotency import Used
 from penstock.server.iceberg import namespaces, views
 from penstock.server.iceberg.call import Call, any_object
 from penstock.server.iceberg.replies import done
+from penstock.server.transport.http import Reply
 
 
 async def nothing(call: Call, used: Used) -> Reply:

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog.iceberg_views import View
-from penstock.server.http import Reply
+from penstock.catalog.iceberg_views.iceberg_views import View
+from penstock.server.transport.http import Reply
 
 CACHE_BYTES = 32 * 1024 * 1024
 # Below this, a compressed answer costs more than it saves.

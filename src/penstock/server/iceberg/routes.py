@@ -1,6 +1,5 @@
 """All routes under /iceberg: what they answer to, and who serves them."""
 
-from penstock.server.http import Reply
 from penstock.server.iceberg import config, dialects, namespaces, recover, tables, tokens, views
 from penstock.server.iceberg.call import Call
 from penstock.server.iceberg.rules import (
@@ -18,6 +17,7 @@ from penstock.server.iceberg.rules import (
     SIGNED_IN,
 )
 from penstock.server.operation import CHANGES, READS, Operation
+from penstock.server.transport.http import Reply
 
 NAMESPACE = "namespaces/{namespace}"
 VIEW = f"{NAMESPACE}/views/{{view}}"

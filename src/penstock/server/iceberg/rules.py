@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.catalog import locations
-from penstock.catalog.access import Access
-from penstock.catalog.view_files import missing_file
+from penstock.catalog.access.permissions import Access
+from penstock.catalog.iceberg_views.metadata_files import missing_file
+from penstock.catalog.names import locations
 from penstock.model.identifiers import ROOT
 from penstock.model.rights import NAMESPACE, OWN, READ, SEE, VIEW, Need
+from penstock.server.access.rules import CATALOG, NAMED, PARENT, Rule
 from penstock.server.iceberg.call import Call, check_namespace, renaming, split_namespace
-from penstock.server.rules import CATALOG, NAMED, PARENT, Rule
 
 
 class _Namespace(msgspec.Struct):

@@ -2,12 +2,13 @@
 
 import msgspec
 
-from penstock.catalog import iceberg_views, namespaces
+from penstock.catalog.iceberg_views import iceberg_views
+from penstock.catalog.names import namespaces
 from penstock.errors import TableAlreadyExists, TableNotFound, Unsupported
 from penstock.model.identifiers import Identifier, check_identifier
-from penstock.server.http import Reply
 from penstock.server.iceberg.call import Call, renaming
 from penstock.server.iceberg.replies import json_reply
+from penstock.server.transport.http import Reply
 
 
 class NewTable(msgspec.Struct):

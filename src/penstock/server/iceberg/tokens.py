@@ -12,10 +12,10 @@ from urllib.parse import parse_qs, unquote_plus
 
 from penstock.errors import NotAuthenticated
 from penstock.model.principals import Identity
-from penstock.server.gate import Gate
-from penstock.server.http import NOT_STORED, Reply, retry_headers
+from penstock.server.access.gate import Gate
 from penstock.server.iceberg.call import Call
 from penstock.server.iceberg.replies import json_reply
+from penstock.server.transport.http import NOT_STORED, Reply, retry_headers
 
 CLIENT_CREDENTIALS = "client_credentials"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.catalog import iceberg_views, view_replacing
-from penstock.catalog.iceberg_views import View
+from penstock.catalog.iceberg_views import iceberg_views
+from penstock.catalog.iceberg_views import replace as view_replacing
+from penstock.catalog.iceberg_views.iceberg_views import View
 from penstock.model.identifiers import check_identifier, to_path
-from penstock.server.http import Reply, accepts
 from penstock.server.iceberg.call import Call, any_object, renaming
 from penstock.server.iceberg.replies import done, json_reply, make_reply
+from penstock.server.transport.http import Reply, accepts
 
 if TYPE_CHECKING:
     from penstock.iceberg.requests import CreateView, ReplaceView

@@ -13,7 +13,7 @@ from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import Key, Origin
 from penstock.model.paging import PageRequest, request_page
 from penstock.model.principals import Identity
-from penstock.server.http import Connection, Headers, Receive, decode_json, find_trace_id
+from penstock.server.transport.http import Connection, Headers, Receive, decode_json, find_trace_id
 
 B = TypeVar("B", bound="Body")
 

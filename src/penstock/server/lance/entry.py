@@ -5,17 +5,24 @@ from functools import lru_cache, partial
 import msgspec
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.ledger import refuse_write
+from penstock.catalog.jobs.ledger import refuse_write
 from penstock.errors import PenstockError
 from penstock.model.codes import INTERNAL, UNSUPPORTED
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
 from penstock.model.principals import Identity
 from penstock.model.rights import WRITE, Standing
 from penstock.model.system import LEDGER
-from penstock.server.admission import Admission, receive_of
-from penstock.server.exchange import Exchange
-from penstock.server.gate import MAX_UNKNOWN_BODY, SEND_LESS, Gate
-from penstock.server.http import (
+from penstock.server.access.admission import Admission, receive_of
+from penstock.server.access.gate import MAX_UNKNOWN_BODY, SEND_LESS, Gate
+from penstock.server.access.idempotency import Once
+from penstock.server.access.rules import Names
+from penstock.server.lance import router
+from penstock.server.lance.call import Call
+from penstock.server.lance.errors import error_reply, to_reply
+from penstock.server.lance.operation import LanceOperation
+from penstock.server.lance.recover import transaction
+from penstock.server.transport.exchange import Exchange
+from penstock.server.transport.http import (
     CONNECTION,
     Limits,
     Reply,
@@ -24,13 +31,6 @@ from penstock.server.http import (
     read_query,
     replay,
 )
-from penstock.server.lance import router
-from penstock.server.lance.call import Call
-from penstock.server.lance.errors import error_reply, to_reply
-from penstock.server.lance.operation import LanceOperation
-from penstock.server.lance.recover import transaction
-from penstock.server.once import Once
-from penstock.server.rules import Names
 
 
 class Lance:

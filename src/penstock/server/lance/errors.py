@@ -6,7 +6,7 @@ import msgspec
 
 from penstock.errors import PenstockError
 from penstock.model.codes import INTERNAL, LANCE_ERRORS
-from penstock.server.http import Reply, retry_headers
+from penstock.server.transport.http import Reply, retry_headers
 
 _encoder = msgspec.json.Encoder()
 

@@ -4,18 +4,18 @@
 drops materialized views are lancedb's; the rest is our own.
 """
 
-from penstock.server.lance import (
+from penstock.server.access.limits import QUERIES
+from penstock.server.lance import recover
+from penstock.server.lance.handlers import (
     audit,
     backfills,
+    environments,
     function_errors,
     grants,
     job_stream,
     jobs,
-    manifests,
     materialized_views,
     previews,
-    recover,
-    runner,
 )
 from penstock.server.lance.operation import changes, reads, reports
 from penstock.server.lance.rules import (
@@ -35,7 +35,7 @@ from penstock.server.lance.rules import (
     SEE_NAMESPACE,
     SIGNED_IN,
 )
-from penstock.server.limits import QUERIES
+from penstock.server.runner_api import leases as runner
 
 EXTENSIONS = (
     reads(
@@ -103,22 +103,22 @@ EXTENSIONS = (
     changes(
         "CreateManifest",
         "manifest/{id}/create",
-        manifests.create,
+        environments.create,
         BRING_CODE,
         recover=recover.created_manifest,
     ),
-    reads("DescribeManifest", "manifest/{id}/describe", manifests.describe, READ_CATALOG),
+    reads("DescribeManifest", "manifest/{id}/describe", environments.describe, READ_CATALOG),
     changes(
         "DropManifest",
         "manifest/{id}/drop",
-        manifests.drop,
+        environments.drop,
         BRING_CODE,
         recover=recover.dropped_manifest,
     ),
     reads(
         "ListManifests",
         "manifest/list",
-        manifests.list_manifests,
+        environments.list_manifests,
         READ_CATALOG,
         method="GET",
         also="POST",

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from penstock.server.http import Reply
+from penstock.server.access.rules import Rule
 from penstock.server.lance.call import Call
 from penstock.server.operation import CHANGES, READS, REPORTS, Handler, Operation, Recover
-from penstock.server.rules import Rule
+from penstock.server.transport.http import Reply
 
 # What a handler returns is sent as JSON, nothing as an empty body, and a Reply as it is.
 Result = msgspec.Struct | Reply | None

@@ -3,14 +3,15 @@
 The page docs/operations.md is made from this.
 """
 
-from penstock.server.lance import (
+from penstock.server.access.limits import QUERIES, UPLOADS
+from penstock.server.lance import recover
+from penstock.server.lance.handlers import (
     backfills,
     columns,
     indexes,
     materialized_views,
     namespaces,
     queries,
-    recover,
     refs,
     rows,
     tables,
@@ -38,7 +39,6 @@ from penstock.server.lance.rules import (
     WRITE_ENTRIES,
     WRITE_TABLE,
 )
-from penstock.server.limits import QUERIES, UPLOADS
 
 OPERATIONS = (
     changes("CreateNamespace", "namespace/{id}/create", namespaces.create, CREATE_NAMESPACE),

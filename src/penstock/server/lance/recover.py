@@ -11,22 +11,23 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import data, tables
-from penstock.catalog.idempotency import Used
-from penstock.datasets.rows import count_updated
+from penstock.catalog.data import datasets
+from penstock.catalog.names import tables
+from penstock.catalog.names.idempotency import Used
 from penstock.errors import AlreadyExists, NotFound
+from penstock.lance.write.rows import count_updated
 from penstock.model.tables import MAIN
-from penstock.server.http import Reply
-from penstock.server.lance import (
+from penstock.server.lance.call import Call
+from penstock.server.lance.handlers import (
+    environments,
     jobs,
-    manifests,
     materialized_views,
     refs,
     rows,
     transactions,
     versions,
 )
-from penstock.server.lance.call import Call
+from penstock.server.transport.http import Reply
 
 Answer = dict[str, Any]
 Recover = Callable[[Call, Used], Awaitable[Reply]]
@@ -78,7 +79,7 @@ async def replaced_metadata(call: Call, used: Used) -> Reply:
 async def updated_rows(call: Call, used: Used) -> Reply:
     table, branch = await rows.find_updated(_keyless(call))
     version = used.notes["version"]
-    count = await data.read(call.catalog, table, branch or MAIN, version, count_updated)
+    count = await datasets.read(call.catalog, table, branch or MAIN, version, count_updated)
     return _reply({"updated_rows": count, "version": version, "properties": table.properties})
 
 
@@ -115,7 +116,7 @@ async def consent(call: Call, used: Used) -> Reply:
 
 
 async def created_manifest(call: Call, used: Used) -> Reply:
-    return _reply(await manifests.describe(_keyless(call, body=b"")))
+    return _reply(await environments.describe(_keyless(call, body=b"")))
 
 
 async def dropped_manifest(call: Call, used: Used) -> Reply:

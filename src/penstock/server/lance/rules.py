@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog import jobs, transactions
-from penstock.catalog.access import Access
+from penstock.catalog.access.permissions import Access
+from penstock.catalog.jobs import jobs
+from penstock.catalog.names import transactions
 from penstock.errors import Forbidden, JobNotFound
 from penstock.model.identifiers import Identifier, check_identifier, from_path
 from penstock.model.jobs import Job, list_targets
@@ -20,8 +21,8 @@ from penstock.model.rights import (
     WRITE,
     Need,
 )
+from penstock.server.access.rules import CATALOG, NAMED, PARENT, Rule
 from penstock.server.lance.call import Body, Call, Text
-from penstock.server.rules import CATALOG, NAMED, PARENT, Rule
 
 Needs = Sequence[Need]
 Find = Callable[[Call, Access], Awaitable[Needs]]
@@ -204,7 +205,7 @@ async def _run(call: Call, access: Access) -> Needs:
 
 
 async def _grant(call: Call, access: Access) -> Needs:
-    from penstock.server.lance.grants import read_change
+    from penstock.server.lance.handlers.grants import read_change
 
     assert call.identity is not None
     change = read_change(call)
@@ -216,14 +217,14 @@ async def _grant(call: Call, access: Access) -> Needs:
 
 
 def _tell_grant(call: Call) -> str:
-    from penstock.server.lance.grants import read_change
+    from penstock.server.lance.handlers.grants import read_change
 
     change = read_change(call)
     return f"{change.role} on {change.target} of {change.grantee}"
 
 
 async def _list_grants(call: Call, access: Access) -> Needs:
-    from penstock.server.lance.grants import read_listing
+    from penstock.server.lance.handlers.grants import read_listing
 
     assert call.identity is not None
     target, grantee = read_listing(call)

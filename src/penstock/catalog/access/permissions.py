@@ -1,0 +1,198 @@
+"""What this server knows of keys and grants, exactly as the database has it.
+
+Each request reads one number, which every change of access counts up in its own transaction. While
+it stays the same, everything else is answered from memory; when it has changed, memory is emptied.
+So what is revoked, by whichever process, is refused from the next request on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.catalog.access import grants, tokens
+from penstock.catalog.access.tokens import Token
+from penstock.catalog.iceberg_views import iceberg_views
+from penstock.catalog.names import namespaces, tables
+from penstock.database.interface import Database
+from penstock.errors import PenstockError
+from penstock.model.identifiers import Identifier, to_path
+from penstock.model.jobs import list_sources, list_targets
+from penstock.model.principals import Identity
+from penstock.model.rights import (
+    NAMESPACE,
+    READ,
+    VIEW,
+    WRITE,
+    Need,
+    Standing,
+)
+
+log = logging.getLogger(__name__)
+
+# Entries that are kept of each kind; more are forgotten all at once.
+MAX_KEPT = 10_000
+USES_SECONDS = 60.0
+
+
+class Access:
+    """The memory of one server; call `refresh` first in each request."""
+
+    def __init__(self, database: Database, watch: Database | None = None) -> None:
+        self.database = database
+        # A connection of its own for the one number, so that nobody waits for it behind others.
+        self._watch = watch or database
+        # The database's clock at the last refresh.
+        self.now_millis = 0
+        # Counts the times that memory was emptied, for those who keep things elsewhere.
+        self.generation = -1
+        self._tokens: dict[str, Token | None] = {}
+        self._standings: dict[tuple[tuple[str, ...], str, Identifier], Standing] = {}
+        self._signing_keys: Sequence[tuple[str, str]] = ()
+        self._uses: dict[str, int] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+
+    async def refresh(self) -> None:
+        """See whether anything has changed up to now.
+
+        Where that takes a round trip, those who come while a read is on its way share the next
+        one: the one on its way may have missed what they must not.
+        """
+        if self.database.kind == "sqlite":
+            await self._read()
+            return
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+            await asyncio.shield(self._reading)
+            return
+        if self._next is None:
+            self._next = asyncio.create_task(self._read_after(self._reading))
+        await asyncio.shield(self._next)
+
+    async def _read_after(self, reading: "asyncio.Task[None]") -> None:
+        await asyncio.gather(reading, return_exceptions=True)
+        self._reading, self._next = asyncio.current_task(), None
+        await self._read()
+
+    async def _read(self) -> None:
+        row = await self._watch.fetch_one(
+            "SELECT taken, now_millis() FROM locks WHERE name = 'access'"
+        )
+        assert row is not None
+        number, self.now_millis = row
+        if number != self.generation:
+            self.generation = number
+            self.forget()
+
+    def forget(self) -> None:
+        self._tokens.clear()
+        self._standings.clear()
+        self._signing_keys = ()
+
+    def remembers(self, token_id: str) -> bool:
+        """Whether a key is known without asking the database."""
+        return token_id in self._tokens
+
+    async def find_token(self, id: str) -> Token | None:
+        """The record of a key, valid or not."""
+        if id in self._tokens:
+            return self._tokens[id]
+        generation = self.generation
+        found = await tokens.find(self.database, id)
+        # A key that is made later does not count the number up, so its absence is not kept. Nor is
+        # what was read before a change that others have heard of meanwhile.
+        if found is not None and generation == self.generation:
+            if len(self._tokens) >= MAX_KEPT:
+                self._tokens.clear()
+            self._tokens[id] = found
+        return found
+
+    async def standing(self, identity: Identity, kind: str, id: Identifier) -> Standing:
+        """What a caller may do with a thing."""
+        if identity.is_runner:
+            return await self._stand_by_jobs(identity.token, kind, id)
+        key = (identity.grantees, NAMESPACE if kind == NAMESPACE else "", id)
+        found = self._standings.get(key)
+        if found is None:
+            generation = self.generation
+            found = await grants.find_standing(self.database, key[0], kind, id)
+            if len(self._standings) >= MAX_KEPT:
+                self._standings.clear()
+            if generation == self.generation:
+                self._standings[key] = found
+        return found
+
+    async def may(self, identity: Identity, need: Need) -> bool:
+        """Whether a caller has a right."""
+        return (await self.standing(identity, need.kind, need.id)).has(need.right)
+
+    async def check(self, identity: Identity, need: Need) -> Standing:
+        """Refuse a caller that lacks a right; what it may not see is not there for it."""
+        found = await self.standing(identity, need.kind, need.id)
+        if not found.sees:
+            raise await self._missing(identity, need)
+        if not found.has(need.right):
+            raise grants.lacking(identity.principal, need)
+        return found
+
+    async def _missing(self, identity: Identity, need: Need) -> PenstockError:
+        """What somebody hears who asks for a thing that does not exist."""
+        if need.kind == VIEW:
+            return iceberg_views.missing(need.id)
+        if need.kind == NAMESPACE:
+            return namespaces.missing(need.id)
+        if not (await self.standing(identity, NAMESPACE, need.id[:-1])).sees:
+            return namespaces.missing(need.id[:-1])
+        return tables.missing(need.id)
+
+    async def _stand_by_jobs(self, token: str, kind: str, id: Identifier) -> Standing:
+        """A runner's rights: those of the jobs that it holds now, and never more."""
+        if kind == NAMESPACE:
+            # What holds a table of its jobs is there for it, but nothing else in it is.
+            return Standing(0, sees=not id)
+        rows = await self.database.fetch(
+            "SELECT j.spec, o.id FROM jobs j, objects o WHERE j.token = $1 "
+            "AND j.state = 'RUNNING' AND o.namespace = $2 AND o.name = $3",
+            *(token, to_path(id[:-1]), id[-1]),
+        )
+        rights = 0
+        for text, object_id in rows:
+            spec = msgspec.json.decode(text)
+            if object_id in list_targets(spec):
+                rights |= READ | WRITE
+            elif object_id in list_sources(spec):
+                rights |= READ
+        return Standing(rights, sees=rights != 0)
+
+    async def signing_keys(self) -> Sequence[tuple[str, str]]:
+        if self._signing_keys:
+            return self._signing_keys
+        generation = self.generation
+        found = await tokens.get_signing_keys(self.database)
+        if generation == self.generation:
+            self._signing_keys = found
+        return found
+
+    def note_use(self, token_id: str) -> None:
+        self._uses[token_id] = self.now_millis
+
+    async def record_uses(self) -> None:
+        """Write down which keys were used since the last time."""
+        if self._uses:
+            uses, self._uses = self._uses, {}
+            await tokens.record_uses(self.database, uses)
+
+    async def close(self) -> None:
+        await self.record_uses()
+        if self._watch is not self.database:
+            await self._watch.close()
+
+    async def record_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(USES_SECONDS)
+            try:
+                await self.record_uses()
+            except PenstockError as error:
+                log.warning("the last use of keys is not noted: %s", error.message)

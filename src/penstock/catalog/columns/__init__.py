@@ -1,0 +1,1 @@
+"""Computed columns: declared, filled by backfills, previewed."""

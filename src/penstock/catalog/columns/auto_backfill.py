@@ -1,0 +1,217 @@
+"""Columns that fill themselves: after writes through the catalog, a backfill is requested for them.
+
+A commit wakes the look, as does the end of a job; a look now and then finds what other servers
+committed, and what happened while no server was there. Several servers may look at once: the same
+request is queued once.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import backfills
+from penstock.catalog.columns.backfills import Backfill
+from penstock.catalog.columns.watermarks import find_covered, is_incomplete
+from penstock.catalog.jobs import due, jobs
+from penstock.catalog.jobs.due import JOBS_BACK, LOOK_SECONDS, PASSING, Ended, Rules, plan_due
+from penstock.catalog.names import tables
+from penstock.catalog.names.transactions import SetProperty
+from penstock.database.interface import Row, Transaction
+from penstock.errors import PenstockError
+from penstock.model.jobs import ACTIVE, BACKFILL, SUCCEEDED
+from penstock.model.tables import Table
+
+log = logging.getLogger(__name__)
+
+PROPERTY = "auto_backfill"
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A column with versions after the last that a backfill accounts for, or with rows left."""
+
+    table: Table
+    branch: str
+    name: str
+    binding: str
+    covered: int
+    head: int
+    first_change_at: int
+    last_change_at: int
+    # The newest first.
+    jobs: tuple[Ended, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.table.id, self.branch, self.binding
+
+
+@dataclass
+class Watch:
+    """What one server remembers between two looks."""
+
+    # Requests that were refused, by the version of the table at which that was.
+    refused: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+
+async def run_for_ever(catalog: Catalog, rules: Rules) -> None:
+    """Look at once, then whenever something changes or a column becomes due."""
+    watch = Watch()
+    await due.run_for_ever(catalog, "columns to fill", lambda: run_look(catalog, rules, watch))
+
+
+async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
+    """Request what is due; returns the seconds until something else is."""
+    stale, now = await catalog.database.read(_find_stale, rules.changes)
+    waits = [LOOK_SECONDS]
+    for column in stale:
+        at = plan_due(column, rules)
+        if at is None or watch.refused.get(column.key) == column.head:
+            continue
+        if at > now:
+            waits.append((at - now) / 1000)
+        else:
+            await _request(catalog, column, watch)
+    return min(waits)
+
+
+async def count_stale(tx: Transaction) -> dict[bool, int]:
+    """How many bound columns are not known to be filled in their newest version; by auto_backfill.
+
+    Rows that failed do not count: only another version, of them or of the function, helps them.
+    """
+    counts = {True: 0, False: 0}
+    for row in await tx.fetch(
+        "SELECT DISTINCT c.table_id, c.branch, c.binding, c.watermarks, c.auto_backfill, "
+        "(SELECT max(v.version) FROM table_versions v "
+        "WHERE v.table_id = c.table_id AND v.branch = c.branch) FROM columns c"
+    ):
+        is_behind = (row[5] or 0) > (find_covered(row[3], row[1]) or 0)
+        counts[bool(row[4])] += is_behind or is_incomplete(row[3], row[1])
+    return counts
+
+
+async def _request(catalog: Catalog, column: Stale, watch: Watch) -> None:
+    request = Backfill(column.name, column.branch, {})
+    try:
+        id = await backfills.request_backfill(catalog, column.table, request)
+    except PASSING as error:
+        log.debug("column %s of %s is not filled yet: %s", column.name, column.table, error)
+        return
+    except PenstockError as error:
+        watch.refused[column.key] = column.head
+        log.warning("column %s of %s fills itself no more: %s", column.name, column.table, error)
+        return
+    watch.refused.pop(column.key, None)
+    catalog.queue.auto_backfills += 1
+    await jobs.alter(catalog, id, [SetProperty(PROPERTY, "true", "overwrite")])
+    log.info("job %s fills column %s of %s", id, column.name, column.table)
+
+
+async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
+    """The columns with enough changes, each group of a function once; and the database's time."""
+    clock = await tx.fetch_one("SELECT now_millis()")
+    assert clock is not None
+    rows = await tx.fetch(
+        f"SELECT {tables.COLUMNS}, c.branch, c.name, c.binding, c.inputs, c.watermarks, "
+        "(SELECT max(v.version) FROM table_versions v "
+        "WHERE v.table_id = c.table_id AND v.branch = c.branch) "
+        "FROM columns c JOIN tables t ON t.id = c.table_id JOIN objects o ON o.id = c.table_id "
+        "WHERE c.auto_backfill = 1 ORDER BY c.table_id, c.branch, c.name"
+    )
+    found: dict[tuple[str, str, str], Stale] = {}
+    for row in rows:
+        table = tables.to_table(row[:-6])
+        branch, name, binding, inputs, watermarks, head = row[-6:]
+        covered = find_covered(watermarks, branch) or 0
+        if head is None or (table.id, branch, binding) in found:
+            continue
+        # What a job of some rows, or one beside a writer, left out is filled like what came after.
+        if not is_incomplete(watermarks, branch):
+            if head - covered < changes:
+                continue
+            read = {path.split(".")[0].strip("`") for path in msgspec.json.decode(inputs)}
+            without = await _find_filled(tx, table.id, branch, covered, read)
+            if head - covered - len(without) < changes:
+                continue
+        first, last = await _find_changes(tx, table.id, branch, covered)
+        ended = await _find_jobs(tx, table.id, branch, name, binding)
+        stale = Stale(table, branch, name, binding, covered, head, first, last, tuple(ended))
+        found[stale.key] = stale
+    return list(found.values()), clock[0]
+
+
+async def _find_filled(
+    tx: Transaction, table_id: str, branch: str, covered: int, inputs: set[str]
+) -> set[int]:
+    """Later versions by backfills of columns that are no inputs: they change nothing here.
+
+    Else two columns with a row that always fails would fill each other's versions for ever.
+    """
+    prefix = f"{table_id}/{branch}/"
+    rows = await tx.fetch(
+        "SELECT spec, result FROM jobs WHERE slot >= $1 AND slot < $2 AND kind = $3 AND state = $4",
+        prefix,
+        # What sorts right after everything that begins with the prefix.
+        f"{prefix[:-1]}0",
+        BACKFILL,
+        SUCCEEDED,
+    )
+    found: set[int] = set()
+    for row in rows:
+        spec, result = msgspec.json.decode(row[0]), msgspec.json.decode(row[1])
+        if not inputs & set(spec.get("columns") or [spec["column"]]):
+            found |= {v for v in result.get("committed_versions") or () if v > covered}
+    return found
+
+
+async def _find_changes(
+    tx: Transaction, table_id: str, branch: str, covered: int
+) -> tuple[int, int]:
+    row = await tx.fetch_one(
+        "SELECT min(timestamp_millis), max(timestamp_millis) FROM table_versions "
+        "WHERE table_id = $1 AND branch = $2 AND version > $3",
+        table_id,
+        branch,
+        covered,
+    )
+    return (0, 0) if row is None else (row[0] or 0, row[1] or 0)
+
+
+async def _find_jobs(
+    tx: Transaction, table_id: str, branch: str, name: str, binding: str
+) -> list[Ended]:
+    """The last backfills of the column, which has a slot by its name or by its function."""
+    rows = await tx.fetch(
+        "SELECT state, created_at, finished_at, spec, result FROM jobs "
+        "WHERE slot IN ($1, $2) AND kind = $3 ORDER BY number DESC LIMIT $4",
+        f"{table_id}/{branch}/{name}",
+        f"{table_id}/{branch}/{binding}",
+        BACKFILL,
+        JOBS_BACK,
+    )
+    return [_to_ended(row) for row in rows]
+
+
+def _to_ended(row: Row) -> Ended:
+    state, created_at, finished_at, spec, result = row
+    fresh_at = _fresh_at(msgspec.json.decode(spec), msgspec.json.decode(result))
+    return Ended(
+        state,
+        created_at,
+        None if state in ACTIVE else finished_at,
+        fresh_at if state == SUCCEEDED else None,
+    )
+
+
+def _fresh_at(spec: dict[str, Any], result: dict[str, Any]) -> int | None:
+    """The version in which a whole backfill found nothing to do."""
+    is_partial = spec.get("errors_only") or any(
+        spec.get(key) is not None for key in ("where", "num_frags", "read_version")
+    )
+    version = result.get("version")
+    is_idle = isinstance(version, int) and result.get("committed_versions") in ([], None)
+    return version if is_idle and not is_partial else None

@@ -1,0 +1,340 @@
+"""Bound columns as they are declared, renamed and dropped, and the catalog's mirror of them.
+
+The dataset's field metadata is what binds a column, because it travels with branches, restores and
+files; of functions, only what was declared here counts (`declarations`). The mirror lets a
+description tell of bound columns without opening anything.
+"""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import declarations, functions
+from penstock.catalog.columns.watermarks import find_counts, find_covered, show_states
+from penstock.catalog.data import datasets
+from penstock.catalog.jobs import environments as manifests
+from penstock.catalog.versions import versions
+from penstock.database.interface import Transaction
+from penstock.errors import PenstockError
+from penstock.jobs.backfill import leftovers
+from penstock.lance.columns import bindings
+from penstock.lance.columns.bindings import Changed, New, Redeclared
+from penstock.lance.columns.computed import Computed, get_computed, list_computed
+from penstock.lance.columns.fields import Alteration
+from penstock.model.envelopes import Code
+from penstock.model.functions import Function
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.tables import Table
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+
+log = logging.getLogger(__name__)
+
+
+async def check_new(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    expressions: Mapping[str, str],
+    declared: Sequence[New],
+) -> None:
+    """Refuse bound columns that could not be added now."""
+
+    def work(dataset: "LanceDataset") -> None:
+        bindings.plan_bound(dataset, expressions, declared)
+
+    await datasets.read(catalog, table, branch, None, work)
+
+
+async def add(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    expressions: Mapping[str, str],
+    declared: Sequence[New] = (),
+    origin: Origin = NOBODY,
+    auto: Collection[str] = (),
+) -> int:
+    """Add bound columns, all null; returns the version."""
+    codes = [code for _, code in declared]
+    environments = [each.manifest for each, _ in declared if each.manifest is not None]
+    # Before the columns, so that there is none without its code.
+    await functions.store(catalog, table, codes)
+    version, added = await datasets.change(
+        catalog,
+        table,
+        branch,
+        lambda dataset: bindings.add_bound(dataset, expressions, declared, auto),
+        origin,
+    )
+    await catalog.database.write(_add, table, branch, added, codes, environments)
+    return version
+
+
+async def check_altered(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    changes: Sequence[Changed],
+    alterations: Sequence[Alteration],
+) -> None:
+    """Refuse alterations that could not be made now."""
+
+    def work(dataset: "LanceDataset") -> list[Computed]:
+        bindings.plan_redeclarations(dataset, changes)
+        bindings.check_alterations(dataset, alterations)
+        return [get_computed(dataset, path) for path, _, code in changes if code is None]
+
+    for column in await datasets.read(catalog, table, branch, None, work):
+        await declarations.check(catalog.database, table, column)
+
+
+async def redeclare(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    changes: Sequence[Changed],
+    origin: Origin = NOBODY,
+) -> int:
+    """Give columns other versions of their functions; the values stay. Returns the version."""
+    codes = [code for _, _, code in changes if code is not None]
+    environments = [each.manifest for _, each, _ in changes if each.manifest is not None]
+    await functions.store(catalog, table, codes)
+    version, changed = await datasets.change(
+        catalog, table, branch, lambda dataset: bindings.redeclare(dataset, changes), origin
+    )
+    gone = await catalog.database.write(_replace, table, branch, changed, codes, environments)
+    await sweep(catalog, table, gone)
+    return version
+
+
+async def alter(
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    alterations: Sequence[Alteration],
+    origin: Origin = NOBODY,
+) -> int:
+    """Alter columns, and follow those that got other names; returns the version."""
+    version, names, columns = await datasets.change(
+        catalog, table, branch, lambda dataset: bindings.alter_columns(dataset, alterations), origin
+    )
+    if names:
+        await catalog.database.write(_rename, table, branch, names, columns)
+    return version
+
+
+async def forget(catalog: Catalog, table: Table, branch: str, names: Sequence[str]) -> None:
+    """Follow columns that were dropped."""
+    await sweep(catalog, table, await catalog.database.write(_drop, table, branch, names))
+
+
+async def mirror(catalog: Catalog, table: Table, branch: str) -> None:
+    """Follow a change of the whole schema: a new branch, a restore, other rows for all."""
+    columns = await datasets.read(
+        catalog, table, branch, None, lambda dataset: list_computed(dataset.schema)
+    )
+    gone = await catalog.database.write(_mirror, table, branch, columns)
+    await sweep(catalog, table, gone)
+
+
+async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dict[str, Any]]:
+    """What computes the bound columns of a branch, and how far they are filled.
+
+    Nothing is opened, so the states of rows are null when anything came after the last backfill.
+    """
+    rows = await catalog.database.fetch(
+        "SELECT name, function, inputs, auto_backfill, watermarks FROM columns "
+        "WHERE table_id = $1 AND branch = $2 ORDER BY name",
+        table.id,
+        branch,
+    )
+    if not rows:
+        return {}
+    head = await versions.find_head(catalog.database, table.id, branch)
+    found = {}
+    for name, function, inputs, auto_backfill, watermarks in rows:
+        known = None if function is None else msgspec.json.decode(function, type=Function)
+        version = None if head is None else head.version
+        found[name] = {
+            "kind": "sql" if known is None else "function",
+            "function": None if known is None else known.name,
+            "version": None if known is None else known.version,
+            "inputs": msgspec.json.decode(inputs),
+            "auto_backfill": bool(auto_backfill),
+            "watermark": find_covered(watermarks, branch),
+            **show_states(find_counts(watermarks, branch, version, known)),
+        }
+    return found
+
+
+async def record_in(
+    tx: Transaction, table: Table, branch: str, columns: Sequence[Computed]
+) -> None:
+    """Mirror bindings; how far another column of that name was filled is forgotten."""
+    for column in columns:
+        await tx.fetch(
+            "INSERT INTO columns (table_id, branch, name, binding, expression, inputs, data_type, "
+            "function, auto_backfill, created_at) "
+            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now_millis()) "
+            "ON CONFLICT (table_id, branch, name) DO UPDATE SET binding = excluded.binding, "
+            "expression = excluded.expression, inputs = excluded.inputs, "
+            "data_type = excluded.data_type, function = excluded.function, "
+            "auto_backfill = excluded.auto_backfill, created_at = excluded.created_at, "
+            "watermarks = CASE WHEN columns.binding = excluded.binding THEN columns.watermarks END "
+            "WHERE columns.binding <> excluded.binding "
+            "OR columns.function IS DISTINCT FROM excluded.function "
+            "OR columns.auto_backfill <> excluded.auto_backfill",
+            table.id,
+            branch,
+            column.name,
+            column.binding,
+            column.expression or "",
+            msgspec.json.encode(column.inputs).decode(),
+            msgspec.json.encode(column.data_type).decode(),
+            None if column.function is None else msgspec.json.encode(column.function).decode(),
+            int(column.auto_backfill),
+        )
+
+
+async def _add(
+    tx: Transaction,
+    table: Table,
+    branch: str,
+    columns: Sequence[Computed],
+    codes: Sequence[Code],
+    environments: Sequence[str],
+) -> None:
+    await declarations.declare_in(tx, table, columns)
+    await _record_all(tx, table, branch, columns, codes, environments)
+
+
+async def _record_all(
+    tx: Transaction,
+    table: Table,
+    branch: str,
+    columns: Sequence[Computed],
+    codes: Sequence[Code],
+    environments: Sequence[str],
+) -> None:
+    by_hash = {code.sha256: code for code in codes}
+    used = {c.function.sha256: c.function for c in columns if c.function is not None}
+    for sha256 in by_hash.keys() & used.keys():
+        await functions.record_in(tx, used[sha256], by_hash[sha256].content)
+    for text in environments:
+        await manifests.record_in(tx, text)
+    await record_in(tx, table, branch, columns)
+
+
+async def sweep(catalog: Catalog, table: Table, gone: Collection[str]) -> None:
+    """Remove what backfills kept for columns that are on no branch any more."""
+    place = catalog.lake.place(table.location)
+    for binding in gone:
+        try:
+            await catalog.lake.run(leftovers.forget_column, place, binding)
+        except PenstockError as error:
+            # The columns are gone all the same, and what they left does no harm.
+            log.warning("what backfills kept in %s is not removed: %s", table, error.message)
+
+
+async def list_bindings(tx: Transaction, table: Table) -> set[str]:
+    """What binds the columns that functions fill, on all branches."""
+    rows = await tx.fetch(
+        "SELECT DISTINCT binding FROM columns WHERE table_id = $1 AND function IS NOT NULL",
+        table.id,
+    )
+    return {row[0] for row in rows}
+
+
+async def _replace(
+    tx: Transaction,
+    table: Table,
+    branch: str,
+    changed: Sequence[Redeclared],
+    codes: Sequence[Code],
+    environments: Sequence[str],
+) -> set[str]:
+    before = await list_bindings(tx, table)
+    await declarations.declare_again_in(tx, table, changed)
+    columns = await declarations.keep_declared(tx, table, [each.column for each in changed])
+    await _record_all(tx, table, branch, columns, codes, environments)
+    return before - await list_bindings(tx, table)
+
+
+async def _drop(tx: Transaction, table: Table, branch: str, names: Sequence[str]) -> set[str]:
+    before = await list_bindings(tx, table)
+    await _forget(tx, table, branch, names)
+    return before - await list_bindings(tx, table)
+
+
+async def _mirror(
+    tx: Transaction, table: Table, branch: str, columns: Sequence[Computed]
+) -> set[str]:
+    before = await list_bindings(tx, table)
+    columns = await declarations.keep_declared(tx, table, columns)
+    rows = await tx.fetch(
+        "SELECT name FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch
+    )
+    await _forget(tx, table, branch, [*{row[0] for row in rows} - {c.name for c in columns}])
+    await record_in(tx, table, branch, columns)
+    # What a new branch has was filled where it comes from; rows are compared, so any is right.
+    await tx.fetch(
+        "UPDATE columns SET watermarks = (SELECT c.watermarks FROM columns c "
+        "WHERE c.table_id = columns.table_id AND c.binding = columns.binding "
+        "AND c.watermarks IS NOT NULL ORDER BY c.branch, c.name LIMIT 1) "
+        "WHERE table_id = $1 AND branch = $2 AND watermarks IS NULL AND function IS NOT NULL",
+        table.id,
+        branch,
+    )
+    return before - await list_bindings(tx, table)
+
+
+async def _rename(
+    tx: Transaction,
+    table: Table,
+    branch: str,
+    names: Mapping[str, str],
+    columns: Sequence[Computed],
+) -> None:
+    # Taken out first: two columns may swap their names.
+    rows = []
+    for old, new in names.items():
+        rows += [
+            (new, *row)
+            for row in await tx.fetch(
+                "DELETE FROM columns WHERE table_id = $1 AND branch = $2 AND name = $3 "
+                "RETURNING binding, expression, inputs, data_type, function, auto_backfill, "
+                "watermarks",
+                table.id,
+                branch,
+                old,
+            )
+        ]
+    for row in rows:
+        await tx.fetch(
+            "INSERT INTO columns (table_id, branch, name, binding, expression, inputs, data_type, "
+            "function, auto_backfill, watermarks, created_at) "
+            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now_millis())",
+            table.id,
+            branch,
+            *row,
+        )
+    # The columns of one function tell of each other.
+    touched = {column.binding for column in columns if column.name in names.values()}
+    renamed = [c for c in columns if c.binding in touched]
+    await record_in(tx, table, branch, await declarations.keep_declared(tx, table, renamed))
+
+
+async def _forget(tx: Transaction, table: Table, branch: str, names: Sequence[str]) -> None:
+    for name in names:
+        await tx.fetch(
+            "DELETE FROM columns WHERE table_id = $1 AND branch = $2 AND name = $3",
+            table.id,
+            branch,
+            name,
+        )

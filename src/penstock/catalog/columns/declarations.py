@@ -1,0 +1,115 @@
+"""Which functions were declared for the columns of a table, by somebody who may bring code.
+
+What binds a column is its field's metadata, and that can be written by everybody who can commit a
+version, or prepare a folder that is registered. So a function counts only with the table that it
+was declared for, with the inputs, outputs and options that it was declared with: the hash of
+somebody's code is no way to run it, nor to get it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import structs
+
+from penstock.database.interface import Transaction
+from penstock.errors import InvalidTableState
+from penstock.lance.columns.bindings import Redeclared
+from penstock.lance.columns.computed import Computed
+from penstock.model.functions import Function
+from penstock.model.tables import Table
+
+# With what manifests a function was declared: their checksums, "" for none, None for any.
+Manifests = frozenset[str | None]
+
+
+async def declare_in(tx: Transaction, table: Table, columns: Sequence[Computed]) -> None:
+    """Note the functions of columns as they are now."""
+    for column in columns:
+        if column.function is not None:
+            await _insert(tx, table, column, _checksum(column.manifest))
+
+
+async def declare_again_in(tx: Transaction, table: Table, changes: Sequence[Redeclared]) -> None:
+    """Note what functions are now; what nobody declared before, the request must have brought."""
+    for each in changes:
+        known = await find_in(tx, table, each.before)
+        if known is None and not each.brings_code:
+            continue
+        checksum = _checksum(each.column.manifest)
+        is_meant = each.brings_manifest or (known is not None and _has(known, each.before))
+        await _insert(tx, table, each.column, checksum if is_meant else "")
+
+
+async def find_in(tx: Transaction, table: Table, column: Computed) -> Manifests | None:
+    """With what manifests a column's function was declared for the table; None if it was not."""
+    if column.function is None:
+        return None
+    rows = await tx.fetch(
+        "SELECT function, manifest FROM declarations WHERE table_id = $1 AND binding = $2",
+        table.id,
+        column.binding,
+    )
+    wanted = _without_names(column.function)
+    known = [(msgspec.json.decode(row[0], type=Function), row[1]) for row in rows]
+    found = frozenset(manifest for each, manifest in known if _without_names(each) == wanted)
+    return found or None
+
+
+async def keep_declared(
+    tx: Transaction, table: Table, columns: Sequence[Computed]
+) -> list[Computed]:
+    """Those of the columns that are bound here: by SQL, or by a function that was declared."""
+    return [
+        each
+        for each in columns
+        if each.function is None or await find_in(tx, table, each) is not None
+    ]
+
+
+async def check(
+    tx: Transaction, table: Table, column: Computed, *, with_manifest: bool = False
+) -> None:
+    """Refuse a column whose metadata names a function, or an environment, not declared for it."""
+    if column.function is None:
+        return
+    known = await find_in(tx, table, column)
+    if known is None:
+        raise InvalidTableState(
+            f"the metadata of column {column.name!r} names function {column.function.name!r}, "
+            f"{column.function.sha256}, which was not declared for table {table}",
+            detail="alter the column with the function's udf to bring it here, or drop it",
+        )
+    if with_manifest and not _has(known, column):
+        raise InvalidTableState(
+            f"the manifest in the metadata of column {column.name!r} was not declared here",
+            detail="alter the column with the manifest, or name one in the request",
+        )
+
+
+async def _insert(tx: Transaction, table: Table, column: Computed, manifest: str) -> None:
+    assert column.function is not None
+    function = msgspec.json.encode(_without_names(column.function)).decode()
+    await tx.fetch(
+        "INSERT INTO declarations (table_id, binding, digest, function, manifest, created_at) "
+        "VALUES ($1, $2, $3, $4, $5, now_millis()) ON CONFLICT DO NOTHING",
+        table.id,
+        column.binding,
+        hashlib.sha256(f"{manifest} {function}".encode()).hexdigest(),
+        function,
+        manifest,
+    )
+
+
+def _without_names(function: Function) -> Function:
+    """The function without what its columns are called, which a rename changes."""
+    outputs = tuple(structs.replace(output, column="") for output in function.outputs)
+    return structs.replace(function, outputs=outputs)
+
+
+def _has(known: Manifests, column: Computed) -> bool:
+    return None in known or column.manifest is None or _checksum(column.manifest) in known
+
+
+def _checksum(manifest: str | None) -> str:
+    return "" if manifest is None else hashlib.sha256(manifest.encode()).hexdigest()

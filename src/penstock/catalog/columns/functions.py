@@ -1,0 +1,86 @@
+"""Functions in the catalog: their code by its hash, and how fast each was when it last ran."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import Transaction
+from penstock.errors import InvalidTableState
+from penstock.lance.columns import function_code as files
+from penstock.model.envelopes import Code
+from penstock.model.functions import Function
+from penstock.model.tables import Table
+
+
+async def store(catalog: Catalog, table: Table, codes: Sequence[Code]) -> None:
+    """Keep the code of functions beside the table that uses them."""
+    place = catalog.lake.place(table.location)
+    for code in codes:
+        await catalog.lake.run(files.store, place, code.content)
+
+
+async def ensure(catalog: Catalog, table: Table, function: Function) -> None:
+    """See to it that a function's code lies beside the table, as a runner needs it.
+
+    Who can write to the table's folder can put code there and bind a column to it; but nothing is
+    run that was not declared here, by somebody who may.
+    """
+    if not await is_known(catalog.database, function.sha256):
+        raise InvalidTableState(
+            f"the code of function {function.name!r}, {function.sha256}, is not in the catalog",
+            detail="alter the column with the function's udf to bring it here",
+        )
+    place = catalog.lake.place(table.location)
+    if await catalog.lake.run_briefly(place, files.exists, place, function.sha256):
+        return
+    row = await catalog.database.fetch_one(
+        "SELECT content FROM functions WHERE sha256 = $1", function.sha256
+    )
+    assert row is not None
+    await catalog.lake.run(files.store, place, bytes(row[0]))
+
+
+async def is_known(tx: Transaction, sha256: str) -> bool:
+    """Whether code was declared here."""
+    sql = "SELECT 1 FROM functions WHERE sha256 = $1"
+    return await tx.fetch_one(sql, sha256) is not None
+
+
+async def record_in(tx: Transaction, function: Function, content: bytes) -> None:
+    """Keep a function's code; the same code under another version is as fast as it was."""
+    await tx.fetch(
+        "INSERT INTO functions (sha256, content, name, version, created_at) "
+        "VALUES ($1, $2, $3, $4, now_millis()) ON CONFLICT (sha256) DO UPDATE SET "
+        "name = excluded.name, version = excluded.version",
+        function.sha256,
+        content,
+        function.name,
+        function.version,
+    )
+
+
+async def find_rate(tx: Transaction, function: Function) -> float | None:
+    """Rows per second and core, of this code or else of other code of the same version."""
+    row = await tx.fetch_one(
+        "SELECT rate FROM functions WHERE rate IS NOT NULL "
+        "AND (sha256 = $1 OR (name = $2 AND version = $3)) "
+        "ORDER BY CASE WHEN sha256 = $1 THEN 0 ELSE 1 END, created_at DESC LIMIT 1",
+        function.sha256,
+        function.name,
+        function.version,
+    )
+    return None if row is None else float(row[0])
+
+
+async def record_rate(
+    tx: Transaction, function: Mapping[str, Any], result: Mapping[str, Any]
+) -> None:
+    """Note how fast a function was, as the runner of a job measured it."""
+    rate = result.get("rate")
+    if not isinstance(rate, int | float) or isinstance(rate, bool):
+        return
+    if math.isfinite(rate) and rate > 0:
+        await tx.fetch(
+            "UPDATE functions SET rate = $2 WHERE sha256 = $1", function["sha256"], float(rate)
+        )

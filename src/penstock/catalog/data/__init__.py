@@ -1,0 +1,1 @@
+"""Rows of tables: read and changed through the catalog's own arbitration."""

@@ -1,0 +1,1 @@
+"""Iceberg views: their records, metadata files and dialects."""

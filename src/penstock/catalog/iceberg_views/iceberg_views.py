@@ -1,0 +1,335 @@
+"""Iceberg views: create, register, find, list, rename, drop.
+
+A view's state is one metadata document. The record holds it, and where the file with the same
+content lies that other engines may read; a change writes the file first and then swaps the record.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from penstock.catalog.access import grants
+from penstock.catalog.access.grants import Target
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.iceberg_views.dialect_marks import mark_problems
+from penstock.catalog.iceberg_views.metadata_files import (
+    Document,
+    Planned,
+    keeps_files,
+    plain,
+    plan,
+    publish,
+    read_document,
+    remove_file,
+    spell,
+    write,
+)
+from penstock.catalog.names import dependents, locations, namespaces, removals, transactions
+from penstock.crash import crash_point
+from penstock.database.interface import Row, Transaction
+from penstock.errors import InvalidRequest, TableAlreadyExists, ViewAlreadyExists, ViewNotFound
+from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.paging import Page, PageRequest, cut_page
+
+if TYPE_CHECKING:
+    from penstock.iceberg.requests import CreateView
+
+KIND = "view"
+COLUMNS = (
+    "o.id, o.namespace, o.name, absolute(v.folder), v.metadata_location, v.metadata, "
+    "absolute(v.location), "
+    "v.edited_in, v.edited_by"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """The SQL that a view has, by the metadata file that it came with, and who wrote it.
+
+    They are known by the names of their grants: none where authentication was off, and None when
+    nobody kept them.
+    """
+
+    id: str
+    by: tuple[str, ...] | None
+
+    @property
+    def author(self) -> str:
+        return self.by[0] if self.by else ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view's record; `folder` is the one that this server made for it, or empty."""
+
+    id: str
+    namespace: Identifier
+    name: str
+    folder: str
+    document: Document
+    edition: Edition
+
+    @property
+    def identifier(self) -> Identifier:
+        return (*self.namespace, self.name)
+
+    def owns(self, folder: str) -> bool:
+        """Whether a folder is below the one that this server made for the view."""
+        return bool(self.folder) and folder.startswith(f"{self.folder}/")
+
+    @property
+    def state(self) -> tuple[str, str]:
+        return self.id, self.document.location
+
+
+async def create(
+    catalog: Catalog, id: Identifier, request: "CreateView", origin: Origin = NOBODY
+) -> View:
+    """Make a view, with its first metadata file."""
+    properties = await catalog.database.read(_check_new, id)
+    view_id = uuid.uuid4()
+    above, folder = None, ""
+    if request.location is None:
+        if given := properties.get("location"):
+            above = plain(given, "the namespace's location")
+        folder = catalog.lake.new_folder(above, ".".join(id), view_id.hex[:16])
+    location = request.location or spell(folder)
+    planned = await catalog.lake.run(
+        _plan_first, catalog, request, str(view_id), location, await _now(catalog.database)
+    )
+    view = View(
+        view_id.hex,
+        id[:-1],
+        id[-1],
+        folder,
+        Document("", "", planned.target.location),
+        Edition("", origin.grantees),
+    )
+    # Nothing is around a new folder directly below the root.
+    chosen = [] if above is None or not folder else [folder]
+    if not view.owns(view.document.folder):
+        chosen.append(view.document.folder)
+    for each in chosen:
+        await catalog.database.read(locations.check_view, each, early=True)
+    document = await catalog.lake.run(write, planned)
+    view = replace(view, document=document, edition=Edition(document.location, origin.grantees))
+    crash_point("view file written")
+    await publish(catalog, view, None, _insert, view, chosen, "CreateView", origin)
+    crash_point("view recorded")
+    return view
+
+
+async def register(
+    catalog: Catalog, id: Identifier, metadata_location: str, origin: Origin = NOBODY
+) -> View:
+    """Take a view whose metadata file exists into the catalog, with its history."""
+    await catalog.database.read(_check_new, id)
+    document = await catalog.lake.run(read_document, catalog.lake, metadata_location)
+    edition = Edition(document.location, origin.grantees)
+    view = View(uuid.uuid4().hex, id[:-1], id[-1], "", document, edition)
+    await catalog.database.write(_register, view, origin)
+    return view
+
+
+async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> None:
+    """Take a view out of the catalog, and its files with it unless it forbids that."""
+    view = await catalog.database.write(_drop, id, origin)
+    if not keeps_files(view.document.text):
+        await catalog.lake.run(remove_file, catalog.lake, view.document.location)
+        await removals.carry_out(catalog, [view.folder] if view.folder else [])
+
+
+async def rename(
+    catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY
+) -> None:
+    """Give a view another name, in any namespace; its metadata stays as it is."""
+    await catalog.database.write(_rename, id, new, origin)
+
+
+async def get(tx: Transaction, id: Identifier) -> View:
+    row = await _fetch(tx, COLUMNS, id)
+    if row is None:
+        raise missing(id)
+    return _to_view(row)
+
+
+async def get_by_id(tx: Transaction, id: str) -> View:
+    """The view with this id, whatever it is called now."""
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS} FROM objects o JOIN views v ON v.id = o.id WHERE o.id = $1", id
+    )
+    if row is None:
+        raise ViewNotFound("the view was dropped meanwhile", detail="retry")
+    return _to_view(row)
+
+
+async def get_state(tx: Transaction, id: Identifier) -> tuple[str, str]:
+    """The view's id and where its current metadata lies: what both name never changes."""
+    row = await _fetch(tx, "o.id, v.metadata_location", id)
+    if row is None:
+        raise missing(id)
+    return row[0], row[1]
+
+
+async def list_names(
+    tx: Transaction, namespace: Identifier, page: PageRequest, only: Sequence[str] | None = None
+) -> Page[str]:
+    """The names of the views directly in a namespace; only those that these grantees may see."""
+    seen = grants.seen(only, 5)
+    rows = await tx.fetch(
+        f"SELECT name FROM objects o WHERE namespace = $1 AND kind = $2 AND name > $3 {seen} "
+        "ORDER BY name LIMIT $4",
+        *(to_path(namespace), KIND, page.after or "", page.limit + 1),
+        *(only or ()),
+    )
+    if not rows:
+        await namespaces.get(tx, namespace)
+    names = [row[0] for row in rows]
+    return cut_page(page, names, names)
+
+
+async def find_kind(tx: Transaction, id: Identifier) -> str | None:
+    """What has this name: a table, a view, or nothing."""
+    namespace, name = split_table(id)
+    row = await tx.fetch_one(
+        "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name
+    )
+    return None if row is None else row[0]
+
+
+def encode_names(by: tuple[str, ...] | None) -> str:
+    return "" if by is None else msgspec.json.encode(by).decode()
+
+
+def missing(id: Identifier) -> ViewNotFound:
+    return ViewNotFound(f"view {show(id)} does not exist", subject=id)
+
+
+async def _fetch(tx: Transaction, columns: str, id: Identifier) -> Row | None:
+    namespace, name = split_table(id)
+    return await tx.fetch_one(
+        f"SELECT {columns} FROM objects o JOIN views v ON v.id = o.id "
+        "WHERE o.namespace = $1 AND o.name = $2",
+        to_path(namespace),
+        name,
+    )
+
+
+async def _check_new(tx: Transaction, id: Identifier) -> dict[str, str]:
+    """Refuse a name that is taken; returns the properties of the namespace."""
+    properties = await namespaces.get(tx, id[:-1])
+    kind = await find_kind(tx, id)
+    if kind == KIND:
+        raise ViewAlreadyExists(f"view {show(id)} already exists", subject=id)
+    if kind is not None:
+        raise TableAlreadyExists(f"{kind} {show(id)} already exists", subject=id)
+    return properties
+
+
+async def _now(tx: Transaction) -> int:
+    row = await tx.fetch_one("SELECT now_millis()")
+    return int(row[0]) if row else 0
+
+
+def _plan_first(
+    catalog: Catalog, request: "CreateView", view_uuid: str, location: str, now_millis: int
+) -> Planned:
+    from penstock.iceberg.create import create_metadata
+
+    metadata = create_metadata(request, uuid=view_uuid, location=location, now_millis=now_millis)
+    return plan(catalog.lake, mark_problems(metadata), None)
+
+
+async def _register(tx: Transaction, view: View, origin: Origin) -> None:
+    # By folder and name: the whole may be spelt in several ways.
+    rows = await tx.fetch(
+        "SELECT o.namespace, o.name, v.metadata_location FROM views v "
+        "JOIN objects o ON o.id = v.id WHERE v.location = relative($1)",
+        view.document.folder,
+    )
+    file = view.document.location.rpartition("/")[2]
+    for namespace, name, location in rows:
+        if location.rpartition("/")[2] != file:
+            continue
+        owner = show((*from_path(namespace), name))
+        raise InvalidRequest(
+            f"{view.document.location} is the metadata of view {owner}",
+            detail="dropping one of the two would take the other's file; drop that one first",
+        )
+    await _insert(tx, view, [view.document.folder], "RegisterView", origin)
+
+
+async def _insert(
+    tx: Transaction, view: View, chosen: Sequence[str], operation: str, origin: Origin
+) -> None:
+    await _check_new(tx, view.identifier)
+    for folder in chosen:
+        await locations.check_view(tx, folder)
+    await tx.fetch(
+        "INSERT INTO objects (id, namespace, name, kind, properties, created_at) "
+        "VALUES ($1, $2, $3, $4, '{}', now_millis())",
+        *(view.id, to_path(view.namespace), view.name, KIND),
+    )
+    document = view.document
+    await tx.fetch(
+        "INSERT INTO views (id, location, folder, metadata_location, metadata, edited_in, "
+        "edited_by) VALUES ($1, relative($2), relative($3), $4, $5, $6, $7)",
+        *(view.id, document.folder, view.folder, document.location, document.text),
+        *(view.edition.id, encode_names(view.edition.by)),
+    )
+    await grants.give_owner_in(tx, origin, Target(KIND, view.identifier), view.id)
+    await transactions.record(tx, operation, show(view.identifier), origin)
+
+
+async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
+    view = await get(tx, id)
+    await dependents.check_unread(tx, f"view {show(id)}", [view.id], None, origin)
+    # On PostgreSQL, others may have dropped, renamed or replaced it since: what is deleted decides.
+    row = await tx.fetch_one(
+        "DELETE FROM views WHERE id = $1 "
+        "RETURNING absolute(folder), metadata_location, metadata, absolute(location)",
+        view.id,
+    )
+    gone = await tx.fetch(
+        "DELETE FROM objects WHERE id = $1 AND namespace = $2 AND name = $3 RETURNING id",
+        *(view.id, to_path(id[:-1]), id[-1]),
+    )
+    if row is None or not gone:
+        raise missing(id)
+    await grants.forget_in(tx, view.id)
+    view = replace(view, folder=row[0], document=Document(row[1], row[2], row[3]))
+    if view.folder and not keeps_files(view.document.text):
+        await removals.enqueue(tx, [view.folder])
+    await transactions.record(tx, "DropView", show(id), origin)
+    return view
+
+
+async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> None:
+    await namespaces.get(tx, new[:-1])
+    view = await get(tx, id)
+    kind = await find_kind(tx, new) if new != id else None
+    if kind is not None:
+        raised = ViewAlreadyExists if kind == KIND else TableAlreadyExists
+        raise raised(
+            f"Cannot rename {'.'.join(id)} to {'.'.join(new)}. {kind.capitalize()} already exists"
+        )
+    moved = await tx.fetch(
+        "UPDATE objects SET namespace = $2, name = $3 "
+        "WHERE id = $1 AND namespace = $4 AND name = $5 RETURNING id",
+        *(view.id, to_path(new[:-1]), new[-1], to_path(id[:-1]), id[-1]),
+    )
+    if not moved:
+        raise missing(id)
+    await grants.moved_in(tx, view.id)
+    await transactions.record(tx, "RenameView", f"{show(id)} -> {show(new)}", origin)
+
+
+def _to_view(row: Row) -> View:
+    id, namespace, name, folder, location, text, files_folder, edited_in, edited_by = row
+    document = Document(location, text, files_folder)
+    by = msgspec.json.decode(edited_by, type=tuple[str, ...]) if edited_by else None
+    return View(id, from_path(namespace), name, folder, document, Edition(edited_in, by))

@@ -1,0 +1,203 @@
+"""The metadata files of Iceberg views: written before the record is swapped, never changed.
+
+A file whose swap was refused is removed again; one whose swap may have happened is kept.
+"""
+
+import contextlib
+import errno
+import uuid
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.database.interface import P, T, Transaction, Work
+from penstock.errors import (
+    ConcurrentCommit,
+    FileNotFound,
+    InvalidRequest,
+    InvalidView,
+    OutcomeUnknown,
+    PenstockError,
+    Unavailable,
+)
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Lake, Place
+from penstock.model.locations import spell_out
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A metadata document: where its file is, its content, and the file's folder in the lake."""
+
+    location: str
+    text: str
+    folder: str
+
+
+class Published(Protocol):
+    """A view with the document that is to become its own."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def document(self) -> Document: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A document that is about to be written: where, as others are told it, and its folder."""
+
+    metadata: dict[str, Any]
+    path: str
+    target: Place
+
+
+def plan(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Planned:
+    """Decide where the next file of a document goes; nothing is written yet."""
+    from penstock.iceberg.files import METADATA_PATH, next_metadata_path
+
+    lake.accept(plain(metadata["location"]))
+    properties = metadata.get("properties", {})
+    path = next_metadata_path(metadata["location"], properties, previous, str(uuid.uuid4()))
+    what = METADATA_PATH if properties.get(METADATA_PATH) else "location"
+    folder = lake.accept(plain(path.rpartition("/")[0], what), what)
+    return Planned(metadata, path, lake.place(folder))
+
+
+def write(planned: Planned) -> Document:
+    """Write a document to its file; blocks."""
+    from penstock.iceberg.files import encode_metadata
+
+    path, target = planned.path, planned.target
+    folder, _, name = path.rpartition("/")
+    try:
+        files.write_new(target, name, encode_metadata(planned.metadata, path))
+    except FileNotFoundError as error:
+        if error.errno == errno.ENOENT:
+            raise ConcurrentCommit(
+                f"the folder {folder!r} is being removed", detail="retry in a moment"
+            ) from error
+        raise InvalidRequest(
+            f"no folder can be made at {folder!r}", detail="choose another location"
+        ) from error
+    return Document(path, msgspec.json.encode(planned.metadata).decode(), target.location)
+
+
+def read_document(lake: Lake, location: str) -> Document:
+    """The document in a file that somebody else wrote; blocks."""
+    from penstock.iceberg.files import MAX_BYTES, decode_metadata
+    from penstock.iceberg.register import check_metadata
+
+    # Accepted as a whole, so that a link does not lead out of the lake, or to another's file.
+    what = "metadata-location"
+    folder, _, name = lake.accept(plain(location, what), what).rpartition("/")
+    if location.rpartition("/")[2] not in (name, "", "."):
+        raise InvalidRequest(
+            f"metadata-location {location!r} is a link", detail="name the file itself"
+        )
+    place = lake.place(folder)
+    try:
+        if (size := files.get_size(place, name)) > MAX_BYTES:
+            raise InvalidView(f"{location} has {size} bytes, which no metadata has")
+        raw = files.read(place, name)
+    except FileNotFoundError as error:
+        raise missing_file(location) from error
+    metadata = check_metadata(decode_metadata(raw, location))
+    lake.accept(plain(metadata["location"]))
+    return Document(location, msgspec.json.encode(metadata).decode(), place.location)
+
+
+def missing_file(location: str) -> FileNotFound:
+    return FileNotFound(
+        f"the metadata file {location} does not exist", detail="check metadata-location"
+    )
+
+
+def remove_file(lake: Lake, location: str) -> None:
+    """Remove a metadata file as well as that is possible now; blocks."""
+    with contextlib.suppress(PenstockError, FileNotFoundError):
+        folder, _, name = plain(location).rpartition("/")
+        files.remove(lake.place(lake.accept(folder)), name)
+
+
+async def publish(
+    catalog: Catalog,
+    view: Published,
+    base: str | None,
+    work: Work[P, T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T | None:
+    """Make a written document the view's in place of `base`; its file goes when that is refused.
+
+    Returns None when the swap is known to have happened although its own answer was lost.
+    """
+    location = view.document.location
+    try:
+        return await catalog.database.write(work, *args, **kwargs)
+    except Unavailable as error:
+        found = await _find_location(catalog, view.id)
+        if found == location:
+            return None
+        # SQLite has no commit that is still on its way; elsewhere nobody can tell.
+        if found == base and catalog.database.kind == "sqlite":
+            raise
+        raise _unknown() from error
+    except PenstockError:
+        await catalog.lake.run(remove_file, catalog.lake, location)
+        raise
+
+
+def keeps_files(text: str) -> bool:
+    """Whether a view's metadata says that its files outlive it."""
+    metadata: dict[str, Any] = msgspec.json.decode(text)
+    keeps: bool = metadata.get("properties", {}).get("gc.enabled", "true").lower() == "false"
+    return keeps
+
+
+def spell(folder: str) -> str:
+    """The location of a folder of the lake, with every character meaning itself."""
+    is_plain = not folder.startswith("/") or any(character in folder for character in "?#%")
+    return folder if is_plain else f"file://{folder}"
+
+
+def plain(location: str, what: str = "location") -> str:
+    """A location in the spelling that the lake knows: Java writes `file:/path`.
+
+    Others must find the file by it, so it is complete, and every character means itself.
+    """
+    spelt = spell_out(location, what)
+    if spelt.is_relative:
+        raise InvalidRequest(
+            f"{what} {location!r} is neither a URI nor an absolute path", detail="write it out"
+        )
+    if spelt.store:
+        return location
+    if spelt.path not in location:
+        raise InvalidRequest(
+            f"{what} {location!r} holds %", detail="choose a path that need not be encoded"
+        )
+    return spelt.path
+
+
+async def _find_location(catalog: Catalog, view_id: str) -> str | None:
+    """Where the view's record points now; raises OutcomeUnknown when it can't be read either."""
+    try:
+        return await catalog.database.read(_read_location, view_id)
+    except Unavailable as error:
+        raise _unknown() from error
+
+
+def _unknown() -> OutcomeUnknown:
+    return OutcomeUnknown(
+        "the database failed while the view was committed; it may or may not have changed",
+        detail="load the view to see, or repeat the request with its Idempotency-Key",
+    )
+
+
+async def _read_location(tx: Transaction, view_id: str) -> str | None:
+    row = await tx.fetch_one("SELECT metadata_location FROM views WHERE id = $1", view_id)
+    return None if row is None else row[0]

@@ -1,0 +1,1 @@
+"""The queue of jobs: records, leases, events, the ledger of failed rows, environments."""

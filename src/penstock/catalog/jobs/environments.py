@@ -1,0 +1,163 @@
+"""Manifests: environments of jobs that are kept under a name."""
+
+import hashlib
+from dataclasses import asdict, dataclass
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.names import idempotency
+from penstock.database.interface import Row, Transaction
+from penstock.errors import (
+    InvalidRequest,
+    InvalidTableState,
+    ManifestAlreadyExists,
+    ManifestNotFound,
+)
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.paging import Page, PageRequest, cut_page
+
+COLUMNS = "name, content, checksum, created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A named environment; `content` is JSON text, kept as it came."""
+
+    name: str
+    content: str
+    checksum: str
+    created_at: int
+
+
+async def create(
+    catalog: Catalog, name: str, content: str, *, overwrite: bool, origin: Origin = NOBODY
+) -> Manifest:
+    check_content(content)
+    return await catalog.database.write(_create, name, content, overwrite, origin)
+
+
+async def get(tx: Transaction, name: str) -> Manifest:
+    row = await tx.fetch_one(f"SELECT {COLUMNS} FROM manifests WHERE name = $1", name)
+    if row is None:
+        raise ManifestNotFound(
+            f"manifest {name!r} does not exist", detail="create it, or list those there are"
+        )
+    return _to_manifest(row)
+
+
+async def list_manifests(catalog: Catalog, page: PageRequest) -> Page[Manifest]:
+    rows = await catalog.database.fetch(
+        f"SELECT {COLUMNS} FROM manifests WHERE name > $1 ORDER BY name LIMIT $2",
+        page.after or "",
+        page.limit + 1,
+    )
+    found = [_to_manifest(row) for row in rows]
+    return cut_page(page, found, [manifest.name for manifest in found])
+
+
+async def drop(catalog: Catalog, name: str, origin: Origin = NOBODY) -> Manifest:
+    return await catalog.database.write(_drop, name, origin)
+
+
+async def resolve_in(tx: Transaction, given: str | None) -> str | None:
+    """The text of a manifest that a request gives inline, as JSON, or by its name."""
+    if given is None or not given.strip():
+        return None
+    if given.lstrip().startswith("{"):
+        return check_content(given)
+    try:
+        return (await get(tx, given)).content
+    except ManifestNotFound as error:
+        raise InvalidRequest(error.message, detail="create it, or give it inline as JSON") from None
+
+
+async def choose_in(tx: Transaction, given: str | None, declared: str | None) -> str | None:
+    """The environment of a job: the request's, or else what its column was declared with.
+
+    The latter is read from the table, to which others may write: it must have been declared here.
+    """
+    text = await resolve_in(tx, given)
+    if text is not None or declared is None:
+        return text
+    sql = "SELECT 1 FROM environments WHERE sha256 = $1"
+    if await tx.fetch_one(sql, _checksum(declared)) is None:
+        raise InvalidTableState(
+            "the manifest in the column's metadata was not declared here",
+            detail="alter the column with the manifest, or name one in the request",
+        )
+    return declared
+
+
+async def record_in(tx: Transaction, content: str) -> None:
+    """Note an environment that a column is declared with."""
+    await tx.fetch(
+        "INSERT INTO environments (sha256, created_at) VALUES ($1, now_millis()) "
+        "ON CONFLICT DO NOTHING",
+        _checksum(content),
+    )
+
+
+def check_content(content: str) -> str:
+    """Refuse a manifest whose known keys are not what they must be; others are kept."""
+    try:
+        msgspec.json.decode(content, type=_Known)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidRequest(
+            f"the manifest is not right: {error}",
+            detail='write {"pip": ["package==1.2"], "env_vars": {"NAME": "value"}}',
+        ) from error
+    return content
+
+
+class _Known(msgspec.Struct):
+    name: str | None = None
+    version: str | None = None
+    pip: list[str] | None = None
+    py_modules: list[str] | None = None
+    env_vars: dict[str, str] | None = None
+
+
+async def _create(
+    tx: Transaction, name: str, content: str, overwrite: bool, origin: Origin
+) -> Manifest:
+    await idempotency.use(tx, origin, "")
+    action = (
+        "UPDATE SET content = excluded.content, checksum = excluded.checksum, "
+        "created_at = excluded.created_at"
+        if overwrite
+        else "NOTHING"
+    )
+    row = await tx.fetch_one(
+        f"INSERT INTO manifests ({COLUMNS}) VALUES ($1, $2, $3, now_millis()) "
+        f"ON CONFLICT (name) DO {action} RETURNING {COLUMNS}",
+        name,
+        content,
+        _checksum(content),
+    )
+    if row is not None:
+        return _to_manifest(row)
+    found = await get(tx, name)
+    if found.content == content:
+        return found
+    raise ManifestAlreadyExists(
+        f"manifest {name!r} exists already, with other content",
+        detail="use mode overwrite, or another name",
+    )
+
+
+async def _drop(tx: Transaction, name: str, origin: Origin) -> Manifest:
+    found = await get(tx, name)
+    # On PostgreSQL, whoever comes second finds nothing to delete.
+    if not await tx.fetch("DELETE FROM manifests WHERE name = $1 RETURNING name", name):
+        return await get(tx, name)
+    await idempotency.use(tx, origin, "", asdict(found))
+    return found
+
+
+def _checksum(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _to_manifest(row: Row) -> Manifest:
+    return Manifest(*row)

@@ -1,0 +1,328 @@
+"""Leases: runners take jobs, report on them, and lose them when they fall silent.
+
+A lease is an attempt with a number. Every report names its attempt, and one that does not hold the
+job any more changes nothing: a runner that was paused, or cut off, cannot disturb the next one.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import backfills
+from penstock.catalog.jobs import job_events, jobs
+from penstock.catalog.jobs.queue import CHANGES
+from penstock.catalog.materialized_views import consents, refreshes
+from penstock.database.interface import Transaction
+from penstock.errors import LeaseLost
+from penstock.model.jobs import (
+    BACKFILL,
+    CANCELED,
+    FAILED,
+    QUEUED,
+    REFRESH,
+    RUNNING,
+    SUCCEEDED,
+    Job,
+    LogLine,
+    Report,
+    Value,
+    merge_progress,
+    next_state,
+    retry_pause_millis,
+)
+
+# Others that lease at the same moment may take what this look had chosen.
+LOOKS = 5
+
+# First in, first out, but never past a job that works, or waits, for one of the same slots. All
+# wait in the order of their numbers, so none waits for one that waits for it.
+EARLIER = "b.number < j.number AND b.state IN ('QUEUED', 'RUNNING')"
+READY = (
+    "SELECT j.number FROM jobs j WHERE j.state = 'QUEUED' AND j.ready_at <= now_millis() "
+    "{clusters} "
+    f"AND NOT EXISTS (SELECT 1 FROM jobs b WHERE b.slot = j.slot AND {EARLIER}) "
+    "AND NOT EXISTS (SELECT 1 FROM job_slots s JOIN jobs b ON b.id = s.job_id "
+    f"WHERE s.slot = j.slot AND {EARLIER}) "
+    "AND NOT EXISTS (SELECT 1 FROM job_slots s JOIN jobs b ON b.slot = s.slot "
+    f"WHERE s.job_id = j.id AND {EARLIER}) "
+    "AND NOT EXISTS (SELECT 1 FROM job_slots s JOIN job_slots o ON o.slot = s.slot "
+    f"JOIN jobs b ON b.id = o.job_id WHERE s.job_id = j.id AND {EARLIER}) "
+    "ORDER BY j.number LIMIT {limit}"
+)
+# The state is asked for twice: on PostgreSQL a row that somebody else leased while this statement
+# waited for it is looked at again, and left alone.
+LEASE = (
+    "UPDATE jobs SET state = 'RUNNING', attempt = attempt + 1, runner = $1, token = $4, "
+    "lease_until = now_millis() + $2, started_at = coalesce(started_at, now_millis()), error = '' "
+    "WHERE state = 'QUEUED' AND number IN ({ready}) RETURNING {columns}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a runner tells of a job on its way."""
+
+    progress: Mapping[str, Value]
+    log: Sequence[LogLine] = ()
+
+
+async def lease(
+    catalog: Catalog, runner: str, clusters: Sequence[str] | None, count: int, token: str = ""
+) -> list[Job]:
+    """Lease up to `count` of the jobs that can be begun now, to the holder of a key."""
+    taken: list[Job] = []
+    for _ in range(LOOKS):
+        # A look costs less than a lease, and most that are asked for find nothing.
+        if not await has_ready(catalog, clusters):
+            break
+        lease_millis = catalog.queue.lease_seconds * 1000
+        taken = await catalog.database.write(_lease, runner, clusters, count, lease_millis, token)
+        if taken:
+            break
+        await asyncio.sleep(random.uniform(0, 0.01))
+    for job in taken:
+        catalog.queue.ring(job.id)
+        if job.attempt == 1 and job.started_at is not None:
+            catalog.queue.note_wait((job.started_at - job.created_at) / 1000)
+    return taken
+
+
+async def heartbeat(catalog: Catalog, id: str, attempt: int, news: News) -> bool:
+    """Keep a lease and take in progress; returns whether the job is to be canceled."""
+    lease_millis = catalog.queue.lease_seconds * 1000
+    canceled = await catalog.database.write(_heartbeat, id, attempt, news, lease_millis)
+    catalog.queue.ring(id)
+    return canceled
+
+
+async def get_held(catalog: Catalog, id: str, attempt: int) -> Job:
+    """The job when this attempt holds it at this moment; raises when it does not."""
+    job = await jobs.get(catalog.database, id)
+    if job.attempt != attempt or job.state != RUNNING:
+        raise _lost(job, attempt)
+    return job
+
+
+async def finish(catalog: Catalog, id: str, attempt: int, report: Report, news: News) -> str:
+    """Record how an attempt ended; returns the job's state after it. May be repeated."""
+    state = await catalog.database.write(_finish, id, attempt, report, news)
+    catalog.queue.ring(id)
+    catalog.queue.ring()
+    catalog.queue.ring(CHANGES)
+    return state
+
+
+async def expire(catalog: Catalog) -> int:
+    """Take jobs away from runners that fell silent; returns from how many."""
+    row = await catalog.database.fetch_one(
+        "SELECT 1 FROM jobs WHERE state = 'RUNNING' AND lease_until < now_millis() LIMIT 1"
+    )
+    if row is None:
+        return 0
+    expired = await catalog.database.write(_expire)
+    for id in expired:
+        catalog.queue.ring(id)
+    catalog.queue.leases_expired += len(expired)
+    catalog.queue.ring()
+    return len(expired)
+
+
+async def read_clock(catalog: Catalog) -> int:
+    """The time by which leases end."""
+    row = await catalog.database.fetch_one("SELECT now_millis()")
+    assert row is not None
+    return int(row[0])
+
+
+async def begin_anew(catalog: Catalog) -> None:
+    """After the clock has jumped, judge nobody by it: leases run from now, and pauses are over."""
+    await catalog.database.write(_begin_anew, catalog.queue.lease_seconds * 1000)
+
+
+async def _begin_anew(tx: Transaction, lease_millis: int) -> None:
+    await tx.fetch(
+        "UPDATE jobs SET lease_until = now_millis() + $1 WHERE state = 'RUNNING'", lease_millis
+    )
+    await tx.fetch(
+        "UPDATE jobs SET ready_at = now_millis() WHERE state = 'QUEUED' AND ready_at > now_millis()"
+    )
+
+
+async def has_ready(catalog: Catalog, clusters: Sequence[str] | None = None) -> bool:
+    """Whether there is a job that could be begun now."""
+    sql = READY.format(clusters=_match_clusters(clusters, 1), limit=1)
+    return await catalog.database.fetch_one(sql, *(clusters or ())) is not None
+
+
+async def release(catalog: Catalog, prefix: str) -> int:
+    """Take their jobs away from runners that are known to be gone, by how their names begin."""
+    released = await catalog.database.write(_expire, prefix)
+    for id in released:
+        catalog.queue.ring(id)
+    catalog.queue.ring()
+    return len(released)
+
+
+async def _lease(
+    tx: Transaction,
+    runner: str,
+    clusters: Sequence[str] | None,
+    count: int,
+    lease_millis: int,
+    token: str,
+) -> list[Job]:
+    ready = READY.format(clusters=_match_clusters(clusters, 5), limit="$3")
+    sql = LEASE.format(ready=ready, columns=jobs.COLUMNS)
+    rows = await tx.fetch(sql, runner, lease_millis, count, token, *(clusters or ()))
+    found = sorted((jobs.to_job(row) for row in rows), key=lambda job: job.number)
+    return [each for job in found if (each := await _begin(tx, job)) is not None]
+
+
+def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:
+    """The condition on a job's cluster, with its parameters from the first number on."""
+    if clusters is None:
+        return ""
+    places = ", ".join(f"${first + n}" for n in range(len(clusters)))
+    return f"AND j.cluster IN ({places})" if clusters else "AND 1 = 0"
+
+
+async def _begin(tx: Transaction, job: Job) -> Job | None:
+    """Complete what is leased with what is true now; None when there is nothing to work on."""
+    spec, error = await _complete(tx, job)
+    if spec is None:
+        await _end(tx, job, FAILED, Report(FAILED, {}, error))
+        return None
+    await job_events.record_event(tx, job.id, RUNNING, job.attempt, job.runner)
+    return replace(job, spec=spec)
+
+
+async def _complete(tx: Transaction, job: Job) -> tuple[dict[str, Any] | None, str]:
+    """A job's spec with what is true now; None, and why, when it has nothing to work on."""
+    if job.kind == REFRESH:
+        spec, error = await refreshes.complete_spec(tx, job.spec)
+        if spec is not None and (obstacle := await consents.find_obstacle(tx, job.spec)):
+            return None, obstacle
+        return spec, error
+    spec = await backfills.complete_spec(tx, job.spec)
+    if spec is None:
+        return None, f"the table of {job.target} was dropped"
+    if job.kind == BACKFILL and not await backfills.is_bound(tx, spec):
+        return None, f"{job.target} was dropped or declared anew since the backfill was requested"
+    return spec, ""
+
+
+async def _heartbeat(tx: Transaction, id: str, attempt: int, news: News, lease_millis: int) -> bool:
+    job = await _hold(tx, id, attempt)
+    await tx.fetch(
+        "UPDATE jobs SET lease_until = now_millis() + $2, progress = $3 WHERE id = $1",
+        id,
+        lease_millis,
+        _encode(merge_progress(job.progress, news.progress)),
+    )
+    await job_events.append_log(tx, id, attempt, news.log)
+    return job.cancel_requested
+
+
+async def _finish(tx: Transaction, id: str, attempt: int, report: Report, news: News) -> str:
+    key = f"{attempt}:{report.state}"
+    row = await tx.fetch_one(
+        "UPDATE jobs SET id = id WHERE id = $1 RETURNING last_report, state", id
+    )
+    if row is not None and row[0] == key:
+        return str(row[1])
+    job = await _hold(tx, id, attempt)
+    await job_events.append_log(tx, id, attempt, news.log)
+    job = replace(job, progress=merge_progress(job.progress, news.progress))
+    state = next_state(job, report)
+    await _end(tx, job, state, report)
+    if state == SUCCEEDED and job.kind == BACKFILL:
+        await backfills.record_watermark(tx, job.spec, report.result)
+    elif state == SUCCEEDED and job.kind == REFRESH:
+        await refreshes.record_refresh(tx, job.spec, report.result)
+    return state
+
+
+async def _end(tx: Transaction, job: Job, state: str, report: Report) -> None:
+    """Record the end of an attempt: of the job, too, unless there is to be another one."""
+    again = state == QUEUED
+    # What a runner gives back, because it is stopped, costs the job none of its chances.
+    given_back = again and report.state == QUEUED
+    await tx.fetch(
+        "UPDATE jobs SET state = $2, result = $3, error = $4, retryable = $5, progress = $6, "
+        "last_report = $7, lease_until = 0, ready_at = now_millis() + $8, "
+        "finished_at = CASE WHEN $9 = 1 THEN NULL ELSE now_millis() END, "
+        "max_attempts = max_attempts + $10 WHERE id = $1",
+        job.id,
+        state,
+        _encode(report.result),
+        report.error,
+        int(report.retryable),
+        _encode(job.progress),
+        f"{job.attempt}:{report.state}",
+        retry_pause_millis(job.attempt) if again and not given_back else 0,
+        int(again),
+        int(given_back),
+    )
+    await job_events.record_event(tx, job.id, state, job.attempt, job.runner, report.error)
+
+
+async def _hold(tx: Transaction, id: str, attempt: int) -> Job:
+    """The job, locked, when this attempt holds it; raises when it does not."""
+    row = await tx.fetch_one(
+        "UPDATE jobs SET id = id WHERE id = $1 AND attempt = $2 AND state = 'RUNNING' "
+        f"RETURNING {jobs.COLUMNS}",
+        id,
+        attempt,
+    )
+    if row is not None:
+        return jobs.to_job(row)
+    raise _lost(await jobs.get(tx, id), attempt)
+
+
+def _lost(job: Job, attempt: int) -> LeaseLost:
+    now = f"attempt {job.attempt} is {job.state.lower()}"
+    return LeaseLost(
+        f"attempt {attempt} does not hold job {job.id} any more: {now}",
+        detail="stop working on it and write nothing",
+    )
+
+
+async def _expire(tx: Transaction, prefix: str = "") -> list[str]:
+    """Give jobs back whose lease is over, or whose runner is gone; those out of chances end."""
+    which = "substr(runner, 1, $1) = $2" if prefix else "lease_until < now_millis()"
+    rows = await tx.fetch(
+        f"UPDATE jobs SET lease_until = 0 WHERE state = 'RUNNING' AND {which} "
+        f"RETURNING {jobs.COLUMNS}",
+        *([len(prefix), prefix] if prefix else []),
+    )
+    for job in sorted(map(jobs.to_job, rows), key=lambda job: job.number):
+        state, error = _after_silence(job)
+        await tx.fetch(
+            "UPDATE jobs SET state = $2, error = $3, retryable = 1, ready_at = 0, "
+            "finished_at = CASE WHEN $4 = 1 THEN NULL ELSE now_millis() END WHERE id = $1",
+            job.id,
+            state,
+            error,
+            int(state == QUEUED),
+        )
+        event = "LEASE_EXPIRED" if state == QUEUED else state
+        await job_events.record_event(tx, job.id, event, job.attempt, job.runner, error)
+    return [row[0] for row in rows]
+
+
+def _after_silence(job: Job) -> tuple[str, str]:
+    if job.cancel_requested:
+        return CANCELED, ""
+    silent = f"runner {job.runner} stopped reporting on attempt {job.attempt}"
+    if job.attempt < job.max_attempts:
+        return QUEUED, silent
+    return FAILED, f"{silent} of {job.max_attempts}; see the runner's log, then request it again"
+
+
+def _encode(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,1 @@
+"""Materialized views: defined, created, refreshed, and how far they are behind."""

@@ -1,0 +1,181 @@
+"""Refreshes of a view together with the views that it reads: found, requested and explained.
+
+What is read comes before what reads it. One job refreshes all of them and holds the slots of all,
+so that no other refresh of one of them runs meanwhile.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.catalog.access import grants
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import functions
+from penstock.catalog.materialized_views import materialized_views, refreshes
+from penstock.catalog.materialized_views.definitions import Defined
+from penstock.catalog.materialized_views.materialized_views import View
+from penstock.catalog.materialized_views.refreshes import Refresh, list_functions
+from penstock.catalog.names import dependents, idempotency, tables
+from penstock.catalog.names.dependents import Kept
+from penstock.database.interface import Transaction
+from penstock.errors import Forbidden, InvalidRequest
+from penstock.model.identifiers import show
+from penstock.model.jobs import NewJob
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.rights import READ, TABLE, WRITE, Need
+
+MAX_VIEWS = 100
+# Views on the way are refreshed as they are by a request without any field.
+ON_THE_WAY = Refresh()
+CHANGES_TOO = "what it reads changes in this refresh; how much follows from that"
+COUNTS = ("rows_to_insert", "rows_to_update", "rows_to_delete", "function_calls")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A view of a cascade, as it is defined now."""
+
+    view: View
+    defined: Defined
+
+
+async def request_cascade(
+    catalog: Catalog, view: View, request: Refresh, origin: Origin = NOBODY
+) -> str:
+    """Check a refresh of a view and of all views that it reads, and queue it; returns the job."""
+    cluster = catalog.queue.check_cluster(request.cluster)
+    steps = await find_steps(catalog, view, request, origin, WRITE)
+    for step in steps:
+        for function in list_functions(step.defined.definition):
+            await functions.ensure(catalog, step.view.table, function)
+    id, left = await catalog.database.write(
+        _enqueue, steps, request, cluster, catalog.queue.max_attempts, origin
+    )
+    catalog.queue.ring()
+    await dependents.let_go(catalog, left)
+    return id
+
+
+async def explain_cascade(
+    catalog: Catalog, view: View, request: Refresh, origin: Origin = NOBODY
+) -> dict[str, Any]:
+    """The plan of a view's refresh, with those of the views that are refreshed before it."""
+    plans: dict[str, dict[str, Any]] = {}
+    changing = set[str]()
+    for step in await find_steps(catalog, view, request, origin, READ):
+        wanted = request if step.view.table.id == view.table.id else ON_THE_WAY
+        plan = await refreshes.explain_refresh(catalog, step.view, wanted, origin)
+        if changing & {source.id for source in step.defined.definition.sources}:
+            plan = _follow(plan)
+        if plan["mode"] != "none":
+            changing.add(step.view.table.id)
+        plans[show(step.view.table.identifier)] = plan
+    own = plans.pop(show(view.table.identifier))
+    return own | {"upstream": plans}
+
+
+async def find_steps(
+    catalog: Catalog, view: View, request: Refresh, origin: Origin, right: int
+) -> list[Step]:
+    """The view and all views that it reads, what is read before what reads it.
+
+    Refused when the caller does not have this right on one of the others. What is wrong with that
+    one is not for them to know.
+    """
+    if request.src_version is not None:
+        raise InvalidRequest(
+            f"src_version is {request.src_version}, and cascade is set",
+            detail="leave one of them out: a cascade follows the newest version of every table",
+        )
+    found: dict[str, Step] = {}
+
+    async def check(above: View) -> None:
+        await catalog.database.read(_check_may, above, origin, right)
+
+    async def define(view: View, request: Refresh) -> Defined:
+        return await refreshes.define(catalog, view, request, origin)
+
+    await _visit(catalog, view, request, (), found, check, define)
+    return list(found.values())
+
+
+async def _visit(
+    catalog: Catalog,
+    view: View,
+    request: Refresh,
+    path: tuple[str, ...],
+    found: dict[str, Step],
+    check: Callable[[View], Awaitable[None]],
+    define: Callable[[View, Refresh], Awaitable[Defined]],
+) -> None:
+    id = view.table.id
+    if id in path:
+        raise InvalidRequest(
+            f"{view.table} reads itself, by way of what it is made from",
+            detail="change the Iceberg view, or the view, that closes the circle",
+        )
+    if len(found) + len(path) >= MAX_VIEWS:
+        raise InvalidRequest(
+            f"the cascade has more than {MAX_VIEWS} views", detail="refresh some of them before"
+        )
+    defined = await define(view, request)
+    for source in defined.definition.sources:
+        if source.id not in found:
+            table = await tables.find_by_id(catalog.database, source.id)
+            if table is not None and table.is_view:
+                above = await materialized_views.load(catalog.database, table)
+                await check(above)
+                await _visit(catalog, above, ON_THE_WAY, (*path, id), found, check, define)
+    found[id] = Step(view, defined)
+
+
+async def _enqueue(
+    tx: Transaction,
+    steps: Sequence[Step],
+    request: Refresh,
+    cluster: str,
+    max_attempts: int,
+    origin: Origin,
+) -> tuple[str, list[Kept]]:
+    *others, last = steps
+    for step in others:
+        await _check_may(tx, step.view, origin, WRITE)
+    left = list[Kept]()
+    for step in steps:
+        left += await refreshes.record_sources(tx, step.view, step.defined, origin)
+    new = [refreshes.new_job(s.view.table, s.defined, ON_THE_WAY, cluster) for s in others]
+    job = _join(refreshes.new_job(last.view.table, last.defined, request, cluster), new)
+    id = await refreshes.enqueue_in(tx, job, request, max_attempts)
+    await idempotency.use(tx, origin, id)
+    return id, left
+
+
+def _join(job: NewJob, others: Sequence[NewJob]) -> NewJob:
+    """One job that does what all of these would."""
+    if not others:
+        return job
+    sources = {id for each in (job, *others) for id in each.spec["source_ids"]}
+    # The environment of a job is its own view's; the others have theirs in their specs.
+    upstream = [each.spec | {"manifest": each.manifest} for each in others]
+    spec = job.spec | {"upstream": upstream, "source_ids": sorted(sources)}
+    return replace(job, spec=spec, also=tuple(each.slot for each in others))
+
+
+async def _check_may(tx: Transaction, view: View, origin: Origin, right: int) -> None:
+    """Refuse what the caller may not do with a view on the way; it is named if it may be read."""
+    name = view.table.identifier
+    if not origin.grantees or await grants.may_in(tx, origin.grantees, Need(right, TABLE, name)):
+        return
+    if await grants.may_in(tx, origin.grantees, Need(READ, TABLE, name)):
+        raise grants.lacking(origin.principal, Need(right, TABLE, name))
+    raise Forbidden(
+        f"the view reads another view that {origin.principal} may not refresh",
+        detail="ask who owns it to refresh it, then refresh this one without cascade",
+    )
+
+
+def _follow(plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan of a view that reads what is going to be another version."""
+    unknown = plan | dict.fromkeys((*COUNTS, "estimated_seconds"))
+    is_full = plan["mode"] == "full"
+    return unknown if is_full else unknown | {"mode": "incremental", "reason": CHANGES_TOO}

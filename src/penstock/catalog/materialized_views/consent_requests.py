@@ -1,0 +1,95 @@
+"""An owner's yes to what a materialized view has come to read: shown first, then recorded."""
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.jobs.queue import CHANGES
+from penstock.catalog.materialized_views import consents, refreshes
+from penstock.catalog.materialized_views.definitions import Reading
+from penstock.catalog.materialized_views.materialized_views import View
+from penstock.catalog.materialized_views.refreshes import Refresh
+from penstock.catalog.names import dependents, tables, transactions
+from penstock.catalog.names.dependents import Kept
+from penstock.database.interface import Transaction
+from penstock.errors import ConcurrentCommit, Forbidden
+from penstock.model.identifiers import show
+from penstock.model.origins import NOBODY, Origin
+
+AS_IT_IS = Refresh()
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What is, or would be, consented to; `state` names it all, so that it can be asked for."""
+
+    sources: list[str]
+    state: str
+    transaction: str | None = None
+
+
+async def consent(
+    catalog: Catalog,
+    view: View,
+    state: str | None = None,
+    origin: Origin = NOBODY,
+    *,
+    dry_run: bool = False,
+) -> Consent:
+    """Let a view read what it is made from now; refused when that is not what `state` names.
+
+    The caller must be able to read all that is new.
+    """
+
+    async def check(reading: Reading) -> None:
+        await catalog.database.read(_check, view, reading, origin)
+
+    defined = await refreshes.define(catalog, view, AS_IT_IS, check=check)
+    now = name_state(defined.reading)
+    if state not in (None, now):
+        raise ConcurrentCommit(
+            f"what {view.table} is made from was changed meanwhile",
+            detail="look at it again, then consent to what it is now",
+        )
+    if dry_run:
+        sources = await catalog.database.read(_check, view, defined.reading, origin)
+        return Consent(sources, now)
+    found, left = await catalog.database.write(_consent, view, defined.reading, now, origin)
+    catalog.queue.ring(CHANGES)
+    await dependents.let_go(catalog, left)
+    return found
+
+
+def name_state(reading: Reading) -> str:
+    """A digest of all that a view reads, and of who wrote it."""
+    editions = {id: each.id for id, each in reading.editions.items()}
+    content = [sorted(set(reading.names.values())), sorted(editions.items())]
+    return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
+
+
+async def _consent(
+    tx: Transaction, view: View, reading: Reading, state: str, origin: Origin
+) -> tuple[Consent, list[Kept]]:
+    now = await tables.get(tx, view.table.identifier)
+    if now.id != view.table.id:
+        raise tables.missing(view.table.identifier)
+    sources = await _check(tx, view, reading, origin)
+    answering = dict.fromkeys(reading.names.values(), origin.principal)
+    left = await consents.record(tx, view.table.id, reading, answering)
+    operation = "ConsentMaterializedView"
+    id = await transactions.record(tx, operation, show(view.table.identifier), origin)
+    return Consent(sources, state, id), left
+
+
+async def _check(tx: Transaction, view: View, reading: Reading, origin: Origin) -> list[str]:
+    """The names of what needs consent; refused when the caller may not read one of them."""
+    gaps, _ = await consents.find_gaps(tx, view.table.id, reading)
+    for gap in gaps:
+        if not await consents.may_read(tx, gap, origin):
+            raise Forbidden(
+                f"{view.table} needs consent to read a source that {origin.principal} may not read",
+                detail="an owner of the view who may read it has to consent",
+            )
+    return await consents.list_names(tx, gaps, origin)

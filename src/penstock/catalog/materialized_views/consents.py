@@ -1,0 +1,178 @@
+"""Consent: what a materialized view may read although it was not there when the view was made.
+
+A view reads with its creator's rights. What it is made from may be changed by others, who edit an
+Iceberg view in its query: they must be able to read all that their SQL reads, or an owner of the
+view consents. What was consented to is in `view_sources`: ids of tables, and editions of views.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.catalog.access import grants
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.materialized_views import definitions, materialized_views
+from penstock.catalog.materialized_views.definitions import Reading
+from penstock.catalog.materialized_views.materialized_views import View
+from penstock.catalog.names import dependents
+from penstock.catalog.names.dependents import Kept
+from penstock.database.interface import Transaction
+from penstock.errors import ConcurrentCommit, Forbidden, NeedsConsent, NotFound, TableInUse
+from penstock.model.identifiers import Identifier, from_path, show
+from penstock.model.origins import Origin
+from penstock.model.rights import READ, TABLE, Need
+
+HOW = (
+    "an owner of the view who may read that can consent (POST /v1/materialized_view/{id}/consent, "
+    "view.consent(), penstock views consent), or somebody changes the Iceberg view back"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that a view would read without anybody's right to it but its creator's.
+
+    A name that stands for nothing may mean one of several.
+    """
+
+    needs: tuple[Need, ...]
+
+
+async def check(tx: Transaction, view: View, reading: Reading, origin: Origin) -> dict[str, str]:
+    """Refuse what nobody consented to; returns who answers for each source that is new."""
+    gaps, answering = await find_gaps(tx, view.table.id, reading)
+    if gaps:
+        raise NeedsConsent(
+            f"{view.table} needs an owner's consent to read {await tell(tx, gaps, origin)}: "
+            "whoever changed what the view is made from may not read that",
+            detail=HOW,
+        )
+    return answering
+
+
+async def find_gaps(
+    tx: Transaction, view_id: str, reading: Reading
+) -> tuple[list[Gap], dict[str, str]]:
+    """What needs consent; and who answers for each source that came by an edited Iceberg view."""
+    rows = await tx.fetch("SELECT source_id, edition FROM view_sources WHERE view_id = $1", view_id)
+    known: dict[str, str] = {row[0]: row[1] for row in rows}
+    gaps: dict[Gap, None] = {}
+    answering: dict[str, str] = {}
+    covered = set[str]()
+    for id, edition in reading.editions.items():
+        if known.get(id) == edition.id:
+            continue
+        covered |= reading.below[id]
+        for source in (id, *sorted(reading.below[id])):
+            answering.setdefault(source, edition.author)
+        wanted = [await _find_need(tx, source) for source in sorted(reading.below[id])]
+        wanted += [_any_of(names) for names in reading.missing.get(id, ())]
+        for needs in wanted:
+            if not await _may(tx, edition.by, needs):
+                gaps[Gap(needs)] = None
+    # Nothing else brings sources in; should something ever, nobody answers for it.
+    for source in sorted(set(reading.names.values()) - known.keys() - covered):
+        gaps[Gap(await _find_need(tx, source))] = None
+    return list(gaps), answering
+
+
+async def may_read(tx: Transaction, gap: Gap, origin: Origin) -> bool:
+    """Whether the caller may read what needs consent."""
+    return await _may(tx, origin.grantees, gap.needs)
+
+
+async def tell(tx: Transaction, gaps: Sequence[Gap], origin: Origin) -> str:
+    """The names of what needs consent, as far as the caller may see them."""
+    told = await list_names(tx, gaps, origin)
+    if not all([await may_read(tx, gap, origin) for gap in gaps]):
+        told.append(f"a source that {origin.principal} may not read")
+    return ", ".join(told)
+
+
+async def list_names(tx: Transaction, gaps: Sequence[Gap], origin: Origin) -> list[str]:
+    """The names of those that the caller may read."""
+    return sorted({show(gap.needs[0].id) for gap in gaps if await may_read(tx, gap, origin)})
+
+
+async def find_needed(catalog: Catalog, view: View, origin: Origin) -> list[str] | None:
+    """What a view needs consent for, as far as the caller may see it; None when nothing."""
+    known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
+    try:
+        reading = await definitions.read(
+            catalog,
+            view.table.namespace,
+            view.asked,
+            may_read=definitions.reading_as(catalog, view.owner),
+            known=known,
+        )
+        gaps, _ = await catalog.database.read(find_gaps, view.table.id, reading)
+    except (ConcurrentCommit, NotFound):
+        # Something was dropped in this moment; whoever asks again hears of the rest.
+        return None
+    return await catalog.database.read(list_names, gaps, origin) if gaps else None
+
+
+async def record(
+    tx: Transaction, view_id: str, reading: Reading, answering: Mapping[str, str]
+) -> list[Kept]:
+    """Note what a view reads, and who answers for each; returns what is kept for it no more.
+
+    Refused when an Iceberg view was edited since it was read: that edition was not consented to.
+    """
+    for id, edition in reading.editions.items():
+        row = await tx.fetch_one("SELECT edited_in FROM views WHERE id = $1", id)
+        if row is None or row[0] != edition.id:
+            raise ConcurrentCommit(
+                "an Iceberg view that the view reads was changed meanwhile", detail="retry"
+            )
+    editions = {id: edition.id for id, edition in reading.editions.items()}
+    return await dependents.record(tx, view_id, reading.names, editions, answering)
+
+
+async def find_obstacle(tx: Transaction, spec: Mapping[str, Any]) -> str:
+    """Why a queued refresh must not begin: what it reads is not the view's to read any more.
+
+    Its definition was made when it was requested; since then grants may have been revoked, or the
+    view may have come to read something else.
+    """
+    for each in (*spec.get("upstream", ()), spec):
+        ids = {*each["states"], *(source["id"] for source in each["definition"]["sources"])}
+        row = await tx.fetch_one(
+            "SELECT owner FROM materialized_views WHERE id = $1", each["table_id"]
+        )
+        if row is None:
+            continue
+        rows = await tx.fetch(
+            "SELECT source_id FROM view_sources WHERE view_id = $1", each["table_id"]
+        )
+        if ids - {row[0] for row in rows}:
+            return "the view has come to read other sources since; request the refresh again"
+        owner = msgspec.json.decode(row[0], type=tuple[str, ...])
+        try:
+            await materialized_views.check_sources(tx, owner, ids)
+        except (Forbidden, TableInUse) as error:
+            return error.message
+    return ""
+
+
+async def _find_need(tx: Transaction, id: str) -> tuple[Need, ...]:
+    row = await tx.fetch_one("SELECT kind, namespace, name FROM objects WHERE id = $1", id)
+    if row is None:
+        raise ConcurrentCommit("what the view reads was dropped meanwhile", detail="retry")
+    return (Need(READ, row[0], (*from_path(row[1]), row[2])),)
+
+
+def _any_of(names: Sequence[Identifier]) -> tuple[Need, ...]:
+    return tuple(Need(READ, TABLE, name) for name in names)
+
+
+async def _may(tx: Transaction, grantees: Sequence[str] | None, needs: Sequence[Need]) -> bool:
+    """Whether holders of these grants may read one of these; nobody knows who None are."""
+    if grantees is None:
+        return False
+    for need in needs:
+        if await grants.may_in(tx, grantees, need):
+            return True
+    return False

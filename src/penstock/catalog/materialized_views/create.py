@@ -1,0 +1,121 @@
+"""Creating materialized views: empty table, record and first refresh, all or nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.catalog.access import grants
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import functions
+from penstock.catalog.data import datasets
+from penstock.catalog.materialized_views import definitions, materialized_views, refreshes
+from penstock.catalog.materialized_views.definitions import Defined
+from penstock.catalog.materialized_views.materialized_views import Asked, NewView
+from penstock.catalog.materialized_views.refreshes import Refresh, list_functions
+from penstock.catalog.names import tables
+from penstock.catalog.names.tables import NewTable
+from penstock.catalog.versions.commits import Declare
+from penstock.database.interface import Transaction
+from penstock.lance.columns import function_code as code_files
+from penstock.lance.write import first_version, view_tables
+from penstock.lance.write.uploads import Written
+from penstock.model.identifiers import Identifier
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
+from penstock.model.tables import Table
+
+FIRST_REFRESH = Refresh()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A view that is asked for."""
+
+    asked: Asked
+    with_data: bool = False
+    auto_refresh: bool = False
+    target_lag_seconds: int | None = None
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    table: Table
+    version: int
+    job_id: str | None
+
+
+async def create(
+    catalog: Catalog, id: Identifier, wanted: Wanted, origin: Origin = NOBODY
+) -> Created:
+    """Make a view without rows, and have it refreshed if that is wanted."""
+    cluster = catalog.queue.check_cluster(wanted.cluster)
+    new = tables.plan_table(catalog, id, None, {}, managed=True)
+    await tables.check_new(catalog.database, new)
+    may_read = definitions.reading_as(catalog, origin.grantees)
+    defined = await definitions.define(
+        catalog, new.table.namespace, wanted.asked, may_read=may_read
+    )
+    if _list_codes(defined):
+        need = Need(FUNCTIONS, NAMESPACE, new.table.namespace)
+        await grants.check_in(catalog.database, origin, need)
+    queued: list[str] = []
+
+    async def record(tx: Transaction) -> None:
+        queued.clear()
+        await _record(tx, new.table, wanted, defined, origin.grantees)
+        if wanted.with_data:
+            job = refreshes.new_job(new.table, defined, FIRST_REFRESH, cluster)
+            attempts = catalog.queue.max_attempts
+            queued.append(await refreshes.enqueue_in(tx, job, FIRST_REFRESH, attempts))
+
+    version = await _write(catalog, new, defined, wanted.asked, Declare(new, record), origin)
+    catalog.queue.ring()
+    return Created(new.table, version, queued[0] if queued else None)
+
+
+async def _write(
+    catalog: Catalog,
+    new: NewTable,
+    defined: Defined,
+    asked: Asked,
+    declare: Declare,
+    origin: Origin,
+) -> int:
+    """Write what belongs to the view into its own new folder, then commit it in one."""
+    place = catalog.lake.place(new.table.location)
+    bridge = datasets.make_bridge(catalog, new.table, origin, before=[declare])
+
+    def write() -> Written:
+        for content in _list_codes(defined):
+            code_files.store(place, content)
+        return view_tables.plan_first(defined.definition, asked.source_query)
+
+    id, options = list(new.table.identifier), catalog.lake.options
+    return await catalog.workers.run(
+        lambda: first_version.commit(place, write, bridge, id, options, is_alone=True)
+    )
+
+
+async def _record(
+    tx: Transaction, table: Table, wanted: Wanted, defined: Defined, owner: tuple[str, ...]
+) -> None:
+    await materialized_views.check_sources(tx, owner, set(defined.sources.values()))
+    view = NewView(
+        asked=wanted.asked,
+        definition=defined.definition,
+        sources=defined.sources,
+        editions={id: edition.id for id, edition in defined.reading.editions.items()},
+        owner=owner,
+        auto_refresh=wanted.auto_refresh,
+        target_lag_seconds=wanted.target_lag_seconds,
+    )
+    await materialized_views.insert_in(tx, table, view)
+    by_hash = {code_files.hash_of(content): content for content in _list_codes(defined)}
+    for function in list_functions(defined.definition):
+        if (content := by_hash.get(function.sha256)) is not None:
+            await functions.record_in(tx, function, content)
+
+
+def _list_codes(defined: Defined) -> Sequence[bytes]:
+    own = [] if defined.udtf is None else [defined.udtf.content]
+    return [*own, *(function.code.content for function in defined.query.functions)]

@@ -1,0 +1,77 @@
+"""Commits of clients to materialized views: anything but rows, and those by refreshes alone.
+
+Indexes, compactions and columns of their own are as welcome in a view as in any table.
+"""
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.jobs import jobs
+from penstock.catalog.versions.staging import Staged
+from penstock.errors import InvalidTableState
+from penstock.lance.commit.manifest import (
+    BadManifest,
+    Transaction,
+    find_transaction_file,
+    parse_transaction,
+)
+from penstock.lance.commit.replacement import ATTEMPT_PROPERTY, BASE_PROPERTY, JOB_PROPERTY
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Place
+from penstock.model.jobs import REFRESH, RUNNING, list_targets
+from penstock.model.origins import Origin
+from penstock.model.tables import Table
+
+
+async def check(
+    catalog: Catalog, table: Table, branch: str, staged: Staged, origin: Origin
+) -> None:
+    """Refuse a version of a view that changes rows, unless it is what a running refresh made."""
+    if staged.content is None:
+        return  # the repetition of a commit that was checked
+    place = catalog.lake.place(table.location)
+    made = await catalog.lake.run(_read, place, branch, staged.content)
+    if made is not None and not made.row_operation:
+        return
+    if made is not None and await _is_refresh(catalog, table, made.properties, origin):
+        _check_base(table, staged.version.version, made.properties)
+        return
+    what = "rows" if made is None else f"rows ({made.row_operation})"
+    raise InvalidTableState(
+        f"{table} is a materialized view: only its refresh writes {what}",
+        detail="change the tables that it reads, then refresh it",
+    )
+
+
+async def _is_refresh(
+    catalog: Catalog, table: Table, properties: dict[str, str], origin: Origin
+) -> bool:
+    """Whether a commit names the attempt that refreshes the view now, and comes from its runner."""
+    job = await jobs.find(catalog.database, properties.get(JOB_PROPERTY, ""))
+    if job is not None and origin.principal:
+        holder = await jobs.find_holder(catalog.database, job.id)
+        if not origin.runner_key or origin.runner_key != holder:
+            return False
+    return (
+        job is not None
+        and (job.kind, job.state) == (REFRESH, RUNNING)
+        and table.id in list_targets(job.spec)
+        and properties.get(ATTEMPT_PROPERTY) == str(job.attempt)
+    )
+
+
+def _check_base(table: Table, version: int, properties: dict[str, str]) -> None:
+    """Refuse a refresh that was made for another version than the one it comes on top of."""
+    base = properties.get(BASE_PROPERTY)
+    if base is not None and base != str(version - 1):
+        raise InvalidTableState(
+            f"this refresh of {table} was made for version {base}, and {version - 1} is the newest",
+            detail="look at what was committed since, and commit again",
+        )
+
+
+def _read(place: Place, branch: str, content: bytes) -> Transaction | None:
+    name = find_transaction_file(content)
+    folder = f"tree/{branch}/_transactions" if branch else "_transactions"
+    try:
+        return parse_transaction(files.read(place, f"{folder}/{name}")) if name else None
+    except (FileNotFoundError, BadManifest):
+        return None

@@ -1,0 +1,247 @@
+"""Materialized views as the catalog knows them: the record beside the view's table.
+
+The record holds what the client sent, because a definition is made anew whenever it is needed: the
+tables that a query reads change, and so may the Iceberg views in it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from penstock.catalog.access import grants
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.names import dependents, namespaces, tables, transactions
+from penstock.database.interface import Row, Transaction
+from penstock.errors import Forbidden, InvalidTableState, TableInUse
+from penstock.lance.columns.fields import parse_path
+from penstock.lance.write.view_tables import read_schema
+from penstock.model.identifiers import Identifier, from_path, show, to_path
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.paging import Page, PageRequest, cut_page
+from penstock.model.rights import READ, Need
+from penstock.model.tables import MAIN, Table
+from penstock.model.views import Definition, Kind, Watermark
+
+COLUMNS = (
+    "m.kind, m.request, m.definition, m.auto_refresh, m.target_lag_seconds, m.watermark, "
+    "m.refreshed_at, m.created_at, m.owner"
+)
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a client asked for, as it was sent."""
+
+    kind: Kind
+    source_query: str
+    output_schema: str | None = None
+    udtf_spec: dict[str, Any] | None = None
+    # The query came as another client's own kind of body, which shows it like that again.
+    sql: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A materialized view: its table, what was asked for, and what it is now."""
+
+    table: Table
+    asked: Asked
+    # As it was when the view was created.
+    definition: Definition
+    auto_refresh: bool
+    target_lag_seconds: int | None
+    watermark: Watermark | None
+    refreshed_at: int | None
+    created_at: int
+    # The names under which whoever created it holds grants; none where authentication was off.
+    owner: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A source, and how it stands to what the view has of it."""
+
+    id: str
+    # What it is called now.
+    identifier: Identifier
+    # The newest version of a table.
+    head: int | None
+    # Whether it has changed since the last refresh; None when there was none.
+    is_ahead: bool | None
+    # Of an Iceberg view: the SQL that was consented to, and the one that it has.
+    consented: str = ""
+    edition: str = ""
+    # Whether it is a materialized view itself.
+    is_view: bool = False
+
+
+async def get(tx: Transaction, id: Identifier) -> View:
+    """The view, or the error that tells what is wrong with its id."""
+    table = await tables.get(tx, id)
+    if not table.is_view:
+        raise InvalidTableState(
+            f"{show(id)} is a table, not a materialized view", detail="check the view's id"
+        )
+    return await load(tx, table)
+
+
+async def load(tx: Transaction, table: Table) -> View:
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS} FROM materialized_views m WHERE m.id = $1", table.id
+    )
+    if row is None:
+        raise tables.missing(table.identifier)
+    return to_view(table, row)
+
+
+async def check_columns(tx: Transaction, table: Table, branch: str, paths: Sequence[str]) -> None:
+    """Refuse to change columns that are what a view's query gives; others are nobody's but users'.
+
+    The rows of a branch are no refresh's matter.
+    """
+    if not table.is_view or branch != MAIN:
+        return
+    view = await load(tx, table)
+    own = {name.lower() for name in read_schema(view.definition).names}
+    for path in paths:
+        if parse_path(path)[0].lower() in own:
+            raise InvalidTableState(
+                f"column {path} of {table} is what the materialized view's query gives",
+                detail="drop the view and create it with another query; refresh fills it",
+            )
+
+
+async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:
+    """Record a view, whose table is in the same transaction."""
+    await tx.fetch(
+        "INSERT INTO materialized_views (id, kind, request, definition, owner, auto_refresh, "
+        "target_lag_seconds, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, now_millis())",
+        *(table.id, view.asked.kind, _encode(view.asked), _encode(view.definition)),
+        *(_encode(view.owner), int(view.auto_refresh), view.target_lag_seconds),
+    )
+    answering = dict.fromkeys(view.sources.values(), view.owner[0] if view.owner else "")
+    await dependents.record(tx, table.id, view.sources, view.editions, answering)
+
+
+@dataclass(frozen=True, slots=True)
+class NewView:
+    """A view that is about to be recorded; `sources` are ids by the names in its query."""
+
+    asked: Asked
+    definition: Definition
+    sources: Mapping[Identifier, str]
+    # The SQL of its Iceberg views, by their ids.
+    editions: Mapping[str, str] = field(default_factory=dict)
+    owner: tuple[str, ...] = ()
+    auto_refresh: bool = False
+    target_lag_seconds: int | None = None
+
+
+async def alter(
+    catalog: Catalog, id: Identifier, changes: Mapping[str, int | None], origin: Origin = NOBODY
+) -> View:
+    """Set whether and how soon a view refreshes itself."""
+    return await catalog.database.write(_alter, id, changes, origin)
+
+
+async def list_names(
+    catalog: Catalog, namespace: Identifier, page: PageRequest, only: Sequence[str] | None = None
+) -> Page[str]:
+    """The names of the views directly in a namespace; only those that these grantees may see."""
+    rows = await catalog.database.fetch(
+        "SELECT o.name FROM objects o JOIN materialized_views m ON m.id = o.id "
+        f"WHERE o.namespace = $1 AND o.name > $2 {grants.seen(only, 4)} ORDER BY o.name LIMIT $3",
+        *(to_path(namespace), page.after or "", page.limit + 1),
+        *(only or ()),
+    )
+    names = [row[0] for row in rows]
+    if not names:
+        await namespaces.get(catalog.database, namespace)
+    return cut_page(page, names, names)
+
+
+async def list_sources(
+    tx: Transaction, view_id: str, watermark: Watermark | None
+) -> list[SourceState]:
+    """How the sources of a view stand, as far as the catalog knows without looking at storage."""
+    rows = await tx.fetch(
+        "SELECT DISTINCT s.source_id, o.namespace, o.name, s.state, v.metadata_location, "
+        "s.edition, v.edited_in, (SELECT max(t.version) FROM table_versions t "
+        "WHERE t.table_id = s.source_id AND t.branch = $2), m.id IS NOT NULL "
+        "FROM view_sources s JOIN objects o ON o.id = s.source_id "
+        "LEFT JOIN materialized_views m ON m.id = s.source_id "
+        "LEFT JOIN views v ON v.id = s.source_id WHERE s.view_id = $1 "
+        "ORDER BY o.namespace, o.name",
+        *(view_id, MAIN),
+    )
+    return [_to_state(row, watermark) for row in rows]
+
+
+async def check_sources(tx: Transaction, owner: Sequence[str], ids: Collection[str]) -> None:
+    """Refuse a view whose owner may not read all that it is made from any more."""
+    for id in sorted(ids) if owner else ():
+        row = await tx.fetch_one("SELECT namespace, name, kind FROM objects WHERE id = $1", id)
+        if row is None:
+            raise TableInUse("a table that the view reads was dropped meanwhile", detail="retry")
+        need = Need(READ, row[2], (*from_path(row[0]), row[1]))
+        if not await grants.may_in(tx, owner, need):
+            raise Forbidden(
+                f"the view reads with the rights of {owner[0]}, who lacks reader on {need}",
+                detail="ask an owner to grant it, or create the view anew",
+            )
+
+
+async def list_names_of_sources(tx: Transaction, view_id: str) -> dict[Identifier, str]:
+    """The ids of the sources by the names that the query has for them."""
+    rows = await tx.fetch("SELECT name, source_id FROM view_sources WHERE view_id = $1", view_id)
+    return {from_path(row[0]): row[1] for row in rows}
+
+
+def is_behind(view: View, sources: Sequence[SourceState]) -> bool:
+    """Whether a refresh might find something to do; what its sources miss is theirs to follow."""
+    return view.watermark is None or any(source.is_ahead for source in sources)
+
+
+def to_view(table: Table, row: Row) -> View:
+    _, request, definition, auto_refresh, lag, watermark, refreshed_at, created_at, owner = row
+    return View(
+        table,
+        msgspec.json.decode(request, type=Asked),
+        msgspec.json.decode(definition, type=Definition),
+        bool(auto_refresh),
+        lag,
+        None if watermark is None else msgspec.json.decode(watermark, type=Watermark),
+        refreshed_at,
+        created_at,
+        msgspec.json.decode(owner, type=tuple[str, ...]),
+    )
+
+
+async def _alter(
+    tx: Transaction, id: Identifier, changes: Mapping[str, int | None], origin: Origin
+) -> View:
+    view = await get(tx, id)
+    for name, value in changes.items():
+        await tx.fetch(
+            f"UPDATE materialized_views SET {name} = $2 WHERE id = $1", view.table.id, value
+        )
+    await transactions.record(tx, "AlterMaterializedView", show(id), origin)
+    return await get(tx, id)
+
+
+def _to_state(row: Row, watermark: Watermark | None) -> SourceState:
+    id, namespace, name, state, metadata_location, consented, edition, head, is_view = row
+    identifier = (*from_path(namespace), name)
+    editions = (consented, edition or "")
+    if watermark is None:
+        return SourceState(id, identifier, head, None, *editions, is_view=bool(is_view))
+    if metadata_location is not None:
+        return SourceState(id, identifier, None, state != metadata_location, *editions)
+    # A source that a replaced Iceberg view reads only now has no version in the watermark.
+    is_ahead = (head or 0) != watermark.versions.get(id)
+    return SourceState(id, identifier, head, is_ahead, is_view=bool(is_view))
+
+
+def _encode(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,252 @@
+"""Who reads what: materialized views, and the tables and Iceberg views that they are made from."""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.catalog.access import grants
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.jobs import jobs
+from penstock.database.interface import Transaction
+from penstock.errors import Forbidden, PenstockError, TableInUse
+from penstock.lance.storage.lake import Place
+from penstock.model.identifiers import Identifier, from_path, show, to_path
+from penstock.model.origins import Origin
+from penstock.model.rights import OWN, READ, TABLE, Need
+from penstock.model.tables import Table
+
+log = logging.getLogger(__name__)
+
+# As many places as a statement takes at once without trouble.
+AT_ONCE = 500
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A table's folder, with versions that are kept for a view."""
+
+    view_id: str
+    location: str
+
+
+async def find_readers(tx: Transaction, ids: Collection[str]) -> list[str]:
+    """The views that read one of these, or that read such a view; none of these themselves."""
+    known, found, new = set(ids), list[str](), list(ids)
+    while new:
+        direct = [view for source in new for view in await _list_readers(tx, source)]
+        new = [view for view in dict.fromkeys(direct) if view not in known]
+        known |= set(new)
+        found += new
+    return found
+
+
+async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
+    """Everything that these are made from, also by way of other views."""
+    found, new = set[str](), set(ids)
+    while new:
+        rows = [
+            row[0]
+            for view in sorted(new)
+            for row in await tx.fetch("SELECT source_id FROM view_sources WHERE view_id = $1", view)
+        ]
+        new = set(rows) - found
+        found |= new
+    return found
+
+
+async def check_unread(
+    tx: Transaction, what: str, ids: Sequence[str], cascade: bool | None, origin: Origin
+) -> list[str]:
+    """The views that would go with these; refused when there are any, unless they may.
+
+    Where that cannot be asked for, `cascade` is None.
+    """
+    for id in ids:
+        # Taken first, so that on PostgreSQL a view that is just being made is seen.
+        await tx.fetch("UPDATE objects SET id = id WHERE id = $1", id)
+    readers = await find_readers(tx, ids)
+    if readers and not cascade:
+        raise TableInUse(
+            f"{what} is read by {await _tell(tx, readers, origin)}",
+            detail="drop these first"
+            if cascade is None
+            else "drop these first, or use ?cascade=true to drop them along with it",
+        )
+    if readers and origin.grantees:
+        await _check_owned(tx, what, readers, origin)
+    return readers
+
+
+async def _tell(tx: Transaction, views: Sequence[str], origin: Origin) -> str:
+    """The names of some views, as far as the caller may see them."""
+    names = await _list_names(tx, views[:AT_ONCE])
+    seen = [n for n in names if await grants.may_in(tx, origin.grantees, Need(READ, TABLE, n))]
+    if not seen:
+        return "materialized views"
+    shown = ", ".join(map(show, seen[:SHOWN]))
+    return f"{shown} and others" if len(views) > len(seen[:SHOWN]) else shown
+
+
+async def _check_owned(tx: Transaction, what: str, views: Sequence[str], origin: Origin) -> None:
+    """Refuse to drop views that are not the caller's, by name only if it may see them."""
+    for start in range(0, len(views), AT_ONCE):
+        for name in await _list_names(tx, views[start : start + AT_ONCE]):
+            if await grants.may_in(tx, origin.grantees, Need(OWN, TABLE, name)):
+                continue
+            if await grants.may_in(tx, origin.grantees, Need(READ, TABLE, name)):
+                raise grants.lacking(origin.principal, Need(OWN, TABLE, name))
+            raise Forbidden(
+                f"{what} is read by a view that {origin.principal} does not own",
+                detail="ask who owns it to drop it first",
+            )
+
+
+async def record(
+    tx: Transaction,
+    view_id: str,
+    sources: Mapping[Identifier, str],
+    editions: Mapping[str, str],
+    answering: Mapping[str, str],
+) -> list[Kept]:
+    """Note what a view reads, by the names that its query has; raises when one is gone.
+
+    `editions` are the SQL of its Iceberg views, `answering` who consented to what is new. Returns
+    the tables that it does not read any more.
+    """
+    before = await list_kept(tx, [view_id])
+    rows = await tx.fetch(
+        "SELECT name, source_id, edition FROM view_sources WHERE view_id = $1", view_id
+    )
+    known = {row[0]: (row[1], row[2]) for row in rows}
+    wanted = {to_path(name): source for name, source in sources.items()}
+    for source in sorted(set(wanted.values())):
+        if not await tx.fetch("UPDATE objects SET id = id WHERE id = $1 RETURNING id", source):
+            raise TableInUse("a table that the view reads was dropped meanwhile", detail="retry")
+    for name in known.keys() - wanted.keys():
+        await tx.fetch("DELETE FROM view_sources WHERE view_id = $1 AND name = $2", view_id, name)
+    for name, source in wanted.items():
+        edition = editions.get(source, "")
+        if known.get(name) != (source, edition):
+            await tx.fetch(
+                "INSERT INTO view_sources (view_id, name, source_id, edition, consented_by, "
+                "consented_at) VALUES ($1, $2, $3, $4, $5, now_millis()) "
+                "ON CONFLICT (view_id, name) DO UPDATE SET source_id = excluded.source_id, "
+                "edition = excluded.edition, consented_by = excluded.consented_by, "
+                "consented_at = excluded.consented_at, state = CASE WHEN "
+                "view_sources.source_id = excluded.source_id THEN view_sources.state END",
+                *(view_id, name, source, edition, answering.get(source, "")),
+            )
+    after = await list_kept(tx, [view_id])
+    return [each for each in before if each not in after]
+
+
+async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[Kept]:
+    """The tables, also the views themselves, with versions kept for one of these: their folders."""
+    return [
+        Kept(view, row[0])
+        for view in view_ids
+        for row in await tx.fetch(
+            "SELECT absolute(t.location) FROM view_sources s JOIN tables t ON t.id = s.source_id "
+            "WHERE s.view_id = $1 UNION SELECT absolute(location) FROM tables WHERE id = $1",
+            view,
+        )
+    ]
+
+
+async def let_go(catalog: Catalog, kept: Sequence[Kept]) -> None:
+    """Let go of the versions of tables that were kept for views which do not read them any more."""
+    for each in kept:
+        try:
+            await catalog.lake.run(_let_go, catalog.lake.place(each.location), each.view_id)
+        except PenstockError as error:
+            # A tag does no harm, and the next sweep of the table finds it.
+            log.warning("tags in %s are not removed: %s", each.location, error.message)
+
+
+async def sweep_tags(catalog: Catalog, table: Table) -> None:
+    """Let go of versions of a table that are kept for views which do not read it any more."""
+    place = catalog.lake.place(table.location)
+    tags = await catalog.lake.run(_list_tags, place)
+    if tags:
+        # Asked for after that: a view is known as a reader before there is a tag for it.
+        readers = await _list_readers(catalog.database, table.id)
+        await catalog.lake.run(_remove_strange, place, tags, [table.id, *readers])
+
+
+def _list_tags(place: Place) -> set[str]:
+    from penstock.jobs.refresh.view_notes import list_tags
+
+    return list_tags(place)
+
+
+def _remove_strange(place: Place, tags: Collection[str], view_ids: Collection[str]) -> None:
+    from penstock.jobs.refresh.view_notes import prefix_of, remove_tags
+
+    known = tuple(map(prefix_of, view_ids))
+    remove_tags(place, [tag for tag in tags if not tag.startswith(known)])
+
+
+def _let_go(place: Place, view_id: str) -> None:
+    # Here, because few tables ever have views.
+    from penstock.jobs.refresh.view_notes import list_tags, remove_tags
+
+    remove_tags(place, list_tags(place, view_id))
+
+
+async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:
+    """Delete all records of a table; returns its location, or None when there is no such table."""
+    for relation in ("table_versions", "columns", "declarations"):
+        await tx.fetch(f"DELETE FROM {relation} WHERE table_id = $1", table_id)
+    await tx.fetch("DELETE FROM view_sources WHERE view_id = $1", table_id)
+    await tx.fetch("DELETE FROM materialized_views WHERE id = $1", table_id)
+    await jobs.cancel_slots_in(tx, table_id, reason)
+    row = await tx.fetch_one(
+        "DELETE FROM tables WHERE id = $1 RETURNING absolute(location)", table_id
+    )
+    await tx.fetch("DELETE FROM objects WHERE id = $1", table_id)
+    await grants.forget_in(tx, table_id)
+    return None if row is None else str(row[0])
+
+
+async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitable[None]]:
+    """Remember all records of a view; what is returned brings them back when they are gone."""
+    kept = {
+        "materialized_views": (
+            "id, kind, request, definition, owner, auto_refresh, target_lag_seconds, watermark, "
+            "refreshed_at, created_at",
+            "id",
+        ),
+        "view_sources": (
+            "view_id, name, source_id, state, edition, consented_by, consented_at",
+            "view_id",
+        ),
+    }
+    rows = {
+        relation: await tx.fetch(f"SELECT {columns} FROM {relation} WHERE {key} = $1", view_id)
+        for relation, (columns, key) in kept.items()
+    }
+
+    async def bring_back(tx: Transaction) -> None:
+        for relation, (columns, _) in kept.items():
+            places = ", ".join(f"${n + 1}" for n in range(columns.count(",") + 1))
+            for row in rows[relation]:
+                await tx.fetch(f"INSERT INTO {relation} ({columns}) VALUES ({places})", *row)
+
+    return bring_back
+
+
+async def _list_readers(tx: Transaction, source: str) -> list[str]:
+    rows = await tx.fetch(
+        "SELECT DISTINCT view_id FROM view_sources WHERE source_id = $1 ORDER BY view_id", source
+    )
+    return [row[0] for row in rows]
+
+
+async def _list_names(tx: Transaction, ids: Sequence[str]) -> list[Identifier]:
+    places = ", ".join(f"${n + 1}" for n in range(len(ids)))
+    rows = await tx.fetch(
+        f"SELECT namespace, name FROM objects WHERE id IN ({places}) ORDER BY namespace, name",
+        *ids,
+    )
+    return [(*from_path(row[0]), row[1]) for row in rows]

@@ -1,0 +1,89 @@
+"""Removals: folders of dropped tables, emptied after the drop is durable.
+
+The location is noted in the transaction of the drop, so that a crash before or while its files
+are deleted only delays that: maintenance carries on. Whoever deletes has claimed the location
+first, and nobody may declare a table there until it is forgotten again.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from penstock.catalog.catalog import Catalog
+from penstock.crash import crash_point
+from penstock.database.interface import Transaction
+from penstock.errors import InvalidTableState, Unavailable
+from penstock.lance.storage import files
+
+log = logging.getLogger(__name__)
+
+# After this long, whoever claimed a removal is taken for dead.
+CLAIM_MILLIS = 3_600_000
+
+
+async def enqueue(tx: Transaction, locations: Sequence[str]) -> None:
+    """Note that these folders are to be emptied."""
+    for location in locations:
+        await tx.fetch(
+            "INSERT INTO removals (location, created_at, claimed_at) "
+            "VALUES (relative($1), now_millis(), 0) ON CONFLICT DO NOTHING",
+            location,
+        )
+
+
+async def carry_out(catalog: Catalog, locations: Sequence[str]) -> None:
+    """Empty the folders and forget them; what storage refuses now is tried again later."""
+    if not locations:
+        return
+    crash_point("removal recorded")
+    for location in await catalog.database.write(_claim, locations):
+        try:
+            place = catalog.lake.place(location)
+            catalog.datasets.forget(place)
+            await catalog.lake.run(files.remove_all, place)
+        except InvalidTableState as error:
+            # From before locations had one spelling: nobody can tell whose files these are.
+            log.warning("the files at %s stay: %s", location, error.message)
+            await catalog.database.write(_forget, location)
+        except Unavailable as error:
+            log.warning("will try again to remove %s: %s", location, error.message)
+            await catalog.database.write(_unclaim, location)
+        else:
+            await catalog.database.write(_forget, location)
+
+
+async def list_pending(tx: Transaction) -> list[str]:
+    """The folders that still wait, oldest first."""
+    rows = await tx.fetch(
+        "SELECT absolute(location) FROM removals ORDER BY created_at, location LIMIT 1000"
+    )
+    return [row[0] for row in rows]
+
+
+async def release_claims(tx: Transaction) -> None:
+    """Forget who claimed what: for the only process that uses a database, at its start."""
+    await tx.fetch("UPDATE removals SET claimed_at = 0")
+
+
+async def _claim(tx: Transaction, locations: Sequence[str]) -> list[str]:
+    claimed = []
+    for location in locations:
+        row = await tx.fetch_one(
+            "UPDATE removals SET claimed_at = now_millis() "
+            "WHERE location = relative($1) AND claimed_at < now_millis() - $2 "
+            # A backup that is being made copies what was dropped since it began.
+            "AND NOT EXISTS (SELECT 1 FROM locks WHERE name LIKE 'backup:%' "
+            "AND taken > now_millis()) RETURNING location",
+            location,
+            CLAIM_MILLIS,
+        )
+        if row is not None:
+            claimed.append(location)
+    return claimed
+
+
+async def _unclaim(tx: Transaction, location: str) -> None:
+    await tx.fetch("UPDATE removals SET claimed_at = 0 WHERE location = relative($1)", location)
+
+
+async def _forget(tx: Transaction, location: str) -> None:
+    await tx.fetch("DELETE FROM removals WHERE location = relative($1)", location)

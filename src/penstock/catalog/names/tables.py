@@ -1,0 +1,313 @@
+"""Tables: declare, register, find, rename, drop, deregister; `table_listing` lists them."""
+
+import contextlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.catalog.access import grants
+from penstock.catalog.access.grants import Target
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.names import dependents, locations, namespaces, removals, transactions
+from penstock.catalog.names.dependents import Kept
+from penstock.catalog.versions import reconcile, versions
+from penstock.database.interface import Row, Transaction
+from penstock.errors import (
+    InvalidRequest,
+    InvalidTableState,
+    TableAlreadyExists,
+    TableNotFound,
+)
+from penstock.lance.commit.manifest import parse_name, versions_folder
+from penstock.lance.storage import files
+from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.properties import decode_properties, encode_properties
+from penstock.model.rights import TABLE
+from penstock.model.tables import MAIN, Table
+
+OWN_PROPERTIES = "penstock."
+MANAGED_PROPERTY = f"{OWN_PROPERTIES}managed_versioning"
+COLUMNS = "o.id, o.namespace, o.name, absolute(t.location), t.managed, o.properties"
+HAS_BOUND = "EXISTS (SELECT 1 FROM columns c WHERE c.table_id = t.id)"
+IS_VIEW = "EXISTS (SELECT 1 FROM materialized_views m WHERE m.id = t.id)"
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table that is about to be declared; `is_placed` when the client chose its location."""
+
+    table: Table
+    is_placed: bool
+
+
+async def declare(catalog: Catalog, new: NewTable, origin: Origin = NOBODY) -> str:
+    """Reserve a table's name and location; returns the transaction."""
+    return await catalog.database.write(declare_in, new, origin)
+
+
+async def register(catalog: Catalog, new: NewTable, mode: str, origin: Origin = NOBODY) -> str:
+    """Take a table that exists on storage into the catalog; mode is create or overwrite."""
+    place = catalog.lake.place(new.table.location)
+    entries = await catalog.lake.run(files.list_folder, place, versions_folder(MAIN))
+    if not any(parse_name(entry.name) for entry in entries):
+        raise InvalidRequest(
+            f"location {new.table.location!r} holds no Lance table",
+            detail="check the location, or declare the table and write it",
+        )
+    transaction = await catalog.database.write(_register, new, mode, origin)
+    await reconcile.reconcile(catalog, new.table, MAIN)
+    return transaction
+
+
+async def drop(
+    catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
+) -> tuple[Table, str]:
+    """Take a table out of the catalog and delete its files; views that read it refuse or follow."""
+    gone, kept, transaction = await catalog.database.write(_drop, id, origin, cascade)
+    await removals.carry_out(catalog, [table.location for table in gone])
+    await dependents.let_go(catalog, kept)
+    return gone[0], transaction
+
+
+async def deregister(
+    catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
+) -> tuple[Table, str]:
+    """Take a table out of the catalog, or views that read it, too; the files stay."""
+    gone, kept, transaction = await catalog.database.write(_deregister, id, origin, cascade)
+    await dependents.let_go(catalog, kept)
+    return gone[0], transaction
+
+
+async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
+    """Give a table another name, in any namespace; its files stay where they are."""
+    return await catalog.database.write(_rename, id, new, origin)
+
+
+async def get(tx: Transaction, id: Identifier) -> Table:
+    """The table, or the error that tells whether its namespace or it is missing."""
+    namespace, name = split_table(id)
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
+        "WHERE o.namespace = $1 AND o.name = $2",
+        to_path(namespace),
+        name,
+    )
+    if row is None:
+        await namespaces.get(tx, namespace)
+        raise await _explain_missing(tx, id)
+    return to_table(row)
+
+
+async def find_by_id(tx: Transaction, id: str) -> Table | None:
+    """The table with this id, whatever it is called now."""
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
+        "WHERE o.id = $1",
+        id,
+    )
+    return None if row is None else to_table(row)
+
+
+def check_rows(table: Table) -> Table:
+    """The table, unless its rows are a view's: only a refresh writes these."""
+    if table.is_view:
+        raise InvalidTableState(
+            f"{table} is a materialized view: its rows are what its query gives",
+            detail="change the tables that it reads, then refresh it",
+        )
+    return table
+
+
+async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound:
+    """The error for a name that no table has; something else may have it."""
+    try:
+        await check_free(tx, id)
+    except TableAlreadyExists:
+        return TableNotFound(f"{show(id)} is a view, not a table", detail="load it as a view")
+    return missing(id)
+
+
+def missing(id: Identifier) -> TableNotFound:
+    return TableNotFound(
+        f"table {show(id)} does not exist", detail="declare or register it, or check its id"
+    )
+
+
+async def has_data(catalog: Catalog, table: Table) -> bool:
+    """Whether the table was ever written, through the catalog or by path."""
+    if await versions.find_head(catalog.database, table.id, MAIN) is not None:
+        return True
+    return await reconcile.reconcile(catalog, table, MAIN)
+
+
+def plan_table(
+    catalog: Catalog,
+    id: Identifier,
+    location: str | None,
+    properties: dict[str, str],
+    managed: bool,
+) -> NewTable:
+    """Decide id and location of a new table; a property overrides who manages its versions."""
+    namespace, name = split_table(id)
+    check_properties(properties)
+    table_id = uuid.uuid4().hex
+    placed = (
+        catalog.lake.new_location(".".join(id), table_id[:16])
+        if location is None
+        else catalog.lake.accept(location)
+    )
+    managed = _read_flag(properties.get(MANAGED_PROPERTY), managed)
+    table = Table(table_id, namespace, name, placed, managed, properties)
+    return NewTable(table, location is not None)
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuse what a description tells of its own accord: clients go by it."""
+    for key in properties:
+        if key.startswith(OWN_PROPERTIES) and key != MANAGED_PROPERTY:
+            raise InvalidRequest(
+                f"the property {key!r} is the server's own",
+                detail=f"use a key that does not begin with {OWN_PROPERTIES!r}",
+            )
+
+
+async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
+    await insert_in(tx, new, origin)
+    return await transactions.record(tx, "DeclareTable", str(new.table), origin)
+
+
+async def deregister_in(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
+    gone, _, transaction = await _deregister(tx, id, origin, cascade=None)
+    return gone[0], transaction
+
+
+async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -> str:
+    if mode == "overwrite":
+        with contextlib.suppress(TableNotFound):
+            table = await get(tx, new.table.identifier)
+            check_rows(table)
+            await _delete(tx, table.identifier, None, origin)
+    await insert_in(tx, new, origin)
+    return await transactions.record(tx, "RegisterTable", str(new.table), origin)
+
+
+async def _drop(
+    tx: Transaction, id: Identifier, origin: Origin, cascade: bool
+) -> tuple[list[Table], list[Kept], str]:
+    gone, kept = await _delete(tx, id, cascade, origin)
+    await removals.enqueue(tx, [table.location for table in gone])
+    return gone, kept, await transactions.record(tx, "DropTable", str(gone[0]), origin)
+
+
+async def _deregister(
+    tx: Transaction, id: Identifier, origin: Origin, cascade: bool | None
+) -> tuple[list[Table], list[Kept], str]:
+    gone, kept = await _delete(tx, id, cascade, origin)
+    return gone, kept, await transactions.record(tx, "DeregisterTable", str(gone[0]), origin)
+
+
+async def _delete(
+    tx: Transaction, id: Identifier, cascade: bool | None, origin: Origin
+) -> tuple[list[Table], list[Kept]]:
+    """Delete a table and the views that read it; it comes first in what is returned."""
+    table = await get(tx, id)
+    gone = [table]
+    for view in await dependents.check_unread(tx, f"table {table}", [table.id], cascade, origin):
+        gone += [] if (found := await find_by_id(tx, view)) is None else [found]
+    kept = await dependents.list_kept(tx, [each.id for each in gone if each.is_view])
+    for each in reversed(gone):
+        await delete_in(tx, each)
+    return gone, kept
+
+
+async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
+    table = await get(tx, id)
+    namespace, name = split_table(new)
+    await namespaces.get(tx, namespace)
+    await check_free(tx, new)
+    renamed = await tx.fetch(
+        "UPDATE objects SET namespace = $2, name = $3 "
+        "WHERE id = $1 AND namespace = $4 AND name = $5 RETURNING id",
+        table.id,
+        to_path(namespace),
+        name,
+        to_path(table.namespace),
+        table.name,
+    )
+    if not renamed:
+        raise missing(id)
+    await grants.moved_in(tx, table.id)
+    return await transactions.record(tx, "RenameTable", f"{show(id)} -> {show(new)}", origin)
+
+
+async def check_new(tx: Transaction, new: NewTable) -> None:
+    """Refuse a new table whose name or place is taken or whose namespace is missing."""
+    await namespaces.get(tx, new.table.namespace)
+    await check_free(tx, new.table.identifier)
+    if new.is_placed:
+        await locations.check_table(tx, new.table.location, early=True)
+
+
+async def insert_in(tx: Transaction, new: NewTable, origin: Origin = NOBODY) -> None:
+    table = new.table
+    await namespaces.get(tx, table.namespace)
+    await check_free(tx, table.identifier)
+    if new.is_placed:
+        await locations.check_table(tx, table.location)
+    await tx.fetch(
+        "INSERT INTO objects (id, namespace, name, kind, properties, created_at) "
+        "VALUES ($1, $2, $3, 'table', $4, now_millis())",
+        table.id,
+        to_path(table.namespace),
+        table.name,
+        encode_properties(table.properties),
+    )
+    await tx.fetch(
+        "INSERT INTO tables (id, location, managed) VALUES ($1, relative($2), $3)",
+        table.id,
+        table.location,
+        int(table.managed),
+    )
+    await grants.give_owner_in(tx, origin, Target(TABLE, table.identifier), table.id)
+
+
+async def delete_in(tx: Transaction, table: Table) -> None:
+    reason = f"table {table} is not in the catalog any more"
+    # On PostgreSQL, whoever comes second finds nothing to delete.
+    if await dependents.delete_records(tx, table.id, reason) is None:
+        raise missing(table.identifier)
+
+
+async def check_free(tx: Transaction, id: Identifier) -> None:
+    namespace, name = split_table(id)
+    row = await tx.fetch_one(
+        "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name
+    )
+    if row is not None:
+        raise TableAlreadyExists(
+            f"{row[0]} {show(id)} already exists",
+            detail="choose another name, or drop it first",
+            subject=id,
+        )
+
+
+def to_table(row: Row) -> Table:
+    id, namespace, name, location, managed, properties, *more = row
+    return Table(
+        id,
+        from_path(namespace),
+        name,
+        location,
+        bool(managed),
+        decode_properties(properties),
+        *map(bool, more),
+    )
+
+
+def _read_flag(text: str | None, default: bool) -> bool:
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false"):
+        raise InvalidRequest(f"property {MANAGED_PROPERTY} is {text!r}", detail="use true or false")
+    return text.lower() == "true"

@@ -1,0 +1,1 @@
+"""Versions of tables: recorded, settled, reconciled with storage; tags and branches."""

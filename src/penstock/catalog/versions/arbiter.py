@@ -1,0 +1,91 @@
+"""The catalog as arbiter of the commits that pylance makes in this process."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.versions import commits, reconcile
+from penstock.catalog.versions.commits import Created, CreateVersion, Operation
+from penstock.catalog.versions.staging import NewVersion
+from penstock.errors import VersionNotFound
+from penstock.lance.session.bridge import Entry, Request
+from penstock.model.branches import check_branch
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.tables import Table, TableVersion
+
+T = TypeVar("T")
+
+
+class TableArbiter:
+    """The versions of one table; `before` is done in the transaction of its first commit."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: Table,
+        origin: Origin = NOBODY,
+        before: Sequence[Operation] = (),
+    ) -> None:
+        self._catalog = catalog
+        self._table = table
+        self.origin = origin
+        self._before = before
+        self._loop = asyncio.get_running_loop()
+
+    def find_latest(self, branch: str | None) -> Entry | None:
+        where = check_branch(branch)
+        found = self._wait(self._find_latest(where))
+        if found is None:
+            return None
+        # Before anything is put on top of it.
+        place = self._catalog.lake.place(self._table.location)
+        self._catalog.datasets.check(place, where, found)
+        return self._entry(found)
+
+    def get_version(self, branch: str | None, version: int) -> Entry:
+        where = check_branch(branch)
+        return self._entry(
+            self._wait(reconcile.get_version(self._catalog, self._table, where, version))
+        )
+
+    def create_version(self, request: Request) -> tuple[Entry, str]:
+        new = NewVersion(
+            branch=check_branch(request.get("branch")),
+            version=request["version"],
+            manifest_path=request["manifest_path"],
+            manifest_size=request.get("manifest_size"),
+            e_tag=request.get("e_tag"),
+            metadata=request.get("metadata"),
+            naming_scheme=request.get("naming_scheme"),
+        )
+        operations = [*self._before, CreateVersion(self._table.identifier, new, is_ours=True)]
+        done = self._wait(commits.commit(self._catalog, operations, self.origin))
+        created = done.results[-1]
+        assert isinstance(created, Created)
+        self._before = ()
+        return self._entry(created.version), done.transaction_id
+
+    async def _find_latest(self, branch: str) -> TableVersion | None:
+        if self._before:
+            return None
+        try:
+            return await reconcile.get_version(self._catalog, self._table, branch, None)
+        except VersionNotFound:
+            return None
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run work on the server's loop, from a thread that is not the loop's."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _entry(self, version: TableVersion) -> Entry:
+        key = self._catalog.lake.place(self._table.location).key
+        entry: Entry = {
+            "version": version.version,
+            "manifest_path": f"{key}/{version.manifest_path}",
+            "manifest_size": version.manifest_size,
+            "timestamp_millis": version.timestamp_millis,
+        }
+        if version.e_tag is not None:
+            entry["e_tag"] = version.e_tag
+        return entry

@@ -1,0 +1,265 @@
+"""Tags and branches: names for versions, and lines of history beside main.
+
+They live in the table's folder, where every Lance client sees them; the catalog checks that the
+versions they name exist, notes each change, and forgets the versions of a deleted branch.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import computed_columns
+from penstock.catalog.data import datasets
+from penstock.catalog.names import idempotency, transactions
+from penstock.catalog.versions import reconcile, versions
+from penstock.database.interface import Transaction
+from penstock.errors import (
+    BranchAlreadyExists,
+    BranchNotFound,
+    ConcurrentCommit,
+    PenstockError,
+    TagAlreadyExists,
+    TagNotFound,
+)
+from penstock.jobs.backfill import leftovers
+from penstock.lance import refs
+from penstock.lance.refs import Branch, Tag
+from penstock.lance.storage.lake import Place
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.paging import Page, PageRequest, cut_page
+from penstock.model.tables import Table
+
+R = TypeVar("R")
+
+PAUSE_SECONDS = 0.02
+# Creating a branch takes milliseconds; deleting one as long as its files are many.
+CLAIM_SECONDS = 600
+CLAIM_WAIT_SECONDS = 10
+
+
+async def list_tags(catalog: Catalog, table: Table, page: PageRequest) -> Page[tuple[str, Tag]]:
+    return await _list(catalog, table, page, refs.TAGS, refs.find_tag)
+
+
+async def get_tag(catalog: Catalog, table: Table, name: str) -> Tag:
+    found = await catalog.lake.run(refs.find_tag, catalog.lake.place(table.location), name)
+    if found is None:
+        raise TagNotFound(f"table {table} has no tag {name!r}", detail="list the table's tags")
+    return found
+
+
+async def create_tag(
+    catalog: Catalog, table: Table, name: str, branch: str, version: int, origin: Origin = NOBODY
+) -> str:
+    """Name a version of a branch; returns the transaction."""
+    target = await reconcile.get_version_of_branch(catalog, table, branch, version)
+    tag = Tag(version, branch or None, target.manifest_size)
+    place = catalog.lake.place(table.location)
+    async with _noted(catalog, "CreateTableTag", table, name, origin) as transaction:
+        if not await catalog.lake.run(refs.create_tag, place, name, tag):
+            raise TagAlreadyExists(
+                f"table {table} has a tag {name!r} already",
+                detail="update it, or choose another name",
+            )
+    return transaction
+
+
+async def update_tag(
+    catalog: Catalog, table: Table, name: str, branch: str, version: int, origin: Origin = NOBODY
+) -> str:
+    """Let a tag name another version; returns the transaction."""
+    tag = await get_tag(catalog, table, name)
+    was = (tag.version, tag.branch)
+    target = await reconcile.get_version_of_branch(catalog, table, branch, version)
+    tag.version, tag.branch, tag.manifest_size = version, branch or None, target.manifest_size
+    async with _noted(catalog, "UpdateTableTag", table, name, origin, was) as transaction:
+        await catalog.lake.run(refs.update_tag, catalog.lake.place(table.location), name, tag)
+    return transaction
+
+
+async def delete_tag(catalog: Catalog, table: Table, name: str, origin: Origin = NOBODY) -> str:
+    tag = await get_tag(catalog, table, name)
+    was = (tag.version, tag.branch)
+    async with _noted(catalog, "DeleteTableTag", table, name, origin, was) as transaction:
+        await catalog.lake.run(refs.delete_tag, catalog.lake.place(table.location), name)
+    return transaction
+
+
+async def list_branches(
+    catalog: Catalog, table: Table, page: PageRequest
+) -> Page[tuple[str, Branch]]:
+    return await _list(catalog, table, page, refs.BRANCHES, refs.find_branch)
+
+
+async def create_branch(
+    catalog: Catalog,
+    table: Table,
+    name: str,
+    source: str,
+    version: int | None,
+    origin: Origin = NOBODY,
+) -> str | None:
+    """Start a branch at a version of another, the newest when none is named."""
+    start = (await reconcile.get_version_of_branch(catalog, table, source, version)).version
+    async with _claim(catalog, table, name):
+        if await _exists(catalog, table, name):
+            raise BranchAlreadyExists(
+                f"table {table} has a branch {name!r} already",
+                detail="choose another name, or delete it first",
+            )
+        await datasets.change(
+            catalog,
+            table,
+            source,
+            lambda dataset: dataset.create_branch(name, (source or None, start)),
+            origin,
+            attempts=1,
+        )
+    return await find_transaction(catalog, table, name, start)
+
+
+async def delete_branch(catalog: Catalog, table: Table, name: str, origin: Origin = NOBODY) -> str:
+    """Remove a branch that nothing refers to, with its files and the records of its versions."""
+    place = catalog.lake.place(table.location)
+    async with _claim(catalog, table, name):
+        if not await _exists(catalog, table, name):
+            raise BranchNotFound(
+                f"table {table} has no branch {name!r}", detail="list the table's branches"
+            )
+        if users := await catalog.lake.run(refs.find_references, place, name):
+            raise ConcurrentCommit(
+                f"branch {name!r} of table {table} is referenced by " + ", ".join(users[:20]),
+                detail="delete these first",
+            )
+        await catalog.lake.run(refs.delete_branch, place, name)
+        await catalog.lake.run(leftovers.forget_branch, place, name)
+        # A branch of this name may come again, with other content under the same numbers.
+        catalog.datasets.forget(place)
+        id, gone = await catalog.database.write(_forget_branch, table, name, origin)
+        await computed_columns.sweep(catalog, table, gone)
+        return id
+
+
+async def restore(
+    catalog: Catalog, table: Table, branch: str, version: int, origin: Origin = NOBODY
+) -> int:
+    """Make an old version the newest of its branch again; returns the new number."""
+    await reconcile.get_version_of_branch(catalog, table, branch, version)
+    return await datasets.change(
+        catalog, table, branch, lambda dataset: refs.restore(dataset, version), origin
+    )
+
+
+async def find_transaction(catalog: Catalog, table: Table, branch: str, version: int) -> str | None:
+    """Lance's id of the commit that made a version."""
+    found = await versions.find(catalog.database, table.id, branch, version)
+    return found.transaction_id or None if found is not None else None
+
+
+async def _list(
+    catalog: Catalog,
+    table: Table,
+    page: PageRequest,
+    folder: str,
+    find: Callable[[Place, str], R | None],
+) -> Page[tuple[str, R]]:
+    place = catalog.lake.place(table.location)
+
+    def read() -> list[tuple[str, R]]:
+        names = [n for n in refs.list_names(place, folder) if n > (page.after or "")]
+        found = ((name, find(place, name)) for name in names[: page.limit + 1])
+        return [(name, ref) for name, ref in found if ref is not None]
+
+    found = await catalog.lake.run(read)
+    return cut_page(page, found, [name for name, _ in found])
+
+
+async def _exists(catalog: Catalog, table: Table, branch: str) -> bool:
+    """Whether there is anything of a branch; what a crash left half made can be deleted."""
+    place = catalog.lake.place(table.location)
+    if await catalog.lake.run(refs.find_branch, place, branch) is not None:
+        return True
+    return await reconcile.reconcile(catalog, table, branch)
+
+
+@asynccontextmanager
+async def _claim(catalog: Catalog, table: Table, branch: str) -> AsyncIterator[None]:
+    """Be the only one, of all servers, that creates or deletes a branch of this name.
+
+    Two creators from different versions would both succeed otherwise, with one branch of both.
+    """
+    key = f"branch:{table.id}:{branch}"
+    deadline = time.monotonic() + CLAIM_WAIT_SECONDS
+    while not await catalog.database.write(_take_claim, key):
+        if time.monotonic() > deadline:
+            raise ConcurrentCommit(
+                f"branch {branch!r} of table {table} is being created or deleted",
+                detail="retry in a moment",
+            )
+        await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * 2))
+    try:
+        yield
+    finally:
+        await catalog.database.write(_drop_claim, key)
+
+
+async def _take_claim(tx: Transaction, key: str) -> bool:
+    """Take the claim when it is free, or when whoever had it has crashed long ago."""
+    taken = await tx.fetch(
+        "INSERT INTO locks (name, taken) VALUES ($1, now_millis()) "
+        "ON CONFLICT (name) DO UPDATE SET taken = excluded.taken "
+        "WHERE locks.taken < excluded.taken - $2 RETURNING name",
+        key,
+        CLAIM_SECONDS * 1000,
+    )
+    return bool(taken)
+
+
+async def _drop_claim(tx: Transaction, key: str) -> None:
+    await tx.fetch("DELETE FROM locks WHERE name = $1", key)
+
+
+@asynccontextmanager
+async def _noted(
+    catalog: Catalog,
+    operation: str,
+    table: Table,
+    name: str,
+    origin: Origin,
+    was: tuple[int, str | None] | None = None,
+) -> AsyncIterator[str]:
+    """Note a change before it is made in files; the note is taken back when it is refused.
+
+    So a key that is noted stands for a change that is made, or that its next arrival makes if the
+    tag is still what it was.
+    """
+    target = f"{table} {name}"
+    transaction = await catalog.database.write(
+        transactions.record, operation, target, origin, notes={"was": was}
+    )
+    try:
+        yield transaction
+    except PenstockError:
+        await catalog.database.write(_take_back, transaction, origin)
+        raise
+
+
+async def _take_back(tx: Transaction, transaction: str, origin: Origin) -> None:
+    await transactions.forget(tx, transaction)
+    await idempotency.forget(tx, origin)
+
+
+async def _forget_branch(
+    tx: Transaction, table: Table, branch: str, origin: Origin
+) -> tuple[str, set[str]]:
+    before = await computed_columns.list_bindings(tx, table)
+    await tx.fetch(
+        "DELETE FROM table_versions WHERE table_id = $1 AND branch = $2", table.id, branch
+    )
+    await tx.fetch("DELETE FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch)
+    gone = before - await computed_columns.list_bindings(tx, table)
+    return await transactions.record(tx, "DeleteTableBranch", f"{table} {branch}", origin), gone

@@ -1,0 +1,1 @@
+"""Commands that show and change what the catalog holds."""

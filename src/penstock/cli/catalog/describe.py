@@ -1,0 +1,59 @@
+"""`penstock describe`: what a table or view is."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.lake import lake_option
+from penstock.cli.output import as_json_option, echo_json, echo_pairs, echo_table
+
+if TYPE_CHECKING:
+    from penstock.sdk.lake import Lake
+    from penstock.sdk.tables.table import Table
+
+
+@click.command()
+@click.argument("name")
+@lake_option
+@as_json_option
+def command(lake: "Lake", *, name: str, as_json: bool) -> None:
+    """Tell what the table or view NAME is: columns, versions, freshness.
+
+    The rows of computed columns are counted: fresh, stale, unfilled and failed ones.
+
+    \b
+    Examples:
+      penstock describe shop.items
+      penstock describe shop.items --json | jq .schema
+    """
+    from penstock.sdk.views.view import View
+
+    table = lake.table(name)
+    told = table.describe()
+    view = table.describe_view() if isinstance(table, View) else None
+    if as_json:
+        told["computed"] = table.computed
+        echo_json(told if view is None else {**told, "view": view})
+        return
+    pairs = [
+        ("name", table.name),
+        ("kind", "table" if view is None else f"view ({view['kind']})"),
+        ("version", str(table.version)),
+        ("rows", f"{table.count():,}"),
+        ("location", str(told["location"])),
+    ]
+    if isinstance(table, View) and view is not None:
+        pairs += [("query", str(view.get("source_query", ""))), ("freshness", str(table.freshness))]
+    echo_pairs(pairs)
+    click.echo()
+    echo_table([("column", "type", "filled by"), *_columns(table)])
+
+
+def _columns(table: "Table") -> list[tuple[str, ...]]:
+    from penstock.sdk.show import show_filler
+
+    computed = table.computed
+    return [
+        (field.name, str(field.type), show_filler(computed.get(field.name)))
+        for field in table.schema
+    ]

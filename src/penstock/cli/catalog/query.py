@@ -1,0 +1,90 @@
+"""`penstock query`: rows of a table or view."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from penstock.cli.lake import lake_option
+from penstock.cli.output import as_json_option, echo_table
+from penstock.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from penstock.sdk.lake import Lake
+    from penstock.sdk.tables.query import Query
+
+ROWS, CELL = 20, 60
+
+
+@click.command()
+@click.argument("name")
+@click.option("--select", metavar="COLUMNS", help="Columns to give: a,b; else all.")
+@click.option("--where", metavar="SQL", help="Only rows for which this holds.")
+@click.option("--limit", type=click.IntRange(min=1), default=ROWS, show_default=True)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Rows to leave out first.")
+@click.option("--text", metavar="WORDS", help="The rows nearest to a text; needs an FTS index.")
+@click.option("--vector", metavar="JSON", help="The rows nearest to a vector: [0.1, 0.2].")
+@click.option("--version", type=int, metavar="N", help="The table as it was at a version.")
+@lake_option
+@as_json_option
+def command(
+    lake: "Lake",
+    *,
+    name: str,
+    select: str | None,
+    where: str | None,
+    limit: int,
+    offset: int,
+    text: str | None,
+    vector: str | None,
+    version: int | None,
+    as_json: bool,
+) -> None:
+    """Print rows of the table or view NAME; with --json, one object a line.
+
+    \b
+    Examples:
+      penstock query shop.items --where "price > 10" --limit 5
+      penstock query docs.chunks --text "spill gates" --select id,text --json
+    """
+    source = lake.table(name)
+    if version is not None:
+        source = source.at(version)
+    if text is None and vector is None:
+        found: Query = source.limit(limit, offset)
+    else:
+        found = source.search(text=text, vector=_read_vector(vector)).limit(limit, offset)
+    if where is not None:
+        found = found.where(where)
+    if select is not None:
+        found = found.select(*(column.strip() for column in select.split(",")))
+    table = found.to_arrow()
+    try:
+        rows = table.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise InvalidRequest(
+            f"a value is none that Python can hold: {error}",
+            detail="leave its column out with --select, or read the table with Arrow",
+        ) from error
+    if as_json:
+        for row in rows:
+            click.echo(msgspec.json.encode(row, enc_hook=str).decode())
+        return
+    shown = [tuple(_show(value) for value in row.values()) for row in rows]
+    echo_table([tuple(table.schema.names), *shown])
+
+
+def _read_vector(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=list[float])
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(
+            f"--vector is no list of numbers: {error}", detail="write it as [0.1, 0.2]"
+        ) from error
+
+
+def _show(value: Any) -> str:
+    text = "NULL" if value is None else str(value).replace("\n", "\\n")
+    return text if len(text) <= CELL else text[: CELL - 1] + "…"

@@ -1,0 +1,261 @@
+"""`penstock views`: materialized views, made, refreshed, explained and verified."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from penstock.cli.jobs.following import follow, no_wait_option
+from penstock.cli.lake import lake_option
+from penstock.cli.output import (
+    as_json_option,
+    confirm,
+    dry_run_option,
+    echo_json,
+    echo_pairs,
+    echo_plan,
+    echo_table,
+    yes_option,
+)
+from penstock.errors import JobCanceled, JobFailed
+
+if TYPE_CHECKING:
+    from penstock.sdk.lake import Lake
+    from penstock.sdk.views.view import Mode
+
+mode_option = click.option(
+    "--mode",
+    type=click.Choice(["auto", "incremental", "full"]),
+    help="Fail rather than compute everything, or compute everything.",
+)
+
+
+@click.group()
+def command() -> None:
+    """List, make, refresh, explain, verify, consent to and drop materialized views."""
+
+
+@command.command(name="list")
+@click.argument("namespace", default="")
+@lake_option
+@as_json_option
+def list_views(lake: "Lake", *, namespace: str, as_json: bool) -> None:
+    """List the views of NAMESPACE, with their freshness.
+
+    \b
+    Examples:
+      penstock views list docs
+    """
+    found = [(view, view.freshness) for view in map(lake.view, lake.views(namespace))]
+    if as_json:
+        echo_json(
+            [
+                {"name": view.name, "kind": view.kind, **msgspec.to_builtins(freshness)}
+                for view, freshness in found
+            ]
+        )
+        return
+    rows = [(view.name, view.kind, str(freshness)) for view, freshness in found]
+    echo_table([("name", "kind", "freshness"), *rows])
+
+
+@command.command()
+@click.argument("name")
+@click.argument("sql")
+@click.option("--dialect", default="spark", show_default=True, help="The dialect of the SQL.")
+@click.option("--auto-refresh", is_flag=True, help="Let it refresh itself after changes.")
+@click.option("--with-data", is_flag=True, help="Fill it at once.")
+@no_wait_option
+@dry_run_option
+@lake_option
+@as_json_option
+@click.pass_context
+def create(
+    context: click.Context,
+    lake: "Lake",
+    *,
+    name: str,
+    sql: str,
+    dialect: str,
+    auto_refresh: bool,
+    with_data: bool,
+    no_wait: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make the view NAME of the rows that SQL gives; those of functions are made with the SDK.
+
+    \b
+    Examples:
+      penstock views create shop.dear "SELECT id, price FROM items WHERE price > 10" --with-data
+    """
+    if dry_run:
+        told: dict[str, Any] = {"name": name, "sql": sql, "dialect": dialect, "dry_run": True}
+        if as_json:
+            echo_json(told)
+        else:
+            click.echo(f"would create the view {name}: {sql}")
+        return
+    view = lake.create_view(name, sql, dialect=dialect, auto_refresh=auto_refresh)
+    if with_data:
+        follow(context, view.refresh(wait=False), no_wait=no_wait, as_json=as_json)
+    elif as_json:
+        echo_json({"name": view.name, "version": view.version})
+    else:
+        click.echo(f"created {view.name}; `penstock views refresh {view.name}` fills it")
+
+
+@command.command()
+@click.argument("name")
+@mode_option
+@click.option("--cascade", is_flag=True, help="Refresh the views that it reads first.")
+@click.option("--src-version", type=int, metavar="N", help="The version of its one source.")
+@click.option("--cluster", metavar="NAME", help="The cluster to run on.")
+@no_wait_option
+@dry_run_option
+@lake_option
+@as_json_option
+@click.pass_context
+def refresh(
+    context: click.Context,
+    lake: "Lake",
+    *,
+    name: str,
+    mode: "Mode | None",
+    cascade: bool,
+    src_version: int | None,
+    cluster: str | None,
+    no_wait: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make the view NAME what its query gives now, and wait for the job.
+
+    The exit code is 1 when the job fails or is canceled.
+
+    \b
+    Examples:
+      penstock views refresh docs.chunks --dry-run
+      penstock views refresh docs.chunks
+      penstock views refresh shop.totals --mode incremental --json
+    """
+    given = {"src_version": src_version, "cluster": cluster, "cascade": cascade or None}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    view = lake.view(name)
+    if dry_run:
+        echo_plan(view.explain(mode=mode, **options), as_json)
+        return
+    job = view.refresh(mode=mode, wait=False, **options)
+    follow(context, job, no_wait=no_wait, as_json=as_json)
+
+
+@command.command()
+@click.argument("name")
+@mode_option
+@lake_option
+@as_json_option
+def explain(lake: "Lake", *, name: str, mode: "Mode | None", as_json: bool) -> None:
+    """Tell what a refresh of the view NAME would do.
+
+    \b
+    Examples:
+      penstock views explain docs.chunks
+    """
+    echo_plan(lake.view(name).explain(mode=mode), as_json)
+
+
+@command.command()
+@click.argument("name")
+@click.option("--rows", type=click.IntRange(min=1), help="Compare so many rows; else all.")
+@lake_option
+@as_json_option
+@click.pass_context
+def verify(
+    context: click.Context, lake: "Lake", *, name: str, rows: int | None, as_json: bool
+) -> None:
+    """Refresh the view NAME and compare it with its query computed anew.
+
+    The exit code is 1 when they differ.
+
+    \b
+    Examples:
+      penstock views verify shop.totals
+      penstock views verify docs.chunks --rows 1000 --json
+    """
+    try:
+        found = lake.view(name).verify(rows, progress=False if as_json else None)
+    except (JobFailed, JobCanceled) as error:
+        click.echo(f"penstock: {error.message}", err=True)
+        context.exit(1)
+    if as_json:
+        echo_json(found.told)
+    else:
+        verdict = "equal" if found else click.style("different", fg="red")
+        echo_pairs(
+            [
+                ("view", name),
+                ("verdict", verdict),
+                ("rows", f"{found.rows:,} of {found.rows_expected:,} expected"),
+                ("differ", f"{found.rows_missing:,} missing, {found.rows_extra:,} too many"),
+            ]
+        )
+    if not found:
+        context.exit(1)
+
+
+@command.command()
+@click.argument("name")
+@dry_run_option
+@yes_option
+@lake_option
+@as_json_option
+def consent(lake: "Lake", *, name: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Let the view NAME read what it is made from now, also what others brought into it.
+
+    Its refreshes stop when somebody changes an Iceberg view that it reads and may not read all of
+    what that reads then. Only an owner of the view who may read it can consent.
+
+    \b
+    Examples:
+      penstock views consent shop.dear --dry-run
+      penstock views consent shop.dear -y
+    """
+    view = lake.view(name)
+    found = view.consent(dry_run=True)
+    sources = ", ".join(found.sources)
+    if not dry_run and found.sources:
+        confirm(f"Let {name} read {sources}?", yes)
+        view.consent(found.state)
+    if as_json:
+        given = bool(found.sources) and not dry_run
+        echo_json({"name": name, "sources": found.sources, "consented": given})
+    elif found.sources:
+        click.echo(f"{name} {'would read' if dry_run else 'may read'} {sources}")
+    else:
+        click.echo(f"{name} needs no consent")
+
+
+@command.command()
+@click.argument("name")
+@click.option("--cascade", is_flag=True, help="Take views that read it along.")
+@dry_run_option
+@yes_option
+@lake_option
+@as_json_option
+def drop(
+    lake: "Lake", *, name: str, cascade: bool, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Drop the view NAME with its rows.
+
+    \b
+    Examples:
+      penstock views drop docs.chunks -y
+    """
+    view = lake.view(name)
+    if not dry_run:
+        confirm(f"Drop the view {name} with its {view.count():,} rows?", yes)
+        view.drop(cascade=cascade)
+    if as_json:
+        echo_json({"name": name, "dropped": not dry_run})
+    else:
+        click.echo(f"{'would drop' if dry_run else 'dropped'} {name}")

@@ -1,0 +1,40 @@
+"""`penstock explain`: what a backfill or a refresh would do."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.lake import lake_option
+from penstock.cli.output import as_json_option, echo_plan
+from penstock.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from penstock.sdk.lake import Lake
+
+
+@click.command()
+@click.argument("name")
+@click.argument("column", required=False)
+@lake_option
+@as_json_option
+def command(lake: "Lake", *, name: str, column: str | None, as_json: bool) -> None:
+    """Tell what a refresh of the view NAME, or a backfill of COLUMN of the table NAME, would do.
+
+    \b
+    Examples:
+      penstock explain docs.chunks
+      penstock explain docs.pages embedding --json
+    """
+    from penstock.sdk.views.view import View
+
+    found = lake.table(name)
+    if column is not None:
+        plan = found.explain_backfill(column)
+    elif isinstance(found, View):
+        plan = found.explain()
+    else:
+        raise InvalidRequest(
+            f"{name} is a table, and no column is named",
+            detail=f"name one: penstock explain {name} COLUMN",
+        )
+    echo_plan(plan, as_json)

@@ -1,0 +1,208 @@
+"""`penstock jobs`: what jobs there are, what they do, and how they ended."""
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.jobs.following import echo_job, show_job
+from penstock.cli.lake import lake_option
+from penstock.cli.output import (
+    as_json_option,
+    confirm,
+    dry_run_option,
+    echo_json,
+    echo_table,
+    show_state,
+    show_time,
+    yes_option,
+)
+
+if TYPE_CHECKING:
+    from penstock.sdk.jobs.job import Job
+    from penstock.sdk.lake import Lake
+
+LOOK_SECONDS = 0.5
+
+
+@click.group()
+def command() -> None:
+    """List, show, watch and cancel jobs; read their logs and errors."""
+
+
+@command.command(name="list")
+@click.option("--state", metavar="STATE", help="queued, running, succeeded, failed or canceled.")
+@click.option("--table", metavar="NAME", help="Only those of a table or view.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@lake_option
+@as_json_option
+def list_jobs(
+    lake: "Lake", *, state: str | None, table: str | None, limit: int, as_json: bool
+) -> None:
+    """List jobs, the newest first.
+
+    \b
+    Examples:
+      penstock jobs list --state failed
+      penstock jobs list --json | jq -r '.[].job_id'
+    """
+    found = [show_job(job) for job in lake.jobs(state=state, table=table, limit=limit)]
+    if as_json:
+        echo_json(found)
+        return
+    rows = [
+        (
+            each["job_id"],
+            each["kind"],
+            each["target"],
+            show_state(each["status"]),
+            f"{each.get('rows_done', '0')}/{each.get('rows_total', '?')}",
+            show_time(int(each["created_at"]), ""),
+        )
+        for each in found
+    ]
+    echo_table([("job", "kind", "target", "status", "rows", "requested"), *rows])
+
+
+@command.command()
+@click.argument("id")
+@lake_option
+@as_json_option
+def show(lake: "Lake", *, id: str, as_json: bool) -> None:
+    """Show the job ID: its state, what it did, why it failed.
+
+    \b
+    Examples:
+      penstock jobs show 3f2c...
+    """
+    job = lake.job(id)
+    if as_json:
+        echo_json({**show_job(job), "result": job.result})
+    else:
+        echo_job(job)
+
+
+@command.command()
+@click.argument("id", required=False)
+@lake_option
+@click.pass_context
+def watch(context: click.Context, lake: "Lake", *, id: str | None) -> None:
+    """Follow the job ID, or all that have not ended, until they have; live on a terminal.
+
+    The exit code is 1 when one of them fails or is canceled.
+
+    \b
+    Examples:
+      penstock jobs watch
+    """
+    watched = [lake.job(id)] if id else _unfinished(lake)
+    if not watched:
+        click.echo("no job is queued or running", err=True)
+        return
+    if not _follow(watched):
+        context.exit(1)
+
+
+@command.command()
+@click.argument("id")
+@dry_run_option
+@yes_option
+@lake_option
+@as_json_option
+def cancel(lake: "Lake", *, id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Cancel the job ID; one that runs ends when its runner hears of it.
+
+    \b
+    Examples:
+      penstock jobs cancel 3f2c... -y
+    """
+    job = lake.job(id)
+    if not dry_run:
+        confirm(f"Cancel the {job.kind} of {job.target}?", yes)
+        job.cancel()
+    if as_json:
+        echo_json({"job_id": id, "status": job.status, "dry_run": dry_run})
+    else:
+        verb = "would cancel" if dry_run else "asked for the end of"
+        click.echo(f"{verb} job {id}, which is {job.status}")
+
+
+@command.command()
+@click.argument("id")
+@lake_option
+@as_json_option
+def logs(lake: "Lake", *, id: str, as_json: bool) -> None:
+    """Print the log of the job ID, with what its function printed.
+
+    \b
+    Examples:
+      penstock jobs logs 3f2c...
+    """
+    lines = lake.job(id).logs()
+    if as_json:
+        echo_json(lines)
+    else:
+        for line in lines:
+            click.echo(line)
+
+
+@command.command()
+@click.argument("id")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@lake_option
+@as_json_option
+def errors(lake: "Lake", *, id: str, limit: int, as_json: bool) -> None:
+    """Print the rows that the function failed on in the job ID.
+
+    \b
+    Examples:
+      penstock jobs errors 3f2c... --json
+    """
+    found = lake.job(id).errors(limit)
+    if as_json:
+        echo_json(found)
+        return
+    for error in found:
+        where = click.style(f"row {error.row_id}, column {error.column}", bold=True)
+        click.echo(f"{where}: {error.error_type}: {error.message}")
+        click.echo(f"  given {error.inputs}")
+        for line in error.traceback.splitlines():
+            click.echo(f"  {line}")
+    if not found:
+        click.echo("no row failed", err=True)
+
+
+def _unfinished(lake: "Lake") -> "list[Job]":
+    found = lake.jobs(state="in_progress", limit=50)
+    found.reverse()
+    return found
+
+
+def _follow(jobs: "list[Job]") -> bool:
+    """Print the progress of jobs until all have ended; whether all succeeded."""
+    from penstock.model.jobs import FINISHED, SUCCEEDED
+    from penstock.sdk.jobs.progress import render
+
+    started = time.monotonic()
+    is_live = sys.stdout.isatty()
+    before: list[str] = []
+    while True:
+        found = [job.describe() for job in jobs]
+        seconds = time.monotonic() - started
+        lines = [render(each["status"], each["properties"], seconds) for each in found]
+        if is_live:
+            if before:
+                # Back to the first of the lines, which are then written over.
+                click.echo(f"\x1b[{len(before)}A", nl=False)
+            for line in lines:
+                click.echo(f"\x1b[2K{line}")
+        else:
+            # Without the clock, a line is new only when something happened.
+            for line in lines:
+                if line.rpartition("  ")[0] not in before:
+                    click.echo(line)
+        before = lines if is_live else [line.rpartition("  ")[0] for line in lines]
+        if all(each["status"] in FINISHED for each in found):
+            return all(each["status"] == SUCCEEDED for each in found)
+        time.sleep(LOOK_SECONDS)

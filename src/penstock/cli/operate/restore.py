@@ -1,0 +1,73 @@
+"""`penstock restore`: make a new catalog and lake of a backup."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.operate.telling import Teller
+from penstock.cli.options import settings_options
+from penstock.cli.output import as_json_option, echo_json
+from penstock.settings.load import Loaded
+from penstock.settings.places import allowed_roots, database_url, lake_root
+from penstock.settings.redact import redact_url
+
+if TYPE_CHECKING:
+    from penstock.backups.restoring import Restored
+
+
+@click.command()
+@click.argument("folder", metavar="DIR")
+@settings_options
+@as_json_option
+def command(loaded: Loaded, *, folder: str, as_json: bool) -> None:
+    """Make a new catalog, with a lake of its own, of the backup in DIR.
+
+    --data (or storage.root) and --database say where; there must be nothing yet. A backup of a
+    SQLite catalog can be restored into PostgreSQL, and the other way round. The old catalog and
+    its lake are not touched. Jobs that waited or ran at the moment of the backup are canceled.
+
+    \b
+    Examples:
+      penstock restore /backups/2026-11-17 --data /srv/restored
+      penstock restore /backups/2026-11-17 --data /srv/drill --database postgresql://localhost/drill
+    """
+    made = asyncio.run(_restore(loaded, folder, Teller("restored", as_json)))
+    page, root = made.page, lake_root(loaded.settings)
+    if as_json:
+        echo_json(
+            {
+                "catalog": made.catalog,
+                "root": root,
+                "was": page.root,
+                "tables": len(page.tables),
+                "views": made.views,
+                "bytes": page.bytes,
+                "canceled_jobs": made.canceled_jobs,
+            }
+        )
+        return
+    click.echo(f"lake      {root}: {len(page.tables)} tables, {made.views} Iceberg views")
+    click.echo(f"database  {redact_url(database_url(loaded.settings))}")
+    click.echo(f"catalog   {made.catalog}, in place of {page.catalog}")
+    if made.canceled_jobs:
+        click.echo(f"canceled  {made.canceled_jobs} jobs that waited or ran")
+    click.echo("next      penstock doctor --deep, then penstock serve, with the same settings")
+
+
+async def _restore(loaded: Loaded, folder: str, tell: Teller) -> "Restored":
+    from penstock.backups.restoring import restore
+    from penstock.cli.operate.telling import lake_at
+    from penstock.database.connect import connect
+    from penstock.lance.storage.lake import Lake
+
+    settings = loaded.settings
+    lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
+    source = lake_at(folder, settings)
+    database = await connect(database_url(settings), 1)
+    try:
+        return await restore(database, source, lake, tell)
+    finally:
+        await database.close()
+        lake.close()
+        source.close()

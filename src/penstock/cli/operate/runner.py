@@ -1,0 +1,156 @@
+"""`penstock runner`: work on the jobs of a server."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import uuid
+from collections.abc import MutableMapping
+from pathlib import Path
+
+import click
+
+from penstock import crash
+from penstock.cli.unpickling import refuse_pickles
+from penstock.errors import InvalidRequest
+from penstock.settings.load import load
+from penstock.settings.sections import Settings, clusters_of
+
+
+@click.command()
+@click.option("--url", metavar="URL", required=True, help="Address of the server.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the key that the server knows us by; or set PENSTOCK_TOKEN.",
+)
+@click.option("--token-stdin", is_flag=True, help="Read the key from the first line of input.")
+@click.option("--cluster", metavar="NAME", help="Work for this cluster only.")
+@click.option(
+    "--metrics-port", metavar="PORT", type=int, default=0, help="Tell Prometheus on this port."
+)
+@click.option(
+    "--data", metavar="DIR", help="Folder that gets `runner` with environments and Spark's log."
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Settings file, instead of penstock.toml in the working directory.",
+)
+def command(
+    *,
+    url: str,
+    token_file: Path | None,
+    token_stdin: bool,
+    cluster: str | None,
+    metrics_port: int,
+    data: str | None,
+    config: Path | None,
+) -> None:
+    """Lease jobs from a server and run them on Spark, until Ctrl-C or SIGTERM.
+
+    The clusters come from the settings; without any, Spark runs on this machine.
+
+    \b
+    Examples:
+      penstock runner --url http://127.0.0.1:2333
+      penstock runner --url https://lake.internal --cluster big --token-file key
+    """
+    from penstock.server import logs
+
+    loaded = load(config, os.environ, {"storage.data": data} if data else {})
+    settings = loaded.settings
+    token = _read_token(token_file, token_stdin)
+    logs.configure(settings.log.level, settings.log.format)
+    clusters = clusters_of(settings)
+    if cluster is not None and cluster not in clusters:
+        raise InvalidRequest(
+            f"there is no cluster {cluster!r}", detail="the settings have " + ", ".join(clusters)
+        )
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    names = [cluster] if cluster else list(clusters)
+    if len(names) > 1:
+        from penstock.runner.fleet import run_fleet
+
+        again = [sys.executable, "-m", "penstock", *sys.argv[1:]]
+        commands = {name: [*again, "--cluster", name] for name in names}
+        if metrics_port:
+            # The last one given counts: each process gets a port of its own.
+            for place, arguments in enumerate(commands.values()):
+                arguments += ["--metrics-port", str(metrics_port + place)]
+        run_fleet(commands, stop, token if token_stdin else "")
+        return
+    forget_secrets(os.environ)
+    refuse_pickles()
+    # A runner elsewhere has no data folder, and must not make one where it happens to start.
+    is_set = loaded.sources["storage.data"] != "default"
+    home = Path(settings.storage.data).expanduser().absolute() if is_set else _cache()
+    _run(settings, names[0], home / "runner", url, token, metrics_port, stop)
+    # Threads of Spark's libraries may hang on to a session that is gone.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _read_token(file: Path | None, from_input: bool) -> str:
+    """The key; never from the command line, which everybody on the machine can read."""
+    if from_input:
+        return sys.stdin.readline().strip()
+    if file is None:
+        return os.environ.get("PENSTOCK_TOKEN", "")
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"--token-file {file} cannot be read: {error}") from error
+
+
+def forget_secrets(environ: MutableMapping[str, str]) -> None:
+    """Take out what is ours, before Spark and the functions that it runs inherit it."""
+    for name in [name for name in environ if name.startswith("PENSTOCK_")]:
+        if name != crash.VARIABLE:
+            del environ[name]
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
+
+
+def _run(
+    settings: Settings,
+    name: str,
+    folder: Path,
+    url: str,
+    token: str,
+    metrics_port: int,
+    stop: threading.Event,
+) -> None:
+    # Lance warns at every commit of a column that the operation is young; we test that it works.
+    os.environ.setdefault("LANCE_LOG", "error")
+    from penstock.lance.session.remote import RemoteCatalog
+    from penstock.runner.client import ServerClient
+    from penstock.runner.loop import Runner
+    from penstock.runner.metrics import RunnerMetrics
+    from penstock.runner.noise import hush_spark
+    from penstock.runner.session import Session
+
+    hush_spark()
+    metrics = RunnerMetrics()
+    if metrics_port:
+        metrics.serve("127.0.0.1", metrics_port)
+    session = Session(name, clusters_of(settings)[name], folder)
+    if settings.runner.warm:
+        session.start()
+    runner = Runner(
+        f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        ServerClient(url, token),
+        RemoteCatalog(url, token, settings.storage.options),
+        session,
+        folder,
+        settings.runner.jobs,
+        metrics,
+    )
+    click.echo(f"penstock runner of cluster {name} works for {url}")
+    runner.run(stop)

@@ -1,1 +1,0 @@
-"""All access to storage and to Lance files."""

@@ -1,0 +1,1 @@
+"""Backfills: fill a computed column where it is not fresh."""

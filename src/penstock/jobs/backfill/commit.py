@@ -1,0 +1,235 @@
+"""Finished files of a backfill, on their way into the table.
+
+A file goes in only while what it was made from, and what it replaces, are as they were when it was
+computed; else its rows are looked for where they are now.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from penstock.crash import crash_point
+from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
+from penstock.jobs.backfill.plan import (
+    BackfillOptions,
+    Fill,
+    FragmentState,
+    FragmentWork,
+    Watermark,
+    fragment_key,
+)
+from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.checkpoints import Checkpoint
+from penstock.lance.commit.replacement import (
+    ATTEMPT_PROPERTY,
+    COLUMN_PROPERTY,
+    FRAGMENTS_PROPERTY,
+    FUNCTION_PROPERTY,
+    JOB_PROPERTY,
+    ROWS_PROPERTY,
+    commit_files,
+)
+from penstock.lance.diff.masks import unpack
+from penstock.lance.read.scans import live_rows
+from penstock.lance.session.remote import RemoteCatalog
+from penstock.model.functions import Function
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+MAX_TRIES = 20
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0
+
+
+class BackfillSpec(Struct, frozen=True, kw_only=True):
+    """Which column of which table is filled, and by what: an expression or a function."""
+
+    table: tuple[str, ...]
+    column: str
+    branch: str = ""
+    expression: str | None = None
+    inputs: tuple[str, ...]
+    where: str | None = None
+    read_version: int | None = None
+    num_frags: int | None = None
+    watermark: Watermark | None = None
+    # For functions: all columns that it fills, and what their backfills left, newest first.
+    function: Function | None = None
+    columns: tuple[str, ...] = ()
+    binding: str = ""
+    watermarks: tuple[Watermark, ...] = ()
+    errors_only: bool = False
+    intra_applier_concurrency: int | None = None
+    checkpoint_size: int | None = None
+    min_checkpoint_size: int | None = None
+    max_checkpoint_size: int | None = None
+    batch_checkpoint_flush_interval_seconds: float | None = None
+
+    @property
+    def function_identity(self) -> str | None:
+        return None if self.function is None else self.function.identity
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What the columns were called when the job was leased."""
+        return self.columns or (self.column,)
+
+    @property
+    def known_watermarks(self) -> tuple[Watermark, ...]:
+        return self.watermarks or (() if self.watermark is None else (self.watermark,))
+
+
+class Replacements:
+    """The files of one attempt: those that wait for their commit, and those that are in."""
+
+    def __init__(
+        self,
+        spec: BackfillSpec,
+        options: BackfillOptions,
+        catalog: RemoteCatalog,
+        attempt: Attempt,
+        describe: Callable[["LanceDataset"], Sequence[FragmentState]],
+    ) -> None:
+        self._spec = spec
+        self._options = options
+        self._catalog = catalog
+        self._attempt = attempt
+        self._describe = describe
+        self.ready: dict[int, Checkpoint] = {}
+        self.committed: dict[int, Checkpoint] = {}
+        self.versions: list[int] = []
+        # Of fragments that others changed after they were committed, and that a plan has again.
+        self._replaced: list[Checkpoint] = []
+        # Others rewrite fragments while this runs: from then on what is finished goes in at once.
+        self.is_disturbed = False
+        # Rows left a fragment before its file went in: their values are in that file only.
+        self.has_moved = False
+
+    @property
+    def fragments_committed(self) -> int:
+        return len(self.committed) + len(self._replaced)
+
+    @property
+    def rows_ready(self) -> int:
+        return _rows(self.ready.values())
+
+    @property
+    def rows_committed(self) -> int:
+        return _rows(self.committed.values()) + _rows(self._replaced)
+
+    @property
+    def rows_failed(self) -> int:
+        return sum(note.failed for note in (*self.ready.values(), *self.committed.values()))
+
+    def begin(self, plan: Fill) -> None:
+        """Make room for what a plan wants to be computed, once more if need be."""
+        for work in plan.work:
+            if (old := self.committed.pop(work.id, None)) is not None:
+                self._replaced.append(old)
+
+    def add(self, note: Checkpoint) -> None:
+        """Take a finished file."""
+        if note.work.id not in self.committed:
+            self.ready[note.work.id] = note
+
+    def commit_groups(self) -> None:
+        """Commit as many whole groups as are ready, if there are to be any before the end."""
+        size = 1 if self.is_disturbed else self._options.commit_granularity
+        while size and len(self.ready) >= size:
+            self._commit(list(self.ready)[: self._options.commit_granularity])
+
+    def commit_all(self) -> bool:
+        """Commit what is ready; False when some fragment has to be filled again."""
+        complete = True
+        while self.ready:
+            complete &= self._commit(list(self.ready)[: self._options.commit_granularity])
+        return complete
+
+    def _commit(self, ids: Sequence[int]) -> bool:
+        """Put the files of these fragments into the newest version, as far as they fit there."""
+        pause, last = FIRST_PAUSE_SECONDS, PenstockError()
+        for _ in range(MAX_TRIES):
+            self._attempt.fence()
+            try:
+                return self._try_commit(ids)
+            except (ConcurrentCommit, Unavailable, OutcomeUnknown) as error:
+                # The next try looks at the table first, and so finds a commit that went in.
+                last = error
+                time.sleep(pause)
+                pause = min(MAX_PAUSE_SECONDS, pause * 2)
+        raise ConcurrentCommit(
+            f"the commit failed {MAX_TRIES} times: {last.message}",
+            detail="try again when fewer write to this table",
+        )
+
+    def _try_commit(self, ids: Sequence[int]) -> bool:
+        spec = self._spec
+        latest = self._catalog.open_latest(spec.table, spec.branch)
+        states = {fragment.id: fragment for fragment in self._describe(latest)}
+        notes = {id: self.ready[id] for id in ids}
+        done = {id for id, note in notes.items() if _holds(states.get(id), note)}
+        fit = {id for id in notes.keys() - done if self._fits(latest, states.get(id), notes[id])}
+        changed = set(ids) - done - fit
+        for id in changed:
+            del self.ready[id]
+        self.is_disturbed |= bool(changed)
+        self.has_moved |= bool(changed)
+        self.has_moved |= any(states[id].rows < notes[id].work.live_rows for id in fit)
+        if fit:
+            files = {id: notes[id].file for id in sorted(fit)}
+            rows = sum(notes[id].computed for id in fit)
+            properties = self._properties(rows, len(files))
+            self.versions.append(commit_files(latest, files, properties))
+            crash_point("backfill committed")
+            self._attempt.log(f"version {self.versions[-1]}: {len(files)} fragments, {rows} rows")
+        elif done:
+            self.versions.append(latest.version)
+        for id in done | fit:
+            self.committed[id] = self.ready.pop(id)
+        return not changed
+
+    def _fits(self, latest: "LanceDataset", now: FragmentState | None, note: Checkpoint) -> bool:
+        """Whether nobody changed what the file was made from, nor what it replaces."""
+        made = note.work
+        return (
+            now is not None
+            and now.physical_rows == made.physical_rows == note.file.rows
+            and now.target_files == made.target_files
+            # More rows than then are alive: a restore brought deleted ones back.
+            and now.rows <= made.live_rows
+            and fragment_key(now, self._options) == made.key
+            and (made.deletions in ("", now.deletions) or _still_dead(latest, made))
+        )
+
+    def _properties(self, rows: int, fragments: int) -> dict[str, str]:
+        found = {
+            JOB_PROPERTY: self._attempt.job,
+            ATTEMPT_PROPERTY: str(self._attempt.number),
+            ROWS_PROPERTY: str(rows),
+            FRAGMENTS_PROPERTY: str(fragments),
+        }
+        if (function := self._spec.function_identity) is not None:
+            found[COLUMN_PROPERTY] = self._spec.binding
+            found[FUNCTION_PROPERTY] = function
+        return found
+
+
+def _still_dead(latest: "LanceDataset", made: FragmentWork) -> bool:
+    """Whether every row without a value, because it was deleted, is deleted now."""
+    if made.dead is None:
+        return True
+    fragment = latest.get_fragment(made.id)
+    if fragment is None:
+        return False
+    return not (live_rows(latest, fragment) & unpack(made.dead, made.physical_rows)).any()
+
+
+def _holds(now: FragmentState | None, note: Checkpoint) -> bool:
+    """Whether the fragment has the file already: the answer to its commit was lost."""
+    return now is not None and now.target_files == (note.file.path,)
+
+
+def _rows(notes: Iterable[Checkpoint]) -> int:
+    return sum(note.computed for note in notes)

@@ -1,0 +1,210 @@
+"""How the plan of a backfill is made, round by round: for expressions, and for functions.
+
+What both tell is a plan for the version that is open, how its fragments are for the commit, and
+what is to be remembered when the job is done.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import structs
+
+from penstock.crash import crash_point
+from penstock.jobs.backfill import watermarks
+from penstock.jobs.backfill.commit import BackfillSpec
+from penstock.jobs.backfill.following import bind, follow
+from penstock.jobs.backfill.freshness import Freshness
+from penstock.jobs.backfill.plan import (
+    BackfillOptions,
+    Fill,
+    FragmentState,
+    UpToDate,
+    Watermark,
+    plan_backfill,
+)
+from penstock.jobs.backfill.plan_rows import count_rows, plan_rows
+from penstock.jobs.backfill.row_states import RowCounts
+from penstock.jobs.backfill.selection import Scope, find_left
+from penstock.jobs.engine.attempt import Attempt
+from penstock.lance import refs
+from penstock.lance.columns import computed
+from penstock.lance.diff.fragments import describe_fragments, take_snapshot
+from penstock.lance.errors import translated
+from penstock.lance.session.remote import Location, RemoteCatalog, open_newest, open_version
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+
+class Planner(Protocol):
+    """What the rounds of a backfill ask for.
+
+    The columns are found by their binding in every version that is looked at: they may have got
+    other names, and a column of the same name may be another one.
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the columns are called in the version of the last plan."""
+
+    def open(self) -> "LanceDataset":
+        """The version that the next plan is for."""
+
+    def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill: ...
+
+    def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
+        """The fragments as they are when files are to be committed."""
+
+    def finish(self, versions: Collection[int]) -> Watermark | None:
+        """Remember how far the column is filled, after the commits of these versions."""
+
+
+class ExpressionPlanner:
+    """Whole fragments, by the names of their files."""
+
+    def __init__(self, spec: BackfillSpec, catalog: RemoteCatalog, location: Location, job: str):
+        self._spec = spec
+        self._catalog = catalog
+        self._location = location
+        self._job = job
+        # With a version to read, later fragments are none of this job's business.
+        self._scope: frozenset[int] | None = None
+        self._covered = 0
+        self._rows = 0
+        self.columns = spec.targets
+
+    def open(self) -> "LanceDataset":
+        if self._spec.read_version is not None and self._scope is None:
+            return open_version(self._location, self._spec.read_version, self._job)
+        return self._catalog.open_latest(self._spec.table, self._spec.branch)
+
+    def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill:
+        spec = self._spec
+        self.columns = self._follow(dataset)
+        taken = take_snapshot(dataset, self.columns[0], spec.inputs, spec.where, spec.watermark)
+        self._covered = taken.version
+        self._rows = sum(fragment.rows for fragment in taken.fragments)
+        if spec.read_version is not None:
+            if self._scope is None:
+                self._scope = frozenset(fragment.id for fragment in taken.fragments)
+            kept = tuple(f for f in taken.fragments if f.id in self._scope)
+            taken = structs.replace(taken, fragments=kept)
+        return plan_backfill(taken, options)
+
+    def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
+        (column,) = self._follow(dataset)
+        return take_snapshot(dataset, column, self._spec.inputs, None, None).fragments
+
+    def finish(self, versions: Collection[int]) -> Watermark | None:
+        spec = self._spec
+        if (spec.where, spec.num_frags, spec.read_version) != (None,) * 3:
+            return None
+        # What others committed between the snapshot and our commits may have brought new rows.
+        while self._covered + 1 in versions:
+            self._covered += 1
+        return Watermark(self._covered, counts=RowCounts(fresh=self._rows))
+
+    def _follow(self, dataset: "LanceDataset") -> tuple[str, ...]:
+        return computed.follow(dataset.schema, self._spec.binding, (self._spec.column,))
+
+
+class FunctionPlanner:
+    """Single rows, by files and by earlier versions."""
+
+    def __init__(
+        self, spec: BackfillSpec, catalog: RemoteCatalog, location: Location, attempt: Attempt
+    ):
+        self._spec = spec
+        self._catalog = catalog
+        self._location = location
+        self._attempt = attempt
+        self._bound = bind(structs.asdict(spec), spec.function_identity or "")
+        self._freshness = Freshness(self._bound, spec.known_watermarks, location)
+        # What comes after the first plan is left to the next backfill.
+        self._first: int | None = None
+        self._planned = 0
+        self._error_rows: frozenset[int] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._bound.columns
+
+    def open(self) -> "LanceDataset":
+        return self._catalog.open_latest(self._spec.table, self._spec.branch)
+
+    def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill:
+        spec = self._spec
+        if spec.errors_only and self._error_rows is None:
+            self._error_rows = self._attempt.error_rows()
+        limit = spec.read_version
+        if limit is not None:
+            # One that was asked for and is gone does not come back: that is no lost race.
+            open_version(self._location, limit, self._attempt.job)
+        if limit is None and dataset.has_stable_row_ids:
+            limit = self._first
+        if self._first is None:
+            self._first = dataset.version
+        self._planned = dataset.version
+        self._bound = follow(dataset, self._bound)
+        scope = Scope(spec.where, limit, self._error_rows, options.force, options.num_frags)
+        return plan_rows(self._freshness.snapshot(dataset, scope), options)
+
+    def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
+        bound = follow(dataset, self._bound)
+        return describe_fragments(dataset, bound.columns, bound.inputs)
+
+    def finish(self, versions: Collection[int]) -> Watermark | None:
+        """Store which rows are not fresh in our last version, and keep that version."""
+        spec, location = self._spec, self._location
+        version = max([self._planned, *versions])
+        newest = open_newest(location)
+        # Of a column that is gone nothing is remembered.
+        follow(newest, self._bound)
+        with translated():
+            dataset = newest.checkout_version((spec.branch or None, version))
+        self._bound = follow(dataset, self._bound)
+        # Only what changed since the plan is looked at again.
+        fragments = self._freshness.snapshot(dataset).fragments
+        rows, counts = find_left(dataset, fragments), count_rows(fragments)
+        if (known := self._find_known(dataset, counts)) is not None:
+            return known
+        if not dataset.has_stable_row_ids:
+            # Rows cannot be found there again, so nothing would read the list.
+            return self._watermark(dataset, None, counts)
+        place, folder = location.place(), watermarks.folder_of(spec.binding, spec.branch)
+        name = f"{version}-{self._attempt.job}-{self._attempt.number}.rows"
+        self._attempt.fence()
+        stored = watermarks.write_left(place, folder, name, rows)
+        refs.hold_version(
+            newest, watermarks.tag_of(spec.binding, spec.branch), spec.branch, version
+        )
+        kept = {stored, *(watermark.unfilled for watermark in spec.known_watermarks)}
+        watermarks.sweep_left(place, folder, kept, version)
+        crash_point("watermark written")
+        return self._watermark(dataset, stored, counts)
+
+    def _watermark(
+        self, dataset: "LanceDataset", stored: str | None, counts: RowCounts
+    ) -> Watermark:
+        return Watermark(
+            dataset.version,
+            self._bound.function,
+            stored,
+            counts.not_fresh,
+            self._spec.branch,
+            watermarks.transaction_of(dataset),
+            self._bound.inputs,
+            self._bound.columns,
+            counts,
+        )
+
+    def _find_known(self, dataset: "LanceDataset", counts: RowCounts) -> Watermark | None:
+        """The last watermark, if nothing has happened since."""
+        last = next(iter(self._spec.known_watermarks), None)
+        if last is None or (last.inputs, last.columns) != (self._bound.inputs, self._bound.columns):
+            return None
+        there = (last.version, last.branch, last.function, last.counts)
+        here = (dataset.version, self._spec.branch, self._bound.function, counts)
+        if there != here or last.transaction not in ("", watermarks.transaction_of(dataset)):
+            return None
+        return last

@@ -1,0 +1,236 @@
+"""Watermarks of a column that a function fills: versions of its table to compare rows with.
+
+A watermark says that in its version every row is fresh, but for those that a file lists, with why
+they are not. A row whose inputs and values are today what they were then is as fresh as it was. All
+of it blocks.
+"""
+
+import base64
+import contextlib
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import (
+    ColumnNotFound,
+    InvalidRequest,
+    InvalidTableState,
+    NotFound,
+)
+from penstock.jobs.backfill.plan import FragmentState, Watermark
+from penstock.jobs.backfill.row_states import mark_left, pack_codes, unpack_codes
+from penstock.lance.columns.fields import get_field
+from penstock.lance.diff.blobs import Side, fields_equal
+from penstock.lance.diff.fragments import describe_fragments
+from penstock.lance.diff.masks import pack, unpack
+from penstock.lance.diff.row_sets import LeftRows, decode_left_rows
+from penstock.lance.errors import translated
+from penstock.lance.read.by_id import RowReader
+from penstock.lance.refs import OUR_TAGS
+from penstock.lance.session.remote import Location
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Place
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.jobs.backfill.row_states import Codes
+    from penstock.lance.diff.masks import Mask
+    from penstock.lance.diff.row_sets import Ids
+
+FOLDER = "_backfill"
+# In the metadata of a file: the offsets of rows that are not fresh, and the codes of all rows.
+UNFILLED_KEY, CODES_KEY = b"penstock.unfilled", b"penstock.codes"
+# How much of a column is in memory at once, and how many rows at most.
+STEP_BYTES, MAX_STEP = 32_000_000, 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function in its version, with the columns that it fills and reads."""
+
+    columns: tuple[str, ...]
+    inputs: tuple[str, ...]
+    function: str
+    binding: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mark:
+    """A watermark whose version is still there."""
+
+    watermark: Watermark
+    dataset: "LanceDataset"
+    states: dict[int, FragmentState]
+    left: LeftRows
+    bound: Bound
+
+
+def open_mark(
+    dataset: "LanceDataset", place: Place, watermark: Watermark, bound: Bound
+) -> Mark | str:
+    """The version that a watermark speaks of, or why it cannot be used."""
+    then = Bound(
+        bound.columns if watermark.columns is None else watermark.columns,
+        bound.inputs if watermark.inputs is None else watermark.inputs,
+        watermark.function or "",
+    )
+    gone = f"version {watermark.version}, up to which the column was filled, is gone"
+    if (len(then.columns), len(then.inputs)) != (len(bound.columns), len(bound.inputs)):
+        return f"version {watermark.version} was filled from other columns"
+    try:
+        with translated():
+            opened = dataset.checkout_version((watermark.branch or None, watermark.version))
+        if watermark.transaction not in ("", transaction_of(opened)):
+            return gone
+        states = describe_fragments(opened, then.columns, then.inputs)
+        left = LeftRows({})
+        if watermark.unfilled is not None:
+            left = decode_left_rows(files.read(place, f"{FOLDER}/{watermark.unfilled}"))
+    except ColumnNotFound as error:
+        return f"version {watermark.version} cannot be compared: {error.message}"
+    except (FileNotFoundError, InvalidRequest, InvalidTableState, NotFound):
+        return gone
+    if len(left) != watermark.unfilled_rows:
+        return f"the list of rows that version {watermark.version} left is not whole"
+    return Mark(watermark, opened, {state.id: state for state in states}, left, then)
+
+
+def make_mark(
+    dataset: "LanceDataset",
+    branch: str,
+    bound: Bound,
+    states: Collection[FragmentState],
+    left: LeftRows,
+) -> Mark:
+    """A version that no watermark speaks of, with what is known of it."""
+    watermark = Watermark(dataset.version, bound.function, None, len(left), branch)
+    return Mark(watermark, dataset, {state.id: state for state in states}, left, bound)
+
+
+def transaction_of(dataset: "LanceDataset") -> str:
+    """What tells a version from another of the same number; '' when that is not known."""
+    with contextlib.suppress(OSError, ValueError):
+        found = dataset.read_transaction(dataset.version)
+        return "" if found is None else str(found.uuid)
+    return ""
+
+
+def rows_unchanged(
+    now: RowReader,
+    new: Sequence[str],
+    then: RowReader,
+    old: Sequence[str],
+    ids: "Ids",
+    step: int,
+) -> "Mask":
+    """Whether the fields of each row, which both versions have, are the same in both."""
+    import numpy as np
+
+    same = np.ones(len(ids), bool)
+    if not new:
+        return same
+    for start in range(0, len(ids), step):
+        part = ids[start : start + step]
+        left, right = now.read(part, new), then.read(part, old)
+        for n, path in enumerate(new):
+            field = get_field(now.dataset, path).lance
+            sides = Side(now, path, left[n]), Side(then, old[n], right[n])
+            same[start : start + step] &= fields_equal(*sides, field, part)
+    return same
+
+
+def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) -> "Mask":
+    """Whether every one of the columns is null, for each row."""
+    import numpy as np
+
+    found = np.ones(len(ids), bool)
+    for start in range(0, len(ids), step):
+        for values in reader.read(ids[start : start + step], columns):
+            found[start : start + step] &= np.asarray(values.is_null())
+    return found
+
+
+def describe_left(left: "Mask | None", told: "Codes", failed: Collection[int]) -> dict[str, str]:
+    """What a file's metadata say of its rows: which were left out, and why, and which failed."""
+    import numpy as np
+
+    mask = np.zeros(len(told), bool) if left is None else left.copy()
+    codes = mark_left(mask, told, failed)
+    mask[list(failed)] = True
+    shown = {UNFILLED_KEY: pack(mask), CODES_KEY: pack_codes(codes)}
+    return {key.decode(): base64.b64encode(data).decode() for key, data in shown.items()}
+
+
+def read_codes(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Codes":
+    """The codes of a fragment's rows, as its file tells them, for the function that it is of."""
+    from lance.file import LanceFileReader
+
+    name = state.target_files[0]
+    with translated():
+        fragment = dataset.get_fragment(state.id)
+        held = fragment.data_files() if fragment is not None else []
+        base = next(file.base_id for file in held if file.path == name)
+        folder = f"{location.uri}/{location.data_folder}"
+        if base is not None:
+            # The file of another branch, or of a table that this one was copied from.
+            root = dataset.base_paths()[base]
+            folder = f"{_uri_of(root.path, location)}/data" if root.is_dataset_root else root.path
+        reader = LanceFileReader(f"{folder}/{name}", storage_options=dict(location.options) or None)
+        stored = reader.metadata().schema.metadata or {}
+    left = unpack(base64.b64decode(stored.get(UNFILLED_KEY, b"")), state.physical_rows)
+    told = base64.b64decode(stored.get(CODES_KEY, b""))
+    return mark_left(left, unpack_codes(told, state.physical_rows) if told else None)
+
+
+def step_rows(dataset: "LanceDataset", fragments: Collection[int]) -> int:
+    """How many rows of these fragments may be looked at together."""
+    widest = 1.0
+    for fragment in dataset.get_fragments():
+        if fragment.fragment_id in fragments and fragment.physical_rows:
+            size = sum(file.file_size_bytes or 0 for file in fragment.data_files())
+            widest = max(widest, size / fragment.physical_rows)
+    return max(16, min(MAX_STEP, int(STEP_BYTES / widest)))
+
+
+def folder_of(binding: str, branch: str) -> str:
+    """Where the lists of rows of a column lie; branches have lists of their own."""
+    plain = binding if binding.isalnum() else hashlib.sha256(binding.encode()).hexdigest()[:32]
+    return f"{plain}-{_brief(branch)}" if branch else plain
+
+
+def tag_of(binding: str, branch: str) -> str:
+    """The tag that keeps a watermark's version from being cleaned up."""
+    name = f"{OUR_TAGS}{folder_of(binding, '')[:12]}"
+    return f"{name}-{_brief(branch)}" if branch else name
+
+
+def write_left(place: Place, folder: str, name: str, rows: LeftRows) -> str | None:
+    """Store the list of rows that are not fresh; None when there are none."""
+    if not len(rows):
+        return None
+    files.write_new(place, f"{FOLDER}/{folder}/{name}", rows.encode())
+    return f"{folder}/{name}"
+
+
+def sweep_left(place: Place, folder: str, kept: Collection[str | None], before: int) -> None:
+    """Remove the lists of versions before this one that no watermark names any more.
+
+    A later attempt may have come so far that its own list is there.
+    """
+    for entry in files.list_folder(place, f"{FOLDER}/{folder}"):
+        version = entry.name.partition("-")[0]
+        is_old = not version.isdecimal() or int(version) < before
+        if is_old and f"{folder}/{entry.name}" not in kept:
+            files.remove(place, f"{FOLDER}/{folder}/{entry.name}")
+
+
+def _brief(branch: str) -> str:
+    return hashlib.sha256(branch.encode()).hexdigest()[:8]
+
+
+def _uri_of(path: str, location: Location) -> str:
+    # Lance keeps the way to a base without its scheme.
+    scheme, found, _ = location.uri.partition("://")
+    return path if not found or "://" in path else f"{scheme}://{path}"

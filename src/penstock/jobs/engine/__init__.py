@@ -1,0 +1,1 @@
+"""What all jobs share: the attempt, ranges of rows, finished work, waiting, reports of workers."""

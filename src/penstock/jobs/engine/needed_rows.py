@@ -1,0 +1,124 @@
+"""Expressions over some rows of a fragment, with their ids and addresses. All of it blocks."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.lance.diff.masks import pack, unpack
+from penstock.lance.errors import translated
+from penstock.lance.read.scans import (
+    ADDRESS,
+    BATCH_ROWS,
+    offsets_of,
+    read_row_ids,
+    scan_expressions,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset, LanceFragment
+
+ROW_ID = "_rowid"
+# What tells in a take which rows the filter takes.
+TAKEN = "__taken"
+# Fewer than one of so many rows are taken by their ids, which costs more for each.
+SPARSE = 50
+
+
+class Needed(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of a fragment, by offset: those of a range, or some of them."""
+
+    fragment: int
+    physical_rows: int
+    start: int
+    end: int
+    # How many they are.
+    rows: int
+    # Masks of the range. None: all that are alive.
+    need: bytes | None = None
+    # Those that the view has, and, by function, those whose value there is still right.
+    was: bytes | None = None
+    kept: tuple[bytes | None, ...] = ()
+
+    def mask(self, packed: bytes | None) -> Any:
+        """Which of the fragment's rows one of the fields means."""
+        import numpy as np
+
+        if packed is None:
+            return None
+        found = np.zeros(self.physical_rows, bool)
+        found[self.start : self.end] = unpack(packed, self.end - self.start)
+        return found
+
+    def divide(self, ranges: Iterable[tuple[int, int, int]]) -> "Iterator[Needed]":
+        """The rows in parts, each given by its range and how many it has; masks go with them."""
+        need, was, *kept = (
+            None if packed is None else unpack(packed, self.end - self.start)
+            for packed in (self.need, self.was, *self.kept)
+        )
+        for start, end, rows in ranges:
+            at = slice(start - self.start, end - self.start)
+            yield msgspec.structs.replace(
+                self,
+                start=start,
+                end=end,
+                rows=rows,
+                need=_cut(need, at),
+                was=_cut(was, at),
+                kept=tuple(_cut(each, at) for each in kept),
+            )
+
+
+def _cut(mask: Any, at: slice) -> bytes | None:
+    return pack(mask[at]) if mask is not None and mask[at].any() else None
+
+
+def scan_needed(
+    dataset: "LanceDataset",
+    fragment: "LanceFragment",
+    needed: Needed,
+    columns: Mapping[str, str],
+    where: str | None,
+) -> "Iterator[pa.RecordBatch]":
+    """The expressions, `_rowid` and `_rowaddr` of the rows that are needed and `where` takes."""
+    import pyarrow as pa
+
+    need = needed.mask(needed.need)
+    if need is not None and needed.rows * SPARSE < needed.end - needed.start:
+        yield from _take(dataset, fragment, needed, columns, where)
+        return
+    filters = [] if where is None else [f"({where})"]
+    if needed.end - needed.start < needed.physical_rows:
+        base = needed.fragment << 32
+        filters += [f"{ADDRESS} >= {base + needed.start}", f"{ADDRESS} < {base + needed.end}"]
+    condition = " AND ".join(filters) or None
+    for batch in scan_expressions(dataset, fragment, columns, condition, with_row_id=True):
+        taken = batch if need is None else batch.filter(pa.array(need[offsets_of(batch)]))
+        if taken.num_rows:
+            yield taken
+
+
+def _take(
+    dataset: "LanceDataset",
+    fragment: "LanceFragment",
+    needed: Needed,
+    columns: Mapping[str, str],
+    where: str | None,
+) -> "Iterator[pa.RecordBatch]":
+    import numpy as np
+    import pyarrow as pa
+
+    offsets = np.flatnonzero(needed.mask(needed.need))
+    offsets = offsets[(offsets >= needed.start) & (offsets < needed.end)]
+    ids = read_row_ids(dataset, fragment)
+    asked = {**columns, ROW_ID: ROW_ID, ADDRESS: ADDRESS}
+    if where is not None:
+        asked[TAKEN] = f"({where})"
+    for start in range(0, len(offsets), BATCH_ROWS):
+        part = offsets[start : start + BATCH_ROWS]
+        with translated():
+            found = dataset._take_rows(pa.array(ids[part], pa.uint64()), columns=asked)
+        if where is not None:
+            found = found.filter(found[TAKEN]).drop_columns([TAKEN])
+        yield from found.combine_chunks().to_batches()

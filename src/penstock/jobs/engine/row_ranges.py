@@ -1,0 +1,96 @@
+"""Rows of a table divided among tasks: ranges of its fragments, or chosen rows of them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from penstock.lance.diff.masks import pack, unpack
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.lance.diff.row_sets import Ids
+
+# So many rows are one task's work even when there is room for more tasks, and so many are enough
+# for one.
+MIN_TASK_ROWS, MAX_TASK_ROWS = 32, 50_000
+
+
+class Unit(Struct, frozen=True):
+    """Rows of one fragment: all from one place to before another, or some of those."""
+
+    fragment: int
+    start: int
+    end: int
+    rows: int
+    need: bytes | None = None
+
+    def wanted(self, physical_rows: int) -> Any:
+        """Booleans by offset; None stands for all."""
+        import numpy as np
+
+        if self.need is None and (self.start, self.end) == (0, physical_rows):
+            return None
+        found = np.zeros(physical_rows, bool)
+        length = self.end - self.start
+        found[self.start : self.end] = True if self.need is None else unpack(self.need, length)
+        return found
+
+
+def count_tasks(
+    rows: int, slots: int, concurrency: int | None = None, task_rows: int | None = None
+) -> int:
+    """How many tasks there are for so many rows; one task is one place to work at."""
+    if task_rows:
+        count = -(-rows // task_rows)
+    else:
+        count = max(min(slots, -(-rows // MIN_TASK_ROWS)), -(-rows // MAX_TASK_ROWS))
+    return max(1, min(count, concurrency or count))
+
+
+def divide_all(dataset: "LanceDataset", count: int) -> tuple[tuple[Unit, ...], ...]:
+    """All rows, in so many parts of about one size."""
+    sizes = [(each.fragment_id, each.physical_rows) for each in dataset.get_fragments()]
+    total = sum(rows for _, rows in sizes)
+    tasks: list[list[Unit]] = [[] for _ in range(count)]
+    at = 0
+    for fragment, rows in sizes:
+        start = 0
+        while start < rows:
+            task = min(count - 1, at * count // max(1, total))
+            # Where the next task begins.
+            border = rows if task == count - 1 else -(-(task + 1) * total // count)
+            end = rows if task == count - 1 else min(rows, start + border - at)
+            tasks[task].append(Unit(fragment, start, end, end - start))
+            at, start = at + end - start, end
+    return tuple(tuple(each) for each in tasks if each)
+
+
+def divide_some(fragments: "Ids", offsets: "Ids", count: int) -> tuple[tuple[Unit, ...], ...]:
+    """Chosen rows, in so many parts of about one size."""
+    import numpy as np
+
+    order = np.lexsort((offsets, fragments))
+    parts = np.array_split(order, count)
+    return tuple(_to_units(fragments[part], offsets[part]) for part in parts if len(part))
+
+
+def _to_units(fragments: "Ids", offsets: "Ids") -> tuple[Unit, ...]:
+    import numpy as np
+
+    units: list[Unit] = []
+    for fragment in np.unique(fragments).tolist():
+        mine = offsets[fragments == fragment]
+        start, end = int(mine[0]), int(mine[-1]) + 1
+        need = None
+        if len(mine) < end - start:
+            mask = np.zeros(end - start, bool)
+            mask[mine - start] = True
+            need = pack(mask)
+        units.append(Unit(fragment, start, end, len(mine), need))
+    return tuple(units)
+
+
+def total_rows(tasks: Sequence[Sequence[Unit]]) -> int:
+    return sum(unit.rows for task in tasks for unit in task)

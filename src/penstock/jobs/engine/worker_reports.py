@@ -1,0 +1,86 @@
+"""What the workers of a backfill have told so far: finished files, failed rows, printed lines."""
+
+import time
+from collections.abc import Collection, Sequence
+
+from penstock.jobs.engine import checkpoints
+from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.checkpoints import Checkpoint
+from penstock.jobs.engine.failed_rows import Failures
+from penstock.lance.session.remote import Location
+from penstock.model.functions import Function
+
+# How often the driver looks inside fragments that are being computed.
+LOOK_SECONDS = 1.0
+
+
+class Heard:
+    """The notes that one attempt finds in the job's folder, its own and those before it."""
+
+    def __init__(
+        self,
+        location: Location,
+        functions: Sequence[Function],
+        attempt: Attempt,
+        kept: str = "",
+    ) -> None:
+        # Where finished work of the column lies, whichever job did it.
+        self._kept = kept
+        self.place = location.place()
+        self._location = location
+        self._attempt = attempt
+        self._seen: set[str] = set()
+        self._beats: dict[int, int] = {}
+        self._last_look = 0.0 if functions else float("inf")
+        self._is_first_look = True
+        self.failures = Failures(functions, attempt)
+        self.notes: list[Checkpoint] = []
+        # Rows that the function was given in this attempt.
+        self.function_calls = 0
+
+    def listen(self) -> bool:
+        """Take in what is new; whether a file was finished."""
+        news = checkpoints.read_news(self.place, self._attempt.job, self._seen)
+        if self._kept:
+            known = checkpoints.read_news(self.place, self._kept, self._seen)
+            news.checkpoints += known.checkpoints
+        moved = False
+        for note in news.checkpoints:
+            if self._is_mine(note):
+                self.function_calls += note.calls
+            elif not checkpoints.has_file(self.place, self._location, note):
+                continue
+            self.notes.append(note)
+            moved = True
+        for line in news.lines:
+            self._attempt.log(line, "print")
+        if self._is_first_look and self._attempt.number > 1:
+            self.failures.add_earlier(news.errors)
+        else:
+            self.failures.add(news.errors)
+        self._is_first_look = False
+        return moved
+
+    def listen_inside(self) -> bool:
+        """Look how far fragments are that are being computed; whether one moved."""
+        now = time.monotonic()
+        if now - self._last_look < LOOK_SECONDS:
+            return False
+        self._last_look, before = now, self._beats
+        self._beats = checkpoints.read_beats(self.place, self._attempt.job, self._attempt.number)
+        return self._beats != before
+
+    def rows_inside(self, finished: Collection[int]) -> int:
+        """The rows that are done in fragments that are not."""
+        return sum(rows for id, rows in self._beats.items() if id not in finished)
+
+    def rate(self) -> float | None:
+        """Rows that a core computes in a second, as this attempt has seen it."""
+        mine = [note for note in self.notes if self._is_mine(note)]
+        calls, seconds = sum(note.calls for note in mine), sum(note.seconds for note in mine)
+        return round(calls / seconds, 3) if calls and seconds else None
+
+    def _is_mine(self, note: Checkpoint) -> bool:
+        """Whether this attempt made a file."""
+        is_own_job = note.origin is None or note.origin.job == self._attempt.job
+        return is_own_job and note.attempt == self._attempt.number

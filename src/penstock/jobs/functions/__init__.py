@@ -1,0 +1,1 @@
+"""Functions of users in Python workers: loading, calling, and what becomes of failures."""

@@ -1,0 +1,236 @@
+"""What becomes of rows that fail: tried again, left empty, or the end of the job."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.jobs.functions.outcomes import Caller, Failure, Outcome
+from penstock.model.functions import Function, OnError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0
+# So long a service may say "slower" without one row getting through.
+PATIENCE_SECONDS = 600.0
+# How often a wait looks whether the job was stopped.
+LOOK_SECONDS = 0.5
+
+
+class Stopped(Exception):
+    """The job was stopped."""
+
+
+class RowFailed(Exception):
+    """A row of a batch failed, and with it the job."""
+
+    def __init__(
+        self,
+        row: int,
+        failure: Failure,
+        note: str = "",
+        tries: int = 1,
+        others: dict[int, tuple[Failure, int]] | None = None,
+    ) -> None:
+        super().__init__(failure.text)
+        self.row = row
+        # Rows that failed as well.
+        self.others = others or {}
+        self.failure = failure
+        self.note = note
+        self.tries = tries
+
+
+@dataclass(slots=True)
+class Computed:
+    """The values of a batch, null in the rows that failed, and what it took."""
+
+    values: "pa.RecordBatch"
+    # By row: why, and how many times it was tried.
+    failures: dict[int, tuple[Failure, int]] = field(default_factory=dict)
+    # Rows that the function was given.
+    calls: int = 0
+    # Time in the function: waits are left out, and calls that were refused.
+    seconds: float = 0.0
+
+
+def may_skip(on_error: OnError) -> bool:
+    """Whether a row that failed for good may be left empty."""
+    limits = on_error.max_failed_rows, on_error.max_failed_fraction
+    return on_error.action == "skip" or (on_error.action == "retry" and limits != (None, None))
+
+
+class Policy:
+    """Applies `on_error` to what a caller returns; the threads of a task share one."""
+
+    def __init__(
+        self,
+        function: Function,
+        caller: Caller,
+        kinds: "pa.Schema",
+        is_stopped: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._on_error = function.on_error
+        self._caller = caller
+        self._kinds = kinds
+        self._is_stopped = is_stopped
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._limited_since: float | None = None
+        self._failed = 0
+
+    def compute(self, batch: "pa.RecordBatch") -> Computed:
+        """Compute a batch; raises RowFailed for the row that ends the job."""
+        done = Computed(batch)
+        done.values, failed = self._try(batch, done)
+        tries = dict.fromkeys(failed, 1)
+        for attempt in range(1, self._on_error.max_attempts):
+            again = [row for row in sorted(failed) if self._is_tried_again(failed[row])]
+            if not again:
+                break
+            self._pause(self._on_error.backoff_seconds * 2 ** (attempt - 1))
+            try:
+                values, still = self._try(batch.take(again), done)
+            except RowFailed as error:
+                error.row = again[error.row]
+                error.tries = tries[error.row] + 1
+                raise
+            done.values = _put(done.values, again, values)
+            for index, row in enumerate(again):
+                tries[row] += 1
+                if index in still:
+                    failed[row] = still[index]
+                else:
+                    del failed[row]
+        self._settle(failed, tries)
+        done.failures = {row: (failure, tries[row]) for row, failure in sorted(failed.items())}
+        return done
+
+    def _try(
+        self, batch: "pa.RecordBatch", done: Computed
+    ) -> "tuple[pa.RecordBatch, dict[int, Failure]]":
+        """The values of a batch whose rows are tried once, and those that failed."""
+        import pyarrow as pa
+
+        parts: list[pa.RecordBatch] = []
+        failed: dict[int, Failure] = {}
+        ranges = [(0, batch.num_rows)]
+        waits = 0
+        while ranges:
+            start, end = ranges.pop()
+            if start == end:
+                continue
+            outcome = self._run(batch.slice(start, end - start), done)
+            whole = outcome.whole
+            if whole is not None and whole.is_final:
+                raise RowFailed(start, whole)
+            if whole is not None and not whole.is_rate_limit and end - start > 1:
+                middle = (start + end) // 2
+                ranges += [(middle, end), (start, middle)]
+                continue
+            if whole is not None:
+                outcome = Outcome(make_nulls(1, self._kinds), {0: whole})
+            taken, limit = self._take(start, outcome, parts, failed)
+            ranges.append((start + taken, end))
+            if taken > len(outcome.failures):
+                waits = 0
+            if limit is not None:
+                self._wait(start + taken, limit, waits)
+                waits += 1
+        if not parts:
+            return make_nulls(0, self._kinds), failed
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts), failed
+
+    def _take(
+        self,
+        start: int,
+        outcome: Outcome,
+        parts: "list[pa.RecordBatch]",
+        failed: dict[int, Failure],
+    ) -> tuple[int, Failure | None]:
+        """Keep rows up to one that was refused for a while; returns how many, and that refusal."""
+        values = outcome.values
+        assert values is not None
+        if values.num_rows > len(outcome.failures):
+            with self._lock:
+                self._limited_since = None
+        for row in sorted(outcome.failures):
+            failure = outcome.failures[row]
+            if failure.is_rate_limit:
+                parts.append(values.slice(0, row))
+                return row, failure
+            if self._on_error.action == "fail":
+                raise RowFailed(start + row, failure)
+            failed[start + row] = failure
+        parts.append(values)
+        return values.num_rows, None
+
+    def _run(self, batch: "pa.RecordBatch", done: Computed) -> Outcome:
+        started = time.perf_counter()
+        outcome = self._caller.run(batch, go_on=self._on_error.action != "fail")
+        if outcome.whole is None or not outcome.whole.is_rate_limit:
+            done.seconds += time.perf_counter() - started
+        done.calls += batch.num_rows if outcome.whole is not None else outcome.rows
+        return outcome
+
+    def _is_tried_again(self, failure: Failure) -> bool:
+        on_error = self._on_error
+        if on_error.action != "retry":
+            return False
+        return not on_error.match or bool(set(on_error.match) & set(failure.names))
+
+    def _settle(self, failed: dict[int, Failure], tries: dict[int, int]) -> None:
+        """Let the rows be empty, or raise."""
+        if not failed:
+            return
+        first = min(failed)
+        if not may_skip(self._on_error):
+            raise RowFailed(first, failed[first], tries=tries[first])
+        with self._lock:
+            self._failed += len(failed)
+            total = self._failed
+        most = self._on_error.max_failed_rows
+        if most is not None and total > most:
+            note = f"more than {most} rows failed"
+            others = {row: (failed[row], tries[row]) for row in sorted(failed) if row != first}
+            raise RowFailed(first, failed[first], note, tries[first], others)
+
+    def _wait(self, row: int, failure: Failure, waits: int) -> None:
+        """Wait as long as a service that refused a row wants."""
+        now = time.monotonic()
+        with self._lock:
+            since = self._limited_since = self._limited_since or now
+        seconds = min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**waits) * random.uniform(0.75, 1.25)
+        if failure.retry_after_seconds is not None:
+            seconds = failure.retry_after_seconds
+        if now + seconds - since > PATIENCE_SECONDS:
+            minutes = f"{PATIENCE_SECONDS / 60:g} minutes"
+            raise RowFailed(row, failure, f"given up after {minutes} without one success")
+        self._pause(seconds)
+
+    def _pause(self, seconds: float) -> None:
+        while seconds > 0:
+            if self._is_stopped():
+                raise Stopped
+            self._sleep(min(seconds, LOOK_SECONDS))
+            seconds -= LOOK_SECONDS
+
+
+def _put(values: "pa.RecordBatch", rows: list[int], new: "pa.RecordBatch") -> "pa.RecordBatch":
+    """The values, with new ones in some rows."""
+    import numpy as np
+    import pyarrow as pa
+
+    where_from = np.arange(values.num_rows)
+    where_from[rows] = values.num_rows + np.arange(len(rows))
+    return pa.concat_batches([values, new]).take(pa.array(where_from))
+
+
+def make_nulls(count: int, kinds: "pa.Schema") -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    return pa.record_batch([pa.nulls(count, field.type) for field in kinds], schema=kinds)

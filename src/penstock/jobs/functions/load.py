@@ -1,0 +1,180 @@
+"""A function's stored bytes become something to call. This is the one place that unpickles."""
+
+import base64
+import binascii
+import functools
+import hashlib
+import inspect
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+
+from penstock.errors import FunctionFailed, PenstockError
+from penstock.jobs.functions.children import listed
+from penstock.jobs.functions.frames import show_frames
+from penstock.model.functions import Form, Function, Kind, RowsKind
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+# What unpickling code of another Python version raises.
+OTHER_PYTHON = ("code() argument", "code expected", "marshal", "unknown opcode", "bytecode")
+MAX_LOADED = 4
+# Kinds that are called for each row by itself; the others are given whole batches.
+ROW_BY_ROW = ("scalar", "chunker", "udtf")
+# Where an envelope has the pickle, and its checksum.
+KEYS: dict[Form, tuple[tuple[str, ...], str]] = {
+    "penstock/1": (("payload",), "sha256"),
+    "udf_pickle": (("udf_pickle",), "udf_checksum"),
+    "udtf_spec": (("chunker_payload", "udtf_payload"), ""),
+}
+_loaded: dict[tuple[str, str], "Loaded"] = {}
+_loading = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A function that can be called, and how that is done."""
+
+    call: Callable[..., Any]
+    kind: Kind | RowsKind
+
+
+def load(content: bytes, function: Function) -> Loaded:
+    """Load a function, once in a process; a class is instantiated then."""
+    key = function.sha256, function.kind or ""
+    with _loading:
+        found = _loaded.pop(key, None) or _load(content, function)
+        # The last one used is the last in line; a worker outlives many jobs and their models.
+        _loaded[key] = found
+        while len(_loaded) > MAX_LOADED:
+            del _loaded[next(iter(_loaded))]
+        return found
+
+
+def _load(content: bytes, function: Function) -> Loaded:
+    _check(function, "the stored function", content, function.sha256)
+    payload, kind = _unpack(content, function)
+    if function.python and function.python != PYTHON:
+        raise _other_python(function, f"it was made with Python {function.python}")
+    made = _unpickle(payload, function)
+    if _is_foreign(made, function):
+        kind = function.kind or _declared_kind(made.func)
+        made = made.func
+    kind = kind or getattr(made, "penstock_kind", None) or "scalar"
+    makes_rows = function.form == "udtf_spec"
+    if kind not in get_args(RowsKind if makes_rows else Kind):
+        raise unusable(function, f"its kind is {kind!r}", "use scalar, arrow or batch")
+    if isinstance(made, type):
+        made = _instantiate(made, function)
+    if not callable(made):
+        raise unusable(
+            function, f"it is a {type(made).__name__}, which can't be called", "send a callable"
+        )
+    return Loaded(listed(made) if makes_rows else made, kind)
+
+
+def _unpack(content: bytes, function: Function) -> tuple[bytes, Kind | RowsKind | None]:
+    if function.form == "pickle":
+        return content, function.kind
+    names, checksum_name = KEYS[function.form]
+    try:
+        document = msgspec.json.decode(content, type=dict[str, Any])
+        payload = base64.b64decode(next(document[name] for name in names if name in document))
+    except (msgspec.MsgspecError, StopIteration, TypeError, binascii.Error) as error:
+        raise unusable(
+            function,
+            f"its envelope cannot be read: {error or 'it has no ' + ' or '.join(names)}",
+            "send the function again",
+        ) from error
+    if checksum := document.get(checksum_name):
+        _check(function, "the pickle in the envelope", payload, checksum)
+    told = document.get("kind") if function.form == "penstock/1" else None
+    return payload, function.kind or told
+
+
+def _is_foreign(made: Any, function: Function) -> bool:
+    """Whether it is an object of another client's, which has the function in it."""
+    packed = function.form in ("udf_pickle", "udtf_spec")
+    return packed and hasattr(made, "func") and not isinstance(made, functools.partial)
+
+
+def _check(function: Function, what: str, content: bytes, expected: str) -> None:
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected.lower():
+        raise unusable(
+            function,
+            f"{what} has the sha256 {found}, and {expected} is expected",
+            "send the function again",
+        )
+
+
+def _unpickle(payload: bytes, function: Function) -> Any:
+    try:
+        # What cloudpickle makes is read by pickle itself; functions in it need cloudpickle there.
+        import cloudpickle  # noqa: F401
+
+        return pickle.loads(payload)
+    except ImportError as error:
+        missing = error.name or str(error)
+        raise unusable(
+            function,
+            f"it needs the module {missing}, which the workers do not have: {error}",
+            "name its package in the manifest's pip, or its folder in py_modules",
+        ) from error
+    # Unpickling runs code of the user's; whatever that raises is told.
+    except BaseException as error:
+        if isinstance(error, PenstockError):
+            raise
+        text = str(error)
+        if any(sign in text for sign in OTHER_PYTHON):
+            raise _other_python(function, f"unpickling raised {text}") from error
+        raise unusable(
+            function,
+            f"unpickling raised {type(error).__name__}: {text}",
+            show_frames(error) or "send the function again",
+        ) from error
+
+
+def _instantiate(made: type, function: Function) -> Any:
+    try:
+        return made()
+    # The user's constructor may raise anything.
+    except BaseException as error:
+        raise unusable(
+            function,
+            f"{made.__name__}() raised {type(error).__name__}: {error}",
+            show_frames(error),
+        ) from error
+
+
+def _declared_kind(func: Any) -> Kind:
+    """The kind that the annotations of another client's function mean."""
+    if isinstance(func, type) or not inspect.isroutine(func):
+        func = func.__call__
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except (TypeError, ValueError):
+        return "scalar"
+    names = {getattr(p.annotation, "__name__", str(p.annotation)) for p in parameters}
+    if any(name.endswith("RecordBatch") for name in names):
+        return "batch"
+    return "arrow" if any(name.endswith("Array") for name in names) else "scalar"
+
+
+def _other_python(function: Function, why: str) -> FunctionFailed:
+    return unusable(
+        function,
+        f"{why}, and the workers run Python {PYTHON}",
+        f"make the pickle with Python {PYTHON}, or send the job to a cluster with that Python",
+    )
+
+
+def unusable(function: Function, why: str, detail: str) -> FunctionFailed:
+    return FunctionFailed(
+        f"function {function.name} (version {function.version}) cannot be loaded: {why}",
+        detail=detail,
+    )

@@ -1,0 +1,132 @@
+"""What the fragments of one task share: the function, its batch size, and word to the driver."""
+
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.jobs.engine.checkpoints import is_stopped
+from penstock.jobs.engine.worker_notes import Beat, write_beat, write_output
+from penstock.jobs.functions.batches import DEFAULT_ROWS, MAX_ROWS, MIN_ROWS, BatchSize
+from penstock.jobs.functions.calls import DirectCaller
+from penstock.jobs.functions.errors import Policy, Stopped
+from penstock.jobs.functions.isolation.isolate import IsolatedCaller
+from penstock.jobs.functions.load import load, unusable
+from penstock.jobs.functions.outcomes import Caller
+from penstock.jobs.functions.output import Output
+from penstock.lance.columns.function_code import path_of
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Place
+from penstock.model.functions import Function
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.jobs.kept.rows import KnownRows
+
+BEAT_SECONDS = 1.0
+LOOK_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """How a function is run; None is what suits its kind."""
+
+    threads: int = 1
+    batch_rows: int | None = None
+    min_rows: int | None = None
+    max_rows: int | None = None
+    flush_seconds: float = 5.0
+    # Whether everything is to be computed, whatever there is.
+    is_full: bool = False
+
+
+def choose_size(kind: str, batch_size: int | None, knobs: Knobs) -> BatchSize:
+    """The size to begin with; a size that somebody asked for is never exceeded."""
+    rows = knobs.batch_rows or batch_size or DEFAULT_ROWS[kind]
+    most = knobs.max_rows or knobs.batch_rows or MAX_ROWS
+    most = min(most, batch_size or most)
+    return BatchSize(rows, min(knobs.min_rows or MIN_ROWS, most), most)
+
+
+class FunctionTask:
+    """A function at work in one try of a task."""
+
+    def __init__(
+        self,
+        place: Place,
+        job: str,
+        attempt: int,
+        function: Function,
+        kinds: "pa.Schema",
+        knobs: Knobs,
+        *,
+        isolated: bool = False,
+        kept: str = "",
+        origin: bytes | None = None,
+    ) -> None:
+        self.place, self.job, self.attempt = place, job, attempt
+        # Where finished values lie, if not in the job's own folder, and what they were made from.
+        self.kept, self.origin = kept or job, origin
+        self.function, self.kinds, self.knobs = function, kinds, knobs
+        # What is kept for the function, as soon as somebody has looked.
+        self.known: KnownRows | None = None
+        self.output = Output()
+        self._name = uuid.uuid4().hex[:12]
+        self._last_beat = time.monotonic()
+        self._last_look = 0.0
+        self._is_stopped = False
+        self._looking = threading.Lock()
+        self._caller, kind = self._make_caller(isolated)
+        self.policy = Policy(function, self._caller, kinds, self.is_stopped)
+        self.size = choose_size(kind, function.batch_size, knobs)
+
+    def beat(self, fragment: int, rows: int) -> None:
+        """Between batches: tell how far the fragment is; raises when the job was stopped."""
+        if self.is_stopped():
+            raise Stopped
+        now = time.monotonic()
+        if now - self._last_beat >= BEAT_SECONDS:
+            self._last_beat = now
+            write_beat(self.place, self.job, self._name, Beat(self.attempt, fragment, rows))
+            self.tell_output()
+
+    def tell_output(self) -> None:
+        """Hand over what was printed since the last time."""
+        if lines := self.output.take():
+            write_output(self.place, self.job, lines)
+
+    def is_stopped(self) -> bool:
+        """Whether the job was stopped; looked for a few times a second at most."""
+        with self._looking:
+            now = time.monotonic()
+            if not self._is_stopped and now - self._last_look >= LOOK_SECONDS:
+                self._last_look = now
+                self._is_stopped = is_stopped(self.place, self.job, self.attempt)
+            return self._is_stopped
+
+    def close(self) -> None:
+        self.tell_output()
+        self._caller.close()
+
+    def _make_caller(self, isolated: bool) -> tuple[Caller, str]:
+        content = read_function(self.place, self.function)
+        function = self.function
+        if isolated or function.timeout_seconds or function.needs.memory:
+            apart = IsolatedCaller(content, function, self.kinds, self.output, self.is_stopped)
+            return apart, apart.start()
+        loaded = load(content, function)
+        return DirectCaller(loaded, function, self.kinds, self.output), loaded.kind
+
+
+def read_function(place: Place, function: Function) -> bytes:
+    """The stored bytes of a function."""
+    try:
+        return files.read(place, path_of(function.sha256))
+    except FileNotFoundError as error:
+        raise unusable(
+            function,
+            f"{path_of(function.sha256)} is not in the table's folder",
+            "alter the column with the function again",
+        ) from error

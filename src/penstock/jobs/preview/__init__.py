@@ -1,0 +1,1 @@
+"""Previews: a column computed for a few rows, and nothing written."""

@@ -1,0 +1,1 @@
+"""Views that a chunker makes: children of source rows."""

@@ -1,0 +1,392 @@
+"""A chunker's part in a refresh, in a Python worker: source rows in, files of their children out.
+
+Rows with other inherited values only are copied from the view, with the new ones.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, json
+
+from penstock.errors import InvalidTableState
+from penstock.jobs.engine.checkpoints import is_stopped
+from penstock.jobs.engine.row_ranges import Unit, divide_some
+from penstock.jobs.functions.children import flatten, made_schema
+from penstock.jobs.functions.errors import Stopped
+from penstock.jobs.functions.rows import Keyed, RowsRun
+from penstock.jobs.functions.task import FunctionTask, Knobs
+from penstock.jobs.refresh.chunks.view_children import ViewChildren
+from penstock.jobs.refresh.making import Made, encode_ids, write_made
+from penstock.jobs.refresh.row_files import RowFiles
+from penstock.jobs.refresh.running import Outcome
+from penstock.jobs.spark.tasks import Kernel, is_second_try
+from penstock.lance.diff.equal import as_ids, combine
+from penstock.lance.diff.row_sets import decode_row_set
+from penstock.lance.errors import translated
+from penstock.lance.read.scans import ADDRESS, quote_parts, scan_columns
+from penstock.lance.session.remote import Location, open_version
+from penstock.lance.write.column_files import get_fragment
+from penstock.model.functions import Function
+from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
+ROW_ID = "_rowid"
+# Under a limit so many source rows are read at once, at first and at most.
+FIRST_ROWS, MOST_ROWS = 16, 4096
+
+
+class At(Struct, frozen=True):
+    """A version of a table, as a worker opens it."""
+
+    uri: str
+    branch: str
+    options: Mapping[str, str]
+    version: int
+    # Of a version that is held back.
+    manifest: str = ""
+
+    @classmethod
+    def of(cls, location: Location, version: int) -> "At":
+        manifest = location.manifest if location.held == version else ""
+        return cls(location.uri, location.branch, location.options, version, manifest)
+
+    @property
+    def location(self) -> Location:
+        held = self.version if self.manifest else None
+        return Location(self.uri, self.branch, self.options, held, self.manifest)
+
+    def open(self, reader: str) -> "LanceDataset":
+        return open_version(self.location, self.version, reader)
+
+
+class ChunkTask(Struct, frozen=True):
+    """Rows of the source that are called, and rows of the view that get other values."""
+
+    call: tuple[Unit, ...] = ()
+    follow: tuple[Unit, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(unit.rows for unit in self.call)
+
+
+class Limit(Struct, frozen=True):
+    """How many rows the view may have, and what of it stays: by source row, in order."""
+
+    rows: int
+    # The source rows to call, by id: their ids and places, as numbers of eight bytes.
+    ids: bytes
+    fragments: bytes
+    offsets: bytes
+    # Source rows that keep their children, and how many rows of the view come before each, and
+    # before the end.
+    kept: bytes
+    before: bytes
+    # A source row of which some children are there.
+    cut: int | None = None
+    cut_rows: int = 0
+
+
+class ChunkOrder(Struct, frozen=True, kw_only=True):
+    """All that workers need to know; it travels to them in the function itself."""
+
+    job: str
+    attempt: int
+    view: At
+    source: At
+    function: Function
+    # The query's columns by name, and its filter, in the SQL of whoever evaluates them.
+    columns: dict[str, str]
+    where: str | None
+    # Columns that come from the query, and how Lance is asked for them.
+    inherited: dict[str, str]
+    # The columns of the view that are written.
+    written: tuple[str, ...]
+    tasks: tuple[ChunkTask, ...]
+    # Source rows that have children in the view, as a set.
+    had: bytes
+    # Source rows whose children the view has as the function made them, as a set.
+    known: bytes
+    limit: Limit | None = None
+    knobs: Knobs = Knobs()
+    max_rows: int | None = None
+
+    def key(self, number: int) -> str:
+        """What a task is to do, as 32 characters."""
+        what = [self.tasks[number], self.limit, self.view.version, self.source.version]
+        return hashlib.sha256(json.encode(what)).hexdigest()[:32]
+
+
+def chunk_kernel(order: ChunkOrder, numbers: Sequence[int]) -> Kernel:
+    """What Spark runs for these tasks in each worker; yields a row for each that failed."""
+    return partial(_run, json.encode(order), tuple(numbers))
+
+
+def _run(
+    encoded: bytes, numbers: Sequence[int], items: "Iterator[pa.RecordBatch]"
+) -> "Iterator[pa.RecordBatch]":
+    order = json.decode(encoded, type=ChunkOrder)
+    for batch in items:
+        for item in batch.column(0).to_pylist():
+            number = numbers[item]
+            outcome = Outcome()
+            with outcome.watch():
+                make_chunks(order, number, is_second=is_second_try())
+            yield from outcome.rows()
+
+
+def make_chunks(
+    order: ChunkOrder,
+    number: int,
+    rows: "Iterator[pa.RecordBatch] | None" = None,
+    *,
+    is_second: bool = False,
+) -> None:
+    """Write the files of one task, and its note; its rows are read here, unless they are given."""
+    location = order.view.location
+    if is_stopped(location.place(), order.job, order.attempt):
+        raise Stopped
+    started = time.perf_counter()
+    maker = _Maker(order, number, is_second=is_second)
+    if order.tasks[number].call or order.limit is not None:
+        maker.call(maker.read() if rows is None else rows)
+    for unit in order.tasks[number].follow:
+        maker.follow(unit)
+    maker.finish(time.perf_counter() - started)
+
+
+class _Maker:
+    """One try of a task."""
+
+    def __init__(self, order: ChunkOrder, number: int, *, is_second: bool) -> None:
+        self._order = order
+        self._number = number
+        self._isolated = is_second or order.attempt > 1
+        self._location = order.view.location
+        self._source = order.source.open(order.job)
+        self._view = order.view.open(order.job)
+        self._files = RowFiles(
+            self._view, self._location, order.written, order.job, order.attempt, order.max_rows
+        )
+        self._had = decode_row_set(order.had)
+        self._cap = None if order.limit is None else _Cap(order.limit)
+        self._rows = self._inserted = self._calls = 0
+        self._failed: list[Any] = []
+
+    def call(self, items: "Iterator[pa.RecordBatch]") -> None:
+        """Make the children of source rows, which come with the columns of the query."""
+        import pyarrow as pa
+
+        order, schema = self._order, self._files.schema
+        fields = [
+            pa.field(each.column, schema.field(each.column).type, each.nullable)
+            for each in order.function.outputs
+        ]
+        task = FunctionTask(
+            self._location.place(),
+            order.job,
+            order.attempt,
+            order.function,
+            made_schema(fields),
+            order.knobs if self._cap is None else replace(order.knobs, threads=1),
+            isolated=self._isolated,
+        )
+        if self._cap is not None:
+            items = self._cap.feed(items, task.size)
+        in_order = self._cap is not None
+        known = ViewChildren(self._view, decode_row_set(order.known), task.kinds)
+        run = RowsRun(task, items, ROW_ID, unit=self._number, in_order=in_order, known=known)
+        try:
+            for keyed in run:
+                self._failed.append(keyed.keys[keyed.failed])
+                self._write(keyed)
+        finally:
+            self._calls = run.calls
+            task.close()
+
+    def follow(self, unit: Unit) -> None:
+        """Copy children, with the inherited values that their source rows have now."""
+        import numpy as np
+        import pyarrow as pa
+
+        order, schema = self._order, self._files.schema
+        own = [name for name in order.written if name not in order.inherited]
+        fragment = get_fragment(self._view, unit.fragment)
+        columns = {name: quote_parts((name,)) for name in own}
+        wanted = unit.wanted(fragment.physical_rows)
+        for batch in scan_columns(self._view, fragment, columns, wanted=wanted):
+            sources, places = np.unique(as_ids(batch.column(SOURCE_ROW_ID)), return_inverse=True)
+            values = dict(zip(order.inherited, self._inherit(sources), strict=True))
+            made = [
+                values[name].take(pa.array(places)) if name in values else batch.column(name)
+                for name in schema.names
+            ]
+            self._add(pa.record_batch(cast_columns(made, schema), schema=schema))
+
+    def finish(self, seconds: float) -> None:
+        """Close the files, and say that they are there."""
+        import numpy as np
+
+        order = self._order
+        made = Made(
+            key=order.key(self._number),
+            attempt=order.attempt,
+            fragments=self._files.close(),
+            rows=self._rows,
+            inserted=self._inserted,
+            calls=self._calls,
+            seconds=round(seconds, 4),
+            failed=encode_ids(np.concatenate([np.empty(0, np.int64), *self._failed])),
+            counts=() if self._cap is None else tuple(self._cap.counts),
+            is_cut=self._cap is not None and self._cap.is_cut,
+        )
+        write_made(self._location.place(), order.job, made)
+
+    def read(self) -> "Iterator[pa.RecordBatch]":
+        """The rows of the task, with a limit by id."""
+        return self._read() if self._cap is None else self._read_in_order()
+
+    def _read(self) -> "Iterator[pa.RecordBatch]":
+        for unit in self._order.tasks[self._number].call:
+            yield from self._scan(unit, self._order.where)
+
+    def _read_in_order(self) -> "Iterator[pa.RecordBatch]":
+        import numpy as np
+        import pyarrow as pa
+
+        limit = self._order.limit
+        assert limit is not None
+        ids, fragments, offsets = (
+            np.frombuffer(each, np.int64) for each in (limit.ids, limit.fragments, limit.offsets)
+        )
+        at, size = 0, FIRST_ROWS
+        while at < len(ids):
+            rows = slice(at, at + size)
+            ((*units,),) = divide_some(fragments[rows], offsets[rows], 1)
+            found = pa.concat_batches([batch for unit in units for batch in self._scan(unit, None)])
+            yield found.take(pa.array(np.argsort(as_ids(found.column(ROW_ID)))))
+            at, size = at + size, min(MOST_ROWS, size * 4)
+
+    def _scan(self, unit: Unit, where: str | None) -> "Iterator[pa.RecordBatch]":
+        fragment = get_fragment(self._source, unit.fragment)
+        names = [*self._order.columns]
+        # By number: names that Lance does not know are no trouble to it.
+        columns = {str(n): each for n, each in enumerate(self._order.columns.values())}
+        for batch in scan_columns(
+            self._source,
+            fragment,
+            columns,
+            where=where,
+            wanted=unit.wanted(fragment.physical_rows),
+            with_row_id=True,
+        ):
+            taken = batch.select([*columns, ROW_ID, ADDRESS])
+            yield taken.rename_columns([*names, ROW_ID, ADDRESS])
+
+    def _inherit(self, ids: Any) -> "list[pa.Array]":
+        """The inherited values of some source rows."""
+        import numpy as np
+        import pyarrow as pa
+
+        columns = {str(n): each for n, each in enumerate(self._order.inherited.values())}
+        with translated():
+            found = self._source._take_rows(
+                pa.array(ids, pa.uint64()), columns={**columns, ROW_ID: ROW_ID}
+            )
+        if not np.array_equal(as_ids(found[ROW_ID]), ids):
+            raise InvalidTableState(f"version {self._source.version} lost some of its rows")
+        return [combine(found[name]) for name in columns]
+
+    def _write(self, keyed: Keyed) -> None:
+        """Add what was made of some rows."""
+        import pyarrow as pa
+
+        schema = self._files.schema
+        children = flatten(keyed.values)
+        parents, numbers, rows = children
+        if self._cap is not None:
+            taken = self._cap.take(keyed.keys, parents, numbers)
+            parents, numbers = parents[taken], numbers[taken]
+            rows = rows.filter(pa.array(taken))
+        if not len(parents):
+            return
+        sources, inherited = keyed.keys[parents], pa.array(parents)
+        made = {SOURCE_ROW_ID: pa.array(sources), CHILD_INDEX: pa.array(numbers)}
+        for name in self._order.inherited:
+            made[name] = keyed.batch.column(name).take(inherited)
+        columns = [made[n] if n in made else rows.column(n) for n in schema.names]
+        self._inserted += int((~self._had.contains(sources)).sum())
+        self._add(pa.record_batch(cast_columns(columns, schema), schema=schema))
+
+    def _add(self, batch: "pa.RecordBatch") -> None:
+        self._rows += batch.num_rows
+        self._files.write(batch)
+
+
+class _Cap:
+    """Lets rows in as long as there is room, in the order of source rows and their children."""
+
+    def __init__(self, limit: Limit) -> None:
+        import numpy as np
+
+        self._limit = limit
+        self._kept = np.frombuffer(limit.kept, np.int64)
+        self._before = np.frombuffer(limit.before, np.int64)
+        self._made = 0
+        self._called = 0
+        self.counts: list[tuple[int, int]] = []
+        self.is_cut = False
+
+    def feed(self, batches: "Iterator[pa.RecordBatch]", size: Any) -> "Iterator[pa.RecordBatch]":
+        """Rows, a few at a time, until the view is full."""
+        for batch in batches:
+            ids, at = as_ids(batch.column(ROW_ID)), 0
+            while at < len(ids):
+                id = int(ids[at])
+                # What is there of a row that was cut may do.
+                room = self._room(id) - (self._limit.cut_rows if id == self._limit.cut else 0)
+                if room <= 0:
+                    self.is_cut = True
+                    return
+                # One by one until it is known what a row makes.
+                fitting = -(-room * self._called // max(1, self._made)) if self._called else 1
+                count = max(1, min(fitting, size.rows, len(ids) - at))
+                size.rows = count
+                yield batch.slice(at, count)
+                at += count
+
+    def take(self, keys: Any, parents: Any, numbers: Any) -> Any:
+        """Which of the children get in; called in the order of the source rows."""
+        import numpy as np
+
+        counts = np.bincount(parents, minlength=len(keys))
+        allowed = np.zeros(len(keys), np.int64)
+        for row, (key, count) in enumerate(zip(keys.tolist(), counts.tolist(), strict=True)):
+            fitting = min(count, max(0, self._room(key)))
+            self.is_cut = self.is_cut or fitting < count
+            self._made += fitting
+            self.counts.append((key, fitting))
+            allowed[row] = fitting
+        self._called += len(keys)
+        return numbers < allowed[parents]
+
+    def _room(self, id: int) -> int:
+        """How many rows fit in before a source row's own."""
+        import numpy as np
+
+        before = int(self._before[np.searchsorted(self._kept, id)])
+        return self._limit.rows - before - self._made
+
+
+def cast_columns(columns: "list[Any]", schema: "pa.Schema") -> "list[Any]":
+    return [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]

@@ -1,0 +1,337 @@
+"""Views that a chunker makes: which source rows it is called for, and which of its rows go.
+
+A row's children stay as long as its inputs do. When only inherited columns have changed, they get
+the new values without a call. Under a limit, rows beyond the last one that it let in are unknown.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import ColumnNotFound
+from penstock.jobs.backfill.selection import scan_rows
+from penstock.jobs.refresh.chunks.children import Children, find_children
+from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.inputs import differs_in, take
+from penstock.jobs.refresh.view_notes import read_failed
+from penstock.lance.columns.fields import get_field
+from penstock.lance.diff.fragments import has_blobs
+from penstock.lance.diff.row_diff import Rows, compare, find_taken, join_rows, scan_all
+from penstock.lance.diff.row_sets import is_among
+from penstock.lance.errors import translated
+from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.lance.diff.masks import Mask
+    from penstock.lance.diff.row_sets import Ids
+
+# Single rows are taken up to so many, then a filter is asked for all.
+MAX_TAKEN = 10_000
+
+# Those of some rows of a version that the query takes.
+Match = Callable[["LanceDataset", Rows], Rows]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ChunkWork:
+    """What there is to do, by ids of the source's rows."""
+
+    # Rows that are made anew; None is all that the query has.
+    call: Rows | None
+    # Rows whose children get other inherited values.
+    follow: "Ids"
+    # Rows that are not in the view any more.
+    gone: "Ids"
+    # Rows of the view that go, whatever comes; None is all.
+    removed: Children | None
+    # Under a limit: the rows that stay. The source row that an earlier limit cut in two may have to
+    # be made again.
+    kept: Children | None = None
+    cut: int | None = None
+    # Whether there are rows that the limit lets in in no case, and that nobody looks at.
+    is_cut: bool = False
+    # Those of the rows to call whose children the view has as the function made them: only what
+    # they inherit is another value, and the function is not given them. Sorted.
+    known: "Ids" = field(default_factory=lambda: _no_ids())
+
+
+class Unsettled:
+    """Work over changed rows of which only Spark can say whether they are in the query."""
+
+    def __init__(self, planner: "_Planner") -> None:
+        self._planner = planner
+
+    def settle(self, match: Match) -> ChunkWork:
+        """The work, when somebody tells which rows of a version the query takes."""
+        return self._planner.settle(match)
+
+
+def plan(context: Context) -> Plan:
+    """What a refresh of a chunker's view would do."""
+    (source,) = context.sources.values()
+    then = source.dataset_then
+    if context.watermark is None or then is None:
+        return _plan_all(context, source, context.rebuild)
+    try:
+        return _Planner(context, source, then).plan()
+    except ColumnNotFound as error:
+        return _plan_all(context, source, error.message)
+
+
+def _plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
+    rows, calls = context.definition.rows, None
+    assert rows is not None
+    if context.spec.output_limit is None and (rows.filter is None or rows.engine == "lance"):
+        with translated():
+            calls = source.dataset_now.count_rows(rows.filter)
+    nothing = _no_ids()
+    return Plan(
+        mode="full",
+        reason=reason,
+        rows_to_update=0,
+        rows_to_delete=context.view.count_rows(),
+        function_calls=calls,
+        fragments=len(source.dataset_now.get_fragments()),
+        work=ChunkWork(
+            call=None, follow=nothing, gone=nothing, removed=None, kept=Children(*[nothing] * 5)
+        ),
+    )
+
+
+class _Planner:
+    """Compares what the view follows with what it is to follow."""
+
+    def __init__(self, context: Context, source: SourceAt, then: "LanceDataset") -> None:
+        definition, mark = context.definition, context.watermark
+        assert mark is not None
+        assert definition.rows is not None
+        assert definition.function is not None
+        self._context, self._source = context, source
+        self._rows = definition.rows
+        self._columns = {column.name: column for column in definition.rows.columns}
+        self._inputs, self._inherited = definition.function.inputs, definition.inherited
+        self._now, self._then = source.dataset_now, then
+        paths = [column.path for column in definition.rows.columns if column.path is not None]
+        paths = list(dict.fromkeys([*source.source.reads, *paths]))
+        self._difference = compare(self._now, then, paths)
+        # Whether only Spark can say which rows are in the query.
+        self._is_spark = self._rows.filter is not None and self._rows.engine != "lance"
+        self._limit = context.spec.output_limit
+        self._cut = mark.cut[0] if mark.cut is not None else None
+        self._failed = read_failed(context.place, mark.failed, mark.failed_rows)
+
+    def plan(self) -> Plan:
+        import numpy as np
+
+        changed = self._difference.changed
+        again, other = self._find_again()
+        if self._is_spark:
+            # More is known when Spark has been asked.
+            maybe, everybody = int((~again).sum()), np.ones(len(changed.ids), bool)
+            work, counts = self._decide(again, ~everybody, everybody, everybody)
+            counts["may have come into the query or left it"] = maybe
+            return self._to_plan(Unsettled(self) if maybe else work, work, counts, maybe)
+        work, counts = self._decide(again, other, self._passes(changed), self._passed(changed.ids))
+        return self._to_plan(work, work, counts)
+
+    def settle(self, match: Match) -> ChunkWork:
+        """What there is to do, as soon as rows can be matched with the filter."""
+        import numpy as np
+
+        changed = self._difference.changed
+        again, other = self._find_again()
+        maybe = changed.take(~again)
+        passes, passed = np.ones(len(changed.ids), bool), np.ones(len(changed.ids), bool)
+        passes[~again] = is_among(maybe.ids, match(self._now, maybe).ids)
+        # Rows with children were in the query; others may have been, and have given nothing.
+        childless = passes & ~again
+        childless[childless] = ~is_among(
+            changed.ids[childless],
+            np.unique(find_children(self._context.view, changed.ids[childless]).sources),
+        )
+        if childless.any():
+            before = scan_all(self._then)
+            before = before.take(is_among(before.ids, changed.ids[childless]))
+            passed[childless] = is_among(changed.ids[childless], match(self._then, before).ids)
+        work, _ = self._decide(again, other, passes, passed)
+        return work
+
+    def _find_again(self) -> "tuple[Mask, Mask]":
+        """Which changed rows have other inputs, and which other inherited values."""
+        again, other = self._differs(self._inputs), self._differs(self._inherited)
+        return again | self._is_unknown(self._difference.changed.ids), other
+
+    def _decide(
+        self, again: "Mask", other: "Mask", passes: "Mask", passed: "Mask"
+    ) -> tuple[ChunkWork, dict[str, int]]:
+        """The work, by which of the changed rows are and were in the query; and what it is of."""
+        import numpy as np
+
+        difference, changed = self._difference, self._difference.changed
+        inherits = passes & passed & ~again & other
+        follow, known = changed.ids[inherits], _no_ids()
+        is_called = passes & (again | ~passed)
+        if not self._can_follow():
+            follow, known = known, (follow if self._can_read() else known)
+            is_called |= inherits
+        call = changed.take(is_called)
+        inserted = difference.inserted.take(self._passes(difference.inserted))
+        missing = self._missing()
+        gone = np.sort(np.concatenate([difference.deleted.ids, changed.ids[~passes]]))
+        stale = np.concatenate([gone, call.ids, follow])
+        # Of the row that the limit cut only some children are there.
+        cut = self._cut if self._cut is not None and (missing.ids == self._cut).any() else None
+        if self._limit is None and cut is not None:
+            stale = np.append(stale, cut)
+        counts = {
+            "are new": len(inserted.ids),
+            "have other inputs, or come into the query": len(call.ids) - len(known),
+            "have only other inherited values": len(follow) + len(known),
+            "are gone": len(gone),
+            "failed before or lie beyond the last limit": len(missing.ids),
+        }
+        calls = join_rows(inserted, call, missing)
+        if self._limit is not None:
+            limited = self._limited(calls, follow, gone, stale, cut)
+            return replace(limited, known=known), counts
+        removed = find_children(self._context.view, stale)
+        work = ChunkWork(call=calls, follow=follow, gone=gone, removed=removed, known=known)
+        return work, counts
+
+    def _limited(
+        self, calls: Rows, follow: "Ids", gone: "Ids", stale: "Ids", cut: int | None
+    ) -> ChunkWork:
+        """The same work, without the rows that are known not to get in."""
+        import numpy as np
+
+        assert self._limit is not None
+        children = find_children(self._context.view)
+        is_stale = is_among(children.sources, np.sort(stale))
+        kept = children.take(~is_stale)
+        below = np.searchsorted(kept.sources, calls.ids)
+        if cut is not None:
+            partial = kept.sources == cut
+            below -= np.where(calls.ids > cut, partial.sum(), 0)
+            below += np.where(calls.ids == cut, partial.sum(), 0)
+        full = np.flatnonzero(below >= self._limit)
+        if len(full):
+            calls = calls.take(np.arange(full[0]))
+        return ChunkWork(
+            call=calls,
+            follow=follow,
+            gone=gone,
+            removed=children.take(is_stale),
+            kept=kept,
+            cut=cut if (calls.ids == cut).any() else None,
+            is_cut=bool(len(full)),
+        )
+
+    def _to_plan(
+        self,
+        todo: ChunkWork | Unsettled,
+        work: ChunkWork,
+        counts: Mapping[str, int],
+        maybe: int = 0,
+    ) -> Plan:
+        import numpy as np
+
+        assert work.call is not None
+        assert work.removed is not None
+        calls = len(work.call.ids)
+        over = 0
+        if work.kept is not None and self._limit is not None:
+            over = max(0, len(work.kept.sources) - self._limit)
+        is_gone = is_among(work.removed.sources, work.gone)
+        # Rows that failed and are not called again are forgotten.
+        known = calls, len(work.follow), len(work.removed.sources), over, len(self._failed)
+        if not any(known) and not maybe:
+            return Plan(
+                mode="none",
+                reason="no row that the chunker or an inherited column reads has changed",
+                rows_to_insert=0,
+                rows_to_update=0,
+                rows_to_delete=0,
+            )
+        told = [f"{count} {what}" for what, count in counts.items() if count]
+        if over:
+            told.append(f"{over} of the view's are over the limit")
+        # What the calls give decides who is let in, and so who has to go; or Spark does.
+        is_open = (calls > 0 and (self._limit is not None or self._is_spark)) or maybe > 0
+        return Plan(
+            mode="incremental",
+            reason=f"of the source's rows {', '.join(told) or 'those that failed are gone'}",
+            rows_to_insert=None if calls or maybe else 0,
+            rows_to_update=None if is_open else len(np.unique(work.removed.sources[~is_gone])),
+            rows_to_delete=None if is_open else int(is_gone.sum()) + over,
+            function_calls=None if is_open else calls - len(work.known),
+            fragments=self._difference.fragments,
+            work=todo,
+        )
+
+    # Rows ------------------------------------------------------------------------------------
+
+    def _is_unknown(self, ids: "Ids") -> "Mask":
+        """Whether the view does not have what the function makes of each row, or not all of it."""
+        found = self._failed.contains(ids)
+        return found if self._cut is None else found | (ids >= self._cut)
+
+    def _missing(self) -> Rows:
+        """Rows that have not changed, and that the function is to be given nevertheless."""
+        import numpy as np
+
+        if not len(self._failed) and self._cut is None:
+            return Rows(*[_no_ids()] * 3)
+        rows = scan_all(self._now)
+        known = np.sort(
+            np.concatenate([self._difference.inserted.ids, self._difference.changed.ids])
+        )
+        rows = rows.take(self._is_unknown(rows.ids) & ~is_among(rows.ids, known))
+        return rows.take(self._passes(rows))
+
+    def _passes(self, rows: Rows) -> "Mask":
+        """Whether each row of the new version is in the query; when only Spark knows, it may be."""
+        import numpy as np
+
+        where = self._rows.filter
+        if where is None or self._rows.engine != "lance" or not len(rows.ids):
+            return np.ones(len(rows.ids), bool)
+        return find_taken(self._now, rows, where)
+
+    def _passed(self, ids: "Ids") -> "Mask":
+        """Whether each row of the old version was in the query, as far as that is known."""
+        import numpy as np
+
+        where = self._rows.filter
+        if where is None or not len(ids):
+            return np.ones(len(ids), bool)
+        if len(ids) <= MAX_TAKEN:
+            (found,) = take(self._then, ids, [where])
+            return np.asarray(found.fill_null(False))
+        holding = [fragment.fragment_id for fragment in self._then.get_fragments()]
+        parts = [found for found, _, _ in scan_rows(self._then, holding, where)]
+        return is_among(ids, np.sort(np.concatenate([_no_ids(), *parts])))
+
+    def _can_follow(self) -> bool:
+        """Whether children can be given other inherited values, which are read without Spark."""
+        columns = [self._columns[name] for name in self._inherited]
+        paths = [each.path for each in columns if each.path is not None]
+        if self._limit is not None or any(has_blobs(get_field(self._now, p).lance) for p in paths):
+            return False
+        return len(paths) == len(columns) or self._rows.engine == "lance"
+
+    def _can_read(self) -> bool:
+        """Whether what the function made can be read from the view."""
+        view, inherited = self._context.view, (*self._inherited, SOURCE_ROW_ID, CHILD_INDEX)
+        fields = [each for each in view.lance_schema.fields() if each.name() not in inherited]
+        return not any(has_blobs(each) for each in fields)
+
+    def _differs(self, names: Sequence[str]) -> "Mask":
+        return differs_in(self._rows, names, self._source, self._difference)
+
+
+def _no_ids() -> "Ids":
+    import numpy as np
+
+    return np.empty(0, np.int64)

@@ -1,0 +1,234 @@
+"""The refresh of a chunker's view: source rows to the function, their children to files."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.jobs.backfill.selection import scan_rows
+from penstock.jobs.engine.row_ranges import count_tasks, divide_all, divide_some
+from penstock.jobs.refresh.chunks import spark_chunks
+from penstock.jobs.refresh.chunks.children import Children
+from penstock.jobs.refresh.chunks.kernel import At, ChunkOrder, ChunkTask, Limit, chunk_kernel
+from penstock.jobs.refresh.chunks.plan import ChunkWork, Unsettled
+from penstock.jobs.refresh.context import Change, Plan, SourceAt, Work
+from penstock.jobs.refresh.making import Made, encode_ids, make_missing, rate_of, to_knobs, to_set
+from penstock.jobs.refresh.rows.kernel import SCHEMA
+from penstock.jobs.refresh.rows.run import match_rows
+from penstock.jobs.spark.sql_sessions import open_sql
+from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.lance.diff.row_diff import Rows, scan_all
+from penstock.lance.diff.row_sets import is_among
+from penstock.lance.read.scans import quote_path
+from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.lance.diff.row_sets import Ids
+
+
+def run(work: Work, plan: Plan) -> Change:
+    """Make the children that a plan asks for."""
+    todo: ChunkWork | Unsettled = plan.work
+    if isinstance(todo, Unsettled):
+        todo = todo.settle(partial(_match, work))
+    order = _make_order(work, todo)
+    notes = []
+    if order.tasks:
+        keys = [order.key(number) for number in range(len(order.tasks))]
+        sizes = [task.rows for task in order.tasks]
+        with _open(work) as opened:
+            start = partial(_start, opened, order)
+            notes = make_missing(opened, order.function, keys, sizes, start)
+    return _to_change(work, todo, notes)
+
+
+@contextmanager
+def _open(work: Work) -> Iterator[Work]:
+    """The work with a session in which SQL means what it always does, if Spark evaluates any."""
+    rows = work.definition.rows
+    if rows is None or rows.engine == "lance":
+        yield work
+        return
+    with open_sql(work.get_engine(), 0) as sql:
+        yield replace(work, get_engine=lambda: sql)
+
+
+def _match(work: Work, dataset: "LanceDataset", rows: Rows) -> Rows:
+    """Those of some rows of a version of the source that the query takes."""
+    (source,) = work.sources.values()
+    at = replace(source, now=dataset.version, dataset_now=dataset)
+    return match_rows(work, at, rows)
+
+
+def _start(work: Work, order: ChunkOrder, numbers: Sequence[int], engine: Engine) -> Tasks:
+    (source,) = work.sources.values()
+    rows = work.definition.rows
+    if rows is not None and rows.engine == "spark":
+        return spark_chunks.start(engine, order, numbers, source)
+    return Tasks(engine, chunk_kernel(order, numbers), len(numbers), SCHEMA)
+
+
+# Before -------------------------------------------------------------------------------------
+
+
+def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
+    (source,) = work.sources.values()
+    definition, spec = work.definition, work.spec
+    assert definition.rows is not None
+    assert definition.function is not None
+    columns = {column.name: column for column in definition.rows.columns}
+    limit = None
+    if spec.output_limit is None:
+        tasks = _divide(work, source, todo)
+    else:
+        limit = _make_limit(work, source, todo)
+        tasks = (ChunkTask(),) if limit.ids else ()
+    outputs = [output.column for output in definition.function.outputs]
+    return ChunkOrder(
+        job=work.attempt.job,
+        attempt=work.attempt.number,
+        view=At.of(work.location, work.view.version),
+        source=At.of(source.location, source.now),
+        function=definition.function,
+        columns={column.name: column.expression for column in definition.rows.columns},
+        where=definition.rows.filter,
+        inherited={name: _ask(columns[name]) for name in definition.inherited},
+        written=(SOURCE_ROW_ID, CHILD_INDEX, *definition.inherited, *outputs),
+        tasks=tasks,
+        had=encode_ids(_sources_before(todo)),
+        known=encode_ids(todo.known),
+        limit=limit,
+        knobs=to_knobs(spec),
+        max_rows=spec.max_rows_per_fragment,
+    )
+
+
+def _ask(column: Column) -> str:
+    """How Lance is asked for a column; one that only Spark computes is not asked for."""
+    return column.expression if column.path is None else quote_path(column.path)
+
+
+def _divide(work: Work, source: SourceAt, todo: ChunkWork) -> tuple[ChunkTask, ...]:
+    """The tasks; each has some of the rows to call, and some of the rows to copy."""
+    import numpy as np
+
+    spec, slots = work.spec, work.get_engine().slots
+    call, copied = todo.call, Children(*[np.empty(0, np.int64)] * 5)
+    if todo.removed is not None:
+        copied = todo.removed.take(is_among(todo.removed.sources, np.sort(todo.follow)))
+    total = source.dataset_now.count_rows() if call is None else len(call.ids)
+    rows = max(total, len(copied.sources))
+    count = count_tasks(rows, slots, spec.concurrency, spec.source_task_size)
+    if call is None:
+        calls = divide_all(source.dataset_now, count)
+    else:
+        calls = divide_some(call.fragments, call.offsets, count)
+    follows = divide_some(copied.fragments, copied.offsets, count)
+    return tuple(
+        ChunkTask(
+            calls[n] if n < len(calls) else (),
+            follows[n] if n < len(follows) else (),
+        )
+        for n in range(max(len(calls), len(follows)))
+    )
+
+
+def _make_limit(work: Work, source: SourceAt, todo: ChunkWork) -> Limit:
+    import numpy as np
+
+    rows, most = work.definition.rows, work.spec.output_limit
+    assert rows is not None
+    assert most is not None
+    assert todo.kept is not None
+    call = todo.call
+    if call is None:
+        call = scan_all(source.dataset_now)
+        if rows.filter is not None and rows.engine == "lance":
+            holding = [each.fragment_id for each in source.dataset_now.get_fragments()]
+            parts = [ids for ids, _, _ in scan_rows(source.dataset_now, holding, rows.filter)]
+            passing = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+            call = call.take(is_among(call.ids, passing))
+    is_cut = todo.kept.sources == todo.cut
+    # More than there is room for is not needed to see that it is full.
+    kept = todo.kept.sources[~is_cut][:most]
+    sources, firsts = np.unique(kept, return_index=True)
+    ids, fragments, offsets = (each.astype(np.int64).tobytes() for each in call)
+    return Limit(
+        most,
+        ids,
+        fragments,
+        offsets,
+        sources.tobytes(),
+        np.append(firsts, len(kept)).astype(np.int64).tobytes(),
+        todo.cut,
+        int(is_cut.sum()),
+    )
+
+
+def _sources_before(todo: ChunkWork) -> "Ids":
+    """Source rows that have children in the view, among those that get others."""
+    import numpy as np
+
+    found = np.empty(0, np.int64) if todo.removed is None else todo.removed.sources
+    return found if todo.cut is None else np.append(found, todo.cut)
+
+
+# After --------------------------------------------------------------------------------------
+
+
+def _to_change(work: Work, todo: ChunkWork, notes: list[Made]) -> Change:
+    import numpy as np
+
+    mine = [note for note in notes if note.attempt == work.attempt.number]
+    removed, gone, cut = todo.removed, 0, None
+    parts: list[Ids] = []
+    updated = 0
+    if removed is not None:
+        parts.append(removed.row_ids)
+        is_gone = is_among(removed.sources, todo.gone)
+        gone, updated = int(is_gone.sum()), len(np.unique(removed.sources[~is_gone]))
+    if work.spec.output_limit is not None:
+        over, replaced, cut = _cut_off(work.spec.output_limit, todo, notes)
+        parts += [over, replaced]
+        gone, updated = gone + len(over), updated + bool(len(replaced))
+    return Change(
+        removes="all" if removed is None else np.concatenate(parts),
+        fragments=tuple(each for note in notes for each in note.fragments),
+        rows_inserted=sum(note.inserted for note in notes),
+        rows_updated=updated,
+        rows_deleted=work.view.count_rows() if removed is None else gone,
+        function_calls=sum(note.calls for note in notes),
+        failed=to_set(notes),
+        cut=cut,
+        rate=rate_of(mine),
+    )
+
+
+def _cut_off(
+    most: int, todo: ChunkWork, notes: list[Made]
+) -> "tuple[Ids, Ids, tuple[int, int] | None]":
+    """The view's rows that are over the limit, those that were made again, and the last row."""
+    import numpy as np
+
+    kept = todo.kept
+    assert kept is not None
+    counts = [pair for note in notes for pair in note.counts]
+    ids, numbers = np.array(counts, np.int64).reshape(-1, 2).T
+    is_again = (kept.sources == todo.cut) & bool((ids == todo.cut).any())
+    replaced, kept = kept.row_ids[is_again], kept.take(~is_again)
+    made = np.concatenate([np.empty(0, np.int64), *map(np.arange, numbers)])
+    sources = np.concatenate([kept.sources, np.repeat(ids, numbers)])
+    places = np.concatenate([kept.numbers, made])
+    order = np.lexsort((places, sources))
+    over = order[most:]
+    is_cut = todo.is_cut or len(over) > 0 or any(note.is_cut for note in notes)
+    cut = None
+    if is_cut and not most:
+        cut = -1, -1
+    elif is_cut:
+        last = order[most - 1]
+        cut = int(sources[last]), int(places[last])
+    return kept.row_ids[over[over < len(kept.sources)]], replaced, cut

@@ -1,0 +1,1 @@
+"""Views of groups: touched groups are computed again."""

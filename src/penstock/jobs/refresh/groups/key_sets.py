@@ -1,0 +1,134 @@
+"""Groups by the values of their keys, compared as Spark compares them. All of it is pure.
+
+NaN is one value, so are 0.0 and -0.0, and so is null. Values are looked at as Spark has them:
+what it does not tell apart, such as nanoseconds, is one value too.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.jobs.spark.types import cast_in, cast_out
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.lance.diff.masks import Mask
+
+
+class KeySet:
+    """A set of groups; keys are arrays, one for each column, whose rows belong together."""
+
+    def __init__(self, keys: "Sequence[pa.Array]") -> None:
+        import numpy as np
+        import pyarrow as pa
+
+        self._kinds = _to_spark(keys).schema
+        # Of each column: its values, and which combinations with those before it there are.
+        self._values: list[pa.Array] = []
+        self._seen: list[Any] = []
+        place = np.zeros(len(keys[0]), np.int64)
+        for column in self._normal(keys):
+            values = column.unique()
+            codes = place * max(1, len(values)) + _find(column, values)
+            seen, first, place = np.unique(codes, return_index=True, return_inverse=True)
+            self._values.append(values)
+            self._seen.append(seen)
+        rows = pa.array(first)
+        self.keys = [each.take(rows) for each in _to_spark(keys).columns]
+
+    def __len__(self) -> int:
+        return len(self.keys[0])
+
+    def contains(self, keys: "Sequence[pa.Array]") -> "Mask":
+        """Whether each row belongs to one of the groups."""
+        import numpy as np
+
+        found = np.ones(len(keys[0]), bool)
+        place = np.zeros(len(keys[0]), np.int64)
+        if not len(self):
+            return ~found
+        for column, values, seen in zip(self._normal(keys), self._values, self._seen, strict=True):
+            code = _find(column, values)
+            found &= code >= 0
+            wanted = place * len(values) + code
+            place = np.minimum(np.searchsorted(seen, wanted), len(seen) - 1)
+            found &= seen[place] == wanted
+        return found
+
+    @staticmethod
+    def join(*parts: "KeySet") -> "KeySet":
+        """The groups that any of some sets has."""
+        import pyarrow as pa
+
+        columns = zip(*(part.keys for part in parts), strict=True)
+        return KeySet([pa.concat_arrays(each) for each in columns])
+
+    def encode(self) -> bytes:
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        batch = pa.record_batch(self.keys, schema=self._kinds)
+        with pa.ipc.new_stream(sink, self._kinds) as writer:
+            writer.write_batch(batch)
+        return bytes(sink.getvalue().to_pybytes())
+
+    @staticmethod
+    def decode(data: bytes) -> "KeySet":
+        import pyarrow as pa
+
+        with pa.ipc.open_stream(data) as reader:
+            return KeySet(reader.read_next_batch().columns)
+
+    def _normal(self, keys: "Sequence[pa.Array]") -> "list[pa.Array]":
+        """Keys in forms in which equal values are identical."""
+        batch = cast_out(_to_spark(keys), self._kinds)
+        return [_normalise(column) for column in batch.columns]
+
+
+def _to_spark(keys: "Sequence[pa.Array]") -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    return cast_in(pa.record_batch(list(keys), [str(number) for number in range(len(keys))]))
+
+
+def _find(column: "pa.Array", values: "pa.Array") -> Any:
+    """The place of each value among some, or -1; null is a value."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if not len(values):
+        return np.full(len(column), -1)
+    found: Any = pc.index_in(column, value_set=values)
+    return np.asarray(found.fill_null(-1)).astype(np.int64)
+
+
+def _normalise(column: "pa.Array") -> "pa.Array":
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    kind = column.type
+    if kinds.is_floating(kind):
+        values = np.array(column.fill_null(0.0), copy=True)
+        values[values == 0] = 0.0
+        values[np.isnan(values)] = np.nan
+        whole = np.dtype(f"i{values.dtype.itemsize}")
+        return pa.array(values.view(whole), mask=np.asarray(column.is_null()))
+    if kinds.is_temporal(kind):
+        return column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if kinds.is_nested(kind) or kinds.is_null(kind):
+        return pa.array([_show(value) for value in column.to_pylist()], pa.string())
+    return column
+
+
+def _show(value: Any) -> str | None:
+    """A nested value as text that only equal ones have."""
+    if value is None:
+        return None
+    if isinstance(value, float):
+        return repr(value + 0.0)
+    if isinstance(value, dict):
+        return "{" + ",".join(map(str, map(_show, value.values()))) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(str, map(_show, value))) + "]"
+    return repr(value)

@@ -1,0 +1,145 @@
+"""Groups of one source: those that rows came into, left or changed in are computed again.
+
+A group is touched when a row that has its key now, or had it then, is not what it was. All rows
+of a touched group are read again, so every aggregate is exact, whatever it is.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import ColumnNotFound
+from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.groups.key_sets import KeySet
+from penstock.jobs.refresh.whole.plan import plan_all
+from penstock.jobs.spark.types import to_spark_type
+from penstock.lance.columns.fields import get_field
+from penstock.lance.diff.equal import as_ids
+from penstock.lance.diff.row_diff import Difference, compare
+from penstock.lance.errors import translated
+from penstock.lance.read.by_id import RowReader
+from penstock.lance.read.scans import quote_parts
+from penstock.model.views import Groups
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.lance.diff.row_sets import Ids
+
+# Every worker has to know the keys of all touched groups.
+MAX_GROUPS = 100_000
+# To compute more of the rows group by group is no less than to compute all of them at once.
+MOST_OF_THEM = 0.5
+# A view of fewer rows takes no time either way.
+FEW_ROWS = 20
+SCAN_ROWS = 262_144
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touched:
+    """The groups that are computed again, and the view's rows that they take the place of."""
+
+    groups: KeySet
+    # Those of the groups that the view has.
+    known: KeySet
+    ids: "Ids"
+
+
+def plan(context: Context) -> Plan:
+    """Find the touched groups."""
+    (source,) = context.sources.values()
+    groups = context.definition.groups
+    assert groups is not None
+    if context.rebuild:
+        return plan_all(context, context.rebuild)
+    assert source.dataset_then is not None
+    try:
+        found = compare(source.dataset_now, source.dataset_then, source.source.reads)
+    except ColumnNotFound as error:
+        return plan_all(context, error.message)
+    if found.is_empty:
+        return Plan(mode="none", reason="nothing that the query reads has changed")
+    if obstacle := find_obstacle(context, source, groups):
+        return plan_all(context, obstacle)
+    rows = len(found.inserted.ids) + len(found.deleted.ids) + len(found.changed.ids)
+    touched = find_touched(source, groups, found)
+    if len(touched) > MAX_GROUPS:
+        return plan_all(context, f"{rows} rows changed in {len(touched)} groups, which are many")
+    work = find_known(context.view, groups, touched)
+    total = context.view.count_rows()
+    if total > FEW_ROWS and len(work.ids) > MOST_OF_THEM * total:
+        reason = f"{rows} rows changed in {len(work.ids)} of the view's {total} groups"
+        # That it takes longer is no reason to refuse.
+        if context.spec.mode != "incremental":
+            return plan_all(context, reason)
+    return Plan(
+        mode="incremental",
+        reason=f"{rows} rows changed in {len(touched)} groups",
+        rows_to_insert=None,
+        rows_to_update=None,
+        rows_to_delete=None,
+        fragments=len(source.dataset_now.get_fragments()),
+        work=work,
+    )
+
+
+def find_obstacle(context: Context, source: SourceAt, groups: Groups) -> str:
+    """Why the groups that the view has cannot be told by their keys."""
+    if not groups.keys:
+        return f"{'$'.join(source.source.table)} changed, and all of it is one group"
+    assert source.dataset_then is not None
+    for key, path in zip(groups.keys, key_paths(groups), strict=True):
+        now, then = (
+            to_spark_type(get_field(dataset, path).lance.to_arrow())
+            for dataset in (source.dataset_now, source.dataset_then)
+        )
+        held = to_spark_type(context.view.schema.field(key.name))
+        if now != then:
+            return f"{path} is {now} and was {then}"
+        # What is rounded in the view is another key there.
+        if now != held:
+            return f"{path} is {now}, and {held} in the view"
+    return ""
+
+
+def find_touched(source: SourceAt, groups: Groups, found: Difference) -> KeySet:
+    """The groups of rows that came, went or changed, as they are and as they were."""
+    import numpy as np
+
+    assert source.dataset_then is not None
+    paths = key_paths(groups)
+    # A row that changed elsewhere only is in the same group as before.
+    moved = found.changed.ids[found.differs(paths)]
+    fragments = np.union1d(found.inserted.fragments, found.changed.fragments).tolist()
+    came = np.concatenate([found.inserted.ids, found.changed.ids])
+    now = RowReader(source.dataset_now, fragments).read(came, paths)
+    before = {fragment.fragment_id for fragment in source.dataset_then.get_fragments()}
+    if not len(moved):
+        before &= set(np.unique(found.deleted.fragments).tolist())
+    went = np.concatenate([found.deleted.ids, moved])
+    then = RowReader(source.dataset_then, before).read(went, paths)
+    return KeySet.join(KeySet(now), KeySet(then))
+
+
+def find_known(view: "LanceDataset", groups: Groups, touched: KeySet) -> Touched:
+    """The rows that a view has for some groups."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = {str(number): quote_parts((key.name,)) for number, key in enumerate(groups.keys)}
+    ids, keys = [np.empty(0, np.int64)], []
+    with translated():
+        scanner = view.scanner(columns=columns, with_row_id=True, batch_size=SCAN_ROWS)
+        for batch in scanner.to_batches():
+            taken = touched.contains([batch.column(name) for name in columns])
+            ids.append(as_ids(batch.column("_rowid"))[taken])
+            keys.append(batch.select(list(columns)).filter(pa.array(taken)))
+        empty = scanner.projected_schema
+    kinds = pa.schema([empty.field(name) for name in columns])
+    table = pa.Table.from_batches(keys, kinds)
+    known = KeySet([column.combine_chunks() for column in table.columns])
+    return Touched(touched, known, np.concatenate(ids))
+
+
+def key_paths(groups: Groups) -> list[str]:
+    """The source's columns that rows are grouped by."""
+    return [key.path or key.expression for key in groups.keys]

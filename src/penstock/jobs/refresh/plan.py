@@ -1,0 +1,229 @@
+"""What a refresh starts from: the view, its sources in two versions, and why it can follow them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from penstock.errors import (
+    InvalidRequest,
+    InvalidTableState,
+    NotFound,
+    Unsupported,
+    VersionNotFound,
+)
+from penstock.jobs.backfill.watermarks import transaction_of
+from penstock.jobs.refresh.chunks import plan as chunks
+from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.groups import plan as groups
+from penstock.jobs.refresh.history import History, find_changed, find_moved, read_history
+from penstock.jobs.refresh.rows import plan as rows
+from penstock.jobs.refresh.udtf import plan as udtf
+from penstock.jobs.refresh.view_notes import Pin, read_failed
+from penstock.jobs.refresh.whole import plan as whole
+from penstock.lance.columns.fields import show_path
+from penstock.lance.columns.schemas import decode_schema
+from penstock.lance.diff.row_diff import compare
+from penstock.lance.errors import translated
+from penstock.lance.session.remote import Location
+from penstock.model.views import Definition, RefreshSpec, Source, Watermark
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+# Where a table lies, and its newest version.
+Opener = Callable[[Sequence[str]], "tuple[Location, LanceDataset]"]
+
+# How a refresh is planned, by the strategy that fits.
+PLANS: dict[str, Callable[[Context], Plan]] = {
+    "rows": rows.plan,
+    "groups": groups.plan,
+    "whole": whole.plan,
+    "chunks": chunks.plan,
+    "udtf": udtf.plan,
+}
+
+
+def strategy_of(definition: Definition) -> str:
+    """The name of the strategy that views of this kind follow their sources by."""
+    by_kind = {"chunker": "chunks", "udtf": "udtf"}
+    return by_kind.get(definition.kind, definition.shape)
+
+
+def look_back(spec: RefreshSpec, view: "LanceDataset") -> tuple[RefreshSpec, History]:
+    """The spec with what the view really is: a refresh may have ended without a report."""
+    since = 0 if spec.watermark is None else spec.watermark.view_version
+    history = read_history(view, since)
+    if history.refresh is not None:
+        spec = structs.replace(spec, watermark=history.refresh.watermark)
+    elif since > view.version:
+        history = History(None, f"version {since}, which the last refresh made, is not there")
+    if (history.is_altered or history.gap) and not history.foreign and spec.watermark is not None:
+        history = history._replace(foreign=_why_unlike(spec, spec.watermark, view, history.gap))
+    return spec, history
+
+
+def _why_unlike(spec: RefreshSpec, watermark: Watermark, view: "LanceDataset", gap: str) -> str:
+    """How the view is not what its last refresh made it; rows are compared when some is unknown."""
+    version = watermark.view_version
+    try:
+        with translated():
+            then = view.checkout_version(version)
+    except (InvalidRequest, InvalidTableState, NotFound):
+        return f"version {version} of the view is gone"
+    names = decode_schema(spec.definition.schema).names
+    if moved := find_moved(view, then, names):
+        return f"column {moved} of the view is not the one that was filled"
+    is_used = spec.mode != "full" and watermark.digest == spec.definition.digest
+    if not gap or not is_used or not view.has_stable_row_ids:
+        return gap
+    is_same = compare(view, then, [show_path((name,)) for name in names]).is_empty
+    return "" if is_same else f"somebody else changed rows of the view, and {gap}"
+
+
+def choose_versions(
+    spec: RefreshSpec, newest: Mapping[str, tuple[Location, "LanceDataset"]]
+) -> dict[str, Pin]:
+    """The versions of the sources that the view is to follow."""
+    if spec.src_version is not None and len(spec.definition.sources) != 1:
+        raise InvalidRequest(
+            f"src_version is for views of one source, and this one has "
+            f"{len(spec.definition.sources)}",
+            detail="leave src_version out",
+        )
+    pins = {}
+    for source in spec.definition.sources:
+        _, dataset = newest[source.id]
+        if spec.src_version is not None:
+            dataset = _open(dataset, source, spec.src_version)
+        pins[source.id] = Pin(dataset.version, transaction_of(dataset))
+    return pins
+
+
+def make_context(
+    spec: RefreshSpec,
+    location: Location,
+    view: "LanceDataset",
+    newest: Mapping[str, tuple[Location, "LanceDataset"]],
+    pins: Mapping[str, Pin],
+    foreign: str,
+) -> Context:
+    """Open what is to be compared; raises InvalidRequest when "incremental" cannot be."""
+    rebuild = _why_rebuild(spec, view, foreign) or _why_unknown(location, spec.watermark)
+    sources: dict[str, SourceAt] = {}
+    for source in spec.definition.sources:
+        where, dataset = newest[source.id]
+        now = check_pin(dataset, source, pins[source.id])
+        if changed := find_changed(now, source.types):
+            # The definition was made for other columns; to try again changes nothing.
+            raise InvalidRequest(
+                f"{_show(source)} is not what it was when the refresh was requested: {changed}",
+                detail="request the refresh again",
+            )
+        then: LanceDataset | None = None
+        if not rebuild:
+            found = _find_then(dataset, source, spec.watermark)
+            rebuild, then = (found, None) if isinstance(found, str) else ("", found)
+        version = None if then is None else then.version
+        if not now.has_stable_row_ids and version != now.version:
+            rebuild = rebuild or (
+                f"{_show(source)} has no stable row ids, so it is not known which rows changed"
+            )
+        sources[source.id] = SourceAt(source, where, now.version, now, version, then)
+    if rebuild:
+        sources = {id: _without_then(each) for id, each in sources.items()}
+        if spec.mode == "incremental":
+            raise InvalidRequest(
+                f"{'$'.join(spec.table)} cannot be refreshed incrementally: {rebuild}",
+                detail="leave mode out, or set it to full",
+            )
+    return Context(spec=spec, location=location, view=view, sources=sources, rebuild=rebuild)
+
+
+def check_pin(dataset: "LanceDataset", source: Source, pin: Pin) -> "LanceDataset":
+    """The version of a source that was chosen; raises when there is another one in its place."""
+    now = _open(dataset, source, pin.version)
+    if pin.transaction not in ("", transaction_of(now)):
+        raise InvalidTableState(
+            f"version {now.version} of {_show(source)} is another one than when the job began",
+            detail="request the refresh again",
+        )
+    return now
+
+
+def plan_refresh(context: Context) -> Plan:
+    """What there is to do; nothing when no source changed."""
+    watermark = context.watermark
+    is_same = all(each.is_same for each in context.sources.values())
+    if (
+        watermark is not None
+        and is_same
+        and not watermark.failed_rows
+        and watermark.output_limit == context.spec.output_limit
+    ):
+        return Plan(mode="none", reason="no source has changed since the last refresh")
+    strategy = strategy_of(context.definition)
+    if strategy not in PLANS:
+        raise Unsupported(f"views of shape {strategy} cannot be refreshed yet")
+    return PLANS[strategy](context)
+
+
+def _why_rebuild(spec: RefreshSpec, view: "LanceDataset", foreign: str) -> str:
+    if spec.mode == "full":
+        return "a full refresh was asked for"
+    if spec.watermark is None:
+        return "the view was never filled"
+    if spec.watermark.digest != spec.definition.digest:
+        return "the view's query means something else than at its last refresh"
+    if spec.watermark.versions.keys() != {source.id for source in spec.definition.sources}:
+        return "the view had other sources at its last refresh"
+    if not view.has_stable_row_ids:
+        return "the view itself has no stable row ids"
+    return foreign
+
+
+def _why_unknown(location: Location, watermark: Watermark | None) -> str:
+    """Why it is not known which rows functions failed on; "" when it is."""
+    assert watermark is not None
+    try:
+        read_failed(location.place(), watermark.failed, watermark.failed_rows)
+    except InvalidTableState as error:
+        return error.message
+    return ""
+
+
+def _without_then(each: SourceAt) -> SourceAt:
+    return SourceAt(each.source, each.location, each.now, each.dataset_now)
+
+
+def _find_then(
+    dataset: "LanceDataset", source: Source, watermark: Watermark | None
+) -> "LanceDataset | str":
+    """The version that the view follows now, or why there is none."""
+    assert watermark is not None
+    version = watermark.versions[source.id]
+    gone = f"version {version} of {_show(source)}, which the view follows, is gone"
+    try:
+        with translated():
+            then = dataset.checkout_version(version)
+    except (InvalidRequest, InvalidTableState, NotFound):
+        return gone
+    known = watermark.transactions.get(source.id, "")
+    return then if known in ("", transaction_of(then)) else gone
+
+
+def _open(dataset: "LanceDataset", source: Source, version: int) -> "LanceDataset":
+    if dataset.version == version:
+        return dataset
+    try:
+        with translated():
+            return dataset.checkout_version(version)
+    except (InvalidRequest, InvalidTableState, NotFound) as error:
+        raise VersionNotFound(
+            f"version {version} of {_show(source)} cannot be opened: {error.message}",
+            detail="choose a version that the source still has",
+        ) from error
+
+
+def _show(source: Source) -> str:
+    return "$".join(source.table)

@@ -1,0 +1,1 @@
+"""Views with a row for each row of one source that the filter takes."""

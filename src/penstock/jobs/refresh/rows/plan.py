@@ -1,0 +1,223 @@
+"""Queries over the rows of one source: a view row for each source row that the filter takes.
+
+What changed in the source is computed again and takes the place of what it was; nothing else is
+touched.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import ColumnNotFound
+from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.inputs import outputs_differ, reads_differ
+from penstock.jobs.refresh.rows.view_rows import ViewRows, find_view_rows
+from penstock.jobs.refresh.view_notes import read_failed
+from penstock.lance.diff.row_diff import Difference, Rows, compare, find_taken, join_rows, scan_all
+from penstock.lance.diff.row_sets import is_among
+from penstock.lance.errors import translated
+from penstock.model.functions import Function
+from penstock.model.views import Definition
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.lance.diff.masks import Mask
+    from penstock.lance.diff.row_sets import Ids, RowSet
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Some:
+    """Rows of the source that are computed, and what they take the place of."""
+
+    rows: Rows
+    # Source rows that changed, went or are tried again; sorted.
+    touched: "Ids"
+    # The view's rows that come from them.
+    gone: ViewRows
+    # Which of `rows` the view has.
+    was: "Mask"
+    # Which of `rows` only the filter can have changed, because no column of the query did. Of those
+    # that the view has, the ones that the filter takes are not touched.
+    same: "Mask"
+    # By function: which of them have a value in the view that is still right.
+    kept: "tuple[Mask, ...]" = ()
+
+    def without(self, staying: "Ids") -> "Some":
+        """The same, but for source rows that are in the view as they are; these are sorted."""
+        left, out = ~is_among(self.rows.ids, staying), ~is_among(self.gone.sources, staying)
+        return Some(
+            rows=self.rows.take(left),
+            touched=self.touched[~is_among(self.touched, staying)],
+            gone=ViewRows(self.gone.sources[out], self.gone.ids[out]),
+            was=self.was[left],
+            same=self.same[left],
+            kept=tuple(each[left] for each in self.kept),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Everything:
+    """The view is built anew, from all rows of the source or from those that a limit lets in."""
+
+    rows: Rows | None = None
+
+
+def plan(context: Context) -> Plan:
+    """Compare the source's two versions, and find the view's rows that this concerns."""
+    (source,) = context.sources.values()
+    if context.watermark is None or source.dataset_then is None:
+        return plan_all(context, source, context.rebuild)
+    try:
+        difference = compare(source.dataset_now, source.dataset_then, source.source.reads)
+    except ColumnNotFound as error:
+        return plan_all(context, source, error.message)
+    failed = read_failed(context.place, context.watermark.failed, context.watermark.failed_rows)
+    if difference.is_empty and not len(failed):
+        return Plan(mode="none", reason="nothing that the view reads has changed")
+    return _plan_some(context, source, difference, failed)
+
+
+def plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
+    """Build the view anew."""
+    total = source.dataset_now.count_rows()
+    functions = len(context.definition.column_functions)
+    is_known = _takes_all(context.definition)
+    return Plan(
+        mode="full",
+        reason=reason,
+        rows_to_insert=total if is_known else None,
+        rows_to_update=0,
+        rows_to_delete=context.view.count_rows(),
+        function_calls=total * functions if is_known or not functions else None,
+        fragments=len(source.dataset_now.get_fragments()),
+        work=Everything(),
+    )
+
+
+def count(context: Context, plan: Plan) -> Plan:
+    """The plan with the numbers that a filter decides about, if Lance can tell them."""
+    rows = context.definition.rows
+    assert rows is not None
+    if plan.rows_to_insert is not None or plan.mode == "none":
+        return plan
+    if rows.filter is None or rows.limit is not None or rows.engine != "lance":
+        return plan
+    (source,) = context.sources.values()
+    what: Everything | Some = plan.work
+    if isinstance(what, Everything):
+        with translated():
+            total = source.dataset_now.count_rows(rows.filter)
+        calls = total * len(context.definition.column_functions)
+        return replace(plan, rows_to_insert=total, function_calls=calls)
+    taken = find_taken(source.dataset_now, what.rows, rows.filter)
+    updated = int((taken & what.was).sum())
+    return replace(
+        plan,
+        rows_to_insert=int(taken.sum()) - updated,
+        rows_to_update=updated,
+        rows_to_delete=len(what.gone.ids) - updated,
+        function_calls=sum(int((taken & ~each).sum()) for each in what.kept),
+    )
+
+
+def _plan_some(
+    context: Context, source: SourceAt, difference: Difference, failed: "RowSet"
+) -> Plan:
+    import numpy as np
+
+    definition = context.definition
+    again = _find_again(source.dataset_now, failed, difference)
+    touched = [difference.changed.ids, difference.deleted.ids, again.ids]
+    gone = find_view_rows(context.view, np.sort(np.concatenate(touched)))
+    rows = join_rows(difference.inserted, difference.changed, again)
+    was = is_among(rows.ids, gone.sources)
+    # What the view has of a row that failed is no value.
+    is_right = was & ~failed.contains(rows.ids)
+    kept = tuple(
+        is_right & is_among(rows.ids, _unchanged(definition, function, difference))
+        for function in definition.column_functions
+    )
+    same = is_right & is_among(rows.ids, _same_outputs(definition, source, difference))
+    what = Some(
+        rows=rows,
+        touched=np.sort(np.concatenate(touched)),
+        gone=gone,
+        was=was,
+        same=same,
+        kept=kept,
+    )
+    what = _leave(definition, source.dataset_now, what)
+    if not (len(what.rows.ids) or len(what.gone.ids) or len(failed)):
+        return Plan(mode="none", reason="no row that the view has, or is to have, has changed")
+    updated = int(what.was.sum())
+    calls = sum(len(what.rows.ids) - int(each.sum()) for each in what.kept)
+    is_known = _takes_all(definition)
+    return Plan(
+        mode="incremental",
+        reason=_why(difference, len(again.ids)),
+        rows_to_insert=len(what.rows.ids) - updated if is_known else None,
+        rows_to_update=updated if is_known else None,
+        rows_to_delete=len(what.gone.ids) - updated if is_known else None,
+        function_calls=calls if is_known or not calls else None,
+        fragments=len(np.unique(what.rows.fragments)),
+        work=what,
+    )
+
+
+def _same_outputs(definition: Definition, source: SourceAt, difference: Difference) -> "Ids":
+    """The changed rows that are the same in every column of the query."""
+    assert definition.rows is not None
+    return difference.changed.ids[~outputs_differ(definition.rows, source, difference)]
+
+
+def _leave(definition: Definition, now: "LanceDataset", what: Some) -> Some:
+    """What is left when rows that stay as they are are not touched, as far as Lance can tell."""
+    query = definition.rows
+    assert query is not None
+    staying = what.rows.take(what.same)
+    if query.filter is not None and len(staying.ids):
+        if query.engine != "lance":
+            return what
+        staying = staying.take(find_taken(now, staying, query.filter))
+    left = what.without(staying.ids)
+    return replace(left, same=left.same & False)
+
+
+def _takes_all(definition: Definition) -> bool:
+    """Whether every row of the source is a row of the view."""
+    rows = definition.rows
+    return rows is not None and rows.filter is None and rows.limit is None
+
+
+def _find_again(dataset: "LanceDataset", failed: "RowSet", difference: Difference) -> Rows:
+    """Rows that a function failed on, which are there still and did not change."""
+    rows = scan_all(dataset, None if len(failed) else ())
+    return rows.take(failed.contains(rows.ids) & ~is_among(rows.ids, difference.changed.ids))
+
+
+def _unchanged(definition: Definition, function: Function, difference: Difference) -> "Ids":
+    """The changed rows that are the same to a function."""
+    columns = {column.name: column for column in definition.rows.columns} if definition.rows else {}
+    inputs = [columns[name] for name in function.inputs]
+    everything = definition.sources[0].reads
+    reads = {
+        path
+        for column in inputs
+        for path in ((column.path,) if column.path is not None else column.reads or everything)
+    }
+    return difference.changed.ids[~reads_differ([*reads], difference)]
+
+
+def _why(difference: Difference, again: int) -> str:
+    parts = [
+        f"{len(rows.ids)} rows of the source {what}"
+        for what, rows in (
+            ("are new", difference.inserted),
+            ("changed", difference.changed),
+            ("are gone", difference.deleted),
+        )
+        if len(rows.ids)
+    ]
+    if again:
+        parts.append(f"{again} rows failed before")
+    return ", ".join(parts)

@@ -1,0 +1,301 @@
+"""Rows that a query over one source gives: computed on Spark, written into files of the view."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from penstock.errors import Unavailable
+from penstock.jobs.engine.needed_rows import Needed
+from penstock.jobs.engine.waiting import wait_for
+from penstock.jobs.engine.worker_notes import FOLDER, list_names
+from penstock.jobs.engine.worker_reports import Heard
+from penstock.jobs.refresh.context import Change, Plan, SourceAt, Work
+from penstock.jobs.refresh.making import to_knobs
+from penstock.jobs.refresh.rows import spark_rows
+from penstock.jobs.refresh.rows.kernel import NOTE, SCHEMA, RowsOrder, Unit, UnitDone, rows_kernel
+from penstock.jobs.refresh.rows.limits import limit_rows
+from penstock.jobs.refresh.rows.plan import Everything, Some
+from penstock.jobs.spark.sql_sessions import open_sql
+from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.lance.columns.schemas import decode_schema
+from penstock.lance.diff.masks import pack
+from penstock.lance.diff.row_diff import find_taken
+from penstock.lance.diff.row_sets import is_among, make_row_set, split_runs
+from penstock.lance.storage import files
+from penstock.model.views import Rows
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.lance.diff.masks import Mask
+    from penstock.lance.diff.row_diff import Rows as Places
+    from penstock.lance.diff.row_sets import Ids
+
+# A unit has no more rows of the source than this, so that not much is lost when a job is killed.
+UNIT_ROWS = 1_048_576
+# Fewer are not worth a task of their own.
+MIN_UNIT_ROWS = 8_192
+
+
+def run(work: Work, plan: Plan) -> Change:
+    """Compute what the plan says, and find the view's rows that go."""
+    import numpy as np
+
+    (source,) = work.sources.values()
+    rows = work.definition.rows
+    assert rows is not None
+    what: Everything | Some = plan.work
+    computing = _Computing(work, source, rows)
+    if isinstance(what, Some) and what.same.any():
+        # Rows that the filter still takes, and that are the same otherwise, stay as they are.
+        what = what.without(computing.match(what.rows.take(what.same)).ids)
+    if rows.limit is not None:
+        what = limit_rows(work, source, what, rows.limit, computing.match)
+    needed = find_needed(source.dataset_now, what)
+    done = computing.compute(needed) if needed else []
+    written, updated = sum(each.rows for each in done), sum(each.updated for each in done)
+    removes: Ids | Literal["all"] = "all"
+    gone = work.view.count_rows()
+    if isinstance(what, Some):
+        removes, gone = what.gone.ids, len(what.gone.ids)
+    failed = np.array([row for each in done for row in each.failed], np.int64)
+    return Change(
+        removes=removes,
+        fragments=tuple(fragment for each in done for fragment in each.fragments),
+        rows_inserted=written - updated,
+        rows_updated=updated,
+        rows_deleted=gone - updated,
+        function_calls=sum(each.calls for each in done),
+        failed=make_row_set([failed]),
+        rate=_rate(done),
+    )
+
+
+def match_rows(work: Work, source: SourceAt, rows: "Places") -> "Places":
+    """Those of some rows of a version that the view's filter takes."""
+    assert work.definition.rows is not None
+    return _Computing(work, source, work.definition.rows).match(rows)
+
+
+def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed]:
+    """The rows of the source that are computed, by fragment."""
+    sizes = {each.fragment_id: each.physical_rows for each in dataset.get_fragments()}
+    if isinstance(what, Some):
+        return _by_fragment(what.rows, sizes, what.was, what.kept)
+    if what.rows is not None:
+        return _by_fragment(what.rows, sizes, None, ())
+    return [
+        Needed(fragment=id, physical_rows=size, start=0, end=size, rows=rows)
+        for fragment in dataset.get_fragments()
+        for id, size in [(fragment.fragment_id, fragment.physical_rows)]
+        if (rows := size - fragment.num_deletions)
+    ]
+
+
+def _by_fragment(
+    rows: "Places", sizes: Mapping[int, int], was: "Mask | None", kept: "tuple[Mask, ...]"
+) -> list[Needed]:
+    import numpy as np
+
+    found = []
+    order = np.argsort(rows.fragments, kind="stable")
+    for run in split_runs(rows.fragments[order]):
+        mine = order[run]
+        id, offsets = int(rows.fragments[mine[0]]), rows.offsets[mine]
+        size = sizes[id]
+        start, end = int(offsets.min()), int(offsets.max()) + 1
+
+        def show(
+            which: "Mask | None", mine: Any = mine, start: int = start, end: int = end
+        ) -> bytes | None:
+            if which is None or not which[mine].any():
+                return None
+            mask = np.zeros(end - start, bool)
+            mask[rows.offsets[mine[which[mine]]] - start] = True
+            return pack(mask)
+
+        need = None if len(mine) == size else show(np.ones(len(rows.ids), bool))
+        found.append(
+            Needed(
+                fragment=id,
+                physical_rows=size,
+                start=start,
+                end=end,
+                rows=len(mine),
+                need=need,
+                was=show(was),
+                kept=tuple(show(each) for each in kept),
+            )
+        )
+    return found
+
+
+def make_units(needed: Sequence[Needed], slots: int, size: int | None) -> list[Unit]:
+    """Divide rows into units: as many for each slot, or of a size that was asked for."""
+    total = sum(each.rows for each in needed)
+    most = max(1, total // MIN_UNIT_ROWS)
+    count = min(most, -(-total // UNIT_ROWS // slots) * slots)
+    limit = size or -(-total // count)
+    units: list[list[Needed]] = []
+    room = 0
+    for part in (part for each in needed for part in _cut(each, limit)):
+        if not units or part.rows > room:
+            units.append([])
+            # A little more is better than another unit.
+            room = limit + limit // 10
+        units[-1].append(part)
+        room -= part.rows
+    return [Unit(_key(unit), tuple(unit)) for unit in units]
+
+
+def make_tasks(units: Sequence[Unit], count: int) -> tuple[tuple[Unit, ...], ...]:
+    """Share units out evenly."""
+    tasks: list[list[Unit]] = [[] for _ in range(min(count, len(units)))]
+    for unit in sorted(units, key=lambda unit: -unit.rows):
+        min(tasks, key=lambda task: sum(each.rows for each in task)).append(unit)
+    return tuple(tuple(task) for task in tasks)
+
+
+def _cut(needed: Needed, limit: int) -> Iterator[Needed]:
+    """The rows of a fragment in parts of at most so many."""
+    return needed.divide(_find_cuts(needed, limit))
+
+
+def _find_cuts(needed: Needed, limit: int) -> Iterator[tuple[int, int, int]]:
+    import numpy as np
+
+    need = needed.mask(needed.need)
+    if need is not None:
+        offsets = np.flatnonzero(need)
+        for at in range(0, len(offsets), limit):
+            part = offsets[at : at + limit]
+            yield int(part[0]), int(part[-1]) + 1, len(part)
+        return
+    # Where deleted rows lie is not known here, and does not matter much.
+    width = -(-needed.physical_rows // -(-needed.rows // limit))
+    for start in range(0, needed.physical_rows, width):
+        end = min(start + width, needed.physical_rows)
+        yield start, end, needed.rows * (end - start) // needed.physical_rows
+
+
+def _key(unit: Sequence[Needed]) -> str:
+    return hashlib.sha256(msgspec.json.encode(unit)).hexdigest()[:16]
+
+
+class _Computing:
+    """Units on their way, and those that earlier attempts finished."""
+
+    def __init__(self, work: Work, source: SourceAt, rows: Rows) -> None:
+        self._work = work
+        self._source = source
+        self._rows = rows
+        self._place = work.place
+        self._heard = Heard(work.location, work.definition.column_functions, work.attempt)
+        self._seen: set[str] = set()
+        self._done: dict[str, UnitDone] = {}
+
+    def compute(self, needed: Sequence[Needed]) -> list[UnitDone]:
+        """Have Spark compute the rows, but for units that are finished."""
+        work, spec = self._work, self._work.spec
+        engine = work.get_engine()
+        slots = max(1, min(engine.slots, spec.concurrency or engine.slots))
+        units = make_units(needed, slots, spec.source_task_size)
+        total = sum(unit.rows for unit in units)
+        self._heard.failures.expect(total)
+        work.attempt.progress(rows_total=total)
+        if work.attempt.number > 1:
+            self._look(is_first=True)
+        missing = [unit for unit in units if unit.key not in self._done]
+        if missing:
+            work.attempt.log(f"computing {sum(unit.rows for unit in missing)} rows")
+            with self._open(engine, total) as opened:
+                wait_for(work, self._start(opened, missing, slots), self._listen)
+        if lost := [unit for unit in units if unit.key not in self._done]:
+            raise Unavailable(f"the files of {len(lost)} units are not there")
+        return [self._done[unit.key] for unit in units]
+
+    def match(self, rows: "Places") -> "Places":
+        """Those of some rows that the filter takes."""
+        where = self._rows.filter
+        if where is None or not len(rows.ids):
+            return rows
+        if self._rows.engine == "lance":
+            return rows.take(find_taken(self._source.dataset_now, rows, where))
+        needed = find_needed(self._source.dataset_now, Everything(rows))
+        engine = self._work.get_engine()
+        units = make_units(needed, engine.slots, None)
+        order = self._order(tuple((unit,) for unit in units))
+        with self._open(engine, len(rows.ids)) as opened:
+            found = spark_rows.match(opened, order, self._source, self._work)
+        return rows.take(is_among(rows.ids, found))
+
+    def _open(self, engine: Engine, rows: int) -> AbstractContextManager[Engine]:
+        """A session in which SQL means what it always does, if Spark evaluates any."""
+        return nullcontext(engine) if self._rows.engine == "lance" else open_sql(engine, rows)
+
+    def _start(self, engine: Engine, units: Sequence[Unit], slots: int) -> Tasks:
+        if self._rows.engine == "lance":
+            order = self._order(make_tasks(units, slots))
+            return Tasks(engine, rows_kernel(order), len(order.tasks), SCHEMA)
+        # Rows that come back from the JVM do not say which unit they are of.
+        order = self._order(tuple((unit,) for unit in units))
+        return spark_rows.start(engine, order, self._source.dataset_now, self._source.source)
+
+    def _order(self, tasks: tuple[tuple[Unit, ...], ...]) -> RowsOrder:
+        work = self._work
+        return RowsOrder(
+            job=work.attempt.job,
+            attempt=work.attempt.number,
+            source=self._source.location,
+            source_version=self._source.now,
+            view=work.location,
+            view_version=work.view.version,
+            rows=self._rows,
+            columns=tuple(decode_schema(work.definition.schema).names),
+            functions=work.definition.column_functions,
+            tasks=tasks,
+            max_rows=work.spec.max_rows_per_fragment,
+            knobs=to_knobs(work.spec),
+        )
+
+    def _listen(self) -> bool:
+        """Take in what workers tell; whether there was anything."""
+        moved = self._look()
+        if self._work.definition.column_functions:
+            self._heard.listen()
+            moved |= self._heard.listen_inside()
+            self._heard.failures.check()
+            beats = self._heard.rows_inside(())
+            self._work.attempt.progress(rows_failed=self._heard.failures.rows, rows_done=beats)
+        elif moved:
+            self._work.attempt.progress(rows_done=sum(each.rows for each in self._done.values()))
+        return moved
+
+    def _look(self, *, is_first: bool = False) -> bool:
+        """Read the notes of finished units; those of earlier attempts count with their files."""
+        work, moved = self._work, False
+        folder = f"{FOLDER}/{work.attempt.job}"
+        for name in sorted(set(list_names(self._place, folder)) - self._seen):
+            if not (name.startswith(f"{NOTE}-") and name.endswith(".json")):
+                continue
+            self._seen.add(name)
+            note = msgspec.json.decode(files.read(self._place, f"{folder}/{name}"), type=UnitDone)
+            if is_first and not self._has_files(note):
+                continue
+            self._done[note.key] = note
+            moved = True
+        return moved
+
+    def _has_files(self, note: UnitDone) -> bool:
+        data = self._work.location.data_folder
+        paths = [f["path"] for text in note.fragments for f in msgspec.json.decode(text)["files"]]
+        return all(files.exists(self._place, f"{data}/{path}") for path in paths)
+
+
+def _rate(done: Sequence[UnitDone]) -> float | None:
+    """Rows that a core gave to functions in a second."""
+    calls, seconds = sum(each.calls for each in done), sum(each.seconds for each in done)
+    return round(calls / seconds, 3) if calls and seconds else None

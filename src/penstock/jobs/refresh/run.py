@@ -1,0 +1,325 @@
+"""The recipe of a refresh: pin the sources, plan, write files on Spark, commit once, report.
+
+The first attempt chooses the sources' versions, and later ones use the same. What was committed
+carries the job's id and the watermark, so an attempt that comes after it only reports.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from msgspec import convert, structs
+
+from penstock.crash import crash_point
+from penstock.errors import LeaseLost, Unsupported
+from penstock.jobs.engine import checkpoints
+from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.kept import values as kept
+from penstock.jobs.refresh import view_notes
+from penstock.jobs.refresh.chunks import run as chunks
+from penstock.jobs.refresh.commit import commit_change
+from penstock.jobs.refresh.context import Change, Context, Plan, Work
+from penstock.jobs.refresh.groups import run as groups
+from penstock.jobs.refresh.history import (
+    CALLS_PROPERTY,
+    DELETED_PROPERTY,
+    INSERTED_PROPERTY,
+    MODE_PROPERTY,
+    REASON_PROPERTY,
+    UPDATED_PROPERTY,
+    WATERMARK_PROPERTY,
+    Refreshed,
+    encode_watermark,
+)
+from penstock.jobs.refresh.plan import (
+    choose_versions,
+    look_back,
+    make_context,
+    plan_refresh,
+    strategy_of,
+)
+from penstock.jobs.refresh.retention import Kept
+from penstock.jobs.refresh.rows import run as rows
+from penstock.jobs.refresh.udtf import run as udtf
+from penstock.jobs.refresh.verify import verify
+from penstock.jobs.refresh.view_notes import Pin
+from penstock.jobs.refresh.whole import run as whole
+from penstock.jobs.spark.tasks import Engine
+from penstock.lance.commit.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
+from penstock.lance.session.remote import Location, RemoteCatalog
+from penstock.model.views import RefreshResult, RefreshSpec, Watermark
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+# How a plan is carried out, by the strategy that made it.
+RUNS: dict[str, Callable[[Work, Plan], Change]] = {
+    "rows": rows.run,
+    "groups": groups.run,
+    "whole": whole.run,
+    "chunks": chunks.run,
+    "udtf": udtf.run,
+}
+
+
+def run_refresh(
+    spec: Mapping[str, Any],
+    catalog: RemoteCatalog,
+    get_engine: Callable[[], Engine],
+    attempt: Attempt,
+) -> RefreshResult:
+    """Refresh the view; raises JobCanceled, LeaseLost or what made it fail.
+
+    The engine is asked for only when something has to be computed.
+    """
+    refresh = Refreshing(convert(spec, RefreshSpec), catalog, get_engine, attempt)
+    return refresh.finish(refresh.work())
+
+
+def sweep_refresh(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
+    """Remove what a finished job wrote and no version refers to; returns how many files."""
+    wanted = convert(spec, RefreshSpec)
+    return checkpoints.sweep(catalog.locate(wanted.table, ""), job, attempt)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What an attempt did to the view; `version` is the one that it committed."""
+
+    work: Work
+    plan: Plan
+    change: Change
+    watermark: Watermark
+    version: int | None
+
+
+class Refreshing:
+    """One attempt at one view."""
+
+    def __init__(
+        self,
+        spec: RefreshSpec,
+        catalog: RemoteCatalog,
+        get_engine: Callable[[], Engine],
+        attempt: Attempt,
+    ) -> None:
+        self._given = spec
+        self._catalog = catalog
+        self._get_engine = get_engine
+        self._attempt = attempt
+        self._location = catalog.locate(spec.table, "")
+        self._place = self._location.place()
+        self._newest: dict[str, tuple[Location, LanceDataset]] = {}
+        self._sources = {s.id: catalog.locate(s.table, "") for s in spec.definition.sources}
+        places = {id: location.place() for id, location in self._sources.items()}
+        self._kept = Kept(spec.table_id, self._place, places)
+        # What the catalog says of the view, and what the view itself does.
+        self._known = [spec.watermark]
+        # As it was when the work began.
+        self._view: LanceDataset
+
+    def work(self) -> Made | Refreshed:
+        """Bring the view up to date, or find the commit with which an earlier attempt did."""
+        self._view = view = self._catalog.open_latest(self._given.table, "")
+        spec, history = look_back(self._given, view)
+        self._known = [self._given.watermark, spec.watermark]
+        if history.refresh is not None and history.refresh.job == self._attempt.job:
+            return history.refresh
+        self._open_sources(spec)
+        pins = self._pin(spec)
+        self._attempt.check()
+        context = make_context(spec, self._location, view, self._newest, pins, history.foreign)
+        plan = plan_refresh(context)
+        self._tell_plan(plan)
+        if plan.mode == "none":
+            nothing = Change(removes=_no_ids())
+            return Made(self._start(context), plan, nothing, _next(context, pins), None)
+        # Also for versions that the view has already: what is kept for other attempts is theirs.
+        if not self._note(pins):
+            raise LeaseLost("another attempt has begun to compute, for other versions")
+        crash_point("versions pinned")
+        work = self._start(context)
+        strategy = strategy_of(spec.definition)
+        if strategy not in RUNS:
+            raise Unsupported(f"views of shape {strategy} cannot be refreshed yet")
+        change = RUNS[strategy](work, plan)
+        self._attempt.check()
+        crash_point("files written")
+        name = f"failed-{self._attempt.job}-{self._attempt.number}.rows"
+        self._attempt.fence()
+        failed = view_notes.write_failed(self._place, name, change.failed)
+        watermark = structs.replace(
+            _next(context, pins),
+            failed=failed,
+            failed_rows=0 if change.failed is None else len(change.failed),
+            cut=change.cut,
+        )
+        version = self._commit(work, change, self._properties(plan, change, watermark))
+        return Made(work, plan, change, watermark, version)
+
+    def finish(self, done: Made | Refreshed) -> RefreshResult:
+        """Let go of what is not needed any more, and tell what was done."""
+        result = self._report(done) if isinstance(done, Refreshed) else self._describe(done)
+        self._tell_result(result)
+        return result
+
+    def _open_sources(self, spec: RefreshSpec) -> None:
+        for source in spec.definition.sources:
+            newest = self._catalog.open_latest(source.table, "")
+            self._newest[source.id] = self._sources[source.id], newest
+
+    def _commit(self, work: Work, change: Change, properties: dict[str, str]) -> int | None:
+        return commit_change(work, change, properties)
+
+    def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
+        """The sources' versions of this job, which stay there from now on."""
+        found = view_notes.find_pins(self._place, self._attempt.job)
+        pins = choose_versions(spec, self._newest) if found is None else found
+        for id, pin in pins.items():
+            view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
+        return pins
+
+    def _note(self, pins: Mapping[str, Pin]) -> bool:
+        """Have later attempts use these versions; False when another one chose others."""
+        return view_notes.write_pins(self._place, self._attempt.job, pins)
+
+    def _start(self, context: Context) -> Work:
+        known = {each.name: getattr(context, each.name) for each in fields(Context)}
+        return Work(
+            **known, catalog=self._catalog, attempt=self._attempt, get_engine=self._get_engine
+        )
+
+    def _properties(self, plan: Plan, change: Change, watermark: Watermark) -> dict[str, str]:
+        return {
+            JOB_PROPERTY: self._attempt.job,
+            ATTEMPT_PROPERTY: str(self._attempt.number),
+            WATERMARK_PROPERTY: encode_watermark(watermark),
+            INSERTED_PROPERTY: str(change.rows_inserted),
+            UPDATED_PROPERTY: str(change.rows_updated),
+            DELETED_PROPERTY: str(change.rows_deleted),
+            CALLS_PROPERTY: str(change.function_calls),
+            MODE_PROPERTY: plan.mode,
+            REASON_PROPERTY: plan.reason,
+        }
+
+    # Telling ---------------------------------------------------------------------------------
+
+    def _tell_plan(self, plan: Plan) -> None:
+        self._attempt.log(f"{plan.mode}: {plan.reason}")
+        self._attempt.progress(mode=plan.mode, reason=plan.reason)
+
+    def _describe(self, made: Made) -> RefreshResult:
+        plan, change, watermark, version = made.plan, made.change, made.watermark, made.version
+        if version is None:
+            version = watermark.view_version
+        else:
+            self._attempt.log(
+                f"version {version}: {change.rows_inserted} rows inserted, "
+                f"{change.rows_updated} updated, {change.rows_deleted} deleted"
+            )
+        return RefreshResult(
+            view="$".join(self._given.table),
+            version=version,
+            mode=plan.mode,
+            reason=plan.reason,
+            rows_inserted=change.rows_inserted,
+            rows_updated=change.rows_updated,
+            rows_deleted=change.rows_deleted,
+            function_calls=change.function_calls,
+            rows_failed=watermark.failed_rows,
+            source_versions=self._name_versions(watermark),
+            watermark=structs.replace(watermark, view_version=version),
+            rate=change.rate,
+            certificate=self._verify(made.work, version),
+        )
+
+    def _verify(self, work: Work, version: int) -> dict[str, Any] | None:
+        """Compare the view with its query, if that was asked for."""
+        if not self._is_verified():
+            return None
+        if work.definition.kind == "udtf":
+            self._attempt.log("not verified: only its function can tell what a udtf's view holds")
+            return None
+        found = verify(work, work.view.checkout_version(version))
+        if not found["is_equal"]:
+            self._attempt.log(
+                f"the view is not its query: {found['rows_missing']} rows are missing, and "
+                f"{found['rows_extra']} should not be there; refresh it with mode full",
+                "error",
+            )
+        return found
+
+    def _is_verified(self) -> bool:
+        return self._given.verify or self._given.verify_rows is not None
+
+    def _report(self, done: Refreshed) -> RefreshResult:
+        """What an earlier attempt committed, or found, and could not tell."""
+        found, mark, certificate = done.properties, done.watermark, None
+        if done.job == self._attempt.job:
+            self._attempt.log(f"version {done.version} was committed by an earlier attempt")
+        if self._is_verified():
+            spec = self._given
+            self._open_sources(spec)
+            pins = {id: Pin(at, mark.transactions.get(id, "")) for id, at in mark.versions.items()}
+            context = make_context(spec, self._location, self._view, self._newest, pins, "")
+            certificate = self._verify(self._start(context), done.version)
+        return RefreshResult(
+            view="$".join(self._given.table),
+            version=done.version,
+            mode=found.get(MODE_PROPERTY, "incremental"),
+            reason=found.get(REASON_PROPERTY, ""),
+            rows_inserted=int(found.get(INSERTED_PROPERTY, 0)),
+            rows_updated=int(found.get(UPDATED_PROPERTY, 0)),
+            rows_deleted=int(found.get(DELETED_PROPERTY, 0)),
+            function_calls=int(found.get(CALLS_PROPERTY, 0)),
+            rows_failed=mark.failed_rows,
+            source_versions=self._name_versions(mark),
+            watermark=mark,
+            certificate=certificate,
+        )
+
+    def _tell_result(self, result: RefreshResult) -> None:
+        self._kept.keep(self._view, result.version, self._attempt.log)
+        needed = [each for each in (result.watermark, *self._known) if each is not None]
+        self._kept.let_go(needed, self._attempt.log)
+        if self._has_functions():
+            # What was made for it is in the view by now.
+            kept.sweep_kept(self._place)
+        self._attempt.progress(
+            mode=result.mode,
+            reason=result.reason,
+            rows_inserted=result.rows_inserted,
+            rows_updated=result.rows_updated,
+            rows_deleted=result.rows_deleted,
+            function_calls=result.function_calls,
+            rows_failed=result.rows_failed,
+        )
+
+    def _has_functions(self) -> bool:
+        definition = self._given.definition
+        return definition.function is not None or bool(definition.column_functions)
+
+    def _name_versions(self, watermark: Watermark) -> dict[str, int]:
+        sources = self._given.definition.sources
+        return {"$".join(s.table): watermark.versions[s.id] for s in sources}
+
+
+def _next(context: Context, pins: Mapping[str, Pin]) -> Watermark:
+    """What the view is to be."""
+    old = context.watermark
+    return Watermark(
+        versions={id: pin.version for id, pin in pins.items()},
+        transactions={id: pin.transaction for id, pin in pins.items()},
+        digest=context.definition.digest,
+        view_version=context.view.version,
+        failed=None if old is None else old.failed,
+        failed_rows=0 if old is None else old.failed_rows,
+        output_limit=context.spec.output_limit,
+        cut=None if old is None else old.cut,
+    )
+
+
+def _no_ids() -> Any:
+    import numpy as np
+
+    return np.empty(0, np.int64)

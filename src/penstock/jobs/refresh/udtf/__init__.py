@@ -1,0 +1,1 @@
+"""Views that a function makes of partitions."""

@@ -1,0 +1,185 @@
+"""Views that a function makes of partitions: which ones it is given again.
+
+A partition is made again when one of its rows came, went or changed in what the function is given.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ColumnNotFound, Unsupported
+from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.inputs import differs_in
+from penstock.jobs.refresh.udtf.partitions import Divided, Partitioning, divide, moved, number_of
+from penstock.jobs.refresh.view_notes import read_failed
+from penstock.lance.diff.equal import as_ids
+from penstock.lance.diff.row_diff import compare
+from penstock.lance.errors import translated
+from penstock.model.views import PARTITION, Definition
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.lance.diff.row_sets import Ids
+
+SCAN_ROWS = 262_144
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class UdtfWork:
+    """What there is to do, by the labels of partitions."""
+
+    how: Partitioning
+    # Partitions that the function is given, with how many rows each has.
+    call: dict[str, int]
+    # The view's rows that go, None for all; and the partitions that have some of them.
+    removed: "Ids | None"
+    had: frozenset[str]
+    # How many of these rows are of partitions that are gone.
+    gone: int
+
+
+def plan(context: Context) -> Plan:
+    """What a refresh of a view over partitions would do."""
+    (source,) = context.sources.values()
+    how = to_partitioning(context.definition)
+    now = divide(source.dataset_now, how)
+    if context.watermark is None or source.dataset_then is None:
+        return _plan_all(context, source, how, now, context.rebuild)
+    try:
+        touched = _find_touched(context, source, source.dataset_then, how, now)
+    except ColumnNotFound as error:
+        return _plan_all(context, source, how, now, error.message)
+    return _plan_some(context, source, how, now, *touched)
+
+
+def to_partitioning(definition: Definition) -> Partitioning:
+    """How the definition divides its source's rows."""
+    assert definition.rows is not None
+    if definition.rows.engine != "lance":
+        raise Unsupported(
+            "a udtf over a query that only Spark can evaluate cannot be refreshed yet",
+            detail="make a query view of it, and the udtf view over that",
+        )
+    columns = {column.name: column for column in definition.rows.columns}
+    expression = indexed = None
+    if definition.partition_by is not None:
+        expression = columns[definition.partition_by].expression
+    elif definition.partition_by_indexed_column is not None:
+        column = columns[definition.partition_by_indexed_column]
+        indexed = column.path or column.name
+    return Partitioning(definition.rows.filter, expression, indexed)
+
+
+def _plan_all(
+    context: Context, source: SourceAt, how: Partitioning, now: Divided, reason: str
+) -> Plan:
+    counts = _count(now)
+    return Plan(
+        mode="full",
+        reason=reason,
+        rows_to_update=0,
+        rows_to_delete=context.view.count_rows(),
+        function_calls=len(counts),
+        fragments=len(source.dataset_now.get_fragments()),
+        work=UdtfWork(how=how, call=counts, removed=None, had=frozenset(), gone=0),
+    )
+
+
+def _find_touched(
+    context: Context, source: SourceAt, then: "LanceDataset", how: Partitioning, now: Divided
+) -> tuple[set[str], int, int]:
+    """The partitions that are not what they were, how many failed before, and fragments read."""
+    import numpy as np
+
+    watermark = context.watermark
+    assert watermark is not None
+    definition = context.definition
+    assert definition.rows is not None
+    assert definition.function is not None
+    # What the partitions are by, and who is in them, is compared by itself.
+    query, names = definition.rows, definition.function.inputs
+    columns = {column.name: column for column in query.columns}
+    paths = [path for name in names if (path := columns[name].path) is not None]
+    reads = list(dict.fromkeys([*source.source.reads, *paths]))
+    difference = compare(source.dataset_now, then, reads)
+    before = divide(then, how, is_strict=False)
+    changed = difference.changed.ids[differs_in(query, names, source, difference)]
+    changed = np.union1d(changed, moved(now, before))
+    came = np.setdiff1d(now.rows.ids, before.rows.ids, assume_unique=True)
+    went = np.setdiff1d(before.rows.ids, now.rows.ids, assume_unique=True)
+    touched = now.labels_of(np.union1d(came, changed))
+    touched |= before.labels_of(np.union1d(went, changed))
+    failed = read_failed(context.place, watermark.failed, watermark.failed_rows)
+    if len(failed):
+        numbers = np.array([number_of(label) for label in now.labels], np.int64)
+        again = failed.contains(numbers)
+        touched |= {label for label, is_failed in zip(now.labels, again, strict=True) if is_failed}
+    return touched, len(failed), difference.fragments
+
+
+def _plan_some(
+    context: Context,
+    source: SourceAt,
+    how: Partitioning,
+    now: Divided,
+    touched: set[str],
+    failed: int,
+    fragments: int,
+) -> Plan:
+    if not touched and not failed:
+        return Plan(
+            mode="none",
+            reason="no row of any partition has changed in what the function reads",
+            rows_to_insert=0,
+            rows_to_update=0,
+            rows_to_delete=0,
+        )
+    counts = {label: rows for label, rows in _count(now).items() if label in touched}
+    gone_labels = touched - counts.keys()
+    if how.expression is None and how.indexed is None:
+        total = context.view.count_rows()
+        removed, found = None, dict.fromkeys(touched, total) if total else {}
+        reason = "the rows of the query have changed, and they are one partition"
+    else:
+        removed, found = _find_rows(context.view, touched)
+        reason = (
+            f"{len(counts)} of {len(now.labels)} partitions have other rows or failed before, "
+            f"{len(gone_labels)} are gone"
+        )
+    had = frozenset(found)
+    gone = sum(found[label] for label in gone_labels if label in found)
+    return Plan(
+        mode="incremental",
+        reason=reason,
+        rows_to_insert=None if counts else 0,
+        rows_to_update=len(had & counts.keys()),
+        rows_to_delete=gone,
+        function_calls=len(counts),
+        fragments=fragments,
+        work=UdtfWork(how=how, call=counts, removed=removed, had=had, gone=gone),
+    )
+
+
+def _count(divided: Divided) -> dict[str, int]:
+    import numpy as np
+
+    counts = np.bincount(divided.numbers, minlength=len(divided.labels))
+    return dict(zip(divided.labels, counts.tolist(), strict=True))
+
+
+def _find_rows(view: "LanceDataset", labels: set[str]) -> tuple[Any, dict[str, int]]:
+    """The view's rows of these partitions, and how many each has."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts, counts = [np.empty(0, np.int64)], dict[str, int]()
+    wanted = pa.array(sorted(labels), pa.string())
+    with translated():
+        scanner = view.scanner(columns=[PARTITION], with_row_id=True, batch_size=SCAN_ROWS)
+        for batch in scanner.to_batches():
+            taken = batch.filter(pc.is_in(batch.column(PARTITION).cast(pa.string()), wanted))
+            parts.append(as_ids(taken.column("_rowid")))
+            for each in pc.value_counts(taken.column(PARTITION)).to_pylist():
+                counts[each["values"]] = counts.get(each["values"], 0) + each["counts"]
+    return np.concatenate(parts), counts

@@ -1,0 +1,45 @@
+"""Queries of any kind: computed as a whole, unless nothing that they read has changed."""
+
+from penstock.errors import ColumnNotFound, InvalidRequest
+from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.lance.diff.row_diff import compare
+
+
+def plan(context: Context) -> Plan:
+    """Compute everything, or nothing."""
+    if context.rebuild:
+        return plan_all(context, context.rebuild)
+    changed = [each for each in context.sources.values() if has_changed(each)]
+    if not changed:
+        return Plan(mode="none", reason="nothing that the query reads has changed")
+    names = ", ".join("$".join(each.source.table) for each in changed)
+    obstacle = context.definition.obstacle
+    return plan_all(context, f"{names} changed" + (f", and {obstacle}" if obstacle else ""))
+
+
+def plan_all(context: Context, reason: str) -> Plan:
+    """Compute the view anew."""
+    if context.spec.mode == "incremental":
+        raise InvalidRequest(
+            f"{'$'.join(context.spec.table)} cannot be refreshed incrementally: {reason}",
+            detail="leave mode out, or set it to full",
+        )
+    return Plan(
+        mode="full",
+        reason=reason,
+        rows_to_update=0,
+        rows_to_delete=context.view.count_rows(),
+        fragments=sum(len(each.dataset_now.get_fragments()) for each in context.sources.values()),
+    )
+
+
+def has_changed(source: SourceAt) -> bool:
+    """Whether any row has another value in a column that is read, came or went."""
+    if source.is_same:
+        return False
+    assert source.dataset_then is not None
+    try:
+        found = compare(source.dataset_now, source.dataset_then, source.source.reads)
+    except ColumnNotFound:
+        return True
+    return not found.is_empty

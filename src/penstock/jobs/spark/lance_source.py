@@ -1,0 +1,159 @@
+"""Lance tables for Spark SQL: one version, and of it only the columns and rows that count.
+
+What is below `read_kernel` runs in Python workers, which need penstock installed.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, json
+
+from penstock.jobs.engine.needed_rows import ROW_ID
+from penstock.jobs.spark.tasks import Engine, Kernel
+from penstock.jobs.spark.types import cast_in, quote, to_spark_schema
+from penstock.lance.columns.fields import parse_path
+from penstock.lance.columns.schemas import decode_schema, encode_schema
+from penstock.lance.read.scans import ADDRESS, quote_parts, scan_expressions
+from penstock.lance.session.remote import Location, open_version
+from penstock.lance.write.column_files import get_fragment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
+# Fewer rows are not worth a task of their own.
+MIN_ROWS = 32_768
+
+
+class Piece(Struct, frozen=True, array_like=True):
+    """Rows of a fragment by offset; None stands for all of them."""
+
+    fragment: int
+    range: tuple[int, int] | None = None
+
+
+class Scan(Struct, frozen=True):
+    """A version of a table as Spark reads it."""
+
+    location: Location
+    version: int
+    # Who keeps it open in the workers.
+    reader: str
+    columns: tuple[str, ...]
+    # Base64 of the Arrow schema of these columns.
+    schema: str
+    tasks: tuple[tuple[Piece, ...], ...]
+    # What the column with the ids of the rows is called, if there is one.
+    row_id: str | None = None
+    # In Lance's SQL: rows that it does not take are of no matter.
+    where: str | None = None
+
+
+def make_scan(
+    dataset: "LanceDataset",
+    location: Location,
+    paths: Sequence[str],
+    reader: str,
+    slots: int,
+    row_id: str | None = None,
+    where: str | None = None,
+) -> Scan:
+    """How Spark reads the columns that hold these fields."""
+    columns = tuple(dict.fromkeys(parse_path(path)[0] for path in paths))
+    schema = encode_schema(read_schema(dataset, columns))
+    sizes = {fragment.fragment_id: fragment.physical_rows for fragment in dataset.get_fragments()}
+    tasks = divide(sizes, slots)
+    return Scan(location, dataset.version, reader, columns, schema, tasks, row_id, where)
+
+
+def load(engine: Engine, scan: Scan) -> Any:
+    """The table as a frame."""
+    return load_with(engine, scan, read_kernel(scan))
+
+
+def load_with(engine: Engine, scan: Scan, kernel: Kernel) -> Any:
+    """A frame like the table, whose rows a kernel reads by the numbers of the scan's tasks."""
+    count = len(scan.tasks)
+    return engine.spark.range(0, count, 1, count).mapInArrow(kernel, spark_schema(scan))
+
+
+def spark_schema(scan: Scan) -> str:
+    """The frame's columns in Spark's words."""
+    parts = [to_spark_schema(decode_schema(scan.schema))] if scan.columns else []
+    if scan.row_id is not None:
+        parts.append(f"{quote(scan.row_id)} bigint")
+    # Spark has no tables without columns.
+    return ", ".join(parts) or f"{ADDRESS} bigint"
+
+
+def read_schema(dataset: "LanceDataset", columns: Sequence[str]) -> "pa.Schema":
+    """The columns as a scan gives them: blobs as bytes."""
+    import pyarrow as pa
+
+    if not columns:
+        return pa.schema([])
+    scanner = dataset.scanner(columns=list(columns), blob_handling="all_binary", limit=0)
+    return pa.schema([scanner.projected_schema.field(name) for name in columns])
+
+
+def divide(sizes: "dict[int, int]", slots: int) -> tuple[tuple[Piece, ...], ...]:
+    """Tasks of about the same number of rows, by the rows of each fragment."""
+    total = sum(sizes.values())
+    count = max(1, min(slots, -(-total // MIN_ROWS)))
+    tasks: list[list[Piece]] = [[] for _ in range(count)]
+    done = 0
+    for id, rows in sizes.items():
+        first = 0
+        while first < rows:
+            number = done * count // total
+            # Up to where the next task begins.
+            last = min(rows, first + -(-(number + 1) * total // count) - done)
+            is_whole = last - first == rows
+            tasks[number].append(Piece(id, None if is_whole else (first, last)))
+            done += last - first
+            first = last
+    return tuple(map(tuple, tasks))
+
+
+def read_kernel(scan: Scan) -> Kernel:
+    """What gives Spark the rows of a scan."""
+    return partial(_read, json.encode(scan))
+
+
+def _read(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    scan = json.decode(encoded, type=Scan)
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            for piece in scan.tasks[number]:
+                yield from read_piece(scan, piece)
+
+
+def read_piece(scan: Scan, piece: Piece) -> "Iterator[pa.RecordBatch]":
+    """Rows of a fragment as Spark takes them."""
+    dataset = open_version(scan.location, scan.version, scan.reader)
+    fragment = get_fragment(dataset, piece.fragment)
+    columns = {name: quote_parts((name,)) for name in scan.columns}
+    where = show_conditions(piece, scan.where)
+    with_row_id = scan.row_id is not None
+    for batch in scan_expressions(dataset, fragment, columns, where, with_row_id=with_row_id):
+        yield _to_spark(scan, batch)
+
+
+def show_conditions(piece: Piece, *where: str | None) -> str | None:
+    """In Lance's SQL: what rows of a fragment must meet to be in a piece of it, and to matter."""
+    conditions = [f"({each})" for each in where if each is not None]
+    if piece.range is not None:
+        # Ranges of a scan count only the rows that it gives, so that a filter would move them.
+        first, last = ((piece.fragment << 32) + offset for offset in piece.range)
+        conditions += [f"{ADDRESS} >= {first}", f"{ADDRESS} < {last}"]
+    return " AND ".join(conditions) or None
+
+
+def _to_spark(scan: Scan, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    made = dict(zip(scan.columns, cast_in(batch.select(list(scan.columns))).columns, strict=True))
+    if scan.row_id is not None:
+        made[scan.row_id] = batch.column(ROW_ID).cast(pa.int64())
+    return pa.record_batch(made or {ADDRESS: batch.column(ADDRESS).cast(pa.int64())})

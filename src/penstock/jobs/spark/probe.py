@@ -1,0 +1,59 @@
+"""Whether a cluster's Python workers can do our work, found out before the first job."""
+
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import Unavailable, Unsupported
+from penstock.jobs.spark.tasks import Engine, Tasks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA = "version string"
+# Long enough for each task to get a worker of its own, which is then warm.
+PROBE_SECONDS = 0.3
+MOST_SLOTS = 1024
+
+
+def count_slots(spark: Any) -> int:
+    """How many tasks a cluster runs at once; over Connect, only a query can tell."""
+    from pyspark.sql.connect.functions import spark_partition_id
+
+    numbers = spark.range(MOST_SLOTS)
+    found: int = numbers.select(spark_partition_id()).distinct().count()
+    return max(1, found)
+
+
+def warm_up(engine: Engine, cluster: str) -> None:
+    """Start the workers and load what they need; refuses a cluster without our release."""
+    try:
+        rows = Tasks(engine, _probe, engine.slots, SCHEMA).result()
+    except Unavailable as error:
+        if "No module named" not in error.message and "ModuleNotFoundError" not in error.message:
+            raise
+        raise _not_installed(cluster, error.message) from error
+    ours = version("penstock")
+    for row in rows:
+        if row.version != ours:
+            raise _not_installed(cluster, f"it has {row.version}, and this runner is {ours}")
+
+
+def _probe(numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    import lance  # noqa: F401
+    import pyarrow as pa
+
+    from penstock.jobs.backfill import kernel as fill_column  # noqa: F401
+
+    for batch in numbers:
+        time.sleep(PROBE_SECONDS)
+        yield pa.record_batch([[version("penstock")] * batch.num_rows], ["version"])
+
+
+def _not_installed(cluster: str, why: str) -> Unsupported:
+    return Unsupported(
+        f"the Python workers of cluster {cluster!r} cannot work for penstock: {why}",
+        detail=f"install penstock[runner]=={version('penstock')} into their Python, and set "
+        "spark.pyspark.python in the cluster's conf to it",
+    )

@@ -1,0 +1,70 @@
+"""Sessions for the SQL of views: what decides about the meaning of a query is the same in each.
+
+A runner's own session is for tasks in Python; a query has one of its own beside it, with tables
+that no other query sees.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from penstock.jobs.spark.tasks import Engine
+
+# A view must be the same at every refresh, whatever a cluster's conf says.
+MEANING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+}
+# What a text means to the parser is what it meant to whoever checked it; a name is no file.
+LOCKED = {
+    "spark.sql.runSQLOnFiles": "false",
+    # Spark would put its conf and the environment into texts: ${env:HOME}.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+}
+# Of a session that the runner starts itself: no metastore, and nothing in its catalog.
+CATALOG = {
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.defaultCatalog": "spark_catalog",
+    "spark.sql.catalog.spark_catalog.defaultDatabase": "default",
+}
+ARROW = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
+# Code is compiled and stages are joined anew only where that takes less time than it saves.
+LARGE_ROWS = 200_000
+ROWS_OF_PARTITION = 1_000_000
+
+
+@contextmanager
+def open_sql(engine: Engine, rows: int) -> Iterator[Engine]:
+    """The engine with a session for a query that reads so many rows."""
+    spark: Any = engine.spark.newSession()
+    try:
+        is_large = rows > LARGE_ROWS
+        partitions = max(engine.slots, -(-rows // ROWS_OF_PARTITION))
+        speed = {
+            "spark.sql.codegen.wholeStage": str(is_large).lower(),
+            "spark.sql.adaptive.enabled": str(is_large).lower(),
+            "spark.sql.shuffle.partitions": str(partitions),
+        }
+        values = {**MEANING, **LOCKED, **ARROW, **speed}
+        if engine.is_connect:
+            # One request in place of one for each.
+            spark.conf._set_all(values, silent=False)
+        else:
+            for key, value in values.items():
+                spark.conf.set(key, value)
+        yield replace(engine, spark=spark)
+    finally:
+        # A classic session is a part of the runner's, whose end would be the end of that too.
+        if engine.is_connect:
+            spark.stop()

@@ -1,0 +1,1 @@
+"""All access to storage and to Lance files; nothing here knows of jobs."""

@@ -1,0 +1,1 @@
+"""Fields and schemas, and columns that an expression or a function computes."""

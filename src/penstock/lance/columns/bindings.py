@@ -1,0 +1,286 @@
+"""Changes of columns that keep the bindings of bound columns right. All of it blocks."""
+
+import json
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidRequest, SchemaMismatch
+from penstock.lance.columns import fields as columns
+from penstock.lance.columns.computed import (
+    BINDING,
+    COMPUTED,
+    EXPRESSION,
+    INPUTS,
+    KIND,
+    OWN,
+    REFRESH,
+    RESERVED,
+    SQL_AUTO,
+    VIRTUAL,
+    Computed,
+    get_computed,
+    list_computed,
+    refuse_value,
+)
+from penstock.lance.columns.fields import (
+    Alteration,
+    MetadataUpdate,
+    check_column_name,
+    get_field,
+    parse_path,
+    show_path,
+)
+from penstock.lance.columns.function_columns import make_fields, plan_redeclaration
+from penstock.lance.columns.inference import infer
+from penstock.lance.expressions.check import check_expression
+from penstock.lance.write.reserved_metadata import check_schema_metadata
+from penstock.model.envelopes import Code
+from penstock.model.functions import Declaration, Redeclaration
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
+
+@dataclass(frozen=True, slots=True)
+class Redeclared:
+    """A column whose function is declared anew: before and now, and what the request brought."""
+
+    before: Computed
+    column: Computed
+    brings_code: bool
+    brings_manifest: bool
+
+
+# A function and its code; the code may stay as it is when a function is declared anew.
+New = tuple[Declaration, Code]
+Changed = tuple[str, Redeclaration, Code | None]
+
+
+def add_bound(
+    dataset: "LanceDataset",
+    expressions: Mapping[str, str],
+    functions: Sequence[New],
+    auto: Collection[str] = (),
+) -> tuple[int, list[Computed]]:
+    """Add columns without values, bound to what computes them, in one version.
+
+    `auto` names those of the expressions that are to be filled without a request.
+    """
+    import pyarrow as pa
+
+    fields = plan_bound(dataset, expressions, functions, auto)
+    dataset.add_columns(pa.schema(fields))
+    names = {field.name for field in fields}
+    return dataset.version, [c for c in list_computed(dataset.schema) if c.name in names]
+
+
+def plan_bound(
+    dataset: "LanceDataset",
+    expressions: Mapping[str, str],
+    functions: Sequence[New],
+    auto: Collection[str] = (),
+) -> "list[pa.Field[Any]]":
+    """The fields of new bound columns; raises when one of them can't be added."""
+    import pyarrow as pa
+
+    taken = set(dataset.schema.names)
+    outputs = [output.column for declared, _ in functions for output in declared.outputs]
+    for name in (*expressions, *outputs):
+        if check_column_name(name) in taken:
+            raise SchemaMismatch(
+                f"column {name!r} exists already", detail="choose another name, or drop it first"
+            )
+    fields = []
+    for name, sql in expressions.items():
+        kind, inputs = infer(dataset, name, sql)
+        metadata = {
+            COMPUTED: "true",
+            KIND: "sql",
+            EXPRESSION: check_expression(f"the expression of {name}", sql),
+            INPUTS: json.dumps(inputs, ensure_ascii=False),
+            f"{REFRESH}.source_signature": "{}",
+            BINDING: uuid.uuid4().hex,
+            **({SQL_AUTO: "true"} if name in auto else {}),
+        }
+        fields.append(pa.field(name, kind, True, metadata))
+    for declared, code in functions:
+        fields += make_fields(dataset, declared, code)
+    return fields
+
+
+def redeclare(dataset: "LanceDataset", changes: Sequence[Changed]) -> tuple[int, list[Redeclared]]:
+    """Give columns other versions of their functions, all in one version; values stay."""
+    planned = plan_redeclarations(dataset, changes)
+    updates = [MetadataUpdate(show_path((name,)), values) for name, values in planned.items()]
+    before = {each.name: each for each in list_computed(dataset.schema)}
+    brought = {
+        name: (code is not None, wanted.manifest is not None)
+        for path, wanted, code in changes
+        for name in get_computed(dataset, path).columns
+    }
+    version, _ = columns.update_field_metadata(dataset, updates)
+    return version, [
+        Redeclared(before[each.name], each, *brought[each.name])
+        for each in list_computed(dataset.schema)
+        if each.name in planned
+    ]
+
+
+def plan_redeclarations(
+    dataset: "LanceDataset", changes: Sequence[Changed]
+) -> dict[str, dict[str, str]]:
+    """The metadata that each column of the changed functions gets."""
+    planned: dict[str, dict[str, str]] = {}
+    seen: dict[str, tuple[Redeclaration, Code | None]] = {}
+    for path, wanted, code in changes:
+        column, values = plan_redeclaration(dataset, path, wanted, code)
+        if seen.setdefault(column.binding, (wanted, code)) != (wanted, code):
+            raise InvalidRequest(
+                f"the function of column {column.name!r} is altered twice, in different ways",
+                detail="the columns " + ", ".join(column.columns) + " change together: alter one",
+            )
+        if column.name not in planned:
+            planned |= dict.fromkeys(column.columns, values)
+    return planned
+
+
+def alter_columns(
+    dataset: "LanceDataset", alterations: Sequence[Alteration]
+) -> tuple[int, dict[str, str], list[Computed]]:
+    """Alter fields; returns the version, old and new names of bound columns, and these columns."""
+    check_alterations(dataset, alterations)
+    bound = {column.name for column in list_computed(dataset.schema)}
+    paths = {parse_path(get_field(dataset, a.path).path): a.name for a in alterations}
+    version = columns.alter_columns(dataset, alterations)
+    names = {
+        path[0]: name
+        for path, name in paths.items()
+        if name is not None and len(path) == 1 and path[0] in bound
+    }
+    return version, names, list_computed(dataset.schema)
+
+
+def drop_columns(dataset: "LanceDataset", paths: Sequence[str]) -> tuple[int, list[str]]:
+    """Drop fields; returns the version and which of them were computed."""
+    check_change(dataset, paths, "drop")
+    before = {column.name for column in list_computed(dataset.schema)}
+    version = columns.drop_columns(dataset, paths)
+    return version, sorted(before - {column.name for column in list_computed(dataset.schema)})
+
+
+def update_field_metadata(
+    dataset: "LanceDataset", updates: Sequence[MetadataUpdate]
+) -> tuple[int, dict[str, dict[str, str]]]:
+    """Change fields' metadata, but not what binds a column."""
+    safe = []
+    for update in updates:
+        bound = keep_binding(get_field(dataset, update.path).metadata, update.values)
+        kept = {**update.values, **bound} if update.replace else update.values
+        safe.append(MetadataUpdate(update.path, kept, update.replace))
+    return columns.update_field_metadata(dataset, safe)
+
+
+def replace_schema_metadata(dataset: "LanceDataset", values: Mapping[str, str]) -> dict[str, str]:
+    """Replace the schema's metadata, but not what is the server's own; returns what it is now."""
+    known = dataset.schema.metadata or {}
+    shown = {key.decode(): value.decode(errors="replace") for key, value in known.items()}
+    return columns.replace_schema_metadata(dataset, check_schema_metadata(shown, values))
+
+
+def check_alterations(dataset: "LanceDataset", alterations: Sequence[Alteration]) -> None:
+    """Refuse alterations that a binding does not allow."""
+    check_change(dataset, [a.path for a in alterations if a.name is not None], "rename")
+    for each in alterations:
+        if each.data_type is not None:
+            check_retype(dataset, each.path)
+        if each.nullable is False:
+            check_nullable(dataset, each.path)
+
+
+def check_change(dataset: "LanceDataset", paths: Sequence[str], verb: str) -> None:
+    """Refuse to rename or drop what a bound column reads or is part of, unless that goes too."""
+    touched = [parse_path(get_field(dataset, path).path) for path in paths]
+    gone = {path[0] for path in touched if len(path) == 1} if verb == "drop" else set()
+    for column in list_computed(dataset.schema):
+        check_parts(column, touched, gone, verb)
+        if column.name in gone:
+            continue
+        for text in column.inputs:
+            path = parse_path(text)
+            for other in touched:
+                shared = min(len(path), len(other))
+                if path[:shared] == other[:shared]:
+                    raise InvalidRequest(
+                        f"cannot {verb} column {show_path(other)}: computed column "
+                        f"{column.name!r} reads {text}",
+                        detail=f"drop column {column.name!r} first",
+                    )
+
+
+def check_parts(
+    column: Computed, touched: Sequence[tuple[str, ...]], gone: set[str], verb: str
+) -> None:
+    """Refuse to change a part of a bound column, or to drop a part of a function's columns."""
+    for path in touched:
+        if len(path) > 1 and path[0] == column.name and column.name not in gone:
+            raise InvalidRequest(
+                f"cannot {verb} column {show_path(path)}: column {column.name!r} is computed",
+                detail="drop it as a whole, and add it with another type",
+            )
+    others = [name for name in column.columns if name not in gone]
+    if column.name in gone and others:
+        raise InvalidRequest(
+            f"cannot drop column {column.name!r} alone: one function fills it together with "
+            + ", ".join(others),
+            detail="drop them all in one request",
+        )
+
+
+def check_retype(dataset: "LanceDataset", path: str) -> None:
+    """Refuse another type for a bound column: what computes it says which it has."""
+    if (column := _find(dataset, path)) is not None:
+        decides = "expression" if column.function is None else "function"
+        raise InvalidRequest(
+            f"column {column.name!r} is computed, so its {decides} decides its type",
+            detail=f"drop it and add it with another {decides} or type",
+        )
+
+
+def check_nullable(dataset: "LanceDataset", path: str) -> None:
+    """Refuse to forbid nulls in a bound column: a row that is not filled yet has one."""
+    if (column := _find(dataset, path)) is not None:
+        raise InvalidRequest(
+            f"column {column.name!r} is computed, so it is null until it is filled",
+            detail="leave nullable out",
+        )
+
+
+def check_update(schema: "pa.Schema", values: Mapping[str, str]) -> None:
+    """Refuse to set a computed column to anything but null."""
+    for column in list_computed(schema):
+        for path, value in values.items():
+            names = (column.name, show_path((column.name,)), f"`{column.name}`")
+            is_part = path.startswith(tuple(f"{name}." for name in names))
+            if (path in names or is_part) and value.strip().upper() != "NULL":
+                raise refuse_value(column.name)
+
+
+def keep_binding(metadata: Mapping[str, str], news: Mapping[str, str | None]) -> dict[str, str]:
+    """The keys of a binding that must stay on a field; raises when they are to be changed."""
+    is_bound = "true" in (metadata.get(COMPUTED), metadata.get(VIRTUAL))
+    bound = {k: v for k, v in metadata.items() if is_bound and k.startswith(RESERVED)}
+    for key, value in news.items():
+        if key.startswith((COMPUTED, VIRTUAL, OWN)) and bound.get(key) != value:
+            raise InvalidRequest(
+                f"the metadata {key!r} belongs to a computed column's binding",
+                detail="add the column with `computed` or `virtual_column`, alter it, or drop it",
+            )
+    return bound
+
+
+def _find(dataset: "LanceDataset", path: str) -> Computed | None:
+    name = parse_path(get_field(dataset, path).path)[0]
+    return next((each for each in list_computed(dataset.schema) if each.name == name), None)

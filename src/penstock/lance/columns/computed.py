@@ -1,0 +1,216 @@
+"""Bound columns: a column and what computes it, an SQL expression or a function.
+
+Field metadata is what binds a column. For expressions the keys are those that open-source lancedb
+reads and writes, so a binding made here is known there and the other way round. For functions they
+are those of the protocol's other clients, and `penstock.function` tells all that is known of it.
+`penstock.binding` tells a column from one of the same name that was dropped before; the columns of
+one function share it. Everything here blocks.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import structs
+
+from penstock.errors import ColumnNotFound, InvalidRequest
+from penstock.lance.columns.fields import get_field, parse_path
+from penstock.lance.columns.schemas import to_arrow_type
+from penstock.lance.expressions.check import check_expression
+from penstock.lance.read.details import to_json_type
+from penstock.model.functions import Function
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
+COMPUTED = "computed_column"
+KIND, EXPRESSION, INPUTS = f"{COMPUTED}.kind", f"{COMPUTED}.expression", f"{COMPUTED}.inputs"
+REFRESH = "computed_refresh"
+VIRTUAL = "virtual_column"
+AUTO, MANIFEST = f"{VIRTUAL}.auto_backfill", f"{VIRTUAL}.manifest"
+OWN = "penstock."
+BINDING, FUNCTION = f"{OWN}binding", f"{OWN}function"
+# Of a column that SQL computes; those of functions have the protocol's key.
+SQL_AUTO = f"{OWN}auto_backfill"
+# Which of a function's results goes into the field, when there are several.
+PART = f"{VIRTUAL}.unpack_field"
+RESERVED = (COMPUTED, REFRESH, VIRTUAL, OWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A bound column of one version of a table; inputs are field paths.
+
+    It has an expression or a function; `columns` are all that the function fills together.
+    """
+
+    name: str
+    expression: str | None
+    inputs: tuple[str, ...]
+    binding: str
+    data_type: dict[str, Any]
+    columns: tuple[str, ...]
+    function: Function | None = None
+    manifest: str | None = None
+    auto_backfill: bool = False
+
+
+def list_computed(schema: "pa.Schema") -> list[Computed]:
+    """The bound columns of a schema."""
+    metadata = {field.name: _to_text(field) for field in schema}
+    found = [each for field in schema if (each := _read(field, metadata[field.name])) is not None]
+    return [_with_group(each, found, metadata) for each in found]
+
+
+def get_computed(dataset: "LanceDataset", path: str) -> Computed:
+    """A column that must be bound, with its binding as it stands in this version."""
+    name = get_field(dataset, path).path
+    parts = parse_path(name)
+    bound = {column.name: column for column in list_computed(dataset.schema)}
+    if len(parts) > 1 or parts[0] not in bound:
+        raise InvalidRequest(
+            f"column {name} is not computed",
+            detail="add it with `computed` or `virtual_column` to have it filled by backfill",
+        )
+    return bound[parts[0]]
+
+
+def follow(schema: "pa.Schema", binding: str, names: Sequence[str]) -> tuple[str, ...]:
+    """What the columns of a binding are called in a version; raises when they are not there.
+
+    Without a binding, names are all that is known of them.
+    """
+    if not binding:
+        return tuple(names)
+    bound = [column for column in list_computed(schema) if column.binding == binding]
+    # One that another client bound may share its expression with others.
+    found = next((column for column in bound if column.name in names), next(iter(bound), None))
+    if found is None or len(found.columns) != len(names):
+        raise ColumnNotFound(
+            f"column {', '.join(names)} was dropped or declared anew since its backfill was "
+            "requested",
+            detail="request a backfill of the column as it is now",
+        )
+    return found.columns
+
+
+def list_group(column: Computed) -> list[Computed]:
+    """All columns that are filled together with this one, itself among them."""
+    if column.function is None:
+        return [column]
+    outputs = column.function.outputs
+    return [replace(column, name=each.column, data_type=each.data_type) for each in outputs]
+
+
+def check_where(dataset: "LanceDataset", where: str) -> str:
+    """A condition as Lance gets it; raises when it could not be evaluated."""
+    checked = check_expression("where", where)
+    dataset.scanner(columns=[], filter=checked, with_row_address=True).explain_plan()
+    return checked
+
+
+def refuse_value(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"column {name!r} is computed and takes no values",
+        detail="leave it out or null; backfill_column fills it",
+    )
+
+
+def check_known(dataset: "LanceDataset", column: Computed) -> None:
+    """Refuse a binding that is not sound, or whose inputs are not there, as after a change by path.
+
+    Who bound the column elsewhere has not had the expression checked here.
+    """
+    if column.expression is not None:
+        check_expression(f"the expression of column {column.name!r}", column.expression)
+    for path in column.inputs:
+        try:
+            get_field(dataset, path)
+        except ColumnNotFound as error:
+            raise InvalidRequest(
+                f"computed column {column.name!r} reads {path}, which does not exist",
+                detail="drop the computed column, or bring its input back",
+            ) from error
+
+
+def show_type(kind: "pa.DataType") -> dict[str, Any]:
+    """A type in the protocol's JSON form, or by pyarrow's name where that form loses something."""
+    shown = to_json_type(kind)
+    try:
+        return shown if to_arrow_type(shown) == kind else {"type": str(kind)}
+    except InvalidRequest:
+        return {"type": str(kind)}
+
+
+def _read(field: "pa.Field[Any]", metadata: Mapping[str, str]) -> Computed | None:
+    if metadata.get(COMPUTED) == "true" and EXPRESSION in metadata:
+        return Computed(
+            field.name,
+            metadata[EXPRESSION],
+            _read_paths(metadata.get(INPUTS, "[]")),
+            # One that another client bound is told apart by what it is bound to.
+            metadata.get(BINDING, metadata[EXPRESSION])[:200],
+            show_type(field.type),
+            (field.name,),
+            auto_backfill=metadata.get(SQL_AUTO) == "true",
+        )
+    if metadata.get(VIRTUAL) != "true" or BINDING not in metadata:
+        return None
+    try:
+        function = msgspec.json.decode(metadata.get(FUNCTION, ""), type=Function)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    return Computed(
+        field.name,
+        None,
+        function.inputs,
+        metadata[BINDING],
+        show_type(field.type),
+        (field.name,),
+        function,
+        metadata.get(MANIFEST),
+        metadata.get(AUTO) == "true",
+    )
+
+
+def _with_group(
+    column: Computed, found: Sequence[Computed], metadata: Mapping[str, Mapping[str, str]]
+) -> Computed:
+    """A function's column with the names that its columns have now: a rename leaves the binding."""
+    if column.function is None:
+        return column
+    if len(column.function.outputs) == 1:
+        only = structs.replace(column.function.outputs[0], column=column.name)
+        return replace(column, function=structs.replace(column.function, outputs=(only,)))
+    group = [each for each in found if each.binding == column.binding]
+    names = {metadata[each.name].get(PART): each.name for each in reversed(group)}
+    outputs = tuple(
+        structs.replace(output, column=names[output.struct_field])
+        for output in column.function.outputs
+        if output.struct_field in names
+    )
+    function = structs.replace(column.function, outputs=outputs)
+    return replace(column, function=function, columns=tuple(each.column for each in outputs))
+
+
+def _read_paths(text: str) -> tuple[str, ...]:
+    try:
+        paths = json.loads(text)
+    except ValueError:
+        return ()
+    return tuple(paths) if isinstance(paths, list) and all(map(_is_path, paths)) else ()
+
+
+def _is_path(text: object) -> bool:
+    try:
+        return isinstance(text, str) and bool(parse_path(text))
+    except InvalidRequest:
+        return False
+
+
+def _to_text(field: "pa.Field[Any]") -> dict[str, str]:
+    pairs = (field.metadata or {}).items()
+    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in pairs}

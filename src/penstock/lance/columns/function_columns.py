@@ -1,0 +1,244 @@
+"""Columns that a function fills: what their fields carry, and what can be declared. All blocks."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import structs
+
+from penstock.errors import InvalidRequest, PenstockError
+from penstock.lance.columns.computed import (
+    AUTO,
+    BINDING,
+    FUNCTION,
+    MANIFEST,
+    PART,
+    RESERVED,
+    VIRTUAL,
+    Computed,
+    get_computed,
+    list_computed,
+    show_type,
+)
+from penstock.lance.columns.fields import get_field, parse_path
+from penstock.lance.columns.function_code import path_of
+from penstock.lance.columns.schemas import to_arrow_type
+from penstock.lance.errors import translated
+from penstock.model.envelopes import Code
+from penstock.model.functions import Declaration, Function, Redeclaration
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
+PLATFORM = {"python": "python_version", "system": "system", "arch": "arch"}
+
+
+def make_fields(dataset: "LanceDataset", wanted: Declaration, code: Code) -> "list[pa.Field[Any]]":
+    """The fields of a function's new columns; raises when they can't be declared like that."""
+    import pyarrow as pa
+
+    kinds = [to_arrow_type(output.data_type) for output in wanted.outputs]
+    function = Function(
+        name=wanted.name,
+        version=wanted.version or code.sha256,
+        sha256=code.sha256,
+        form=code.form,
+        kind=code.kind,
+        inputs=_check_inputs(dataset, wanted.inputs),
+        outputs=tuple(
+            structs.replace(output, data_type=show_type(kind))
+            for output, kind in zip(wanted.outputs, kinds, strict=True)
+        ),
+        batch_size=code.batch_size,
+        timeout_seconds=code.timeout_seconds,
+        on_error=code.on_error,
+        needs=code.needs,
+        python=code.platform.get("python"),
+    )
+    _check_kind(function)
+    shared = _describe(function, uuid.uuid4().hex, wanted) | _describe_code(code)
+    fields = []
+    for output, kind, extra in zip(wanted.outputs, kinds, wanted.metadata, strict=True):
+        check_metadata(extra)
+        part = {PART: output.struct_field} if len(wanted.outputs) > 1 else {}
+        # Null until it is filled, whatever the function promises.
+        fields.append(pa.field(output.column, kind, True, {**extra, **shared, **part}))
+    for field in fields:
+        _check_storable(dataset, field)
+    return fields
+
+
+def plan_redeclaration(
+    dataset: "LanceDataset", path: str, wanted: Redeclaration, code: Code | None
+) -> tuple[Computed, dict[str, str]]:
+    """The column as it is, and the metadata that all columns of its function get."""
+    column = get_computed(dataset, path)
+    function = column.function
+    if function is None:
+        raise InvalidRequest(
+            f"column {column.name!r} is computed by SQL, not by a function",
+            detail="drop it and add it with `virtual_column`",
+        )
+    inputs = function.inputs
+    if wanted.inputs is not None:
+        inputs = _check_inputs(dataset, wanted.inputs)
+        _check_no_circle(dataset, column, inputs)
+    changed = structs.replace(
+        function,
+        name=wanted.name or function.name,
+        version=_choose_version(function, wanted, code, inputs),
+        inputs=inputs,
+        outputs=function.outputs,
+    )
+    if code is not None:
+        changed = structs.replace(
+            changed,
+            sha256=code.sha256,
+            form=code.form,
+            kind=code.kind,
+            batch_size=code.batch_size,
+            timeout_seconds=code.timeout_seconds,
+            on_error=code.on_error,
+            needs=code.needs,
+            python=code.platform.get("python"),
+        )
+    _check_kind(changed)
+    check_metadata(wanted.metadata or {})
+    # How far it was filled says nothing once it reads something else.
+    binding = column.binding if inputs == function.inputs else uuid.uuid4().hex
+    described = _describe(changed, binding, wanted)
+    if wanted.auto_backfill is None:
+        described[AUTO] = json.dumps(column.auto_backfill)
+    return column, {
+        **(wanted.metadata or {}),
+        **described,
+        **({} if code is None else _describe_code(code)),
+    }
+
+
+def check_metadata(values: dict[str, str]) -> None:
+    """Refuse keys that say what binds a column."""
+    for key in values:
+        if key.startswith(RESERVED):
+            raise InvalidRequest(
+                f"the metadata {key!r} is the server's own",
+                detail="use keys that begin with none of " + ", ".join(RESERVED),
+            )
+
+
+def _describe(
+    function: Function, binding: str, wanted: Declaration | Redeclaration
+) -> dict[str, str]:
+    found = {
+        VIRTUAL: "true",
+        f"{VIRTUAL}.udf_name": function.name,
+        f"{VIRTUAL}.udf": path_of(function.sha256),
+        f"{VIRTUAL}.udf_inputs": json.dumps(function.inputs, ensure_ascii=False),
+        AUTO: json.dumps(bool(wanted.auto_backfill)),
+        BINDING: binding,
+        FUNCTION: msgspec.json.encode(function).decode(),
+    }
+    if wanted.backend is not None:
+        found[f"{VIRTUAL}.udf_backend"] = wanted.backend
+    if wanted.image is not None:
+        found[f"{VIRTUAL}.image"] = wanted.image
+    if wanted.manifest is not None:
+        found[MANIFEST] = wanted.manifest
+        checksum = hashlib.sha256(wanted.manifest.encode()).hexdigest()
+        found[f"{MANIFEST}_checksum"] = checksum
+    if len(function.outputs) > 1:
+        found[f"{VIRTUAL}.unpack"] = "true"
+        found[f"{VIRTUAL}.unpack_group"] = binding[:16]
+        parts = [output.struct_field for output in function.outputs]
+        found[f"{VIRTUAL}.unpack_fields"] = json.dumps(parts, ensure_ascii=False)
+    return found
+
+
+def _describe_code(code: Code) -> dict[str, str]:
+    return {f"{VIRTUAL}.platform.{PLATFORM[key]}": value for key, value in code.platform.items()}
+
+
+def _choose_version(
+    old: Function, wanted: Redeclaration, code: Code | None, inputs: tuple[str, ...]
+) -> str:
+    version = wanted.version or (old.version if code is None else code.sha256)
+    if inputs == old.inputs or version != old.version:
+        return version
+    # The version alone tells that a function changed, and with other inputs it did.
+    return f"{version}+{hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:8]}"
+
+
+def _check_kind(function: Function) -> None:
+    if len(function.outputs) > 1 and function.kind not in (None, "batch"):
+        raise InvalidRequest(
+            f"function {function.name!r} is of kind {function.kind!r}, which gives one result, "
+            f"and has {len(function.outputs)} outputs",
+            detail="use kind 'batch', or one column per function",
+        )
+
+
+def _check_inputs(dataset: "LanceDataset", paths: Sequence[str]) -> tuple[str, ...]:
+    if not paths:
+        raise InvalidRequest(
+            "input_columns is empty", detail="name at least one column that the function reads"
+        )
+    found: list[str] = []
+    for path in paths:
+        field = get_field(dataset, path)
+        if field.path != field.short_path:
+            raise InvalidRequest(
+                f"input_columns names {field.path}, which is inside a list",
+                detail="name the list itself",
+            )
+        if field.path in found:
+            raise InvalidRequest(
+                f"input_columns names {field.path} twice", detail="name each input once"
+            )
+        found.append(field.path)
+    return tuple(found)
+
+
+def _check_no_circle(dataset: "LanceDataset", column: Computed, inputs: Sequence[str]) -> None:
+    reads = {each.name: each.inputs for each in list_computed(dataset.schema)}
+    ahead, seen = list(inputs), set[str]()
+    while ahead:
+        root = parse_path(ahead.pop())[0]
+        if root in column.columns:
+            raise InvalidRequest(
+                f"column {root!r} would be computed from itself",
+                detail="name inputs that are not computed from it",
+            )
+        if root not in seen:
+            seen.add(root)
+            ahead += reads.get(root, ())
+
+
+def _check_storable(dataset: "LanceDataset", field: "pa.Field[Any]") -> None:
+    """Refuse a type that Lance can't write as null, or not read again, in this table's format."""
+    import lance
+    import pyarrow as pa
+
+    try:
+        with translated():
+            # Some types can only be read when they are alone.
+            other = pa.field(f"{field.name}_", pa.int8())
+            values = [pa.nulls(2, field.type), pa.nulls(2, other.type)]
+            rows = pa.table(values, schema=pa.schema([field, other]))
+            format = dataset.data_storage_version
+            made = lance.write_dataset(
+                rows,
+                f"memory://{uuid.uuid4().hex}",
+                data_storage_version=format,  # type: ignore[arg-type]
+            )
+            if made.to_table().num_rows == 2 and not pa.types.is_null(field.type):
+                return
+        raise InvalidRequest("it has no values")
+    except PenstockError as error:
+        raise InvalidRequest(
+            f"column {field.name!r} cannot have the type {field.type}: {error.message}",
+            detail="use another data_type",
+        ) from error

@@ -1,0 +1,1 @@
+"""Manifests as files, and the commits that Penstock makes itself."""

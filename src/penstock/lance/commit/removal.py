@@ -1,0 +1,105 @@
+"""Rows that are to go, any set of them, as the changed fragments of a commit. All of it blocks.
+
+Lance deletes by a predicate, and a long list of ids in one takes it seconds for each ten thousand.
+So the files that list deleted rows are written here, as the format describes them: a Roaring
+bitmap of the offsets within the fragment.
+"""
+
+import secrets
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.jobs.backfill.selection import scan_rows
+from penstock.lance.diff.row_sets import is_among, split_runs
+from penstock.lance.session.remote import Location
+from penstock.lance.storage import files
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from penstock.lance.diff.row_sets import Ids
+
+SCAN_ROWS = 1_048_576
+# Of Roaring's portable form without runs.
+COOKIE = 12346
+ARRAY_SIZE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The fragments that go, those that have fewer rows now, and how many rows that takes away."""
+
+    removed: list[int]
+    updated: list[Any]
+    rows: int
+
+
+def remove_rows(
+    dataset: "LanceDataset", location: Location, ids: "Ids | Literal['all']"
+) -> Removal:
+    """Take rows away from the version that is open; ids that it does not have are no matter."""
+    import numpy as np
+
+    fragments = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
+    if isinstance(ids, str):
+        return Removal(list(fragments), [], dataset.count_rows())
+    live: defaultdict[int, list[Any]] = defaultdict(list)
+    gone: defaultdict[int, list[Any]] = defaultdict(list)
+    wanted = np.sort(ids)
+    for found, of, offsets in scan_rows(dataset, fragments if len(ids) else (), None, SCAN_ROWS):
+        taken = is_among(found, wanted)
+        for run in split_runs(of):
+            live[int(of[run.start])].append(offsets[run])
+            gone[int(of[run.start])].append(offsets[run][taken[run]])
+    removed, updated, rows = [], [], 0
+    for id, parts in gone.items():
+        count = sum(map(len, parts))
+        rows += count
+        if count and count == sum(map(len, live[id])):
+            removed.append(id)
+        elif count:
+            is_live = np.zeros(fragments[id].physical_rows, bool)
+            is_live[np.concatenate(live[id])] = True
+            is_live[np.concatenate(parts)] = False
+            updated.append(_delete(dataset, location, id, np.flatnonzero(~is_live)))
+    return Removal(removed, updated, rows)
+
+
+def encode_bitmap(values: "Ids") -> bytes:
+    """Sorted numbers below 2^32 as a Roaring bitmap in its portable form."""
+    import numpy as np
+
+    keys, starts = np.unique(values >> 16, return_index=True)
+    parts = np.split((values & 0xFFFF).astype("<u2"), starts[1:])
+    bodies = [_encode_container(part) for part in parts]
+    heads = np.stack([keys, [len(part) - 1 for part in parts]], axis=1).astype("<u2")
+    first = 8 + 8 * len(keys)
+    lengths = [len(body) for body in bodies]
+    offsets = first + np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    start = np.array([COOKIE, len(keys)], "<u4").tobytes()
+    return b"".join([start, heads.tobytes(), offsets.astype("<u4").tobytes(), *bodies])
+
+
+def _encode_container(low: Any) -> bytes:
+    import numpy as np
+
+    if len(low) <= ARRAY_SIZE:
+        return bytes(low.tobytes())
+    bits = np.zeros(65_536, np.uint8)
+    bits[low] = 1
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _delete(dataset: "LanceDataset", location: Location, id: int, dead: "Ids") -> Any:
+    """The metadata of a fragment whose deleted rows are these."""
+    from lance.fragment import DeletionFile
+
+    number = secrets.randbits(63)
+    name = f"_deletions/{id}-{dataset.version}-{number}.bin"
+    files.write_new(location.place(), name, encode_bitmap(dead))
+    fragment = dataset.get_fragment(id)
+    assert fragment is not None
+    metadata = fragment.metadata
+    metadata.deletion_file = DeletionFile(dataset.version, number, "bitmap", len(dead), None)
+    return metadata

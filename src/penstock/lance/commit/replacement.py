@@ -1,0 +1,124 @@
+"""The commit that puts finished files of columns into a table. All of it blocks."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
+
+from penstock.errors import InvalidTableState, OutcomeUnknown, PenstockError
+from penstock.lance.errors import translated
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+JOB_PROPERTY, ATTEMPT_PROPERTY = "penstock.job", "penstock.attempt"
+# The version that a commit was made for.
+BASE_PROPERTY = "penstock.base"
+ROWS_PROPERTY, FRAGMENTS_PROPERTY = "penstock.rows", "penstock.fragments"
+# Of functions: what binds the columns, and what the function is known by.
+COLUMN_PROPERTY, FUNCTION_PROPERTY = "penstock.column", "penstock.function"
+
+
+class Computation(Struct, frozen=True):
+    """What is computed for a column."""
+
+    column: str
+    expression: str = ""
+    where: str | None = None
+    # The expression reads no column.
+    is_constant: bool = False
+
+
+class ColumnFile(Struct, frozen=True):
+    """A finished file of columns, as a commit names it."""
+
+    path: str
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...]
+    major: int
+    minor: int
+    size_bytes: int
+    rows: int
+
+
+class OwnCommit(NamedTuple):
+    """A version that a job committed, and how much it filled with it."""
+
+    version: int
+    rows: int
+    fragments: int
+
+
+def commit_files(
+    dataset: "LanceDataset", files: Mapping[int, ColumnFile], properties: Mapping[str, str]
+) -> int:
+    """Put files into the fragments of the newest version, which is open; returns the new one.
+
+    Raises ConcurrentCommit when somebody changed one of the fragments or the schema meanwhile.
+    """
+    from lance import LanceOperation
+    from lance.fragment import DataFile
+
+    groups = []
+    for id, file in files.items():
+        fragment = dataset.get_fragment(id)
+        if fragment is None or fragment.physical_rows != file.rows:
+            raise InvalidTableState(f"{file.path} does not have the length of fragment {id}")
+        new = DataFile(
+            file.path,
+            list(file.fields),
+            list(file.column_indices),
+            file.major,
+            file.minor,
+            file.size_bytes,
+        )
+        groups.append(LanceOperation.DataReplacementGroup(id, new))
+    return commit_operation(dataset, LanceOperation.DataReplacement(groups), properties)
+
+
+def commit_operation(dataset: "LanceDataset", operation: Any, properties: Mapping[str, str]) -> int:
+    """Commit on top of the version that is open; returns the new one."""
+    from lance import LanceDataset, Transaction
+
+    transaction = Transaction(dataset.version, operation, transaction_properties=dict(properties))
+    try:
+        with translated():
+            return LanceDataset.commit(dataset, transaction).version
+    except PenstockError as error:
+        # Lance could not ask whether its commit went in: only the table itself can tell.
+        if "unknown" in error.message and "ommit" in error.message:
+            raise OutcomeUnknown(error.message) from error
+        raise
+
+
+def find_commits(dataset: "LanceDataset", job: str, back: int) -> list[OwnCommit]:
+    """The versions among the last few that a job committed, the newest first."""
+    return [
+        OwnCommit(
+            version,
+            int(properties.get(ROWS_PROPERTY, 0)),
+            int(properties.get(FRAGMENTS_PROPERTY, 0)),
+        )
+        for version, properties in _read_properties(dataset, back)
+        if properties.get(JOB_PROPERTY) == job
+    ]
+
+
+def find_fills(dataset: "LanceDataset", binding: str, function: str, back: int) -> list[int]:
+    """Those in which any job filled columns by a function, the newest first."""
+    wanted = {COLUMN_PROPERTY: binding, FUNCTION_PROPERTY: function}
+    return [
+        version
+        for version, properties in _read_properties(dataset, back)
+        if wanted.items() <= properties.items()
+    ]
+
+
+def _read_properties(dataset: "LanceDataset", back: int) -> Iterator[tuple[int, dict[str, str]]]:
+    for version in range(dataset.version, max(0, dataset.version - back), -1):
+        try:
+            transaction = dataset.read_transaction(version)
+        except (OSError, ValueError):
+            # Versions that are gone come before everything that still counts.
+            break
+        yield version, dict((transaction.transaction_properties if transaction else None) or {})

@@ -1,0 +1,80 @@
+"""Which files of a table's folder belong to a moment of it: versions up to some. Pure.
+
+Files of Lance never change under their name, so the folder as it is now holds the moment as well;
+what came since is told by the numbers of manifests, and by the versions that tags name.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from penstock.lance.commit.manifest import parse_name
+from penstock.lance.copies.transfer import File
+from penstock.lance.refs import BRANCHES, TAGS
+
+# Whoever writes them finds the newest version without listing; that would be one of later.
+HINT = "latest_version_hint.json"
+HOLD = "penstock-backup-"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What of a table's folder is to be copied."""
+
+    # By branch: the versions whose manifests are there, and are to be.
+    versions: dict[str, list[int]] = field(default_factory=dict)
+    # Files that stay what they are.
+    files: list[File] = field(default_factory=list)
+    # Files that may change, or name what came later: to be looked at once more.
+    tags: list[File] = field(default_factory=list)
+    branches: list[File] = field(default_factory=list)
+
+
+def split_version(path: str) -> tuple[str, int] | None:
+    """The branch and the version of a manifest's path; None for any other file."""
+    folder, _, name = path.rpartition("/")
+    if folder != "_versions" and not (folder.startswith("tree/") and folder.endswith("/_versions")):
+        return None
+    if (found := parse_name(name)) is None:
+        return None
+    return folder.removesuffix("_versions").strip("/").removeprefix("tree/"), found[0]
+
+
+def find_heads(files: Iterable[File]) -> dict[str, int]:
+    """The newest version of each branch that has a manifest among these files."""
+    heads: dict[str, int] = {}
+    for file in files:
+        if (found := split_version(file.path)) is not None:
+            branch, version = found
+            heads[branch] = max(version, heads.get(branch, 0))
+    return heads
+
+
+def choose(files: Iterable[File], heads: Mapping[str, int]) -> Moment:
+    """Choose the files of a moment, whose newest version of each branch is given.
+
+    A branch without one was made later. Files of data are taken whether a version needs them or
+    not: jobs that were interrupted go on with some that no version has yet.
+    """
+    moment = Moment()
+    for file in files:
+        if (found := split_version(file.path)) is not None:
+            branch, version = found
+            if version <= heads.get(branch, 0):
+                moment.versions.setdefault(branch, []).append(version)
+                moment.files.append(file)
+        elif file.path.startswith(f"{TAGS}/"):
+            if not file.path.startswith(f"{TAGS}/{HOLD}"):
+                moment.tags.append(file)
+        elif file.path.startswith(f"{BRANCHES}/"):
+            moment.branches.append(file)
+        elif not _is_passing(file.path):
+            moment.files.append(file)
+    return moment
+
+
+def _is_passing(path: str) -> bool:
+    """Whether a file is somebody's draft, or only helps to find others."""
+    folder, _, name = path.rpartition("/")
+    is_draft = name.startswith(".tmp") or name.endswith(".tmp") or ".tmp-" in name
+    # Manifests that are staged have names of their own beside the final ones.
+    return is_draft or name == HINT or folder.endswith("_versions")

@@ -1,0 +1,1 @@
+"""What became of rows between two versions; sets and masks of rows."""

@@ -1,0 +1,168 @@
+"""What a backfill has to know of one version of a table before it is planned. All of it blocks."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.jobs.backfill.plan import FragmentState, Snapshot, Watermark
+from penstock.lance.columns.fields import get_field, show_path
+from penstock.lance.errors import translated
+
+if TYPE_CHECKING:
+    from lance import LanceDataset, LanceFragment
+
+BLOB_KEY, EXTENSION_KEY = "lance-encoding:blob", "ARROW:extension:name"
+
+
+def take_snapshot(
+    dataset: "LanceDataset",
+    column: str,
+    inputs: Sequence[str],
+    where: str | None,
+    watermark: Watermark | None,
+) -> Snapshot:
+    """Describe the version of a table that is open; the inputs are field paths."""
+    targets = set(leaf_ids(get_field(dataset, show_path((column,))).lance))
+    wanted = {id for name in inputs for id in leaf_ids(get_field(dataset, name).lance)}
+    fragments = dataset.get_fragments()
+    counts = None if where is None else _count_matches(dataset, where)
+    return Snapshot(
+        dataset.version,
+        column,
+        tuple(_describe(fragment, targets, wanted, counts) for fragment in fragments),
+        watermark,
+    )
+
+
+def describe_fragments(
+    dataset: "LanceDataset", columns: Sequence[str], inputs: Sequence[str]
+) -> tuple[FragmentState, ...]:
+    """The fragments of the version that is open, for a function that fills these columns."""
+    order, targets, sources = describe_fields(dataset, columns, inputs)
+    return tuple(
+        describe_files(
+            fragment.fragment_id,
+            fragment.physical_rows,
+            fragment.physical_rows - fragment.num_deletions,
+            fragment.data_files(),
+            fragment.metadata.overlays,
+            fragment.deletion_file() or "",
+            order,
+            targets,
+            sources,
+        )
+        for fragment in dataset.get_fragments()
+    )
+
+
+def describe_fields(
+    dataset: "LanceDataset", columns: Sequence[str], inputs: Sequence[str]
+) -> tuple[str, frozenset[int], frozenset[int]]:
+    """The order of a function's fields, and the ids of those that it fills and reads.
+
+    The order counts as well: two inputs may swap their names.
+    """
+    targets = [get_field(dataset, show_path((name,))).lance for name in columns]
+    sources = [get_field(dataset, name).lance for name in inputs]
+    order = [".".join(str(field.id()) for field in fields) for fields in (sources, targets)]
+    return (
+        ">".join(order),
+        frozenset(id for field in targets for id in leaf_ids(field)),
+        frozenset(id for field in sources for id in all_ids(field)),
+    )
+
+
+def leaf_ids(field: Any) -> list[int]:
+    """The ids of a field's innermost fields, which are what files have as columns."""
+    children = [] if is_blob(field) else field.children()
+    return [id for child in children for id in leaf_ids(child)] if children else [field.id()]
+
+
+def all_ids(field: Any) -> list[int]:
+    """The ids of a field and of all that is in it."""
+    return [field.id(), *(id for child in field.children() for id in all_ids(child))]
+
+
+def is_blob(field: Any) -> bool:
+    """Whether a field's values lie beside the others, in a column of their own kind."""
+    found = dict(field.metadata)
+    return BLOB_KEY in found or found.get(EXTENSION_KEY, "").startswith("lance.blob")
+
+
+def has_blobs(field: Any) -> bool:
+    """Whether a field is a blob, or has one somewhere inside."""
+    return is_blob(field) or any(has_blobs(child) for child in field.children())
+
+
+def _describe(
+    fragment: "LanceFragment",
+    targets: set[int],
+    inputs: set[int],
+    counts: Counter[int] | None,
+) -> FragmentState:
+    rows = fragment.physical_rows - fragment.num_deletions
+    files = fragment.data_files()
+    return FragmentState(
+        fragment.fragment_id,
+        fragment.physical_rows,
+        rows,
+        rows if counts is None else counts[fragment.fragment_id],
+        show_files(files, inputs),
+        tuple(sorted(str(file.path) for file in files if targets & set(file.fields))),
+        show_files(files, {id for file in files for id in file.fields} - targets),
+    )
+
+
+def describe_files(
+    id: int,
+    physical_rows: int,
+    rows: int,
+    files: Sequence[Any],
+    overlays: Iterable[Any] | None,
+    deletions: str,
+    order: str,
+    targets: frozenset[int],
+    inputs: frozenset[int],
+) -> FragmentState:
+    """A fragment by its files, for a function."""
+    holding = [file for file in files if targets & set(file.fields)]
+    # Values that Lance lays over a file change without it.
+    laid_over = tuple(str(overlay) for overlay in overlays or ())
+    return FragmentState(
+        id,
+        physical_rows,
+        rows,
+        rows,
+        (order, *show_files(files, inputs), *laid_over),
+        tuple(sorted(str(file.path) for file in holding)),
+        (),
+        deletions,
+        len(holding) == 1 and targets <= set(holding[0].fields),
+    )
+
+
+def show_files(files: Iterable[Any], ids: Collection[int]) -> tuple[str, ...]:
+    """The files that hold some of the fields, each with the ids of those it holds.
+
+    The ids matter: after two columns swapped names, the same file holds other inputs.
+    """
+    # -2 marks a field whose values moved to another file.
+    held = {
+        str(file.path): sorted(id for id in set(file.fields) & set(ids) if id >= 0)
+        for file in files
+    }
+    return tuple(sorted(f"{path}:{','.join(map(str, of))}" for path, of in held.items() if of))
+
+
+def _count_matches(dataset: "LanceDataset", where: str) -> Counter[int]:
+    """How many rows of each fragment match."""
+    import pyarrow.compute as pc
+
+    counts: Counter[int] = Counter()
+    with translated():
+        scanner = dataset.scanner(columns=[], filter=where, with_row_address=True)
+        for batch in scanner.to_batches():
+            fragments = pc.shift_right(batch.column("_rowaddr"), 32)
+            for entry in pc.value_counts(fragments).to_pylist():
+                counts[entry["values"]] += entry["counts"]
+    return counts

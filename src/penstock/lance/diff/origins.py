@@ -1,0 +1,86 @@
+"""Where compacted fragments come from: a compaction moves rows and changes none. It blocks.
+
+Lance's transactions name the fragments that a compaction put together. When each of them was filled
+in whole, so is what became of them, and none of its rows has to be looked at.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.jobs.backfill.plan import FragmentState
+from penstock.lance.diff.fragments import describe_files
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+# How far back a compaction is looked for.
+VERSIONS_BACK = 64
+
+
+class Origins:
+    """The compactions among the last versions of a table."""
+
+    def __init__(
+        self,
+        dataset: "LanceDataset",
+        order: str,
+        ids: tuple[frozenset[int], frozenset[int]],
+        is_whole: Callable[[FragmentState], bool],
+    ) -> None:
+        self._order = order
+        self._ids = ids
+        self._is_whole = is_whole
+        self._old = read_compactions(dataset)
+        self._known: dict[str, bool] = {}
+
+    def were_whole(self, state: FragmentState) -> bool:
+        """Whether a fragment was put together from fragments all of whose rows were fresh."""
+        if not state.is_whole:
+            return False
+        made_by = state.target_files[0]
+        if made_by not in self._known:
+            old = self._old.get(made_by)
+            # All columns of a new fragment are in one file; another one came later.
+            is_plain = old is not None and _paths(state) <= {made_by}
+            states = [self._describe(each) for each in old or ()] if is_plain else []
+            self._known[made_by] = bool(states) and all(
+                self._is_whole(each) or self.were_whole(each) for each in states
+            )
+        return self._known[made_by]
+
+    def _describe(self, fragment: Any) -> FragmentState:
+        dead = fragment.deletion_file.num_deleted_rows if fragment.deletion_file else 0
+        return describe_files(
+            fragment.id,
+            fragment.physical_rows,
+            fragment.physical_rows - (dead or 0),
+            fragment.files,
+            fragment.overlays,
+            "",
+            self._order,
+            *self._ids,
+        )
+
+
+def read_compactions(dataset: "LanceDataset") -> dict[str, list[Any]]:
+    """The fragments that each compacted file was made from."""
+    from lance import LanceOperation
+
+    found: dict[str, list[Any]] = {}
+    for version in range(dataset.version, max(0, dataset.version - VERSIONS_BACK), -1):
+        try:
+            transaction = dataset.read_transaction(version)
+        except (OSError, ValueError):
+            break
+        operation = None if transaction is None else transaction.operation
+        if isinstance(operation, LanceOperation.Rewrite):
+            for group in operation.groups:
+                for new in group.new_fragments:
+                    for file in new.files:
+                        found[str(file.path)] = list(group.old_fragments)
+    return found
+
+
+def _paths(state: FragmentState) -> set[str]:
+    """The files that hold inputs; the first entry tells their order."""
+    return {entry.rpartition(":")[0] for entry in state.input_files[1:]}

@@ -1,0 +1,160 @@
+"""Sets of row ids, kept as runs of neighbours, and the files that they are stored in.
+
+A file has a header of eight bytes, then the compressed gaps and lengths of the runs. Rows that are
+not fresh are such sets, one for each reason: after another header, a byte for the reason and eight
+for the length go before each.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidTableState
+from penstock.jobs.backfill.row_states import FRESH, REASONS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock.jobs.backfill.row_states import Codes
+    from penstock.lance.diff.masks import Mask
+
+    Ids = np.ndarray[Any, np.dtype[np.int64]]
+
+HEADER, LEFT_HEADER = b"PSROWS1\n", b"PSLEFT1\n"
+PART = struct.Struct("<BQ")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowSet:
+    """Row ids from each start to before its end; runs are sorted and do not touch."""
+
+    starts: "Ids"
+    ends: "Ids"
+
+    def __len__(self) -> int:
+        return int((self.ends - self.starts).sum())
+
+    def contains(self, ids: "Ids") -> "Mask":
+        """Whether each of the ids is in the set."""
+        import numpy as np
+
+        if not len(self.starts):
+            return np.zeros(len(ids), bool)
+        run = np.searchsorted(self.starts, ids, side="right") - 1
+        found: Mask = (run >= 0) & (ids < self.ends[np.maximum(run, 0)])
+        return found
+
+    def encode(self) -> bytes:
+        import numpy as np
+
+        gaps = self.starts - np.concatenate([[0], self.ends[:-1]])
+        both = np.stack([gaps, self.ends - self.starts]).astype("<i8")
+        return HEADER + zlib.compress(both.tobytes(), 6)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftRows:
+    """The rows of a version that are not fresh, by their codes; all others are."""
+
+    by_code: Mapping[int, RowSet]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_code.values()))
+
+    def find(self, ids: "Ids") -> "Codes":
+        """The code of each row, if the version has it."""
+        import numpy as np
+
+        codes = np.full(len(ids), FRESH, np.uint8)
+        for code, rows in self.by_code.items():
+            codes[rows.contains(ids)] = code
+        return codes
+
+    def encode(self) -> bytes:
+        parts = [(code, rows.encode()) for code, rows in sorted(self.by_code.items()) if len(rows)]
+        return LEFT_HEADER + b"".join(PART.pack(code, len(data)) + data for code, data in parts)
+
+
+def decode_left_rows(data: bytes) -> LeftRows:
+    """The rows as `encode` wrote them."""
+    if not data.startswith(LEFT_HEADER):
+        raise InvalidTableState("a file of row ids is damaged: another header")
+    found, at = {}, len(LEFT_HEADER)
+    while at < len(data):
+        if len(data) < at + PART.size:
+            raise InvalidTableState("a file of row ids is damaged: it is cut off")
+        code, length = PART.unpack_from(data, at)
+        if code not in REASONS:
+            raise InvalidTableState(f"a file of row ids is damaged: {code} is no reason")
+        at += PART.size
+        found[code] = decode_row_set(data[at : at + length])
+        at += length
+    return LeftRows(found)
+
+
+def make_row_set(ids: "Iterable[Ids]") -> RowSet:
+    """The set of all these ids, given in parts and in any order."""
+    import numpy as np
+
+    starts: list[Any] = []
+    ends: list[Any] = []
+    for part in ids:
+        if len(part):
+            ordered = np.unique(np.asarray(part, np.int64))
+            breaks = np.flatnonzero(np.diff(ordered) != 1)
+            starts.append(ordered[np.concatenate([[0], breaks + 1])])
+            ends.append(ordered[np.concatenate([breaks, [len(ordered) - 1]])] + 1)
+    if not starts:
+        return RowSet(np.empty(0, np.int64), np.empty(0, np.int64))
+    return _join(np.concatenate(starts), np.concatenate(ends))
+
+
+def decode_row_set(data: bytes) -> RowSet:
+    """A set as `encode` wrote it."""
+    import numpy as np
+
+    try:
+        if not data.startswith(HEADER):
+            raise ValueError("another header")
+        raw = zlib.decompress(data[len(HEADER) :])
+        both = np.frombuffer(raw, "<i8").astype(np.int64).reshape(2, -1)
+    except (ValueError, zlib.error) as error:
+        raise InvalidTableState(f"a file of row ids is damaged: {error}") from error
+    ends = np.cumsum(both.sum(axis=0))
+    return RowSet(ends - both[1], ends)
+
+
+def is_among(ids: "Ids", wanted: "Ids") -> "Mask":
+    """Whether each id is one of the wanted, which are sorted."""
+    import numpy as np
+
+    if not len(wanted):
+        return np.zeros(len(ids), bool)
+    found: Mask = (ids >= wanted[0]) & (ids <= wanted[-1])
+    # Most are often far from all of them.
+    near = np.flatnonzero(found)
+    found[near] = wanted[np.searchsorted(wanted, ids[near])] == ids[near]
+    return found
+
+
+def split_runs(values: "Ids") -> list[slice]:
+    """Where neighbours are equal."""
+    import numpy as np
+
+    if not len(values):
+        return []
+    cuts = (np.flatnonzero(np.diff(values)) + 1).tolist()
+    return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(values)], strict=True)]
+
+
+def _join(starts: "Ids", ends: "Ids") -> RowSet:
+    """Runs that may overlap or touch, as a set."""
+    import numpy as np
+
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    first = np.concatenate([[True], starts[1:] > ends[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return RowSet(starts[first], ends[last])

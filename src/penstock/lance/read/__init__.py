@@ -1,0 +1,1 @@
+"""Rows and facts of one version: queries, scans, rows by their ids, schema and statistics."""

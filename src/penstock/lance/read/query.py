@@ -1,0 +1,298 @@
+"""Queries of one version of a table: scans, vector search, text search, and both together.
+
+- Several query vectors on a column of vectors are several searches: each has its own k and offset,
+  and the rows say in `query_index` whose they are. On a column of lists of vectors they are one
+  search (late interaction), as the column's type says.
+- Vector and text search together are fused by reciprocal rank: a row's `_relevance_score` is the
+  sum of 1 / (60 + its rank, from 1) over the searches that found it, among the k + offset best of
+  each. `_distance` and `_score` are null where that search did not find the row.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ColumnNotFound, InvalidRequest
+from penstock.lance.read import fulltext
+from penstock.lance.read.first_rows import take_first
+from penstock.lance.read.fulltext import TextSearch
+from penstock.lance.read.ranking import bound_ranking, check_vectors, is_small
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+    from lance.dataset import LanceScanner
+
+RANK_CONSTANT, MAX_FUSED, MAX_LIMIT = 60, 100_000, 2**63 - 1
+# What a scan holds in memory: Lance reads ahead until this much waits to be decoded, by whole
+# pages, of so many fragments.
+SCAN: dict[str, Any] = {
+    "io_buffer_size": 2**25,
+    "batch_size_bytes": 2**22,
+    "batch_readahead": 2,
+    "fragment_readahead": 2,
+}
+# What vectors may be made of, as pyarrow calls it.
+ELEMENTS = ("halffloat", "float", "double", "uint8")
+SCORES = ("_distance", "_score", "_relevance_score")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorSearch:
+    vectors: Sequence[Sequence[float]]
+    # Several result sets were asked for, even if it is several times one.
+    batch: bool = False
+    column: str | None = None
+    metric: str | None = None
+    bounds: tuple[float | None, float | None] = (None, None)
+    # Parameters that Lance knows by the same names.
+    tuning: Mapping[str, int] = field(default_factory=dict)
+    use_index: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    columns: list[str] | dict[str, str] | None = None
+    filter: str | None = None
+    prefilter: bool = False
+    k: int | None = None
+    offset: int = 0
+    vector: VectorSearch | None = None
+    text: TextSearch | None = None
+    fast_search: bool = False
+    with_row_id: bool = False
+
+
+def search(dataset: "LanceDataset", query: Query) -> "pa.RecordBatchReader | pa.Table":
+    """Run a query that was checked; the rows come as they are found, a few at once."""
+    import pyarrow as pa
+
+    if query.vector is not None and query.text is not None:
+        return _fuse(dataset, query).to_reader()
+    if (first := _take_first(dataset, query)) is not None:
+        return first
+    reader = _scan(dataset, query).to_reader()
+    if query.vector is not None and query.offset and "query_index" in reader.schema.names:
+        return pa.RecordBatchReader.from_batches(reader.schema, _skip_of_each(reader, query.offset))
+    return reader
+
+
+def count(dataset: "LanceDataset", predicate: str | None) -> int:
+    """The number of rows, or of those that satisfy a predicate."""
+    return int(dataset.count_rows(predicate))
+
+
+def explain(dataset: "LanceDataset", query: Query, verbose: bool) -> str:
+    """How Lance would run a query; verbosely, also what the rows would look like."""
+
+    def show(scanner: "LanceScanner") -> str:
+        # Lance's own verbose form says no more.
+        schema = f"\nOutput:\n{scanner.projected_schema}\n" if verbose else ""
+        return scanner.explain_plan(verbose) + schema
+
+    return _each_plan(dataset, query, show)
+
+
+def analyze(dataset: "LanceDataset", query: Query) -> str:
+    """Run a query, and say how it went."""
+    return _each_plan(dataset, query, lambda scanner: scanner.analyze_plan())
+
+
+def check_query(query: Query) -> None:
+    """Refuse what no table could answer."""
+    if query.vector is not None:
+        check_vectors(len(query.vector.vectors))
+    if query.vector is not None and query.k is None:
+        raise InvalidRequest("k is missing", detail="say how many nearest rows to return")
+    if query.vector is not None and query.text is not None:
+        if query.vector.batch:
+            raise InvalidRequest(
+                "several query vectors cannot be combined with full_text_query",
+                detail="send one query per vector",
+            )
+        if _most(query) > MAX_FUSED:
+            raise InvalidRequest(
+                f"k + offset is {_most(query)}; a search by vector and text ranks {MAX_FUSED}",
+                detail="ask for fewer rows",
+            )
+
+
+def _scan(dataset: "LanceDataset", query: Query) -> "LanceScanner":
+    options: dict[str, Any] = {
+        "columns": query.columns,
+        "filter": query.filter,
+        "prefilter": query.prefilter,
+        "limit": query.k,
+        "offset": query.offset or None,
+        "fast_search": query.fast_search,
+        "with_row_id": query.with_row_id,
+    }
+    if query.text is not None:
+        options["full_text_query"] = fulltext.to_lance(dataset, query.text)
+    if query.vector is not None:
+        options["nearest"], several = _nearest(dataset, query.vector, _most(query))
+        if several:
+            # Lance would count the rows of all searches together; `search` does it for each.
+            options["limit"], options["offset"] = (0 if query.k == 0 else None), None
+    return dataset.scanner(**SCAN, **options)
+
+
+def _take_first(dataset: "LanceDataset", query: Query) -> "pa.Table | None":
+    """What a query finds that only counts rows, if they can be had without a scan."""
+    if query.vector or query.text or query.filter is not None or query.with_row_id:
+        return None
+    if query.k is None or isinstance(query.columns, dict):
+        return None
+    return take_first(dataset, query.columns, query.offset, query.k)
+
+
+def _nearest(
+    dataset: "LanceDataset", vector: VectorSearch, most: int
+) -> tuple[dict[str, Any], bool]:
+    """The vector search as Lance takes it, and whether it is several searches."""
+    path, kind = _find_column(dataset.schema, vector.column)
+    one = _one_vector(kind)
+    rows = [_to_elements(path, one, found) for found in vector.vectors]
+    k, tuning = max(most, 1), dict(vector.tuning)
+    if not is_small(k, len(rows), tuning):
+        k, tuning = bound_ranking(dataset.count_rows(), len(rows), k, tuning)
+    nearest = {
+        "column": path,
+        "q": rows if vector.batch else rows[0],
+        "k": k,
+        "metric": vector.metric,
+        "distance_range": None if vector.bounds == (None, None) else vector.bounds,
+        "use_index": vector.use_index,
+        **tuning,
+    }
+    return nearest, vector.batch and one == kind
+
+
+def _find_column(schema: "pa.Schema", path: str | None) -> "tuple[str, pa.DataType]":
+    columns = dict(_all_columns(schema))
+    vectors = {path: kind for path, kind in columns.items() if _is_vector(kind)}
+    if path is None:
+        if len(vectors) != 1:
+            raise InvalidRequest(
+                f"the table has {len(vectors)} vector columns: {', '.join(vectors) or 'none'}",
+                detail="name one as vector_column" if vectors else "leave vector out",
+            )
+        return next(iter(vectors.items()))
+    plain = path.replace("`", "")
+    if plain not in columns:
+        raise ColumnNotFound(
+            f"the table has no column {path}", detail="describe the table to see its columns"
+        )
+    if plain not in vectors:
+        raise InvalidRequest(
+            f"column {path} is {columns[plain]}, not a vector",
+            detail=f"vector columns are {', '.join(vectors) or 'none'}",
+        )
+    return path, vectors[plain]
+
+
+def _all_columns(fields: Any, prefix: str = "") -> "Iterator[tuple[str, pa.DataType]]":
+    import pyarrow as pa
+
+    for column in fields:
+        yield prefix + column.name, column.type
+        if pa.types.is_struct(column.type):
+            yield from _all_columns(column.type, f"{prefix}{column.name}.")
+
+
+def _is_vector(kind: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    one = _one_vector(kind)
+    return pa.types.is_fixed_size_list(one) and str(one.value_type) in ELEMENTS
+
+
+def _one_vector(kind: "pa.DataType") -> "pa.DataType":
+    """The type of a single vector in a column of vectors, or of lists of them."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_list(kind) else kind
+
+
+def _to_elements(path: str, kind: "pa.DataType", vector: Sequence[float]) -> list[Any]:
+    if len(vector) != kind.list_size:
+        raise InvalidRequest(
+            f"the query vector has {len(vector)} dimensions, column {path} has {kind.list_size}",
+            detail=f"send {kind.list_size} numbers",
+        )
+    if str(kind.value_type) != "uint8":
+        return list(vector)
+    if any(not 0 <= number <= 255 or number != int(number) for number in vector):
+        raise InvalidRequest(
+            f"column {path} holds bytes; the query vector has other numbers",
+            detail="send whole numbers from 0 to 255",
+        )
+    return [int(number) for number in vector]
+
+
+def _skip_of_each(batches: "Iterable[pa.RecordBatch]", offset: int) -> "Iterator[pa.RecordBatch]":
+    """Leave out the first rows of each search."""
+    import pyarrow as pa
+
+    seen: Counter[int] = Counter()
+    for batch in batches:
+        keep = []
+        for number in batch.column("query_index").to_pylist():
+            seen[number] += 1
+            keep.append(seen[number] > offset)
+        yield batch.filter(pa.array(keep, pa.bool_()))
+
+
+def _fuse(dataset: "LanceDataset", query: Query) -> "pa.Table":
+    import pyarrow as pa
+
+    assert query.k is not None
+    by_vector = _rank(dataset, replace(query, text=None), "_distance")
+    by_text = _rank(dataset, replace(query, vector=None), "_score")
+    relevance: dict[int, float] = {}
+    for ranked in (by_vector, by_text):
+        for rank, row in enumerate(ranked, 1):
+            relevance[row] = relevance.get(row, 0.0) + 1 / (RANK_CONSTANT + rank)
+    # Python's sort is stable: equals stay in the order of the vector search.
+    best = sorted(relevance, key=lambda row: -relevance[row])[query.offset :][: query.k]
+    found = _fetch(dataset, query, best)
+    for name, score in zip(SCORES, (by_vector, by_text, relevance), strict=True):
+        found = found.append_column(name, pa.array(map(score.get, best), pa.float32()))
+    if query.with_row_id:
+        found = found.append_column("_rowid", pa.array(best, pa.uint64()))
+    return found
+
+
+def _rank(dataset: "LanceDataset", query: Query, score: str) -> dict[int, float]:
+    """The rows that one search finds, best first, with their scores."""
+    alone = replace(query, columns=[], k=_most(query), offset=0, with_row_id=True)
+    found = _scan(dataset, alone).to_table()
+    return dict(zip(found["_rowid"].to_pylist(), found[score].to_pylist(), strict=True))
+
+
+def _fetch(dataset: "LanceDataset", query: Query, rows: list[int]) -> "pa.Table":
+    """These rows in this order, with the query's columns."""
+    import pyarrow as pa
+
+    columns = query.columns
+    if isinstance(columns, list):
+        columns = [name for name in columns if name not in (*SCORES, "_rowid")]
+    wanted = ",".join(map(str, rows)) or "NULL"
+    found = dataset.to_table(columns=columns, filter=f"_rowid IN ({wanted})", with_row_id=True)
+    places = {row: place for place, row in enumerate(found["_rowid"].to_pylist())}
+    return found.drop_columns(["_rowid"]).take(pa.array([places[row] for row in rows], pa.int64()))
+
+
+def _each_plan(dataset: "LanceDataset", query: Query, show: "Callable[[LanceScanner], str]") -> str:
+    if query.vector is None or query.text is None:
+        return show(_scan(dataset, query))
+    alone = replace(query, k=_most(query), offset=0)
+    by_vector = show(_scan(dataset, replace(alone, text=None)))
+    by_text = show(_scan(dataset, replace(alone, vector=None)))
+    return f"Vector search:\n{by_vector}\nText search:\n{by_text}"
+
+
+def _most(query: Query) -> int:
+    """How many rows a ranking needs: the offset's come on top of k."""
+    return min((query.k or 0) + query.offset, MAX_LIMIT)

@@ -1,0 +1,56 @@
+"""Statistics of one version of a table: its live rows, bytes and fragments. Blocks."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.lance.indexes import describe_indexes
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+# Fragments with fewer rows are worth compacting; LanceDB counts them by the same bound.
+SMALL_ROWS = 100_000
+
+
+class Lengths(msgspec.Struct):
+    min: int
+    max: int
+    mean: int
+    p25: int
+    p50: int
+    p75: int
+    p99: int
+
+
+class FragmentStats(msgspec.Struct):
+    num_fragments: int
+    num_small_fragments: int
+    lengths: Lengths
+
+
+class TableStats(msgspec.Struct):
+    total_bytes: int
+    num_rows: int
+    num_indices: int
+    fragment_stats: FragmentStats
+
+
+def load_stats(dataset: "LanceDataset") -> TableStats:
+    """Count what is live: rows that were deleted don't count, nor do dropped columns."""
+    lengths = [fragment.metadata.num_rows for fragment in dataset.get_fragments()]
+    # Its type says that there is one field.
+    fields: Any = dataset.stats.data_stats().fields
+    total_bytes = sum(field.bytes_on_disk for field in fields)
+    return TableStats(total_bytes, sum(lengths), len(describe_indexes(dataset)), summarise(lengths))
+
+
+def summarise(lengths: Sequence[int]) -> FragmentStats:
+    """How many rows the fragments have; all zero without any."""
+    ordered = sorted(lengths) or [0]
+    count = len(ordered)
+    small = sum(length < SMALL_ROWS for length in lengths)
+    quarters = (ordered[count * percent // 100] for percent in (25, 50, 75, 99))
+    mean = sum(ordered) // count
+    return FragmentStats(len(lengths), small, Lengths(ordered[0], ordered[-1], mean, *quarters))

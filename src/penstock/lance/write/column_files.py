@@ -1,0 +1,337 @@
+"""A new file of one or several columns for a fragment, written as the values come. It blocks.
+
+The file has values for every physical row of the fragment: null where a row was deleted, and the
+old ones where nothing was computed. Lance does not check its length when it is committed, so it is
+checked here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.errors import InvalidTableState
+from penstock.lance.columns.fields import get_field, show_path
+from penstock.lance.commit.replacement import ColumnFile, Computation
+from penstock.lance.diff.fragments import BLOB_KEY, EXTENSION_KEY, all_ids, is_blob, leaf_ids
+from penstock.lance.errors import translated
+from penstock.lance.read.scans import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    offsets_of,
+    scan_expressions,
+    scan_rows,
+)
+from penstock.lance.session.remote import Location
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset, LanceFragment
+
+
+class Piece(NamedTuple):
+    """Values of some rows, at least one, by ascending offset."""
+
+    offsets: Any
+    values: "pa.RecordBatch"
+
+
+class Target(NamedTuple):
+    """A column that is filled: the type of its values, and how a file holds them."""
+
+    name: str
+    kind: "pa.DataType"
+    stored: "pa.Field"
+    ids: tuple[int, ...]
+
+
+def get_targets(dataset: "LanceDataset", columns: Sequence[str]) -> tuple[Target, ...]:
+    """What is known of the columns that are to be filled."""
+    return tuple(_get_target(dataset, column) for column in columns)
+
+
+def write_column_file(
+    dataset: "LanceDataset",
+    location: Location,
+    fragment: "LanceFragment",
+    targets: Sequence[Target],
+    pieces: Iterator[Piece],
+    name: str,
+    *,
+    keep: bool = False,
+    metadata: Callable[[], Mapping[str, str]] = dict,
+    folder: str = "",
+) -> ColumnFile:
+    """Write the pieces into a file of that name; `keep` is for old values where there is no new.
+
+    The metadata is asked for when all of them were written. On a disk the file lies in the folder
+    until it is whole: what a killed writer leaves is swept with that.
+    """
+    import pyarrow as pa
+    from lance.file import LanceFileWriter
+
+    version = dataset.data_storage_version
+    schema = pa.schema([target.stored for target in targets])
+    kinds = pa.schema([pa.field(target.name, target.kind) for target in targets])
+    old = _old(dataset, fragment, kinds) if keep else None
+    batches = fill_rows(pieces, old, fragment, kinds)
+    with translated():
+        writer = LanceFileWriter(
+            f"{location.uri}/{folder or location.data_folder}/{name}",
+            schema,
+            version=version,
+            storage_options=dict(location.options) or None,
+        )
+    # Not a `with`: that would complete the file even when the computation fails.
+    for batch in batches:
+        with translated():
+            writer.write_batch(store_batch(batch, schema))
+    with translated():
+        for key, value in metadata().items():
+            writer.add_schema_metadata(key, value)
+        written = writer.close() or 0
+    if written != fragment.physical_rows:
+        raise InvalidTableState(
+            f"the new file of fragment {fragment.fragment_id} has {written} rows, and the fragment "
+            f"has {fragment.physical_rows}"
+        )
+    major, minor = (int(part) for part in version.split("."))
+    ids = tuple(id for target in targets for id in target.ids)
+    size = writer.size_bytes or 0
+    return ColumnFile(name, ids, tuple(range(len(ids))), major, minor, size, written)
+
+
+def fill_rows(
+    pieces: Iterator[Piece],
+    old: Iterator[Piece] | None,
+    fragment: "LanceFragment",
+    kinds: "pa.Schema",
+    batch_bytes: int = BATCH_BYTES,
+) -> "Iterator[pa.RecordBatch]":
+    """All physical rows of a fragment: those of the pieces, and old ones or nulls between them."""
+    step = _step_rows(kinds, batch_bytes)
+    if old is None:
+        return _with_gaps(pieces, fragment, kinds, step)
+    return _over_old(pieces, old, fragment, kinds, step)
+
+
+def compute_pieces(
+    dataset: "LanceDataset", fragment: "LanceFragment", target: Target, what: Computation
+) -> Iterator[Piece]:
+    """The values of an expression, for the rows that it is computed for."""
+    import pyarrow as pa
+
+    columns = {target.name: what.expression}
+    for batch in scan_expressions(dataset, fragment, columns, what.where):
+        if batch.num_rows:
+            values = _cast(batch.column(target.name), target.kind)
+            yield Piece(offsets_of(batch), pa.record_batch([values], [target.name]))
+
+
+def get_fragment(dataset: "LanceDataset", id: int) -> "LanceFragment":
+    fragment = dataset.get_fragment(id)
+    if fragment is None:
+        raise InvalidTableState(f"version {dataset.version} has no fragment {id}")
+    return fragment
+
+
+def _get_target(dataset: "LanceDataset", column: str) -> Target:
+    import pyarrow as pa
+
+    field = get_field(dataset, show_path((column,))).lance
+    arrow = dataset.schema.field(column)
+    version = tuple(int(part) for part in dataset.data_storage_version.split("."))
+    if is_blob(field) and version >= (2, 2):
+        # A file wants the layout that Lance makes of such values when it writes a table.
+        return Target(column, pa.large_binary(), _blob_field(column), (field.id(),))
+    stored = pa.field(column, arrow.type)
+    if is_blob(field):
+        stored = stored.with_metadata({BLOB_KEY: "true"})
+    # Since 2.1 files have columns for innermost fields only.
+    ids = leaf_ids(field) if version >= (2, 1) else all_ids(field)
+    return Target(column, arrow.type, stored, tuple(ids))
+
+
+def _blob_field(name: str) -> "pa.Field":
+    from lance import BlobDescriptorArrayBuilder
+
+    field: pa.Field = BlobDescriptorArrayBuilder(name).field
+    return field
+
+
+def store_batch(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
+    """The values in the form in which the file holds them, where Lance can read them."""
+    import pyarrow as pa
+
+    from penstock.lance.write.layout import align_batch
+
+    arrays = [
+        _to_blobs(values, field) if _is_prepared(field) else values
+        for values, field in zip(batch.columns, schema, strict=True)
+    ]
+    return align_batch(pa.record_batch(arrays, schema=schema))
+
+
+def _is_prepared(field: "pa.Field") -> bool:
+    return bool(field.metadata) and EXTENSION_KEY.encode() in field.metadata
+
+
+def _to_blobs(values: "pa.Array", field: "pa.Field") -> "pa.Array":
+    """Values that stand in the file itself, which is Lance's kind 0."""
+    import numpy as np
+    import pyarrow as pa
+
+    count = len(values)
+    parts = {
+        "kind": pa.array(np.zeros(count, np.uint8)),
+        "data": values,
+    }
+    arrays = [parts.get(f.name) for f in field.type]
+    filled = [
+        pa.nulls(count, f.type) if array is None else array
+        for array, f in zip(arrays, field.type, strict=True)
+    ]
+    return pa.StructArray.from_arrays(filled, fields=list(field.type), mask=values.is_null())
+
+
+def _old(dataset: "LanceDataset", fragment: "LanceFragment", kinds: "pa.Schema") -> Iterator[Piece]:
+    import pyarrow as pa
+
+    paths = [show_path((name,)) for name in kinds.names]
+    for batch in scan_rows(dataset, fragment, paths):
+        values = [_cast(batch.column(n), field.type) for n, field in enumerate(kinds)]
+        yield Piece(offsets_of(batch), pa.record_batch(values, schema=kinds))
+
+
+def _with_gaps(
+    pieces: Iterator[Piece], fragment: "LanceFragment", kinds: "pa.Schema", step: int
+) -> "Iterator[pa.RecordBatch]":
+    """The values in their places, and nulls between them."""
+    at = 0
+    for piece in pieces:
+        yield from _nulls(int(piece.offsets[0]) - at, kinds, step)
+        yield from _scatter(piece, kinds, step)
+        at = int(piece.offsets[-1]) + 1
+    yield from _nulls(fragment.physical_rows - at, kinds, step)
+
+
+def _over_old(
+    pieces: Iterator[Piece],
+    old: Iterator[Piece],
+    fragment: "LanceFragment",
+    kinds: "pa.Schema",
+    step: int,
+) -> "Iterator[pa.RecordBatch]":
+    """Old values, and new ones in their places, as far as both are known at each step."""
+    import numpy as np
+    import pyarrow as pa
+
+    before, coming = Pieces(old), Pieces(pieces)
+    at = 0
+    while (known := before.end) is not None:
+        end = min(known, coming.end or known, before.start + step)
+        taken = [*before.below(end), *coming.below(end)]
+        start = min(int(piece.offsets[0]) for piece in taken)
+        yield from _nulls(start - at, kinds, step)
+        at = end
+        where_from = np.full(end - start, -1, np.int64)
+        count = 0
+        # New values come last, and so they win.
+        for piece in taken:
+            where_from[piece.offsets - start] = count + np.arange(len(piece.offsets))
+            count += len(piece.offsets)
+        if len(taken) == 1 and count == end - start:
+            yield taken[0].values
+            continue
+        both = pa.concat_batches([piece.values for piece in taken])
+        yield both.take(pa.array(where_from, mask=where_from < 0))
+    if coming.end is not None:
+        raise InvalidTableState(f"values for deleted rows of fragment {fragment.fragment_id}")
+    yield from _nulls(fragment.physical_rows - at, kinds, step)
+
+
+class Pieces:
+    """Pieces in order, which can be cut at an offset."""
+
+    def __init__(self, pieces: Iterator[Piece]) -> None:
+        self._pieces = pieces
+        self._rest: Piece | None = None
+
+    @property
+    def start(self) -> int:
+        """Where the next piece, which there is, begins."""
+        assert self._rest is not None
+        return int(self._rest.offsets[0])
+
+    @property
+    def end(self) -> int | None:
+        """Where the next piece ends; None when there is none."""
+        if self._rest is None:
+            self._rest = next(self._pieces, None)
+        return None if self._rest is None else int(self._rest.offsets[-1]) + 1
+
+    def below(self, end: int) -> Iterator[Piece]:
+        """Those that come before an offset."""
+        import numpy as np
+
+        while self.end is not None:
+            piece = self._rest
+            assert piece is not None
+            cut = int(np.searchsorted(piece.offsets, end))
+            self._rest = None
+            if cut < len(piece.offsets):
+                self._rest = Piece(piece.offsets[cut:], piece.values.slice(cut))
+            if cut:
+                yield Piece(piece.offsets[:cut], piece.values.slice(0, cut))
+            if self._rest is not None:
+                return
+
+
+def _nulls(count: int, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
+
+    while count > 0:
+        size = min(count, step)
+        yield pa.record_batch([pa.nulls(size, field.type) for field in kinds], schema=kinds)
+        count -= size
+
+
+def _scatter(piece: Piece, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatch]":
+    """The values at their offsets, and null in between, of which there may be far more."""
+    import numpy as np
+    import pyarrow as pa
+
+    offsets, values = piece
+    first, end = int(offsets[0]), int(offsets[-1]) + 1
+    if values.num_rows == end - first:
+        yield values
+        return
+    for at in range(first, end, step):
+        length = min(step, end - at)
+        start, stop = np.searchsorted(offsets, [at, at + length]).tolist()
+        if start == stop:
+            yield from _nulls(length, kinds, step)
+            continue
+        where_from = np.full(length, -1, np.int64)
+        where_from[offsets[start:stop] - at] = np.arange(start, stop)
+        yield values.take(pa.array(where_from, mask=where_from < 0))
+
+
+def _step_rows(kinds: "pa.Schema", batch_bytes: int) -> int:
+    """How many rows may be made at once; vectors take their space even where they are null."""
+    width = sum(_width(field.type) for field in kinds)
+    return max(1, min(BATCH_ROWS, batch_bytes // max(1, width)))
+
+
+def _width(kind: "pa.DataType") -> int:
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _width(kind.value_type)
+    if pa.types.is_struct(kind):
+        return sum(_width(field.type) for field in kind)
+    if pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind):
+        return -(-int(kind.bit_width) // 8)
+    return 8
+
+
+def _cast(values: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+    return values if values.type == kind else values.cast(kind)

@@ -1,0 +1,64 @@
+"""Metadata that is the server's own: what binds columns. Rows from outside bring none of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidRequest
+from penstock.lance.columns.computed import OWN, RESERVED
+from penstock.lance.columns.fields import show_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Metadata = Mapping[bytes, bytes]
+
+
+def check_brought(rows: "pa.Schema", known: "pa.Schema | None" = None) -> None:
+    """Refuse the server's own keys in a schema that is to be a table's.
+
+    Rows that were read from a table have its keys; into that table they may come with them.
+    """
+    has = dict(_list_fields(known or ()))
+    for path, metadata in _list_fields(rows):
+        for key, value in metadata.items():
+            text = key.decode(errors="replace")
+            if text.lower().startswith(RESERVED) and has.get(path, {}).get(key) != value:
+                raise _refuse(text, f"column {show_path(path)}", "field.remove_metadata()")
+    mine: Metadata = (known.metadata if known is not None else None) or {}
+    for key, value in (rows.metadata or {}).items():
+        text = key.decode(errors="replace")
+        if text.lower().startswith(OWN) and mine.get(key) != value:
+            raise _refuse(text, "the schema", "schema.remove_metadata()")
+
+
+def check_schema_metadata(known: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """What a schema's metadata becomes: the server's own keys stay, and are not brought."""
+    mine = {key: value for key, value in known.items() if key.startswith(OWN)}
+    for key, value in wanted.items():
+        if key.lower().startswith(OWN) and mine.get(key) != value:
+            raise _refuse(key, "the schema", "other keys")
+    return {**wanted, **mine}
+
+
+def _refuse(key: str, where: str, remedy: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"the metadata {key!r} of {where} is the server's own",
+        detail=f"leave it out ({remedy}); computed columns are added by add_columns",
+    )
+
+
+def _list_fields(
+    fields: Any, above: tuple[str, ...] = ()
+) -> "Iterator[tuple[tuple[str, ...], Metadata]]":
+    """Every field, those inside others too, with its metadata."""
+    for field in fields:
+        path = (*above, field.name)
+        if field.metadata:
+            yield path, field.metadata
+        yield from _list_fields(_children(field.type), path)
+
+
+def _children(kind: Any) -> "list[pa.Field[Any]]":
+    # Of a type that Arrow itself does not know, what it is stored as.
+    kind = getattr(kind, "storage_type", kind)
+    return [kind.field(number) for number in range(kind.num_fields)]

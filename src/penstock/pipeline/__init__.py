@@ -1,1 +1,0 @@
-"""Recipes of data jobs: snapshot, plan, run on Spark, commit, report."""

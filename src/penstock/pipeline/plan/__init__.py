@@ -1,1 +1,0 @@
-"""Pure decisions of jobs: what `explain` prints and what the runner executes."""

@@ -1,1 +1,0 @@
-"""Refreshes of materialized views, as far as no Spark is needed."""

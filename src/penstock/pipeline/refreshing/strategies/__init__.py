@@ -1,1 +1,0 @@
-"""How views of each shape follow their sources: what there is to do."""

@@ -1,1 +1,0 @@
-"""What runs on Spark; the modules here are imported by Python workers too."""

@@ -1,1 +1,0 @@
-"""Functions of users, run in Python workers: loading, calling, and what becomes of failures."""

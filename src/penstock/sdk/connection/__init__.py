@@ -1,0 +1,1 @@
+"""How the SDK finds, starts and talks to a server."""

@@ -1,0 +1,85 @@
+"""A server of this machine that works on a folder: found by the file it leaves there, or started.
+
+A server that is started here ends with the process that started it: it reads a pipe that this
+process holds, and the end of the pipe is its end, however the process went.
+"""
+
+import atexit
+import contextlib
+import fcntl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from penstock.errors import Unavailable
+from penstock.sdk.connection.server_note import Running, find
+
+LOCK, LOG = "server.start.lock", "server.log"
+START_SECONDS, STOP_SECONDS = 60.0, 20.0
+
+
+def find_or_start(data: Path, *, runner: bool = True, keep: bool = False) -> str:
+    """The address of the server that works on a folder."""
+    folder = data.expanduser().absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        found = find(folder)
+        return found.url if found is not None else _start(folder, runner, keep).url
+
+
+def _start(folder: Path, runner: bool, keep: bool) -> Running:
+    command = [sys.executable, "-m"]
+    command += ["penstock"] if keep else ["penstock.sdk.connection.child"]
+    command += ["serve", "--host", "127.0.0.1", "--port", "0", "--data", str(folder)]
+    command += [] if runner else ["--no-runner"]
+    with (folder / LOG).open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL if keep else subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            # Ctrl-C is for this process; the server ends when its pipe does.
+            start_new_session=True,
+        )
+    if not keep:
+        atexit.register(_stop, process)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        found = find(folder)
+        if found is not None:
+            return found
+        if process.poll() is not None:
+            break
+        time.sleep(0.05)
+    _stop(process)
+    raise Unavailable(
+        f"the server for {folder} did not start: {_last_line(folder / LOG)}",
+        detail=f"{folder / LOG} tells more; `pip install 'penstock[all]'` if packages are missing",
+    )
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    """End a server that was started here, in order if it can."""
+    if process.stdin is not None:
+        process.stdin.close()
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two processes that look at the same moment start one server."""
+    with (folder / LOCK).open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,142 @@
+"""Functions as they go over the wire: cloudpickle of the plain callable, in an envelope of JSON."""
+
+import base64
+import hashlib
+import platform
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InvalidFunction
+from penstock.model.envelopes import FORMAT
+from penstock.sdk.connection.optional_libraries import load
+from penstock.sdk.functions.declared import Chunker, Function, Udf, Udtf
+from penstock.sdk.functions.modules import list_own
+from penstock.sdk.functions.types import Wire, to_arrow_schema
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def pack_udf(function: Udf[..., Any]) -> str:
+    """The text of `udf`."""
+    payload = pickle(function.call, function.name)
+    envelope = {
+        "format": FORMAT,
+        "kind": function.kind,
+        "payload": _b64(payload),
+        "sha256": hashlib.sha256(payload).hexdigest(),
+        "batch_size": function.batch_size,
+        "timeout_seconds": function.timeout_seconds,
+        "on_error": function.on_error,
+        "needs": function.needs or None,
+        "python": PYTHON,
+        "env": {"system": platform.system().lower(), "arch": platform.machine()},
+    }
+    return _b64(msgspec.json.encode({k: v for k, v in envelope.items() if v is not None}))
+
+
+def virtual_column(
+    function: Udf[..., Any],
+    outputs: Mapping[str, Wire],
+    inputs: Sequence[str],
+    auto_backfill: bool = False,
+) -> dict[str, Any]:
+    """The value of `virtual_column` for these new columns."""
+    alone = len(outputs) == 1 and function.outputs is None
+    made = [
+        {
+            "column": column,
+            "struct_field": "" if alone else column,
+            "data_type": kind,
+            "nullable": True,
+        }
+        for column, kind in outputs.items()
+    ]
+    return {
+        "outputs": made,
+        "auto_backfill": auto_backfill,
+        "image": "",
+        **redeclaration(function, inputs),
+    }
+
+
+def redeclaration(function: Udf[..., Any], inputs: Sequence[str] | None) -> dict[str, Any]:
+    """What of `virtual_column` makes a column another function's."""
+    found: dict[str, Any] = {
+        "udf": pack_udf(function),
+        "udf_name": function.name,
+        "udf_version": function.version,
+        "udf_backend": FORMAT,
+        **_environment(function),
+    }
+    return found if inputs is None else found | {"input_columns": list(inputs)}
+
+
+def udtf_spec(function: Chunker[..., Any] | Udtf[..., Any]) -> dict[str, Any]:
+    """The value of `udtf_spec` of a view."""
+    kind = "chunker" if isinstance(function, Chunker) else "udtf"
+    envelope: dict[str, Any] = {
+        "name": function.name,
+        "version": function.version,
+        f"{kind}_payload": _b64(pickle(function.call, function.name)),
+        "output_schema_bytes": pack_schema(function.outputs),
+        "python": PYTHON,
+    }
+    spec: dict[str, Any] = {
+        "kind": kind,
+        "udtf_name": function.name,
+        "udtf_version": function.version,
+        "input_columns": None if function.inputs is None else list(function.inputs),
+        "error_handling": function.on_error,
+        **function.needs,
+        **_environment(function),
+    }
+    if isinstance(function, Chunker):
+        spec["batch"] = envelope["batch"] = function.batch
+    else:
+        spec["partition_by"] = function.partition_by
+        spec["partition_by_indexed_column"] = function.partition_by_indexed_column
+    packed = _b64(msgspec.json.encode(envelope))
+    spec |= {"udtf": packed, "udtf_sha": hashlib.sha256(packed.encode()).hexdigest()}
+    return {key: value for key, value in spec.items() if value is not None}
+
+
+def pack_schema(fields: Mapping[str, Wire]) -> str:
+    return encode_schema(to_arrow_schema(fields))
+
+
+def encode_schema(schema: Any) -> str:
+    """An Arrow schema as base64 of its IPC message."""
+    return _b64(schema.serialize().to_pybytes())
+
+
+def pickle(call: Callable[..., Any], name: str) -> bytes:
+    """A callable by value, with all of the user's own modules: workers have none of them."""
+    cloudpickle = load("cloudpickle", "a function")
+    own = list_own()
+    for module in own:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps(call))
+    except Exception as error:
+        # Whatever an object's own pickling raises.
+        raise InvalidFunction(
+            f"function {name} cannot be pickled: {error}",
+            detail="make what it refers to inside the function, or in __init__ of a class",
+        ) from error
+    finally:
+        for module in own:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _environment(function: Function[..., Any]) -> dict[str, str]:
+    if function.environment is None:
+        return {}
+    text = msgspec.json.encode(function.environment).decode()
+    return {"manifest": text, "manifest_checksum": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _b64(content: bytes) -> str:
+    return base64.b64encode(content).decode()

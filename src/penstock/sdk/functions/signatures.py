@@ -1,0 +1,183 @@
+"""What a function's own signature tells: its inputs, its kind, what it returns."""
+
+import collections.abc
+import inspect
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from penstock.errors import InvalidFunction
+from penstock.sdk.functions.types import without_none
+
+Kind = Literal["scalar", "arrow", "batch"]
+Parameters = tuple[inspect.Parameter, ...]
+MAX_NAME = 400
+ITERABLES = (
+    *(collections.abc.Iterator, collections.abc.Iterable, collections.abc.Generator),
+    *(collections.abc.Sequence, list),
+)
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def check_name(call: Callable[..., Any], given: str | None) -> str:
+    """What messages call the function."""
+    if not callable(call):
+        raise InvalidFunction(
+            f"{call!r} is no function", detail="decorate a function, or a class with __call__"
+        )
+    name = given or getattr(call, "__name__", "")
+    if not name or name == "<lambda>":
+        raise InvalidFunction("the function has no name", detail="say name='…'")
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise InvalidFunction(
+            f"the name {name[:50]!r} cannot be a function's",
+            detail=f"use at most {MAX_NAME} printable characters",
+        )
+    return name
+
+
+def list_parameters(call: Callable[..., Any], label: str) -> Parameters | None:
+    """The parameters that it is called with, in a worker; None when nobody can tell them."""
+    target = find_called(call, label)
+    if inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
+        raise InvalidFunction(
+            f"{label} is async", detail="write it as a plain function; jobs call several at once"
+        )
+    hints = _hints(target)
+    try:
+        found = list(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if inspect.isclass(call):
+        _check_made(call, label)
+        found = found[1:]
+    for each in found:
+        if each.kind is each.KEYWORD_ONLY and each.default is each.empty:
+            raise InvalidFunction(
+                f"{label} needs {each.name} by name, and inputs are given by place",
+                detail="give it a default, or take it as a positional parameter",
+            )
+    return tuple(each.replace(annotation=hints.get(each.name, each.annotation)) for each in found)
+
+
+def find_called(call: Callable[..., Any], label: str) -> Callable[..., Any]:
+    """What a worker calls: a class's instances are, not the class."""
+    if not inspect.isclass(call):
+        return call
+    # Not by getattr, which finds how classes themselves are called.
+    found = next(
+        (vars(base)["__call__"] for base in call.__mro__ if "__call__" in vars(base)), None
+    )
+    if found is None:
+        raise InvalidFunction(
+            f"class {label} cannot be called", detail="give it a method __call__(self, …)"
+        )
+    called: Callable[..., Any] = found
+    return called
+
+
+def guess_kind(parameters: Parameters | None, label: str) -> Kind:
+    """By the annotations: arrays, a batch, or else plain values."""
+    names = [_arrow_name(each.annotation) for each in parameters or ()]
+    if names == ["RecordBatch"]:
+        return "batch"
+    arrays = [name is not None and name.endswith("Array") for name in names]
+    if arrays and all(arrays):
+        return "arrow"
+    if any(name is not None for name in names):
+        raise InvalidFunction(
+            f"the parameters of {label} mix Arrow and plain values",
+            detail="take one RecordBatch, or only Arrays, or only plain values; or say kind=",
+        )
+    return "scalar"
+
+
+def check_inputs(
+    label: str,
+    given: Sequence[str] | None,
+    parameters: Parameters | None,
+    kind: Kind,
+) -> tuple[str, ...] | None:
+    """The columns that it reads, if they are known yet."""
+    if isinstance(given, str):
+        raise InvalidFunction(
+            f"inputs of {label} is the text {given!r}", detail=f"write [{given!r}]"
+        )
+    if given is not None and (not given or len(set(given)) < len(given)):
+        raise InvalidFunction(
+            f"inputs of {label} is empty, or has a column twice", detail="name each column once"
+        )
+    if kind == "batch" or parameters is None:
+        return None if given is None else tuple(given)
+    places = [each for each in parameters if each.kind in POSITIONAL]
+    any_number = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    if given is None:
+        wanted = [each.name for each in places if each.default is each.empty]
+        if not wanted and not any_number:
+            raise InvalidFunction(
+                f"{label} takes no parameters", detail="take one for each column that it reads"
+            )
+        return tuple(wanted) or None
+    least = sum(each.default is each.empty for each in places)
+    if len(given) < least or (len(given) > len(places) and not any_number):
+        raise InvalidFunction(
+            f"{label} takes {least} values, and inputs names {len(given)} columns",
+            detail="name a column for each parameter, in their order",
+        )
+    return tuple(given)
+
+
+def find_returned(call: Callable[..., Any], kind: Kind) -> Any:
+    """The annotation of what it returns, where that is a column's type."""
+    found = without_none(_hints(find_called(call, "it")).get("return"))
+    if found is None or found is Any or kind != "scalar":
+        return None
+    if typing.get_origin(found) in ITERABLES[:3]:
+        raise InvalidFunction(
+            f"{getattr(call, '__name__', 'it')} returns several rows",
+            detail="use @penstock.chunker, or return a list",
+        )
+    return found
+
+
+def find_row(call: Callable[..., Any]) -> Any:
+    """The TypedDict of the rows that it yields, by its annotation; None without one."""
+    found = without_none(_hints(find_called(call, "it")).get("return"))
+    if typing.get_origin(found) in ITERABLES:
+        found = typing.get_args(found)[0]
+    if typing.get_origin(found) is tuple:
+        found = typing.get_args(found)[-1]
+    return found if typing.is_typeddict(found) else None
+
+
+def _check_made(call: type, label: str) -> None:
+    """A worker makes the instance without arguments."""
+    try:
+        made = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return
+    needed = [
+        p.name
+        for p in made
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    if needed:
+        raise InvalidFunction(
+            f"class {label} needs {needed[0]!r} to be made, and workers make it without arguments",
+            detail="give it a default",
+        )
+
+
+def _hints(target: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations as they are meant; those that cannot be resolved here stay unknown."""
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except (NameError, TypeError, AttributeError):
+        return {}
+
+
+def _arrow_name(annotation: Any) -> str | None:
+    plain = without_none(annotation)
+    if getattr(plain, "__module__", "").startswith("pyarrow"):
+        return str(getattr(plain, "__name__", ""))
+    return None

@@ -1,0 +1,1 @@
+"""Jobs: waiting for them, their progress, plans and previews."""

@@ -1,0 +1,173 @@
+"""The columns of a table: those that SQL and functions fill, and their backfills."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, Unpack
+
+import msgspec
+
+from penstock.errors import InvalidFunction
+from penstock.sdk.connection.wire import path_of
+from penstock.sdk.functions.declared import Udf
+from penstock.sdk.functions.packing import redeclaration, virtual_column
+from penstock.sdk.functions.types import read_type
+from penstock.sdk.jobs.job import Job, RowError, list_errors
+from penstock.sdk.jobs.options import BackfillOptions, to_body
+from penstock.sdk.jobs.plans import Plan
+from penstock.sdk.jobs.previews import Preview
+from penstock.sdk.tables.handle import Handle
+
+# Type checkers take a decorated class for the class that it was.
+Fills = Udf[..., Any] | type[Any]
+
+
+class Columns(Handle):
+    """What a table does with columns."""
+
+    def add_computed(self, name: str, expression: str, *, auto_backfill: bool = False) -> Self:
+        """Add a column computed by SQL; it is empty until `backfill`."""
+        column = {"name": name, "computed": expression, "auto_backfill": auto_backfill}
+        return self._add(column)
+
+    def add_column(
+        self,
+        name: str,
+        function: Fills,
+        *,
+        inputs: Sequence[str] | None = None,
+        data_type: Any = None,
+        auto_backfill: bool = False,
+    ) -> Self:
+        """Add a column that a function fills; it is empty until `backfill`.
+
+        `inputs` and `data_type` are the function's own unless they are given. With `auto_backfill`
+        it is filled by itself, now and after changes.
+        """
+        function = _check_udf(function)
+        if function.outputs is not None:
+            raise InvalidFunction(
+                f"{function.name} fills {', '.join(function.outputs)}",
+                detail="use add_columns, which adds all of them",
+            )
+        kind = function.data_type if data_type is None else read_type(data_type, "data_type")
+        if kind is None:
+            raise InvalidFunction(
+                f"the type of what {function.name} returns is not known",
+                detail="annotate it, say data_type= to the decorator, or here",
+            )
+        column = virtual_column(function, {name: kind}, _inputs(function, inputs), auto_backfill)
+        return self._add({"name": name, "virtual_column": column})
+
+    def add_columns(
+        self,
+        function: Fills,
+        *,
+        inputs: Sequence[str] | None = None,
+        auto_backfill: bool = False,
+    ) -> Self:
+        """Add all columns of a function with several outputs."""
+        function = _check_udf(function)
+        if function.outputs is None:
+            raise InvalidFunction(
+                f"{function.name} has one output", detail="use add_column, and name the column"
+            )
+        outputs, names = function.outputs, _inputs(function, inputs)
+        column = virtual_column(function, outputs, names, auto_backfill)
+        return self._add({"name": next(iter(outputs)), "virtual_column": column})
+
+    def set_function(
+        self, column: str, function: Fills, *, inputs: Sequence[str] | None = None
+    ) -> Self:
+        """Give a column another version of its function; the next backfill computes it again."""
+        function = _check_udf(function)
+        changed = redeclaration(function, inputs if inputs is not None else function.inputs)
+        body = [{"path": column, "virtual_column": changed}]
+        self._change("alter_columns", {"alterations": body, "branch": self._branch})
+        return self
+
+    def rename_column(self, column: str, name: str) -> Self:
+        body = [{"path": column, "rename": name}]
+        self._change("alter_columns", {"alterations": body, "branch": self._branch})
+        return self
+
+    def drop_columns(self, *columns: str) -> Self:
+        self._change("drop_columns", {"columns": list(columns), "branch": self._branch})
+        return self
+
+    @property
+    def computed(self) -> dict[str, dict[str, Any]]:
+        """What fills each computed column, and how many rows of it are in which state.
+
+        `rows_by_state` counts all rows as `fresh`, `stale`, `unfilled` or `failed`, and
+        `stale_by_reason` tells why the stale ones are; they are looked at for that.
+        """
+        return self._computed(count_rows=True)
+
+    def _computed(self, *, count_rows: bool) -> dict[str, dict[str, Any]]:
+        told = self._read("describe", {"branch": self._branch, "count_rows": count_rows})
+        text = told["properties"].get("penstock.columns", "{}")
+        found: dict[str, dict[str, Any]] = msgspec.json.decode(text)
+        return found
+
+    def preview(
+        self, column: str, rows: int = 10, *, where: str | None = None, timeout: float = 60
+    ) -> Preview:
+        """What a column would be for a few rows; nothing is written."""
+        body = {
+            "column": column,
+            "rows": rows,
+            "where": where,
+            "branch": self._branch,
+            "timeout_seconds": timeout,
+        }
+        told = self._wire.read(path_of("table", self.id, "preview_column"), body, timeout + 30)
+        if "values" not in told:
+            raise TimeoutError(f"the preview is not there after {timeout:g} seconds")
+        return Preview(column, told)
+
+    def backfill(
+        self,
+        column: str,
+        *,
+        wait: bool = True,
+        progress: bool | None = None,
+        **options: Unpack[BackfillOptions],
+    ) -> Job:
+        """Fill a column where it needs it; waits for the job unless `wait=False`."""
+        told = self._change("backfill_column", self._backfill(column, options))
+        job = Job(self._wire, told["job_id"])
+        return job.wait(progress=progress) if wait else job
+
+    def explain_backfill(self, column: str, **options: Unpack[BackfillOptions]) -> Plan:
+        """What a backfill would do, without doing it."""
+        told = self._read("explain_backfill", self._backfill(column, options))
+        return Plan(f"backfill of {self.name}.{column}", told)
+
+    def errors(self, column: str | None = None, limit: int = 100) -> list[RowError]:
+        """Rows that functions failed on, the newest first."""
+        return list_errors(self._wire, self.id, column=column, branch=self._branch, limit=limit)
+
+    def _add(self, column: dict[str, Any]) -> Self:
+        self._change("add_columns", {"new_columns": [column], "branch": self._branch})
+        return self
+
+    def _backfill(self, column: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"column": column, "branch": self._branch, **to_body(options, BackfillOptions)}
+
+
+def _inputs(function: "Udf[..., Any]", given: Sequence[str] | None) -> Sequence[str]:
+    found = given if given is not None else function.inputs
+    if found is None:
+        raise InvalidFunction(
+            f"the columns that {function.name} reads are not known",
+            detail="say inputs=[…] to the decorator, or here",
+        )
+    return found
+
+
+def _check_udf(function: object) -> "Udf[..., Any]":
+    if not isinstance(function, Udf):
+        raise InvalidFunction(
+            f"{getattr(function, '__name__', function)!r} is no udf",
+            detail="decorate it with @penstock.udf",
+        )
+    return function

@@ -1,0 +1,183 @@
+"""Queries: which rows and columns of a table are read, and how they come; also what views are of.
+
+A query is a value. Its methods give another one, and nothing is asked before `to_arrow`.
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import Identifier
+from penstock.sdk.connection.optional_libraries import load
+from penstock.sdk.connection.wire import Wire, path_of, show_id
+from penstock.sdk.tables.arrow import read_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+Metric = Literal["l2", "cosine", "dot", "hamming"]
+Columns = tuple[str, ...] | dict[str, str]
+
+
+@dataclass(frozen=True)
+class Query:
+    """Some rows and columns of a table; its `select`, `where` and `search` make one."""
+
+    wire: Wire = field(repr=False)
+    table: Identifier
+    # None is all of them; names, or SQL by alias.
+    columns: Columns | None = None
+    filter: str | None = None
+    rows: int | None = None
+    skip: int = 0
+    version: int | None = None
+    branch: str | None = None
+    # What a search adds to the request.
+    search: Mapping[str, Any] = field(default_factory=dict)
+
+    def select(self, *columns: str | Sequence[str], **expressions: str) -> "Query":
+        """These columns, and SQL expressions under a name: `select("id", size="length(text)")`."""
+        names = [n for each in columns for n in ([each] if isinstance(each, str) else each)]
+        if not names and not expressions:
+            raise InvalidRequest("select names no column", detail="name one, or leave it out")
+        if not expressions:
+            return replace(self, columns=tuple(names))
+        plain = {name: quote(name) for name in names}
+        return replace(self, columns={**plain, **expressions})
+
+    def where(self, filter: str) -> "Query":
+        """Only rows for which this SQL holds; several filters all have to."""
+        both = f"({self.filter}) AND ({filter})" if self.filter else filter
+        return replace(self, filter=both)
+
+    def limit(self, rows: int, offset: int = 0) -> "Query":
+        return replace(self, rows=rows, skip=offset)
+
+    def to_arrow(self) -> "pa.Table":
+        """The rows as an Arrow table."""
+        return read_file(self.wire.read_bytes(path_of("table", self.table, "query"), self.body()))
+
+    def to_pandas(self) -> "pd.DataFrame":
+        load("pandas", "to_pandas")
+        found: pd.DataFrame = self.to_arrow().to_pandas()
+        return found
+
+    def to_polars(self) -> "pl.DataFrame":
+        polars = load("polars", "to_polars")
+        found: pl.DataFrame = polars.from_arrow(self.to_arrow())
+        return found
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """The rows as dicts."""
+        found: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return found
+
+    def count(self) -> int:
+        """How many rows there are, whatever the limit."""
+        body = {"predicate": self.filter, "version": self.version, "branch": self.branch}
+        return int(self.wire.read(path_of("table", self.table, "count_rows"), body))
+
+    def explain(self, verbose: bool = False) -> str:
+        """How Lance would carry it out."""
+        body = {"query": self.body(), "branch": self.branch, "verbose": verbose}
+        return str(self.wire.read(path_of("table", self.table, "explain_plan"), body))
+
+    def schema(self) -> "pa.Schema":
+        """The columns that it gives; nothing is read."""
+        return replace(self, rows=0, skip=0, search={}).to_arrow().schema
+
+    def body(self) -> dict[str, Any]:
+        """The request's body."""
+        columns = self.columns
+        asked = {
+            "columns": list(columns) if isinstance(columns, tuple) else columns,
+            "filter": self.filter,
+            "k": self.rows,
+            "offset": self.skip or None,
+            "version": self.version,
+            "branch": self.branch,
+            **self.search,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def to_sql(self) -> str:
+        """The query in Lance's SQL, as the source of a view."""
+        if self.search or self.skip or self.version is not None or self.branch:
+            raise InvalidRequest(
+                f"a view of {show_id(self.table)} cannot have a search, an offset, a version or a "
+                "branch",
+                detail="select columns, filter and limit only",
+            )
+        columns = self.columns or {}
+        if isinstance(columns, tuple):
+            columns = {name: quote(name) for name in columns}
+        shown = ", ".join(
+            text if text == quote(name) else f"{text} AS {quote(name)}"
+            for name, text in columns.items()
+        )
+        text = f"SELECT {shown or '*'} FROM {'.'.join(map(quote, self.table))}"
+        text += f" WHERE {self.filter}" if self.filter else ""
+        return text + (f" LIMIT {self.rows}" if self.rows is not None else "")
+
+
+def search_body(
+    vector: Sequence[float] | None,
+    text: str | None,
+    *,
+    vector_column: str | None,
+    text_columns: Sequence[str] | None,
+    metric: Metric | None,
+    nprobes: int | None,
+    refine_factor: int | None,
+    prefilter: bool,
+) -> dict[str, Any]:
+    """What a search by vector, by text or by both adds to a request."""
+    if vector is None and text is None:
+        raise InvalidRequest("the search has neither a vector nor a text", detail="give one")
+    found: dict[str, Any] = {"prefilter": prefilter}
+    if vector is not None:
+        found |= {
+            "vector": {"single_vector": [float(number) for number in vector]},
+            "vector_column": vector_column,
+            "distance_type": metric,
+            "nprobes": nprobes,
+            "refine_factor": refine_factor,
+        }
+    if text is not None:
+        columns = None if text_columns is None else list(text_columns)
+        found["full_text_query"] = {"string_query": {"query": text, "columns": columns}}
+    return found
+
+
+def quote(name: str) -> str:
+    """A name in Lance's SQL, where both kinds of quotes hold names."""
+    return f"`{name}`" if "`" not in name else '"' + name.replace('"', '""') + '"'
+
+
+def to_literal(value: Any) -> str:
+    """A Python value in Lance's SQL."""
+    if hasattr(value, "item"):
+        # A number of NumPy's.
+        value = value.item()
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float() if value == value and abs(value) != float("inf"):
+            return repr(value)
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case datetime.datetime():
+            return f"timestamp '{value.isoformat(sep=' ')}'"
+        case datetime.date():
+            return f"date '{value.isoformat()}'"
+    raise InvalidRequest(
+        f"{value!r} has no form in SQL here", detail="write it as an expression: sql={'column': …}"
+    )

@@ -1,0 +1,43 @@
+"""Tables: rows, columns and history of one name, and how it shows itself."""
+
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.sdk.show import html_table, show_filler
+from penstock.sdk.tables.columns import Columns
+from penstock.sdk.tables.history import History
+from penstock.sdk.tables.rows import Rows
+
+
+class Table(Rows, Columns, History):
+    """A table of a lake, on its main branch at the newest version unless it was asked otherwise."""
+
+    def describe(self) -> dict[str, Any]:
+        """Location, properties, version, schema and statistics, as the server tells them."""
+        body = {"load_detailed_metadata": True, "branch": self._branch, "version": self._at}
+        found: dict[str, Any] = self._read("describe", body)
+        return found
+
+    @property
+    def location(self) -> str:
+        return str(self._read("describe", None)["location"])
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        try:
+            shown = f"version {self.version}, {self.count():,} rows"
+        except PenstockError as error:
+            shown = error.message
+        where = f" on {self._branch}" if self._branch else ""
+        return f"<{kind} {self.name}{where}, {shown}>"
+
+    def _repr_html_(self) -> str:
+        # What is not known without looking at rows is not waited for.
+        computed = self._computed(count_rows=False)
+        rows = [
+            (field.name, str(field.type), show_filler(computed.get(field.name)))
+            for field in self.schema
+        ]
+        note = f"version {self.version}, {self.count():,} rows"
+        kind = type(self).__name__
+        return html_table(f"{kind} {self.name}", rows, ("column", "type", "filled by"), note)

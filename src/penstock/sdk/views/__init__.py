@@ -1,0 +1,1 @@
+"""Views: materialized ones, and Iceberg's."""

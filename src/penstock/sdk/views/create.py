@@ -1,0 +1,87 @@
+"""What is sent to make a materialized view: its query, its function and its columns."""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from penstock.errors import InvalidFunction, InvalidRequest
+from penstock.model.identifiers import Identifier
+from penstock.model.views import SYSTEM_COLUMNS
+from penstock.sdk.connection.optional_libraries import load
+from penstock.sdk.functions.declared import Chunker, Udtf
+from penstock.sdk.functions.packing import encode_schema, udtf_spec
+from penstock.sdk.functions.types import to_arrow_schema
+from penstock.sdk.tables.arrow import Schema, read_schema
+from penstock.sdk.tables.query import Query
+from penstock.sdk.tables.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Source: TypeAlias = Table | Query | str
+RowsFunction: TypeAlias = "Chunker[..., Any] | Udtf[..., Any]"
+
+
+def view_body(
+    source: Source,
+    view: Identifier,
+    function: "RowsFunction | None",
+    dialect: str,
+    output_schema: Schema,
+) -> dict[str, Any]:
+    """The part of a request that says what the view is."""
+    query = source._query() if isinstance(source, Table) else source
+    schema = None if output_schema is None else read_schema(output_schema, "output_schema")
+    body: dict[str, Any] = {"kind": "query", "source_query": _source_query(query, view, dialect)}
+    if function is not None:
+        body["kind"] = "chunker" if isinstance(function, Chunker) else "udtf"
+        body["udtf_spec"] = udtf_spec(function)
+        schema = schema or _function_schema(source, query, function)
+    if schema is not None:
+        body["output_schema"] = encode_schema(schema)
+    return body
+
+
+def choose_function(chunker: object, udtf: object) -> "RowsFunction | None":
+    """The function of a view, which has one at most."""
+    if chunker is not None and udtf is not None:
+        raise InvalidRequest("both chunker and udtf are given", detail="a view has one of them")
+    if chunker is None and udtf is None:
+        return None
+    if isinstance(chunker, Chunker):
+        return chunker
+    if isinstance(udtf, Udtf):
+        return udtf
+    given, wanted = (udtf, "udtf") if chunker is None else (chunker, "chunker")
+    raise InvalidFunction(
+        f"{getattr(given, '__name__', given)!r} is no {wanted}",
+        detail=f"decorate it with @penstock.{wanted}",
+    )
+
+
+def _source_query(query: Query | str, view: Identifier, dialect: str) -> str:
+    if isinstance(query, Query):
+        # Names of a selection are complete.
+        told = {"sql": query.to_sql(), "dialect": "lance", "namespace": []}
+        return msgspec.json.encode(told).decode()
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidRequest(
+            f"the source is {query!r}", detail="give a table, table.select(…), or SQL"
+        )
+    if query.lstrip().startswith("{") or dialect == "spark":
+        return query
+    told = {"sql": query, "dialect": dialect, "namespace": list(view[:-1])}
+    return msgspec.json.encode(told).decode()
+
+
+def _function_schema(source: Source, query: Query | str, function: RowsFunction) -> "pa.Schema":
+    """What a function makes, behind what its view inherits of a selection."""
+    made = to_arrow_schema(function.outputs)
+    if isinstance(function, Udtf) or isinstance(query, str):
+        return made
+    hidden = set(made.names) | set(SYSTEM_COLUMNS)
+    if isinstance(source, Table) or query.columns is None:
+        hidden |= set(function.inputs or ())
+    inherited = [field for field in query.schema() if field.name not in hidden]
+    pa = load("pyarrow", "a view")
+    return pa.schema([*(pa.field(each.name, each.type) for each in inherited), *made])

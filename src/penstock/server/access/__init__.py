@@ -1,0 +1,1 @@
+"""Who asks and what they may: credentials, rules, limits, requests that come twice."""

@@ -1,0 +1,298 @@
+"""Who is asking: the credentials of a request, and what they prove.
+
+With authentication off there is no gate, and requests pass without being looked at.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from penstock.catalog.access import tokens
+from penstock.catalog.access.audit import Audit, make_entry
+from penstock.catalog.access.permissions import MAX_KEPT, Access
+from penstock.errors import Forbidden, NotAuthenticated, PenstockError
+from penstock.model.identifiers import ROOT
+from penstock.model.principals import Identity
+from penstock.model.rights import NAMESPACE, Need, Standing
+from penstock.server.access import signing
+from penstock.server.access.jwts import HOW, NOT_JSON, read_head
+from penstock.server.access.limits import Limiter
+from penstock.server.access.oidc import Oidc
+from penstock.server.access.rules import CATALOG, C, Names, Rule
+from penstock.server.transport.exchange import Exchange
+
+MAX_CREDENTIAL = 16_384
+TOO_MANY = 429
+# A request whose credentials are in its body is read so far before anybody knows who sent it.
+MAX_UNKNOWN_BODY = 1024 * 1024
+SEND_LESS = "send less, or the credentials in a header"
+
+
+class BodyIdentity(msgspec.Struct):
+    api_key: str | None = None
+    auth_token: str | None = None
+
+
+class _WithIdentity(msgspec.Struct):
+    identity: BodyIdentity | None = None
+
+
+_identity = msgspec.json.Decoder(_WithIdentity)
+
+
+class Gate:
+    """Lets requests in whose credentials are right."""
+
+    def __init__(
+        self,
+        access: Access,
+        token_seconds: int,
+        limiter: Limiter,
+        audit: Audit,
+        oidc: Oidc | None = None,
+    ) -> None:
+        self.access = access
+        self._limiter = limiter
+        self._audit = audit
+        self._token_seconds = token_seconds
+        self._oidc = oidc
+        # Tokens that were verified, by their digest; until they end, or access changes.
+        self._verified: dict[bytes, Identity] = {}
+        self._generation = (-1, 0)
+
+    async def enter(
+        self,
+        exchange: Exchange,
+        identity: Identity | None = None,
+        work: str = "",
+        *,
+        for_runners: bool = False,
+    ) -> Identity:
+        """Let a request in, or refuse it: who sends it by its headers, and not too often.
+
+        `work` is the kind of it that takes a while.
+        """
+        identity = identity or await self.identify(exchange)
+        if identity is None:
+            raise self._refuse(exchange)
+        exchange.principal, exchange.token = identity.principal, identity.token
+        exchange.prove()
+        if identity.is_runner and not for_runners:
+            raise Forbidden(
+                "a runner's key leases jobs and commits their results, and nothing else",
+                detail="use another key",
+            )
+        self.count(identity)
+        if work:
+            exchange.at_end = self._limiter.begin(identity.principal, work)
+        return identity
+
+    def count(self, identity: Identity) -> None:
+        """Count a request of somebody who was let in."""
+        if not identity.is_runner:
+            self._limiter.take(identity.principal)
+
+    def count_failure(self, address: str) -> None:
+        """Count a request without the right credentials, or refuse it when there were too many."""
+        self._limiter.check_address(address)
+        self._limiter.note_failure(address)
+
+    def note(self, exchange: Exchange, status: int) -> None:
+        """Put a change, done or refused, into the audit log."""
+        if status == TOO_MANY and not exchange.principal:
+            # Nobody fills the log by coming without credentials.
+            return
+        self._audit.note(
+            make_entry(
+                exchange.principal,
+                exchange.operation,
+                exchange.subject or "",
+                status,
+                token=exchange.token,
+                request_id=exchange.request_id,
+                address=exchange.address,
+            )
+        )
+
+    async def close(self) -> None:
+        """Write down what is still to be written."""
+        await self._audit.close()
+        await self.access.close()
+
+    async def identify(self, exchange: Exchange) -> Identity | None:
+        """Who sends a request by its headers; None when they hold no credentials."""
+        credential = find_credential(exchange.headers.values)
+        if credential is not None:
+            return await self.prove(credential, exchange.address)
+        self._limiter.check_address(exchange.address)
+        return None
+
+    async def identify_body(self, body: bytes, exchange: Exchange) -> Identity:
+        """Who sends a request by `identity` in its body."""
+        try:
+            given = _identity.decode(body).identity if body else None
+        except NOT_JSON:
+            given = None
+        credential = (given.api_key or given.auth_token) if given is not None else None
+        if not credential:
+            raise self._refuse(exchange)
+        return await self.prove(credential, exchange.address)
+
+    async def admit(
+        self, identity: Identity, rule: Rule[C], call: C, names: Names, exchange: Exchange
+    ) -> Standing:
+        """Refuse a call that its rule does not allow; returns what the caller may do there."""
+        need = rule.need(names)
+        standing = await self.access.check(identity, need)
+        if rule.more is not None:
+            needs = await rule.more(call, self.access)
+            if exchange.subject is not None and rule.on == CATALOG and needs:
+                exchange.subject = ", ".join(dict.fromkeys(map(str, needs)))
+            if exchange.subject is not None and rule.tell is not None:
+                exchange.subject = rule.tell(call)
+            for need in needs:
+                standing = await self.access.check(identity, need)
+        return standing
+
+    async def still_admits(
+        self, identity: Identity, rule: Rule[C], call: C, names: Names, exchange: Exchange
+    ) -> bool:
+        """Whether a call that goes on would be let in now as well."""
+        try:
+            await self.access.refresh()
+            if identity.expires_at is not None and self.access.now_millis >= identity.expires_at:
+                return False
+            if identity.token:
+                key = await self.access.find_token(identity.token)
+                if key is None or not key.is_valid(self.access.now_millis):
+                    return False
+            await self.admit(identity, rule, call, names, exchange)
+        except PenstockError:
+            return False
+        return True
+
+    async def check_catalog(self, exchange: Exchange, right: int) -> None:
+        """Refuse who does not have a right on the whole catalog."""
+        identity = await self.identify(exchange)
+        if identity is None:
+            raise self._refuse(exchange)
+        await self.access.check(identity, Need(right, NAMESPACE, ROOT))
+
+    async def prove(self, credential: str, address: str) -> Identity:
+        """Who a key or token speaks for, that came from an address."""
+        await self.access.refresh()
+        if not self._is_remembered(credential):
+            self._limiter.check_address(address)
+        try:
+            return await self._prove(credential)
+        except NotAuthenticated:
+            self._limiter.note_failure(address)
+            raise
+
+    def _is_remembered(self, credential: str) -> bool:
+        """Whether nobody needs to be asked about it, as with all that are in use."""
+        parts = tokens.split_key(credential)
+        if parts is not None:
+            return self.access.remembers(parts[0])
+        return len(credential) <= MAX_CREDENTIAL and _digest(credential) in self._verified
+
+    def _refuse(self, exchange: Exchange) -> NotAuthenticated:
+        self._limiter.note_failure(exchange.address)
+        return NotAuthenticated("this server needs credentials", detail=HOW)
+
+    async def _prove(self, credential: str) -> Identity:
+        if len(credential) > MAX_CREDENTIAL:
+            raise NotAuthenticated("the credentials are too long", detail=HOW)
+        if credential.startswith(tokens.PREFIX):
+            identity = await self._prove_key(credential)
+        elif credential.count(".") == 2:
+            identity = await self._prove_jwt(credential)
+        else:
+            raise NotAuthenticated("the credentials are neither a key nor a token", detail=HOW)
+        if identity.token:
+            self.access.note_use(identity.token)
+        return identity
+
+    async def issue(self, identity: Identity) -> tuple[str, int]:
+        """A short-lived token for a caller, and for how many seconds it is valid."""
+        now = self.access.now_millis // 1000
+        expires = now + self._token_seconds
+        # A token gives no longer access than what it was given for. One of ours that was given for
+        # a key can be exchanged for a new one: the key is what ends it.
+        ends = identity.expires_at
+        if identity.token:
+            key = await self.access.find_token(identity.token)
+            ends = None if key is None else key.expires_at
+        if ends is not None:
+            expires = min(expires, math.floor(ends / 1000))
+        keys = await self.access.signing_keys()
+        return signing.sign(identity, keys[0], now, expires), expires - now
+
+    async def _prove_key(self, credential: str) -> Identity:
+        parts = tokens.split_key(credential)
+        if parts is None:
+            raise NotAuthenticated("the key is not complete", detail="copy all of it")
+        id, secret = parts
+        found = await self.access.find_token(id)
+        if not tokens.matches(found, secret) or found is None:
+            raise NotAuthenticated("the key is not known", detail="ask for a new one")
+        self._check_key(found)
+        return found.identity
+
+    async def _prove_jwt(self, credential: str) -> Identity:
+        generation = (self.access.generation, 0 if self._oidc is None else self._oidc.changes)
+        if self._generation != generation:
+            self._generation = generation
+            self._verified.clear()
+        digest = _digest(credential)
+        identity = self._verified.get(digest)
+        now = self.access.now_millis
+        if identity is None:
+            identity = await self._verify(credential, now // 1000)
+            if len(self._verified) >= MAX_KEPT:
+                self._verified.clear()
+            # Keys may have changed while it was verified.
+            if self._generation == generation:
+                self._verified[digest] = identity
+        elif identity.expires_at is not None and now >= identity.expires_at:
+            del self._verified[digest]
+            raise NotAuthenticated("the token has expired", detail="ask for a new one")
+        if identity.token:
+            # The key that it was given for may have ended by itself.
+            found = await self.access.find_token(identity.token)
+            if found is None:
+                raise NotAuthenticated("the token's key is not known", detail="ask for a new one")
+            self._check_key(found)
+        return identity
+
+    async def _verify(self, credential: str, now: int) -> Identity:
+        kid = read_head(credential).kid
+        if kid.startswith(signing.OWN_KEY_PREFIX):
+            keys = await self.access.signing_keys()
+            return signing.verify(credential, kid, keys, now).identity
+        if self._oidc is None:
+            raise NotAuthenticated("the token is not one of this server's", detail=HOW)
+        return await self._oidc.verify(credential, kid, now)
+
+    def _check_key(self, found: tokens.Token) -> None:
+        if not found.is_valid(self.access.now_millis):
+            how = "was revoked" if found.revoked_at is not None else "has expired"
+            raise NotAuthenticated(f"the key {how}", detail="ask for a new one")
+
+
+def _digest(credential: str) -> bytes:
+    return hashlib.sha256(credential.encode(errors="replace")).digest()
+
+
+def find_credential(headers: Mapping[str, str]) -> str | None:
+    """The key or token in the headers, if there is one."""
+    if key := headers.get("x-api-key", "").strip():
+        return key
+    scheme, _, value = headers.get("authorization", "").strip().partition(" ")
+    if scheme.lower() == "bearer" and (token := value.strip()):
+        return token
+    if scheme and scheme.lower() != "bearer":
+        raise NotAuthenticated("Authorization has another scheme than Bearer", detail=HOW)
+    return None

@@ -1,0 +1,176 @@
+"""Bearer tokens of an OpenID Connect issuer: JWTs that are verified with the issuer's public keys.
+
+The keys are fetched in the background and kept; a token with an unknown key id has them fetched
+again, but not more often than every few seconds, so that nobody can make us ask all the time. No
+redirect is followed: the address in the settings is the one that is trusted.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.errors import NotAuthenticated, Unavailable
+from penstock.model.principals import FOREIGN, Identity
+from penstock.server.access.jwts import NOT_JSON, open_signed, read_head
+
+if TYPE_CHECKING:
+    from joserfc.jwk import Key
+
+log = logging.getLogger(__name__)
+
+DISCOVERY = "/.well-known/openid-configuration"
+FETCH_SECONDS = 5
+MAX_DOCUMENT_BYTES = 1024 * 1024
+REFRESH_SECONDS = 300.0
+# At least so long between two fetches because of unknown keys.
+PAUSE_SECONDS = 10.0
+MAX_GROUPS, MAX_NAME = 500, 250
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What the settings say of the issuer."""
+
+    issuer: str
+    audience: tuple[str, ...]
+    jwks_url: str = ""
+    algorithms: tuple[str, ...] = ("RS256", "ES256")
+    principal_claim: str = "sub"
+    groups_claim: str = "groups"
+    leeway_seconds: int = 30
+
+
+class Oidc:
+    """An issuer and its keys, as far as they are known."""
+
+    def __init__(self, provider: Provider, pause_seconds: float = PAUSE_SECONDS) -> None:
+        self._provider = provider
+        self._pause_seconds = pause_seconds
+        self._keys: dict[str, Key] = {}
+        self._fetching: asyncio.Task[None] | None = None
+        self._asked_at = float("-inf")
+        # How often other keys were found than were known.
+        self.changes = 0
+
+    async def keep(self) -> None:
+        """Fetch the keys now and again."""
+        while True:
+            await self._fetch()
+            await asyncio.sleep(REFRESH_SECONDS)
+
+    async def verify(self, text: str, kid: str, now: int) -> Identity:
+        """Who the token says its bearer is, once everything about it is right."""
+        key = await self._find_key(kid)
+        claims = open_signed(text, key, self._provider.algorithms)
+        if (wanted := key.get("alg")) is not None and wanted != read_head(text).alg:
+            raise NotAuthenticated("the token's algorithm is not its key's")
+        return read_claims(claims, self._provider, now)
+
+    async def _find_key(self, kid: str) -> "Key":
+        if kid not in self._keys:
+            clock = asyncio.get_running_loop().time
+            if self._fetching is None and clock() - self._asked_at >= self._pause_seconds:
+                self._asked_at = clock()
+                self._fetching = asyncio.create_task(self._fetch())
+                self._fetching.add_done_callback(self._fetched)
+            if self._fetching is not None:
+                await asyncio.shield(self._fetching)
+        found = self._keys.get(kid)
+        if found is None:
+            raise NotAuthenticated("the token was signed with a key that its issuer does not have")
+        return found
+
+    def _fetched(self, _: "asyncio.Task[None]") -> None:
+        self._fetching = None
+
+    async def _fetch(self) -> None:
+        try:
+            found = await asyncio.to_thread(_fetch_keys, self._provider)
+            self.changes += {k: v.thumbprint() for k, v in found.items()} != {
+                k: v.thumbprint() for k, v in self._keys.items()
+            }
+            self._keys = found
+        except Unavailable as error:
+            # What is known stays in use: an issuer that is away must not lock everybody out.
+            log.warning("%s", error.message)
+
+
+def read_claims(claims: dict[str, Any], provider: Provider, now: int) -> Identity:
+    """Who a token with a right signature speaks for."""
+    leeway = provider.leeway_seconds
+    if claims.get("iss") != provider.issuer:
+        raise NotAuthenticated("the token comes from another issuer")
+    audience = claims.get("aud")
+    given = audience if isinstance(audience, list) else [audience]
+    if not set(provider.audience) & {each for each in given if isinstance(each, str)}:
+        raise NotAuthenticated("the token was made for another audience")
+    expires = claims.get("exp")
+    if not _is_time(expires):
+        raise NotAuthenticated("the token has no exp")
+    assert isinstance(expires, int | float)
+    if now >= expires + leeway:
+        raise NotAuthenticated("the token has expired", detail="ask its issuer for a new one")
+    for claim in ("nbf", "iat"):
+        since = claims.get(claim)
+        if since is not None and (not _is_time(since) or now + leeway < since):
+            raise NotAuthenticated(f"the token is not valid yet ({claim})")
+    name = claims.get(provider.principal_claim)
+    if not isinstance(name, str) or not name or not name.isprintable() or len(name) > MAX_NAME:
+        raise NotAuthenticated(f"the token's {provider.principal_claim} is not a name")
+    groups = claims.get(provider.groups_claim)
+    given = groups if isinstance(groups, list) else [] if groups is None else [groups]
+    if not all(isinstance(each, str) for each in given):
+        raise NotAuthenticated(f"the token's {provider.groups_claim} are not names")
+    # No grant is to a name that cannot be one, and no database need see it.
+    known = tuple(g for g in given[:MAX_GROUPS] if g and g.isprintable() and len(g) <= MAX_NAME)
+    return Identity(f"{FOREIGN}{name}", known, expires_at=int(expires + leeway) * 1000)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
+
+
+def _fetch_keys(provider: Provider) -> "dict[str, Key]":
+    from joserfc.errors import JoseError
+    from joserfc.jwk import JWKRegistry
+
+    url = provider.jwks_url
+    if not url:
+        found = _fetch_json(provider.issuer.rstrip("/") + DISCOVERY)
+        url = str(found.get("jwks_uri"))
+        if found.get("issuer") != provider.issuer:
+            raise Unavailable(f"{provider.issuer} does not describe itself as auth.oidc_issuer")
+        if not url.startswith("https://") and provider.issuer.startswith("https://"):
+            raise Unavailable(f"{provider.issuer} has its keys at {url}, which is not https")
+    keys: dict[str, Key] = {}
+    entries = _fetch_json(url).get("keys")
+    for entry in entries if isinstance(entries, list) else ():
+        # Only public keys that sign; a shared secret in a public document would be none.
+        if not isinstance(entry, dict) or entry.get("kty") == "oct" or entry.get("use") == "enc":
+            continue
+        try:
+            keys[str(entry["kid"])] = JWKRegistry.import_key(entry)
+        except (JoseError, ValueError, KeyError) as error:
+            log.warning("a key of %s cannot be used: %r", url, error)
+    return keys
+
+
+def _fetch_json(url: str) -> dict[str, Any]:
+    # Imported here: it takes a while, and only servers with an issuer need it.
+    import urllib.request
+
+    class NoRedirects(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: Any) -> None:
+            return None
+
+    if not url.startswith(("https://", "http://")):
+        raise Unavailable(f"{url!r} is no web address")
+    try:
+        with urllib.request.build_opener(NoRedirects).open(url, timeout=FETCH_SECONDS) as answer:
+            content = answer.read(MAX_DOCUMENT_BYTES)
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except (OSError, ValueError, *NOT_JSON) as error:
+        raise Unavailable(f"{url} cannot be read: {error}") from error

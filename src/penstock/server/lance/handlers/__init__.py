@@ -1,0 +1,1 @@
+"""The operations of the Lance protocol, one module per noun."""

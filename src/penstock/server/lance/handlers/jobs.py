@@ -1,0 +1,240 @@
+"""Jobs as lancedb's client asks for them: list, describe, cancel, the events; and our own log."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from penstock.catalog.jobs import job_events, jobs
+from penstock.catalog.jobs.jobs import Filter
+from penstock.errors import InvalidRequest
+from penstock.jobs.events import encode_events
+from penstock.model.jobs import (
+    CANCELED,
+    FAILED,
+    QUEUED,
+    REFRESH,
+    RUNNING,
+    STATES,
+    SUCCEEDED,
+    Job,
+)
+from penstock.model.paging import request_page
+from penstock.server.lance.call import Body, Call, Text
+from penstock.server.transport.http import Reply
+
+ARROW_STREAM = b"application/vnd.apache.arrow.stream"
+# Our states in lancedb's words: those of a description and those of a listing.
+DESCRIBED = {
+    QUEUED: "IN_PROGRESS",
+    RUNNING: "IN_PROGRESS",
+    SUCCEEDED: "DONE",
+    FAILED: "FAILED",
+    CANCELED: "CANCELLED",
+}
+LISTED = {
+    QUEUED: "in_progress",
+    RUNNING: "in_progress",
+    SUCCEEDED: "succeeded",
+    FAILED: "failed",
+    CANCELED: "cancelled",
+}
+# Every word that a filter may use, in lower case, and the states that it takes.
+WORDS = {state.lower(): (state,) for state in STATES} | {
+    "in_progress": (QUEUED, RUNNING),
+    "done": (SUCCEEDED,),
+    "finished": (SUCCEEDED,),
+    "cancelled": (CANCELED,),
+    "timed_out": (FAILED,),
+}
+
+# Modes of a refresh in lancedb's words.
+MODES = {"none": "no_op", "incremental": "incremental", "full": "rebuild"}
+
+MAX_EVENTS, EVENTS = 10_000, 1_000
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class ListJobs(Body):
+    state: str | None = None
+    status: str | None = None
+    kind: Text | None = None
+    job_type: Text | None = None
+    target: Text | None = None
+    table_name: Text | None = None
+    limit: Limit | None = None
+    page_token: str | None = None
+
+
+class NamedJob(Body):
+    job_id: Text
+
+
+class QueryEvents(Body):
+    job_id: Text | None = None
+    job_ids: Annotated[list[Text], msgspec.Meta(max_length=1000)] | None = None
+    limit: Limit | None = None
+    limit_per_job: Limit | None = None
+    filter: str | None = None
+
+
+class ListedJob(msgspec.Struct):
+    job_id: str
+    table: str
+    job_type: str
+    state: str
+    created_at_millis: int
+    # Beyond lancedb's shape.
+    status: str
+    target: str
+
+
+class ListedJobs(msgspec.Struct, omit_defaults=True):
+    jobs: list[ListedJob]
+    page_token: str | None = None
+
+
+class Failure(msgspec.Struct):
+    phase: str
+    message: str
+    retryable: bool
+
+
+class DescribedJob(msgspec.Struct, omit_defaults=True):
+    job_id: str
+    job_type: str
+    job_state: str
+    creation_ms: int
+    spec: dict[str, Any]
+    status: dict[str, str]
+    result: dict[str, Any] | None = None
+    failure: Failure | None = None
+
+
+class CanceledJob(msgspec.Struct):
+    job_id: str
+    status: str
+
+
+class Line(msgspec.Struct):
+    number: int
+    attempt: int
+    at: int
+    level: str
+    text: str
+
+
+class Lines(msgspec.Struct, omit_defaults=True):
+    lines: list[Line]
+    page_token: str | None = None
+
+
+_list = msgspec.json.Decoder(ListJobs)
+_named = msgspec.json.Decoder(NamedJob)
+_events = msgspec.json.Decoder(QueryEvents)
+
+
+async def list_jobs(call: Call) -> ListedJobs:
+    body = call.decode(_list)
+    wanted = Filter(
+        _read_states(body.state or body.status),
+        body.kind or body.job_type or None,
+        body.target or body.table_name or None,
+        call.only,
+    )
+    scope = msgspec.json.encode(["jobs", wanted.states, wanted.kind, wanted.target]).decode()
+    page = request_page(scope, body.page_token, body.limit, call.max_page)
+    found = await jobs.list_jobs(call.catalog, page, wanted)
+    return ListedJobs([_to_listed(job) for job in found.items], found.token)
+
+
+async def describe(call: Call) -> DescribedJob:
+    job = await jobs.get(call.catalog.database, call.decode(_named).job_id)
+    shown = DescribedJob(
+        job.id, job.kind, DESCRIBED[job.state], job.created_at, job.spec, job.describe()
+    )
+    if job.state == SUCCEEDED:
+        shown.result = _tell_refresh(job) if job.kind == REFRESH else _count_rows(job) | job.result
+    elif job.state == FAILED:
+        shown.failure = Failure("execute", job.error, job.retryable)
+    return shown
+
+
+async def cancel(call: Call) -> CanceledJob:
+    job = await jobs.cancel(call.catalog, call.decode(_named).job_id, call.origin)
+    return CanceledJob(job.id, job.state)
+
+
+async def query_events(call: Call) -> Reply:
+    body = call.decode(_events)
+    ids = [body.job_id] if body.job_id is not None else body.job_ids
+    if not ids:
+        raise InvalidRequest("job_id is missing", detail="name a job, or several as job_ids")
+    for id in ids:
+        await jobs.get(call.catalog.database, id)
+    limit = min(body.limit or EVENTS, MAX_EVENTS)
+    found = await job_events.list_events(call.catalog, ids, limit, body.limit_per_job)
+    content = await call.catalog.workers.run(encode_events, found, body.filter)
+    return Reply(200, content, ARROW_STREAM)
+
+
+async def list_log(call: Call) -> Lines:
+    """The lines of a job's log, page by page."""
+    id = job_id(call)
+    await jobs.get(call.catalog.database, id)
+    found = await job_events.list_log(call.catalog, id, call.page(f"log:{id}"))
+    lines = [Line(n.number, n.attempt, n.at, n.level, n.text) for n in found.items]
+    return Lines(lines, found.token)
+
+
+def _count_rows(job: Job) -> dict[str, Any]:
+    """What lancedb expects of a column's refresh, whatever the runner reported."""
+    done, failed = (_number(job.progress.get(key)) for key in ("rows_done", "rows_failed"))
+    version = _number(job.result.get("version"))
+    return {
+        "rows_assigned": done,
+        "rows_failed": failed,
+        "rows_remaining": 0,
+        "source_version": _number(job.result.get("source_version")) or version,
+        "published_version": version,
+        "rows_filled": done,
+        "version": version,
+    }
+
+
+def _tell_refresh(job: Job) -> dict[str, Any]:
+    """What lancedb expects of a view's refresh; its word for the mode is beside ours."""
+    told = job.result
+    versions = told.get("source_versions")
+    known = [_number(v) for v in versions.values()] if isinstance(versions, dict) else []
+    return told | {
+        "mode": MODES.get(str(told.get("mode")), "rebuild"),
+        "refresh_mode": told.get("mode"),
+        "rows_written": sum(_number(told.get(key)) for key in ("rows_inserted", "rows_updated")),
+        "source_version": known[0] if known else 0,
+        "version": _number(told.get("version")),
+    }
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def job_id(call: Call) -> str:
+    if not call.id:
+        raise InvalidRequest("the id names no job", detail="give the job's id")
+    return call.id[-1]
+
+
+def _read_states(word: str | None) -> tuple[str, ...] | None:
+    if not word:
+        return None
+    if word.lower() not in WORDS:
+        raise InvalidRequest(f"state is {word!r}", detail="use one of " + ", ".join(WORDS))
+    return WORDS[word.lower()]
+
+
+def _to_listed(job: Job) -> ListedJob:
+    return ListedJob(
+        job.id, job.object, job.kind, LISTED[job.state], job.created_at, job.state, job.target
+    )

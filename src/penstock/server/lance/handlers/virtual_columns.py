@@ -1,0 +1,147 @@
+"""Virtual columns as clients declare them: `virtual_column` of add_columns and alter_columns."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from penstock.catalog.jobs.environments import check_content
+from penstock.errors import InvalidRequest
+from penstock.lance.columns.bindings import New
+from penstock.model.envelopes import Code, check_sha256, read_code
+from penstock.model.functions import Declaration, Output, Redeclaration, check_label
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+# Text that both databases and Lance can hold.
+Label = Annotated[str, msgspec.Meta(min_length=1, max_length=400, pattern="^[^\\x00-\\x1f]*$")]
+Note = Annotated[str, msgspec.Meta(max_length=4000, pattern="^[^\\x00]*$")]
+Metadata = dict[str, Note]
+MAX_OUTPUTS = 1000
+
+
+class AddedOutput(msgspec.Struct):
+    column: Name
+    data_type: Any
+    struct_field: str | None = None
+    nullable: bool | None = None
+    metadata: Metadata | None = None
+
+
+class AddVirtualColumn(msgspec.Struct):
+    input_columns: list[Name]
+    outputs: list[AddedOutput]
+    udf: str
+    udf_name: Label
+    udf_version: Label | None = None
+    udf_backend: Note | None = None
+    image: Note | None = None
+    manifest: str | None = None
+    manifest_checksum: str | None = None
+    field_metadata: Metadata | None = None
+    auto_backfill: bool | None = None
+
+
+class AlterVirtualColumn(msgspec.Struct):
+    input_columns: list[Name] | None = None
+    outputs: Any = None
+    udf: str | None = None
+    udf_name: Label | None = None
+    udf_version: Label | None = None
+    udf_backend: Note | None = None
+    image: Note | None = None
+    manifest: str | None = None
+    manifest_checksum: str | None = None
+    field_metadata: Metadata | None = None
+    auto_backfill: bool | None = None
+
+
+def read_new(name: str, column: AddVirtualColumn) -> New:
+    """A function and the new columns that it fills, checked as far as the table doesn't matter."""
+    outputs = _read_outputs(name, column.outputs)
+    declaration = Declaration(
+        name=check_label(column.udf_name, "udf_name"),
+        version=column.udf_version,
+        inputs=tuple(column.input_columns),
+        outputs=outputs,
+        metadata=tuple(
+            {**(column.field_metadata or {}), **(output.metadata or {})}
+            for output in column.outputs
+        ),
+        backend=column.udf_backend,
+        image=column.image,
+        manifest=_check_manifest(column.manifest, column.manifest_checksum),
+        auto_backfill=bool(column.auto_backfill),
+    )
+    return declaration, read_code(column.udf)
+
+
+def read_altered(column: AlterVirtualColumn) -> tuple[Redeclaration, Code | None]:
+    """What becomes of a function, and its new code if there is any."""
+    if column.outputs is not None:
+        raise InvalidRequest(
+            "outputs of a virtual_column cannot be altered",
+            detail="leave outputs out; for other types or columns, drop the columns and add them",
+        )
+    wanted = Redeclaration(
+        name=None if column.udf_name is None else check_label(column.udf_name, "udf_name"),
+        version=column.udf_version,
+        inputs=None if column.input_columns is None else tuple(column.input_columns),
+        metadata=column.field_metadata,
+        backend=column.udf_backend,
+        image=column.image,
+        manifest=_check_manifest(column.manifest, column.manifest_checksum),
+        auto_backfill=column.auto_backfill,
+    )
+    code = None if column.udf is None else read_code(column.udf)
+    if code is None and wanted == Redeclaration():
+        raise InvalidRequest(
+            "virtual_column changes nothing", detail="send udf with udf_version, or another field"
+        )
+    return wanted, code
+
+
+def _read_outputs(name: str, sent: list[AddedOutput]) -> tuple[Output, ...]:
+    if not 0 < len(sent) <= MAX_OUTPUTS:
+        raise InvalidRequest(
+            f"column {name!r} has {len(sent)} outputs",
+            detail=f"name 1 to {MAX_OUTPUTS} columns in outputs",
+        )
+    names = [output.column for output in sent]
+    if len(set(names)) < len(names) or name not in names:
+        raise InvalidRequest(
+            f"column {name!r} has the outputs " + ", ".join(map(repr, names[:20])),
+            detail="name each output's column once, and the column itself among them",
+        )
+    alone = len(sent) == 1
+    fields = [output.struct_field or ("" if alone else output.column) for output in sent]
+    if len(set(fields)) < len(fields):
+        raise InvalidRequest(
+            f"column {name!r} has outputs of the same struct_field",
+            detail="name another field of the function's result for each",
+        )
+    return tuple(
+        Output(output.column, field, _to_type(output), output.nullable is not False)
+        for output, field in zip(sent, fields, strict=True)
+    )
+
+
+def _to_type(output: AddedOutput) -> dict[str, Any]:
+    if isinstance(output.data_type, str):
+        return {"type": output.data_type}
+    if not isinstance(output.data_type, dict):
+        raise InvalidRequest(
+            f"data_type of output {output.column!r} is not an object",
+            detail='use {"type": "int32"}, with fields and length where the type has them',
+        )
+    return output.data_type
+
+
+def _check_manifest(manifest: str | None, checksum: str | None) -> str | None:
+    if manifest is None or not manifest.strip():
+        if checksum:
+            raise InvalidRequest(
+                "manifest_checksum is given without a manifest", detail="send both"
+            )
+        return None
+    if checksum is not None:
+        check_sha256("manifest_checksum", checksum, manifest.encode())
+    return check_content(manifest)

@@ -1,0 +1,1 @@
+"""HTTP on uvicorn: connections, requests, long uploads and downloads."""

@@ -1,0 +1,177 @@
+"""From a request and the tables as they are now to a definition."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+from penstock.lance.columns.schemas import encode_schema, find_type
+from penstock.model.functions import Function
+from penstock.model.identifiers import Identifier
+from penstock.model.views import (
+    CHILD_INDEX,
+    PARTITION,
+    SOURCE_ROW_ID,
+    Definition,
+    Groups,
+    Source,
+)
+from penstock.sql.definitions.functions import Inputs, bind_rows_function, make_column_functions
+from penstock.sql.definitions.lance import read_lance
+from penstock.sql.definitions.outputs import list_own_names, make_schema
+from penstock.sql.definitions.parsed_query import Found, Output, make_rows, make_sources
+from penstock.sql.definitions.requests import SourceTable, ViewRequest
+from penstock.sql.definitions.spark import read_spark
+from penstock.sql.definitions.tables import get_known
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def define(request: ViewRequest, tables: Mapping[Identifier, SourceTable]) -> Definition:
+    """The view's definition; `tables` are those that its references mean, by their identifiers.
+
+    Raises InvalidRequest, or SchemaMismatch when `output_schema` does not fit.
+    """
+    known = get_known(request.query, tables)
+    kept = list_own_names(request.created) if request.kind == "query" else None
+    read = read_lance if request.query.language == "lance" else read_spark
+    found = read(request.query, known, kept)
+    if request.kind == "query":
+        return _define_query(request, found)
+    return _define_rows_function(request, found)
+
+
+def _define_query(request: ViewRequest, found: Found) -> Definition:
+    declared = request.created if request.created is not None else request.output_schema
+    given = [(output.name, output.type) for output in found.outputs]
+    outputs = found.outputs
+    functions: tuple[Function, ...] = ()
+    if request.query.functions:
+        inputs = Inputs(found)
+        functions = make_column_functions(request.query, inputs, declared)
+        for sent in sorted(request.query.functions, key=lambda each: each.place):
+            if sent.output in dict(given):
+                raise InvalidRequest(
+                    f"the query has two columns called {sent.output}", detail="rename one"
+                )
+            given.insert(sent.place, (sent.output, None))
+        outputs = (*outputs, *inputs.hidden.values())
+    system = [SOURCE_ROW_ID] if found.shape == "rows" else []
+    return _finish(
+        request,
+        found,
+        outputs,
+        make_schema(system, given, request.output_schema, request.created),
+        column_functions=functions,
+        groups=_make_groups(found) if found.shape == "groups" else None,
+    )
+
+
+def _define_rows_function(request: ViewRequest, found: Found) -> Definition:
+    kind, udtf = request.kind, request.udtf
+    if udtf is None:
+        raise InvalidRequest(f"a view of kind {kind!r} has no udtf_spec", detail="send it")
+    if found.shape != "rows":
+        raise InvalidRequest(
+            f"the query of a {kind} view goes over the rows of one table: {found.obstacle}",
+            detail="make a view of kind 'query' of it, and read that view",
+        )
+    if found.limit is not None:
+        raise InvalidRequest(
+            f"LIMIT is not offered in the query of a {kind} view",
+            detail="filter, or use output_limit of a chunker's refresh",
+        )
+    if request.query.functions:
+        raise InvalidRequest(
+            f"column_udfs are not offered in the query of a {kind} view",
+            detail="make a view of kind 'query' of it, and read that view",
+        )
+    inputs = Inputs(found)
+    declared = request.created if request.created is not None else request.output_schema
+    bound = bind_rows_function(udtf, inputs, declared, list_own_names(declared))
+    given = [
+        *((name, inputs.outputs[name].type) for name in bound.inherited),
+        *bound.fields,
+    ]
+    partitioned = bound.partition_by is not None or bound.indexed is not None
+    system = [SOURCE_ROW_ID, CHILD_INDEX] if kind == "chunker" else [PARTITION] * partitioned
+    needed = {*bound.function.inputs, *bound.inherited, bound.partition_by, bound.indexed}
+    everything = [*inputs.outputs.values(), *inputs.hidden.values()]
+    return _finish(
+        request,
+        found,
+        tuple(output for output in everything if output.name in needed),
+        make_schema(system, given, request.output_schema, request.created),
+        function=bound.function,
+        inherited=bound.inherited,
+        partition_by=bound.partition_by,
+        partition_by_indexed_column=bound.indexed,
+    )
+
+
+def _make_groups(found: Found) -> Groups:
+    filters = found.filters or {}
+    return Groups(
+        keys=found.keys, lance_filter=filters.get("lance"), has_filter=found.filters is not None
+    )
+
+
+def _finish(
+    request: ViewRequest,
+    found: Found,
+    outputs: tuple[Output, ...],
+    schema: "pa.Schema",
+    **parts: Any,
+) -> Definition:
+    sources = make_sources(found, outputs)
+    unstable = [table for table, _, _ in found.tables if not table.has_stable_row_ids]
+    obstacle = found.obstacle
+    if unstable and not obstacle:
+        obstacle = f"{'$'.join(unstable[0].identifier)} has no stable row ids"
+    made = Definition(
+        kind=request.kind,
+        shape=found.shape,
+        language=found.language,
+        sources=sources,
+        sql=found.sql,
+        rows=make_rows(found, outputs) if found.shape == "rows" else None,
+        schema=encode_schema(schema),
+        obstacle=obstacle,
+        digest="",
+        **parts,
+    )
+    return msgspec.structs.replace(made, digest=_digest(made, found, outputs, schema))
+
+
+def _digest(
+    made: Definition, found: Found, outputs: tuple[Output, ...], schema: "pa.Schema"
+) -> str:
+    """A hash of all that decides about the view's rows: not of names of tables, nor of speed."""
+    tables = {table.id: table for table, _, _ in found.tables}
+    language = found.language
+    content = [
+        made.kind,
+        language,
+        # By rows, what each output is; the text has others that a function does not need.
+        [[each.name, each.texts[language]] for each in outputs] if made.rows else made.sql,
+        [found.filters[language] if found.filters else None, found.limit],
+        [[each.id, each.name, _list_types(each, tables[each.id])] for each in made.sources],
+        [_describe(each) for each in (*made.column_functions, *filter(None, [made.function]))],
+        [made.inherited, made.partition_by, made.partition_by_indexed_column],
+        [[field.name, str(field.type)] for field in schema],
+    ]
+    return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
+
+
+def _list_types(source: Source, table: SourceTable) -> Sequence[tuple[str, str]]:
+    from penstock.lance.columns.fields import parse_path
+
+    return [(path, str(find_type(table.schema, parse_path(path)))) for path in source.reads]
+
+
+def _describe(function: Function) -> list[Any]:
+    outputs = [[each.column, each.struct_field] for each in function.outputs]
+    return [function.identity, function.inputs, outputs]

@@ -1,0 +1,100 @@
+"""A query that is understood, before its outputs become columns of a view."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+from penstock.lance.columns.fields import parse_path
+from penstock.lance.columns.schemas import encode_schema, find_type
+from penstock.model.views import NO_SQL, CheckedSql, Column, Language, Rows, Shape, Source
+from penstock.sql.definitions.requests import SourceTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Texts(TypedDict, total=False):
+    """An expression in the SQL of each engine that may evaluate it."""
+
+    spark: CheckedSql
+    lance: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of a query's result."""
+
+    name: str
+    # None is one that is not known before Spark computes it.
+    type: "pa.DataType | None"
+    texts: Texts
+    path: str | None = None
+    reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    language: Language
+    shape: Shape
+    # With the name of each in `sql`, and all columns that are read there.
+    tables: tuple[tuple[SourceTable, str, tuple[str, ...]], ...]
+    outputs: tuple[Output, ...]
+    sql: CheckedSql = NO_SQL
+    obstacle: str = ""
+    filters: Texts | None = None
+    filter_reads: tuple[str, ...] = ()
+    limit: int | None = None
+    keys: tuple[Column, ...] = ()
+    # By the tables' names in `sql`: what rows must meet to matter, in Lance's SQL.
+    pushed: Mapping[str, str] = field(default_factory=dict)
+
+
+def quote(name: str) -> str:
+    """A name as Spark's SQL takes it, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def make_rows(found: Found, outputs: tuple[Output, ...]) -> Rows:
+    """These outputs over the rows of the one source, evaluated by Lance if it may."""
+    texts = [output.texts for output in outputs] + ([found.filters] if found.filters else [])
+    engine: Language = "lance" if all("lance" in each for each in texts) else "spark"
+    return Rows(
+        engine=engine,
+        filter=found.filters[engine] if found.filters else None,
+        columns=tuple(
+            Column(
+                name=output.name,
+                expression=output.texts[engine],
+                path=output.path,
+                reads=output.reads,
+            )
+            for output in outputs
+        ),
+        limit=found.limit,
+    )
+
+
+def make_sources(found: Found, outputs: tuple[Output, ...]) -> tuple[Source, ...]:
+    """The sources, with what can change the view there."""
+    sources = []
+    for table, name, reads in found.tables:
+        if found.shape == "rows":
+            used = {path for output in outputs for path in output.reads} | set(found.filter_reads)
+            reads = tuple(sorted(used))
+        source = Source(
+            id=table.id,
+            table=table.identifier,
+            name=name,
+            reads=reads,
+            types=_encode_types(table, reads),
+            filter=found.pushed.get(name),
+        )
+        sources.append(source)
+    return tuple(sources)
+
+
+def _encode_types(table: SourceTable, paths: tuple[str, ...]) -> str:
+    import pyarrow as pa
+
+    kinds = {path: find_type(table.schema, parse_path(path)) for path in paths}
+    return encode_schema(pa.schema([(path, kind) for path, kind in kinds.items() if kind]))

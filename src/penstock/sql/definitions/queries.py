@@ -1,0 +1,141 @@
+"""`source_query`: its forms, and the tables and Iceberg views that it names. All of it is pure."""
+
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import Identifier, check_identifier, show
+from penstock.sql.definitions.dumps import read_dump
+from penstock.sql.definitions.refusals import refuse
+from penstock.sql.definitions.requests import Query, Reference, Statement
+
+LANCE_NAMES = ("lance", "lancedb", "datafusion")
+MAX_REFERENCES = 100
+FORMS = (
+    'send SQL, or a JSON object with "sql", with "iceberg_view", or with "base" and "source_table"'
+)
+
+
+def find_references(source_query: str, namespace: Identifier) -> Query:
+    """Read a `source_query` of any form; names in it are read in the namespace of the view.
+
+    Raises InvalidRequest, with the place in the text, for one that is no query.
+    """
+    if not source_query.strip():
+        raise InvalidRequest("source_query is empty", detail=FORMS)
+    if not source_query.lstrip().startswith("{"):
+        return Query(language="spark", statement=_read_statement(source_query, "spark", namespace))
+    try:
+        found = msgspec.json.decode(source_query)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidRequest(
+            f"source_query is not JSON, though it begins like it: {error}", detail=FORMS
+        ) from error
+    if "iceberg_view" in found:
+        name = _read_names(found["iceberg_view"], "iceberg_view")
+        return Query(language="spark", view=_refer(name, namespace))
+    if "base" in found or "source_table" in found:
+        return Query(language="lance", dump=read_dump(found, namespace))
+    for key, dialect in (("sql", "spark"), ("query", "lance")):
+        if key in found:
+            return _read_sql(found, key, dialect, namespace)
+    raise InvalidRequest("source_query is a JSON object of no known form", detail=FORMS)
+
+
+def add_view(
+    query: Query,
+    view: Identifier,
+    sql: str,
+    dialect: str,
+    namespace: Identifier,
+    catalog: str | None = None,
+) -> Query:
+    """The query with the SQL of an Iceberg view that it names; there may be new references."""
+    if view in dict(query.views):
+        return query
+    try:
+        statement = _read_statement(sql, _find_dialect(dialect), namespace, catalog)
+    except InvalidRequest as error:
+        raise InvalidRequest(
+            f"view {show(view)} can't be read: {error.message}", detail=error.detail
+        ) from error
+    added = structs.replace(query, views=(*query.views, (view, statement)))
+    if len(added.references) > MAX_REFERENCES:
+        raise InvalidRequest(
+            f"the query reads more than {MAX_REFERENCES} tables and views",
+            detail="make views of its parts",
+        )
+    return added
+
+
+def _read_sql(found: dict[str, Any], key: str, dialect: str, namespace: Identifier) -> Query:
+    sql, named = found[key], found.get("dialect") or dialect
+    if not isinstance(sql, str) or not isinstance(named, str):
+        raise InvalidRequest(f"{key} or dialect in source_query is no text", detail=FORMS)
+    if found.get("namespace") is not None:
+        namespace = _read_names(found["namespace"], "namespace", empty=True)
+    known = _find_dialect(named)
+    statement = _read_statement(sql, known, namespace)
+    return Query(language="lance" if known == "lance" else "spark", statement=statement)
+
+
+def _find_dialect(name: str) -> str:
+    from penstock.sql.parsing.languages import find_dialect
+
+    if name.strip().lower() in LANCE_NAMES:
+        return "lance"
+    known = find_dialect(name)
+    if known is None:
+        raise InvalidRequest(
+            f"the dialect {name[:100]!r} is not known", detail="use spark, lance, trino or duckdb"
+        )
+    return "spark" if known == "databricks" else known
+
+
+def _read_statement(
+    sql: str, dialect: str, namespace: Identifier, catalog: str | None = None
+) -> Statement:
+    from penstock.sql.parsing.statements import read_statement
+
+    found = read_statement(sql, dialect, namespace, catalog)
+    if not isinstance(found, tuple):
+        raise refuse(found)
+    if not found:
+        raise InvalidRequest(
+            "the query reads no table", detail="a view is made of the rows of tables"
+        )
+    if len(found) > MAX_REFERENCES:
+        raise InvalidRequest(
+            f"the query reads {len(found)} tables", detail=f"use {MAX_REFERENCES} at most"
+        )
+    references = []
+    for name, first in found:
+        check_identifier(first, "a table in source_query")
+        references.append(_refer(name, namespace, first))
+    return Statement(
+        sql=sql,
+        dialect=dialect,
+        namespace=namespace,
+        catalog=catalog,
+        references=tuple(dict.fromkeys(references)),
+    )
+
+
+def _refer(name: Identifier, namespace: Identifier, first: Identifier | None = None) -> Reference:
+    """A name alone is of the namespace, one of several parts a full path; else the other way."""
+    inside = (*namespace, *name)
+    both = (inside, name) if len(name) == 1 else (name, inside)
+    return Reference(name, tuple(dict.fromkeys((*([first] if first else []), *both))))
+
+
+def _read_names(found: object, what: str, empty: bool = False) -> Identifier:
+    if isinstance(found, str) and found:
+        found = [found]
+    names = found if isinstance(found, list) else None
+    if names is None or not all(isinstance(each, str) for each in names) or not (names or empty):
+        raise InvalidRequest(
+            f"{what} in source_query is not a list of names", detail='write ["namespace", "name"]'
+        )
+    return check_identifier(tuple(names), f"{what} in source_query")

@@ -1,0 +1,1 @@
+"""Lance's SQL: queries in it, and expressions written in it."""

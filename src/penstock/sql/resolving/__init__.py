@@ -1,0 +1,1 @@
+"""Which tables and columns a statement reads, what it calls, and how it can be followed."""

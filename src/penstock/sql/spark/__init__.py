@@ -1,0 +1,1 @@
+"""Spark's SQL: queries, types, functions."""

@@ -1,0 +1,242 @@
+"""A query of Spark's dialect over known tables: its outputs, what it reads, how it can be followed.
+
+The tables have plain names here, one each; what Spark is given comes out of `sparksql/door.py`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from penstock.model.identifiers import Identifier
+from penstock.model.views import NO_SQL, CheckedSql
+from penstock.sql.lance.from_spark import write_lance
+from penstock.sql.parsing.flat import take_apart
+from penstock.sql.parsing.guard import Refused, guard
+from penstock.sql.parsing.parse import parse_query
+from penstock.sql.parsing.splice import Edit, quote, splice
+from penstock.sql.parsing.texts import Texts
+from penstock.sql.resolving.resolve import Resolved, find_column, resolve, select_first
+from penstock.sql.resolving.shape import Shape, find_shape
+from penstock.sql.results import Columns, Problem, Refusal
+from penstock.sql.spark.pushing import find_pushed
+from penstock.sql.spark.text.door import check_expression, check_path, check_query
+from penstock.sql.spark.types import Plain, Types, to_plain
+
+# Stars and names written out make a statement longer than its author's.
+MAX_WORDS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the result; `text` and `lance` are there for a query over rows."""
+
+    name: str
+    # None is one that is not known for sure.
+    type: Plain | None
+    # The table and the column of it, or the field of one, that it simply is.
+    table: str | None = None
+    path: tuple[str, ...] | None = None
+    # In Spark's SQL, over the columns of the table.
+    text: CheckedSql = NO_SQL
+    # In Lance's, when it means the same there.
+    lance: str | None = None
+    # The columns that it is made of, of a query over one table.
+    reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SparkQuery:
+    sql: CheckedSql
+    shape: Shape
+    outputs: tuple[Output, ...]
+    # The columns that are read, by table.
+    reads: dict[str, tuple[str, ...]]
+    filter: CheckedSql | None = None
+    lance_filter: str | None = None
+    filter_reads: tuple[str, ...] = ()
+    # By table: conditions in Lance's SQL that rows must meet to matter, each with what it reads.
+    pushed: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = field(default_factory=dict)
+
+
+def read_spark_query(
+    sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None
+) -> SparkQuery | Refusal:
+    """Read a statement whose tables have these names; `kept` are the outputs that a star gives."""
+    return guard("reading the query", lambda: _read(sql, tables, kept))
+
+
+def write_path(path: Sequence[str]) -> CheckedSql | Refusal:
+    """A column, or a field of one, in Spark's SQL."""
+    return guard("naming a column", lambda: check_path(path))
+
+
+def list_outputs(sql: str, tables: Mapping[str, Columns]) -> dict[str, str] | Refusal:
+    """The names and types of a Spark statement's result, as `resolve` takes them."""
+
+    def work() -> dict[str, str]:
+        resolved = _resolve(sql, tables)
+        types = Types(resolved).get_outputs()
+        return {
+            name: "UNKNOWN" if kind is None else kind.sql()
+            for name, kind in zip(resolved.output_columns, types, strict=True)
+        }
+
+    return guard("reading the query", work)
+
+
+def _resolve(sql: str, tables: Mapping[str, Columns]) -> Resolved:
+    known: dict[Identifier, Columns | None] = {(name,): each for name, each in tables.items()}
+    found = resolve(sql, "spark", known, (), max_words=MAX_WORDS)
+    if isinstance(found, Refusal):
+        raise Refused(found.reason)
+    return found
+
+
+def _parse(sql: str) -> exp.Query:
+    tree = parse_query(sql, "spark", MAX_WORDS)
+    if isinstance(tree, Problem):
+        raise Refused(tree.message)
+    return tree
+
+
+def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -> SparkQuery:
+    sql = _expand_stars(sql, _resolve(sql, tables), kept)
+    resolved = _resolve(sql, tables)
+    _check_names(resolved)
+    _check_reads(resolved)
+    tree = _parse(sql)
+    shape = find_shape(sql, tree, resolved)
+    types = Types(resolved)
+    _check_fields(resolved, types)
+    selects = [select.unalias() for select in select_first(resolved.tree).selects]
+    alone = isinstance(resolved.tree, exp.Select)
+    outputs = tuple(
+        Output(name, to_plain(kind), *(types.find_path(select) if alone else ()))
+        for name, kind, select in zip(
+            resolved.output_columns, types.get_outputs(), selects, strict=True
+        )
+    )
+    found = SparkQuery(check_query(sql, tables), shape, outputs, _find_reads(resolved))
+    # Patterns and texts with a backslash are left to Spark.
+    plain = "\\" not in sql
+    if shape.kind == "whole" and plain:
+        found = replace(found, pushed=_write_pushed(resolved, types))
+    flat = take_apart(sql, tree, "spark") if shape.kind != "whole" else None
+    if flat is None:
+        return found if shape.kind != "rows" else _give_up(found)
+    texts = Texts(flat, next(iter(resolved.stand_ins.values())).columns)
+    where = resolved.tree.args.get("where")
+    if where is not None and flat.filter is not None:
+        lance = write_lance(where.this, types) if plain else None
+        found = replace(
+            found,
+            filter=check_expression(texts.write(flat.filter)),
+            lance_filter=lance,
+            filter_reads=_list_columns(where, types),
+        )
+    if shape.kind == "groups":
+        return found
+    return replace(
+        found,
+        outputs=tuple(
+            replace(
+                output,
+                text=check_expression(texts.write(piece)),
+                lance=write_lance(select, types) if plain else None,
+                reads=_list_columns(select, types),
+            )
+            for output, piece, select in zip(outputs, flat.outputs, selects, strict=True)
+        ),
+    )
+
+
+def _write_pushed(
+    resolved: Resolved, types: Types
+) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+    return {
+        table: tuple(
+            (written, _list_columns(each, types))
+            for each in conditions
+            if (written := write_lance(each, types)) is not None
+        )
+        for table, conditions in find_pushed(resolved, types).items()
+    }
+
+
+def _give_up(found: SparkQuery) -> SparkQuery:
+    if found.shape.limit is not None:
+        raise Refused("LIMIT without ORDER BY is offered for a plain SELECT only; remove hints")
+    obstacle = "its text can't be taken apart into outputs and a filter"
+    return replace(found, shape=Shape("whole", obstacle))
+
+
+def _expand_stars(sql: str, resolved: Resolved, kept: Sequence[str] | None) -> str:
+    """The text with the columns that its star stands for, or that it stood for (`kept`)."""
+    tree = _parse(sql)
+    flat = take_apart(sql, tree, "spark")
+    stars = [] if flat is None else [each for each in flat.outputs if each.node.is_star]
+    if flat is None or len(stars) != 1 or not isinstance(resolved.tree, exp.Select):
+        return sql
+    star = flat.outputs.index(stars[0])
+    width = len(resolved.tree.selects) - len(flat.outputs) + 1
+    columns = []
+    for select, name in list(zip(resolved.tree.selects, resolved.output_columns, strict=True))[
+        star : star + width
+    ]:
+        column = select.unalias()
+        if not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) or not name:
+            return sql
+        if kept is None or name in kept:
+            columns.append(f"{quote(column.table)}.{quote(name)}")
+    if not columns:
+        raise Refused("* stands for no column that the view has; list the columns")
+    return splice(sql, [Edit(stars[0].start, stars[0].end, ", ".join(columns))])
+
+
+def _check_names(resolved: Resolved) -> None:
+    for place, name in enumerate(resolved.output_columns, 1):
+        if not name:
+            raise Refused(f"column {place} of the result has no name; give it one with AS")
+    twice = Counter(name.lower() for name in resolved.output_columns).most_common(1)
+    if twice and twice[0][1] > 1:
+        raise Refused(f"the result has two columns called {twice[0][0]}; rename one with AS")
+
+
+def _check_reads(resolved: Resolved) -> None:
+    """Refuse what reads columns that it does not name: they would not be among those given."""
+    for star in resolved.tree.find_all(exp.Star):
+        if not isinstance(star.parent, exp.Count):
+            raise Refused("a * inside an expression can't be followed; list the columns")
+
+
+def _check_fields(resolved: Resolved, types: Types) -> None:
+    """Refuse a field that a struct does not have."""
+    for dot in resolved.tree.find_all(exp.Dot):
+        outer = types.get(dot.this)
+        if outer is None or not outer.is_type(exp.DType.STRUCT):
+            continue
+        names = [field.name for field in outer.expressions]
+        wanted = dot.expression.name
+        if wanted.lower() not in [name.lower() for name in names]:
+            hint = find_column(wanted, iter(names))
+            raise Refused(f"{dot.this.sql(dialect='spark')} has no field {wanted}{hint}")
+
+
+def _list_columns(node: exp.Expr, types: Types) -> tuple[str, ...]:
+    paths = (types.find_path(column)[1] for column in node.find_all(exp.Column))
+    return tuple(sorted({path[0] for path in paths if path}))
+
+
+def _find_reads(resolved: Resolved) -> dict[str, tuple[str, ...]]:
+    reads: dict[str, dict[str, None]] = {
+        stand_in.identifier[0]: {} for stand_in in resolved.stand_ins.values()
+    }
+    for scope in resolved.scopes:
+        for column in scope.columns:
+            source = scope.sources.get(column.table)
+            if isinstance(source, exp.Table) and source.name in resolved.stand_ins:
+                stand_in = resolved.stand_ins[source.name]
+                reads[stand_in.identifier[0]][stand_in.columns[column.name][0]] = None
+    return {name: tuple(sorted(columns)) for name, columns in reads.items()}
