@@ -10,9 +10,9 @@ import pytest
 from lance import blob_array, blob_field
 
 from penstock.errors import InvalidTableState
-from penstock.jobs.backfill.watermarks import rows_unchanged
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.blobs import Side, fields_equal
+from penstock.lance.diff.compare import rows_unchanged
 from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.samples import take_sample
 from penstock.lance.read.scans import scan_expressions

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.jobs.engine.worker_notes import FOLDER, write_file
 from penstock.jobs.kept import values as kept
 from penstock.lance.storage.lake import Lake, Place
+from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.model.functions import Function
 from tests.harness.s3 import BUCKET, running_store
 

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidTableState
+from penstock.jobs.backfill.left_rows import LeftRows, decode_left_rows
 from penstock.jobs.backfill.row_states import FAILED, FRESH, FUNCTION_CHANGED, REASONS
-from penstock.lance.diff.row_sets import LeftRows, decode_left_rows, decode_row_set, make_row_set
+from penstock.lance.diff.row_sets import decode_row_set, make_row_set
 
 IDS = st.integers(0, 60) | st.integers(2**40, 2**40 + 5)
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
-    FragmentState,
     Snapshot,
     UpToDate,
     Watermark,
@@ -18,6 +17,7 @@ from penstock.jobs.backfill.plan import (
     plan_tasks,
     to_options,
 )
+from penstock.model.fragments import FragmentState
 
 JOB = "0f8fad5b-d9cb-469f-a165-70867728950e"
 PLAIN = BackfillOptions(expression="length(text)")

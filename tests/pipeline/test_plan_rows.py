@@ -10,7 +10,6 @@ from msgspec import structs
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
-    FragmentState,
     UpToDate,
     Watermark,
     file_name,
@@ -27,6 +26,7 @@ from penstock.jobs.backfill.row_states import (
     unpack_codes,
 )
 from penstock.lance.diff.masks import pack, unpack
+from penstock.model.fragments import FragmentState
 
 PLAIN = BackfillOptions(function="1")
 JOB = "0f8fad5b-d9cb-469f-a165-70867728950e"

@@ -1,1 +1,1 @@
-"""The SQL of views: reading, checking, resolving, translating; what a view's query and function are."""
+"""The SQL of views: read, checked, resolved, translated; what a query and a function are."""

@@ -76,7 +76,7 @@ async def explain_backfill(
 
             return dict(explain(dataset, found, uri, catalog.lake.options, error_rows))
         from penstock.jobs.backfill.plan import Watermark, plan_backfill, to_options
-        from penstock.lance.diff.fragments import take_snapshot
+        from penstock.jobs.backfill.snapshot import take_snapshot
 
         last = found["watermark"]
         known = None if last is None else msgspec.convert(last, Watermark)

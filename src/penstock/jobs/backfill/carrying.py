@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.jobs.backfill.commit import BackfillSpec, Replacements
 from penstock.jobs.backfill.kernel import FillOrder, carry_fragments
-from penstock.jobs.backfill.plan import (
-    BackfillOptions,
-    Fill,
-    FragmentState,
-    FragmentWork,
-    UpToDate,
-    fragment_key,
-)
+from penstock.jobs.backfill.plan import BackfillOptions, Fill, FragmentWork, UpToDate, fragment_key
 from penstock.jobs.backfill.planning import Planner
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.checkpoints import Checkpoint
 from penstock.jobs.engine.worker_reports import Heard
 from penstock.jobs.kept.parts import Part, list_parts
 from penstock.jobs.kept.work import name_folder, owner_of_column
+from penstock.model.fragments import FragmentState
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -12,14 +12,7 @@ from msgspec import Struct
 
 from penstock.crash import crash_point
 from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
-from penstock.jobs.backfill.plan import (
-    BackfillOptions,
-    Fill,
-    FragmentState,
-    FragmentWork,
-    Watermark,
-    fragment_key,
-)
+from penstock.jobs.backfill.plan import BackfillOptions, Fill, FragmentWork, Watermark, fragment_key
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.checkpoints import Checkpoint
 from penstock.lance.commit.replacement import (
@@ -34,6 +27,7 @@ from penstock.lance.commit.replacement import (
 from penstock.lance.diff.masks import unpack
 from penstock.lance.read.scans import live_rows
 from penstock.lance.session.remote import RemoteCatalog
+from penstock.model.fragments import FragmentState
 from penstock.model.functions import Function
 
 if TYPE_CHECKING:

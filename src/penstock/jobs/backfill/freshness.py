@@ -2,7 +2,7 @@
 
 A file that a backfill wrote tells by its name what it was computed from, so most fragments need no
 look at their rows. The others are compared, row by row, with the versions that earlier backfills
-left behind (`jobs.backfill.watermarks`). What follows is decided by `plan.states`. All of it blocks.
+left behind (`watermarks`). What follows is decided by `row_states`. All of it blocks.
 """
 
 import contextlib
@@ -17,7 +17,6 @@ from penstock.jobs.backfill.plan import (
     PARTIAL_PREFIX,
     PREFIX,
     BackfillOptions,
-    FragmentState,
     Watermark,
     fragment_key,
 )
@@ -34,14 +33,16 @@ from penstock.jobs.backfill.row_states import (
     judge,
     settle,
 )
-from penstock.jobs.backfill.selection import Scope, find_left, scan_rows, select
+from penstock.jobs.backfill.selection import Scope, find_left, select
 from penstock.jobs.backfill.watermarks import Bound, Mark
 from penstock.lance.commit.replacement import find_fills
 from penstock.lance.diff.fragments import describe_fields, describe_fragments
 from penstock.lance.diff.origins import VERSIONS_BACK, Origins
 from penstock.lance.errors import translated
 from penstock.lance.read.by_id import RowReader
+from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.session.remote import Location
+from penstock.model.fragments import FragmentState
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -23,7 +23,6 @@ from penstock.jobs.engine.checkpoints import (
     read_news,
     write_checkpoint,
 )
-from penstock.jobs.engine.worker_notes import FOLDER
 from penstock.jobs.functions.errors import Stopped, may_skip
 from penstock.jobs.functions.fragment import FragmentRun
 from penstock.jobs.functions.task import FunctionTask, Knobs
@@ -36,6 +35,7 @@ from penstock.lance.diff.masks import pack, unpack
 from penstock.lance.session.remote import Location, open_version
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER
 from penstock.lance.write.column_files import (
     Piece,
     Target,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct, convert, json, structs
 
 from penstock.jobs.backfill.row_states import RowCounts, show_counts
+from penstock.model.fragments import FragmentState
 
 Mode = Literal["full", "incremental"]
 
@@ -46,25 +47,6 @@ class Watermark(Struct, frozen=True):
     columns: tuple[str, ...] | None = None
     # How many rows of the version are in each state.
     counts: RowCounts | None = None
-
-
-class FragmentState(Struct, frozen=True):
-    """One fragment in one version of a table, as far as a backfill is concerned."""
-
-    id: int
-    physical_rows: int
-    rows: int
-    # Rows that `where` takes; all of them without one.
-    matching_rows: int
-    # `path:field ids` of the files that hold the inputs; the names of those that hold the column.
-    input_files: tuple[str, ...]
-    target_files: tuple[str, ...]
-    # All files but those of the column: what a `where` may look at.
-    other_files: tuple[str, ...]
-    # The file that says which rows are deleted.
-    deletions: str = ""
-    # One file holds all of the column.
-    is_whole: bool = True
 
 
 class Snapshot(Struct, frozen=True):

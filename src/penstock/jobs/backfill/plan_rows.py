@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
-    FragmentState,
     FragmentWork,
     UpToDate,
     Watermark,
@@ -28,6 +27,7 @@ from penstock.jobs.backfill.row_states import (
     unpack_codes,
 )
 from penstock.lance.diff.masks import pack, unpack
+from penstock.model.fragments import FragmentState
 
 if TYPE_CHECKING:
     from penstock.jobs.backfill.row_states import Codes

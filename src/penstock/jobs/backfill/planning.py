@@ -14,23 +14,19 @@ from penstock.jobs.backfill import watermarks
 from penstock.jobs.backfill.commit import BackfillSpec
 from penstock.jobs.backfill.following import bind, follow
 from penstock.jobs.backfill.freshness import Freshness
-from penstock.jobs.backfill.plan import (
-    BackfillOptions,
-    Fill,
-    FragmentState,
-    UpToDate,
-    Watermark,
-    plan_backfill,
-)
+from penstock.jobs.backfill.plan import BackfillOptions, Fill, UpToDate, Watermark, plan_backfill
 from penstock.jobs.backfill.plan_rows import count_rows, plan_rows
 from penstock.jobs.backfill.row_states import RowCounts
 from penstock.jobs.backfill.selection import Scope, find_left
+from penstock.jobs.backfill.snapshot import take_snapshot
 from penstock.jobs.engine.attempt import Attempt
 from penstock.lance import refs
 from penstock.lance.columns import computed
-from penstock.lance.diff.fragments import describe_fragments, take_snapshot
+from penstock.lance.commit.transaction import transaction_of
+from penstock.lance.diff.fragments import describe_fragments
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location, RemoteCatalog, open_newest, open_version
+from penstock.model.fragments import FragmentState
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -192,7 +188,7 @@ class FunctionPlanner:
             stored,
             counts.not_fresh,
             self._spec.branch,
-            watermarks.transaction_of(dataset),
+            transaction_of(dataset),
             self._bound.inputs,
             self._bound.columns,
             counts,
@@ -205,6 +201,6 @@ class FunctionPlanner:
             return None
         there = (last.version, last.branch, last.function, last.counts)
         here = (dataset.version, self._spec.branch, self._bound.function, counts)
-        if there != here or last.transaction not in ("", watermarks.transaction_of(dataset)):
+        if there != here or last.transaction not in ("", transaction_of(dataset)):
             return None
         return last

@@ -1,8 +1,7 @@
 """The state of each row of a function's column: fresh, stale, unfilled or failed, and why.
 
 Every row that is alive has one code, so the counts of states add up to the rows. What is known of a
-row is read elsewhere (`jobs.backfill.freshness`); here it is decided on, for plans, runs and descriptions
-alike.
+row is read elsewhere (`freshness`); here it is decided on, for plans, runs and descriptions alike.
 """
 
 import zlib

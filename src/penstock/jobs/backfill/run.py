@@ -27,12 +27,12 @@ from penstock.jobs.backfill.plan import (
 )
 from penstock.jobs.backfill.planning import ExpressionPlanner, FunctionPlanner, Planner
 from penstock.jobs.backfill.row_states import show_counts
-from penstock.jobs.backfill.watermarks import transaction_of
 from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt, JobCanceled
 from penstock.jobs.engine.worker_reports import Heard
 from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.lance.commit.replacement import Computation, OwnCommit, find_commits
+from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.session.remote import RemoteCatalog
 
 if TYPE_CHECKING:

@@ -3,17 +3,17 @@
 All of it blocks.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.jobs.backfill.left_rows import LeftRows
 from penstock.jobs.backfill.plan_rows import FragmentRows, stale_rows
 from penstock.jobs.backfill.row_states import FRESH, REASONS
-from penstock.lance.diff.equal import as_ids
-from penstock.lance.diff.row_sets import LeftRows, make_row_set
+from penstock.lance.diff.row_sets import make_row_set
 from penstock.lance.errors import translated
 from penstock.lance.read.by_id import RowReader
-from penstock.lance.read.scans import offsets_of
+from penstock.lance.read.row_ids import scan_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from penstock.jobs.backfill.row_states import Codes
     from penstock.lance.diff.masks import Mask
     from penstock.lance.diff.row_sets import Ids
-
-SCAN_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,33 +99,6 @@ def _is_wanted(ids: "Ids", scope: Scope, then: RowReader | None) -> "Mask":
     if then is not None:
         wanted &= then.has(ids)
     return wanted
-
-
-def scan_rows(
-    dataset: "LanceDataset",
-    fragments: Collection[int],
-    where: str | None = None,
-    batch_rows: int = SCAN_ROWS,
-) -> "Iterator[tuple[Ids, Ids, Ids]]":
-    """The row ids of fragments in parts, with the fragment and the place in it of each."""
-    import numpy as np
-
-    if not fragments:
-        return
-    chosen = [each for each in dataset.get_fragments() if each.fragment_id in set(fragments)]
-    with translated():
-        scanner = dataset.scanner(
-            columns=[],
-            filter=where,
-            fragments=chosen,
-            with_row_id=True,
-            with_row_address=True,
-            batch_size=batch_rows,
-        )
-        for batch in scanner.to_batches():
-            addresses = np.asarray(batch.column("_rowaddr"))
-            fragment = (addresses >> np.uint64(32)).astype(np.int64)
-            yield as_ids(batch.column("_rowid")), fragment, offsets_of(batch)
 
 
 def find_left(dataset: "LanceDataset", fragments: Iterable[FragmentRows]) -> LeftRows:

@@ -6,9 +6,8 @@ of it blocks.
 """
 
 import base64
-import contextlib
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,32 +17,28 @@ from penstock.errors import (
     InvalidTableState,
     NotFound,
 )
-from penstock.jobs.backfill.plan import FragmentState, Watermark
+from penstock.jobs.backfill.left_rows import LeftRows, decode_left_rows
+from penstock.jobs.backfill.plan import Watermark
 from penstock.jobs.backfill.row_states import mark_left, pack_codes, unpack_codes
-from penstock.lance.columns.fields import get_field
-from penstock.lance.diff.blobs import Side, fields_equal
+from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.fragments import describe_fragments
 from penstock.lance.diff.masks import pack, unpack
-from penstock.lance.diff.row_sets import LeftRows, decode_left_rows
 from penstock.lance.errors import translated
-from penstock.lance.read.by_id import RowReader
 from penstock.lance.refs import OUR_TAGS
 from penstock.lance.session.remote import Location
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.model.fragments import FragmentState
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
     from penstock.jobs.backfill.row_states import Codes
     from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids
 
 FOLDER = "_backfill"
 # In the metadata of a file: the offsets of rows that are not fresh, and the codes of all rows.
 UNFILLED_KEY, CODES_KEY = b"penstock.unfilled", b"penstock.codes"
-# How much of a column is in memory at once, and how many rows at most.
-STEP_BYTES, MAX_STEP = 32_000_000, 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,49 +104,6 @@ def make_mark(
     return Mark(watermark, dataset, {state.id: state for state in states}, left, bound)
 
 
-def transaction_of(dataset: "LanceDataset") -> str:
-    """What tells a version from another of the same number; '' when that is not known."""
-    with contextlib.suppress(OSError, ValueError):
-        found = dataset.read_transaction(dataset.version)
-        return "" if found is None else str(found.uuid)
-    return ""
-
-
-def rows_unchanged(
-    now: RowReader,
-    new: Sequence[str],
-    then: RowReader,
-    old: Sequence[str],
-    ids: "Ids",
-    step: int,
-) -> "Mask":
-    """Whether the fields of each row, which both versions have, are the same in both."""
-    import numpy as np
-
-    same = np.ones(len(ids), bool)
-    if not new:
-        return same
-    for start in range(0, len(ids), step):
-        part = ids[start : start + step]
-        left, right = now.read(part, new), then.read(part, old)
-        for n, path in enumerate(new):
-            field = get_field(now.dataset, path).lance
-            sides = Side(now, path, left[n]), Side(then, old[n], right[n])
-            same[start : start + step] &= fields_equal(*sides, field, part)
-    return same
-
-
-def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) -> "Mask":
-    """Whether every one of the columns is null, for each row."""
-    import numpy as np
-
-    found = np.ones(len(ids), bool)
-    for start in range(0, len(ids), step):
-        for values in reader.read(ids[start : start + step], columns):
-            found[start : start + step] &= np.asarray(values.is_null())
-    return found
-
-
 def describe_left(left: "Mask | None", told: "Codes", failed: Collection[int]) -> dict[str, str]:
     """What a file's metadata say of its rows: which were left out, and why, and which failed."""
     import numpy as np
@@ -182,16 +134,6 @@ def read_codes(dataset: "LanceDataset", location: Location, state: FragmentState
     left = unpack(base64.b64decode(stored.get(UNFILLED_KEY, b"")), state.physical_rows)
     told = base64.b64decode(stored.get(CODES_KEY, b""))
     return mark_left(left, unpack_codes(told, state.physical_rows) if told else None)
-
-
-def step_rows(dataset: "LanceDataset", fragments: Collection[int]) -> int:
-    """How many rows of these fragments may be looked at together."""
-    widest = 1.0
-    for fragment in dataset.get_fragments():
-        if fragment.fragment_id in fragments and fragment.physical_rows:
-            size = sum(file.file_size_bytes or 0 for file in fragment.data_files())
-            widest = max(widest, size / fragment.physical_rows)
-    return max(16, min(MAX_STEP, int(STEP_BYTES / widest)))
 
 
 def folder_of(binding: str, branch: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from penstock.jobs.backfill.plan import FragmentWork, is_file_of
 from penstock.jobs.backfill.plan_rows import covers
-from penstock.jobs.engine.worker_notes import FOLDER, Beat, list_names, write_file
+from penstock.jobs.engine.worker_notes import Beat
 from penstock.jobs.kept.work import (
     COLUMN,
     KEPT_SECONDS,
@@ -31,6 +31,7 @@ from penstock.lance.commit.replacement import ColumnFile
 from penstock.lance.session.remote import Location, open_newest
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER, list_names, write_file
 from penstock.model.functions import RowError
 
 if TYPE_CHECKING:

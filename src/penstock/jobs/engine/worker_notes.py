@@ -4,20 +4,16 @@ They lie in the job's folder, beside the notes of finished files. A reader sees 
 nothing.
 """
 
-import contextlib
-import os
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import obstore
 
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.model.functions import RowError
-
-FOLDER = "_jobs"
 
 
 class Beat(msgspec.Struct, frozen=True):
@@ -58,28 +54,3 @@ def write_first(place: Place, job: str, name: str, content: Any) -> bool:
         return files.publish(place, staged, path, encoded)
     finally:
         files.remove(place, staged)
-
-
-def write_file(place: Place, path: str, content: Any) -> None:
-    """Write a file that nobody sees in part."""
-    if not place.is_local:
-        # It takes no buffers of Arrow.
-        whole = content if isinstance(content, bytes) else bytes(memoryview(content))
-        obstore.put(place.store, f"{place.key}/{path}", whole)
-        return
-    final = place.file(path)
-    os.makedirs(os.path.dirname(final), exist_ok=True)
-    unfinished = f"{final}.{uuid.uuid4().hex[:8]}.tmp"
-    with open(unfinished, "wb") as file:
-        file.write(content)
-    os.rename(unfinished, final)
-
-
-def list_names(place: Place, folder: str) -> list[str]:
-    """The names of a folder's files; a missing folder is empty."""
-    # Asked for many times a second: a listing through the store costs ten times as much.
-    if place.is_local:
-        with contextlib.suppress(FileNotFoundError):
-            return os.listdir(place.file(folder))
-        return []
-    return [entry.name for entry in files.list_folder(place, folder)]

@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.jobs.engine.worker_notes import FOLDER, list_names, write_file
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER, list_names, write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

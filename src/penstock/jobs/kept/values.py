@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import json
 
-from penstock.jobs.engine.worker_notes import FOLDER, list_names, write_file
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER, list_names, write_file
 from penstock.model.functions import Function
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from penstock.errors import DamagedFile, InvalidRequest, InvalidTableState, NotFound
-from penstock.jobs.backfill.watermarks import folder_of, transaction_of
+from penstock.jobs.backfill.watermarks import folder_of
+from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.row_diff import Rows, find_changed
 from penstock.lance.session.remote import Location, open_version
 

@@ -1,1 +1,1 @@
-"""Refreshes of materialized views: what they share, and a folder for each way to follow a source."""
+"""Refreshes of materialized views: what they share, and a folder per way to follow a source."""

@@ -16,7 +16,6 @@ from msgspec import convert, structs
 
 from penstock.crash import crash_point
 from penstock.errors import LeaseLost, PenstockError
-from penstock.jobs.backfill.watermarks import transaction_of
 from penstock.jobs.engine.attempt import Attempt, Value
 from penstock.jobs.refresh import view_notes
 from penstock.jobs.refresh.commit import commit_change
@@ -26,6 +25,7 @@ from penstock.jobs.refresh.plan import check_pin, choose_versions, look_back
 from penstock.jobs.refresh.run import Made, Refreshing, run_refresh, sweep_refresh
 from penstock.jobs.refresh.view_notes import FIRST_PINS, Pin
 from penstock.jobs.spark.tasks import Engine
+from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.session.remote import RemoteCatalog
 from penstock.lance.session.unpublished import HeldCatalog
 from penstock.model.functions import RowError

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidTableState
-from penstock.jobs.backfill.watermarks import step_rows
 from penstock.jobs.refresh.context import SourceAt
+from penstock.lance.diff.compare import step_rows
 from penstock.lance.diff.equal import as_ids, combine, rows_equal
 from penstock.lance.errors import translated
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from penstock.errors import Unavailable
-from penstock.jobs.engine.worker_notes import FOLDER, list_names, write_note
+from penstock.jobs.engine.worker_notes import write_note
 from penstock.jobs.functions.task import Knobs
 from penstock.jobs.refresh.context import Work
 from penstock.jobs.refresh.running import run_tasks
@@ -20,6 +20,7 @@ from penstock.lance.diff.row_sets import RowSet, decode_row_set, make_row_set
 from penstock.lance.session.remote import Location
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER, list_names
 from penstock.model.functions import Function
 from penstock.model.views import RefreshSpec
 

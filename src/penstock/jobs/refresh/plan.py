@@ -12,7 +12,6 @@ from penstock.errors import (
     Unsupported,
     VersionNotFound,
 )
-from penstock.jobs.backfill.watermarks import transaction_of
 from penstock.jobs.refresh.chunks import plan as chunks
 from penstock.jobs.refresh.context import Context, Plan, SourceAt
 from penstock.jobs.refresh.groups import plan as groups
@@ -23,6 +22,7 @@ from penstock.jobs.refresh.view_notes import Pin, read_failed
 from penstock.jobs.refresh.whole import plan as whole
 from penstock.lance.columns.fields import show_path
 from penstock.lance.columns.schemas import decode_schema
+from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.row_diff import compare
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location

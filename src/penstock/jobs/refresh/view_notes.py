@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from penstock.errors import InvalidTableState
-from penstock.jobs.engine.worker_notes import FOLDER as JOBS
-from penstock.jobs.engine.worker_notes import list_names, write_first, write_note
+from penstock.jobs.engine.worker_notes import write_first, write_note
 from penstock.lance import refs
 from penstock.lance.diff.row_sets import RowSet, decode_row_set, make_row_set
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER as JOBS
+from penstock.lance.storage.side_files import list_names
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -10,8 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.jobs.backfill.selection import scan_rows
 from penstock.lance.diff.row_sets import is_among, split_runs
+from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.session.remote import Location
 from penstock.lance.storage import files
 

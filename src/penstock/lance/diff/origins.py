@@ -7,8 +7,8 @@ in whole, so is what became of them, and none of its rows has to be looked at.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.jobs.backfill.plan import FragmentState
 from penstock.lance.diff.fragments import describe_files
+from penstock.model.fragments import FragmentState
 
 if TYPE_CHECKING:
     from lance import LanceDataset

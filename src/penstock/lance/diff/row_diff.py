@@ -10,21 +10,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.jobs.backfill.selection import scan_rows
-from penstock.jobs.backfill.watermarks import step_rows
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.blobs import Side, fields_equal
+from penstock.lance.diff.compare import step_rows
 from penstock.lance.diff.fragments import all_ids, describe_files
 from penstock.lance.diff.moves import find_unmoved
 from penstock.lance.diff.row_sets import is_among
 from penstock.lance.read.by_id import RowReader
+from penstock.lance.read.row_ids import scan_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-    from penstock.jobs.backfill.plan import FragmentState
     from penstock.lance.diff.masks import Mask
     from penstock.lance.diff.row_sets import Ids
+    from penstock.model.fragments import FragmentState
 
 SCAN_ROWS = 262_144
 

@@ -1,29 +1,23 @@
 """Sets of row ids, kept as runs of neighbours, and the files that they are stored in.
 
-A file has a header of eight bytes, then the compressed gaps and lengths of the runs. Rows that are
-not fresh are such sets, one for each reason: after another header, a byte for the reason and eight
-for the length go before each.
+A file has a header of eight bytes, then the compressed gaps and lengths of the runs.
 """
 
-import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidTableState
-from penstock.jobs.backfill.row_states import FRESH, REASONS
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from penstock.jobs.backfill.row_states import Codes
     from penstock.lance.diff.masks import Mask
 
     Ids = np.ndarray[Any, np.dtype[np.int64]]
 
-HEADER, LEFT_HEADER = b"PSROWS1\n", b"PSLEFT1\n"
-PART = struct.Struct("<BQ")
+HEADER = b"PSROWS1\n"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,46 +46,6 @@ class RowSet:
         gaps = self.starts - np.concatenate([[0], self.ends[:-1]])
         both = np.stack([gaps, self.ends - self.starts]).astype("<i8")
         return HEADER + zlib.compress(both.tobytes(), 6)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LeftRows:
-    """The rows of a version that are not fresh, by their codes; all others are."""
-
-    by_code: Mapping[int, RowSet]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.by_code.values()))
-
-    def find(self, ids: "Ids") -> "Codes":
-        """The code of each row, if the version has it."""
-        import numpy as np
-
-        codes = np.full(len(ids), FRESH, np.uint8)
-        for code, rows in self.by_code.items():
-            codes[rows.contains(ids)] = code
-        return codes
-
-    def encode(self) -> bytes:
-        parts = [(code, rows.encode()) for code, rows in sorted(self.by_code.items()) if len(rows)]
-        return LEFT_HEADER + b"".join(PART.pack(code, len(data)) + data for code, data in parts)
-
-
-def decode_left_rows(data: bytes) -> LeftRows:
-    """The rows as `encode` wrote them."""
-    if not data.startswith(LEFT_HEADER):
-        raise InvalidTableState("a file of row ids is damaged: another header")
-    found, at = {}, len(LEFT_HEADER)
-    while at < len(data):
-        if len(data) < at + PART.size:
-            raise InvalidTableState("a file of row ids is damaged: it is cut off")
-        code, length = PART.unpack_from(data, at)
-        if code not in REASONS:
-            raise InvalidTableState(f"a file of row ids is damaged: {code} is no reason")
-        at += PART.size
-        found[code] = decode_row_set(data[at : at + length])
-        at += length
-    return LeftRows(found)
 
 
 def make_row_set(ids: "Iterable[Ids]") -> RowSet:

@@ -1,1 +1,1 @@
-"""Open datasets: handles of this process, tables of a catalog elsewhere, versions not published yet."""
+"""Open datasets: of this process, of a catalog elsewhere, and of versions not published yet."""

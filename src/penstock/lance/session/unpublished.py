@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Unsupported
-from penstock.jobs.engine.worker_notes import FOLDER, write_file
 from penstock.lance.commit.manifest import manifest_name, versions_folder
 from penstock.lance.session.remote import Location, RemoteCatalog, open_version
 from penstock.lance.storage import files
+from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN
 

@@ -6,9 +6,9 @@ import contextlib
 import os
 import re
 
-from penstock.jobs.engine.worker_notes import FOLDER as JOBS
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER as JOBS
 
 # A writer may wait for its next rows as long as it likes; one that waits for longer is gone.
 UNFINISHED_SECONDS = 24 * 3600

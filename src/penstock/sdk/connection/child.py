@@ -1,4 +1,4 @@
-"""`python -m penstock.sdk.connection.child serve …`: the command, which ends when its standard input does."""
+"""`python -m penstock.sdk.connection.child …`: the command, which ends when its input does."""
 
 import os
 import runpy

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound
-from penstock.jobs.backfill.selection import scan_rows
 from penstock.jobs.refresh.chunks.children import Children, find_children
 from penstock.jobs.refresh.context import Context, Plan, SourceAt
 from penstock.jobs.refresh.inputs import differs_in, take
@@ -19,6 +18,7 @@ from penstock.lance.diff.fragments import has_blobs
 from penstock.lance.diff.row_diff import Rows, compare, find_taken, join_rows, scan_all
 from penstock.lance.diff.row_sets import is_among
 from penstock.lance.errors import translated
+from penstock.lance.read.row_ids import scan_rows
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.jobs.backfill.selection import scan_rows
 from penstock.jobs.engine.row_ranges import count_tasks, divide_all, divide_some
 from penstock.jobs.refresh.chunks import spark_chunks
 from penstock.jobs.refresh.chunks.children import Children
@@ -20,6 +19,7 @@ from penstock.jobs.spark.sql_sessions import open_sql
 from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.lance.diff.row_diff import Rows, scan_all
 from penstock.lance.diff.row_sets import is_among
+from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.read.scans import quote_path
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column
 

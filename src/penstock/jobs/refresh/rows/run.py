@@ -10,7 +10,6 @@ import msgspec
 from penstock.errors import Unavailable
 from penstock.jobs.engine.needed_rows import Needed
 from penstock.jobs.engine.waiting import wait_for
-from penstock.jobs.engine.worker_notes import FOLDER, list_names
 from penstock.jobs.engine.worker_reports import Heard
 from penstock.jobs.refresh.context import Change, Plan, SourceAt, Work
 from penstock.jobs.refresh.making import to_knobs
@@ -25,6 +24,7 @@ from penstock.lance.diff.masks import pack
 from penstock.lance.diff.row_diff import find_taken
 from penstock.lance.diff.row_sets import is_among, make_row_set, split_runs
 from penstock.lance.storage import files
+from penstock.lance.storage.side_files import FOLDER, list_names
 from penstock.model.views import Rows
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from msgspec import json
 
 from penstock.jobs.engine.needed_rows import ROW_ID, scan_needed
 from penstock.jobs.engine.waiting import wait_for
-from penstock.jobs.engine.worker_notes import FOLDER, write_file
 from penstock.jobs.refresh.context import SourceAt, Work
 from penstock.jobs.refresh.rows.kernel import SCHEMA, RowsOrder, Unit, Worker
 from penstock.jobs.spark.gate.door import pick
@@ -23,6 +22,7 @@ from penstock.lance.diff.row_sets import decode_row_set, make_row_set
 from penstock.lance.read.scans import ADDRESS, quote_parts
 from penstock.lance.session.remote import open_version
 from penstock.lance.storage import files
+from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.lance.write.column_files import get_fragment
 from penstock.model.views import Source
 

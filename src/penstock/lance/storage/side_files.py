@@ -1,0 +1,38 @@
+"""Small files that Penstock keeps beside a table, below `_jobs`. All of it blocks."""
+
+import contextlib
+import os
+import uuid
+from typing import Any
+
+import obstore
+
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Place
+
+FOLDER = "_jobs"
+
+
+def write_file(place: Place, path: str, content: Any) -> None:
+    """Write a file that nobody sees in part."""
+    if not place.is_local:
+        # It takes no buffers of Arrow.
+        whole = content if isinstance(content, bytes) else bytes(memoryview(content))
+        obstore.put(place.store, f"{place.key}/{path}", whole)
+        return
+    final = place.file(path)
+    os.makedirs(os.path.dirname(final), exist_ok=True)
+    unfinished = f"{final}.{uuid.uuid4().hex[:8]}.tmp"
+    with open(unfinished, "wb") as file:
+        file.write(content)
+    os.rename(unfinished, final)
+
+
+def list_names(place: Place, folder: str) -> list[str]:
+    """The names of a folder's files; a missing folder is empty."""
+    # Asked for many times a second: a listing through the store costs ten times as much.
+    if place.is_local:
+        with contextlib.suppress(FileNotFoundError):
+            return os.listdir(place.file(folder))
+        return []
+    return [entry.name for entry in files.list_folder(place, folder)]
