@@ -30,6 +30,7 @@ from penstock.jobs.backfill.selection import Scope, find_left
 from penstock.jobs.backfill.watermarks import Bound
 from penstock.lance import refs
 from penstock.lance.commit.replacement import ColumnFile, commit_files
+from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.fragments import leaf_ids
 from penstock.lance.diff.masks import pack, unpack
 from penstock.lance.session.remote import Location, open_newest
@@ -94,7 +95,7 @@ class Filled:
             name,
             len(rows),
             branch,
-            marks.transaction_of(dataset),
+            transaction_of(dataset),
             self.inputs,
             self.columns,
         )

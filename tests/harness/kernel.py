@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from penstock.jobs.backfill.kernel import FillOrder, FragmentFailed, fill_fragments
+from penstock.jobs.backfill.kernel import FillOrder, fill_fragments
 from penstock.jobs.backfill.plan import FragmentWork
 from penstock.jobs.engine.checkpoints import Checkpoint
+from penstock.jobs.engine.guard import TaskFailed, find_failure
 from penstock.lance.commit.replacement import Computation, commit_files
 from penstock.lance.diff.masks import pack
 from penstock.model.functions import Function, OnError, Output, RowError
@@ -130,10 +132,11 @@ class Bench:
 
     def run(
         self, *, need: Any = None, left: Any = None, is_second: bool = False, **more: Any
-    ) -> FragmentFailed | None:
+    ) -> TaskFailed | None:
         """Compute all fragments and commit them, as far as they were finished."""
         work = self.work(need, left)
-        failed = fill_fragments(self.order(work, **more), work, is_second=is_second)
+        order = self.order(work, **more)
+        failed = find_failure(partial(fill_fragments, order, work, is_second=is_second))
         self.commit()
         return failed
 

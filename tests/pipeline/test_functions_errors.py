@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from lance.file import LanceFileReader
 
+from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.functions.calls import DirectCaller
-from penstock.jobs.functions.errors import Policy, RowFailed, Stopped
+from penstock.jobs.functions.errors import Policy, RowFailed
 from penstock.jobs.functions.load import Loaded
 from penstock.jobs.functions.output import Output
 from penstock.lance.diff.masks import unpack

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 from msgspec import structs
 
-from penstock.jobs.backfill.kernel import SCHEMA, fill_kernel
+from penstock.jobs.backfill.kernel import fill_kernel
+from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.spark.tasks import Engine, Tasks
 from tests.harness.kernel import Bench, bench
 

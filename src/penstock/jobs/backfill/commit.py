@@ -4,17 +4,17 @@ A file goes in only while what it was made from, and what it replaces, are as th
 computed; else its rows are looked for where they are now.
 """
 
-import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from penstock.crash import crash_point
-from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
 from penstock.jobs.backfill.plan import BackfillOptions, Fill, FragmentWork, Watermark, fragment_key
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.checkpoints import Checkpoint
+from penstock.jobs.engine.committing import commit_until_in
 from penstock.lance.commit.replacement import (
     ATTEMPT_PROPERTY,
     COLUMN_PROPERTY,
@@ -32,9 +32,6 @@ from penstock.model.functions import Function
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-
-MAX_TRIES = 20
-FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0
 
 
 class BackfillSpec(Struct, frozen=True, kw_only=True):
@@ -143,20 +140,7 @@ class Replacements:
 
     def _commit(self, ids: Sequence[int]) -> bool:
         """Put the files of these fragments into the newest version, as far as they fit there."""
-        pause, last = FIRST_PAUSE_SECONDS, PenstockError()
-        for _ in range(MAX_TRIES):
-            self._attempt.fence()
-            try:
-                return self._try_commit(ids)
-            except (ConcurrentCommit, Unavailable, OutcomeUnknown) as error:
-                # The next try looks at the table first, and so finds a commit that went in.
-                last = error
-                time.sleep(pause)
-                pause = min(MAX_PAUSE_SECONDS, pause * 2)
-        raise ConcurrentCommit(
-            f"the commit failed {MAX_TRIES} times: {last.message}",
-            detail="try again when fewer write to this table",
-        )
+        return commit_until_in(self._attempt, partial(self._try_commit, ids), "this table")
 
     def _try_commit(self, ids: Sequence[int]) -> bool:
         spec = self._spec

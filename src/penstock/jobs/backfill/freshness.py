@@ -36,6 +36,7 @@ from penstock.jobs.backfill.row_states import (
 from penstock.jobs.backfill.selection import Scope, find_left, select
 from penstock.jobs.backfill.watermarks import Bound, Mark
 from penstock.lance.commit.replacement import find_fills
+from penstock.lance.diff.compare import is_null, rows_unchanged, step_rows
 from penstock.lance.diff.fragments import describe_fields, describe_fragments
 from penstock.lance.diff.origins import VERSIONS_BACK, Origins
 from penstock.lance.errors import translated
@@ -256,7 +257,7 @@ class Freshness:
             RowReader(dataset, by_id.keys()),
             [(mark, _open_rows(mark, self._states)) for mark in self._open_marks(dataset)],
             by_id,
-            marks.step_rows(dataset, by_id.keys()),
+            step_rows(dataset, by_id.keys()),
         )
         codes = {state.id: np.zeros(state.physical_rows, np.uint8) for state in states}
         for ids, fragments, offsets in scan_rows(dataset, by_id.keys(), batch_rows=LOOK_ROWS):
@@ -288,7 +289,7 @@ class Freshness:
             new, old = self._bound, mark.bound
             pairs = ((_quote(new.columns), _quote(old.columns)), (new.inputs, old.inputs))
             for found, (now_paths, then_paths) in zip((values, inputs), pairs, strict=True):
-                found[moved] = marks.rows_unchanged(
+                found[moved] = rows_unchanged(
                     look.rows, now_paths, then, then_paths, ids[rows[moved]], look.step
                 )
                 # Inputs matter only where the value is that of then, by the same function.
@@ -297,9 +298,7 @@ class Freshness:
             codes[rows] = join(judge(seen), codes[rows])
         unknown = np.flatnonzero(codes == UNKNOWN)
         nulls = np.zeros(len(ids), bool)
-        nulls[unknown] = marks.is_null(
-            look.rows, _quote(self._bound.columns), ids[unknown], look.step
-        )
+        nulls[unknown] = is_null(look.rows, _quote(self._bound.columns), ids[unknown], look.step)
         return settle(codes, nulls)
 
 

@@ -3,6 +3,7 @@
 The functions below `fill_kernel` run in Python workers, which need penstock installed.
 """
 
+import contextlib
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, json, structs
 
-from penstock.errors import FunctionFailed, PenstockError, VanishedFile, VersionNotFound
+from penstock.errors import InvalidRequest, PenstockError, VanishedFile, VersionNotFound
 from penstock.jobs.backfill.plan import PARTIAL_PREFIX, PREFIX, FragmentWork, file_name
 from penstock.jobs.backfill.plan_rows import codes_of
 from penstock.jobs.backfill.watermarks import describe_left
@@ -23,7 +24,8 @@ from penstock.jobs.engine.checkpoints import (
     read_news,
     write_checkpoint,
 )
-from penstock.jobs.functions.errors import Stopped, may_skip
+from penstock.jobs.engine.guard import Stopped, guard
+from penstock.jobs.functions.errors import may_skip
 from penstock.jobs.functions.fragment import FragmentRun
 from penstock.jobs.functions.task import FunctionTask, Knobs
 from penstock.jobs.kept.carrier import Carrier, wanted_rows
@@ -49,8 +51,6 @@ from penstock.model.functions import Function
 if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset, LanceFragment
-
-SCHEMA = "fragment bigint, error string, detail string, is_function boolean"
 
 
 class FillOrder(Struct, frozen=True):
@@ -85,37 +85,23 @@ class FillOrder(Struct, frozen=True):
         return Origin(self.job, self.attempt, self.version, self.transaction)
 
 
-class FragmentFailed(Struct, frozen=True):
-    """A fragment whose values cannot be computed, and why."""
-
-    fragment: int
-    error: str
-    detail: str
-    # The function failed, and the error says it all.
-    is_function: bool
-
-
 def fill_kernel(order: FillOrder) -> Kernel:
-    """What Spark runs in each worker; yields a row for each fragment that failed."""
+    """What Spark runs in each worker."""
     return partial(_fill, json.encode(order))
 
 
 def _fill(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    import pyarrow as pa
-
     order = json.decode(encoded, type=FillOrder)
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            failed = fill_fragments(order, order.tasks[number], is_second=is_second_try())
-            if failed is not None:
-                row = structs.asdict(failed)
-                yield pa.record_batch([[value] for value in row.values()], list(row))
+            task = order.tasks[number]
+            yield from guard(partial(fill_fragments, order, task, is_second=is_second_try()))
 
 
 def fill_fragments(
     order: FillOrder, work: tuple[FragmentWork, ...], *, is_second: bool = False
-) -> FragmentFailed | None:
-    """Write the files of these fragments; returns why that can't be done."""
+) -> None:
+    """Write the files of these fragments."""
     location = Location(order.uri, order.branch, order.options)
     place = location.place()
     filler = _Filler(order, location, place, is_second)
@@ -124,20 +110,9 @@ def fill_fragments(
         for each in work:
             if any(note.serves(each) for note in finished):
                 continue
-            try:
-                filler.fill(each)
-            except Stopped:
-                return None
-            except PASSING:
-                # Spark tries the task again, perhaps elsewhere.
-                raise
-            except PenstockError as error:
-                # An error of the values comes back every time, so Spark must not hear of it.
-                is_function = isinstance(error, FunctionFailed)
-                return FragmentFailed(each.id, error.message, error.detail, is_function)
+            filler.fill(each)
     finally:
         filler.close()
-    return None
 
 
 def _read_finished(order: FillOrder, location: Location, place: Place) -> list[Checkpoint]:
@@ -187,7 +162,8 @@ class _Filler:
         started = time.perf_counter()
         dataset, fragment, targets = self._open(work)
         if order.function is None:
-            done = self._by_expression(dataset, fragment, targets, work)
+            with _naming(order.what, work):
+                done = self._by_expression(dataset, fragment, targets, work)
         else:
             done = self._by_function(dataset, fragment, targets, work)
         self._note(work, done, started)
@@ -369,6 +345,20 @@ class _Filler:
         unique = uuid.uuid4().hex[:8]
         order = self._order
         return file_name(work.key, order.job, order.attempt, unique, partial=partial)
+
+
+@contextlib.contextmanager
+def _naming(what: Computation, work: FragmentWork) -> Iterator[None]:
+    """Say which column and fragment an error of the values is about."""
+    try:
+        yield
+    except PASSING:
+        raise
+    except PenstockError as error:
+        raise InvalidRequest(
+            f"column {what.column} cannot be computed in fragment {work.id}: {error.message}",
+            detail=f"check the expression {what.expression}",
+        ) from error
 
 
 def _kinds(targets: tuple[Target, ...]) -> "pa.Schema":

@@ -7,15 +7,16 @@ computed follow their rows in the next round, and only what has other inputs is 
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, structs
 
 from penstock.crash import crash_point
-from penstock.errors import ConcurrentCommit, FunctionFailed, InvalidRequest, Unavailable
+from penstock.errors import ConcurrentCommit, FunctionFailed, Unavailable
 from penstock.jobs.backfill.carrying import Carrying, Moved, is_usable, kept_folder
 from penstock.jobs.backfill.commit import BackfillSpec, Replacements
-from penstock.jobs.backfill.kernel import SCHEMA, FillOrder, fill_kernel
+from penstock.jobs.backfill.kernel import FillOrder, fill_kernel
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
@@ -28,7 +29,9 @@ from penstock.jobs.backfill.plan import (
 from penstock.jobs.backfill.planning import ExpressionPlanner, FunctionPlanner, Planner
 from penstock.jobs.backfill.row_states import show_counts
 from penstock.jobs.engine import checkpoints
-from penstock.jobs.engine.attempt import Attempt, JobCanceled
+from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.guard import SCHEMA
+from penstock.jobs.engine.waiting import wait_for_tasks
 from penstock.jobs.engine.worker_reports import Heard
 from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.lance.commit.replacement import Computation, OwnCommit, find_commits
@@ -44,10 +47,8 @@ MAX_FRUITLESS = 50
 MAX_COMPUTED_ROUNDS = 3
 # How far back an attempt looks for commits of the attempts before it.
 COMMITS_BACK = 200
-FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
-MAX_PAUSE_SECONDS = 0.5
-# A worker that hears of a cancel stops at its next fragment; one that does not is ended by Spark.
-STOP_SECONDS = 3
+# The pause after a fruitless round grows by this, up to that.
+PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 0.5
 # How long finished values may be in a worker's memory only.
 FLUSH_SECONDS = 5.0
 
@@ -174,7 +175,7 @@ class _Backfill:
                 self._rows_left = self._carrying.follow(self._rows_left)
                 return self._result(plan, None)
             fruitless = fruitless + 1 if self._done_so_far() == before else 0
-            time.sleep(min(MAX_PAUSE_SECONDS, FIRST_POLL_SECONDS * fruitless))
+            time.sleep(min(MAX_PAUSE_SECONDS, PAUSE_SECONDS * fruitless))
         raise ConcurrentCommit(
             f"the fragments of {'$'.join(self._spec.table)} changed in each of {MAX_FRUITLESS} "
             "rounds in which there was nothing left to compute",
@@ -228,29 +229,7 @@ class _Backfill:
         self._attempt.log(f"computing {len(missing)} fragments in {len(tasks)} tasks")
         order = self._order(work, dataset, self._carrying.find(dataset, missing.values()))
         running = Tasks(engine, fill_kernel(order), len(tasks), SCHEMA)
-        try:
-            pause = FIRST_POLL_SECONDS
-            while not running.wait(pause):
-                self._attempt.check()
-                moved = self._read_notes(plan)
-                pause = FIRST_POLL_SECONDS if moved else min(MAX_POLL_SECONDS, pause * 1.5)
-                if moved:
-                    self._files.commit_groups()
-            failed = running.result()
-        except BaseException as error:
-            self._stop(running, gently=isinstance(error, JobCanceled | FunctionFailed))
-            raise
-        self._read_notes(plan)
-        self._attempt.check()
-        if failed:
-            first = min(failed, key=lambda row: row.fragment)
-            if first.is_function:
-                raise FunctionFailed(first.error, detail=first.detail)
-            raise InvalidRequest(
-                f"column {self._spec.column} cannot be computed in fragment {first.fragment}: "
-                f"{first.error}",
-                detail=f"check the expression {self._spec.expression}",
-            )
+        wait_for_tasks(self._attempt, self._place, running, partial(self._listen, plan))
         if lost := missing.keys() - self._files.ready.keys() - self._files.committed.keys():
             raise Unavailable(f"the files of {len(lost)} fragments are not there")
         crash_point("files written")
@@ -283,13 +262,12 @@ class _Backfill:
             own_only=self._options.force,
         )
 
-    def _stop(self, running: Tasks, *, gently: bool) -> None:
-        """End the tasks, so that nothing is written any more when this returns."""
-        if gently:
-            checkpoints.request_stop(self._place, self._attempt.job, self._attempt.number)
-            if running.wait(STOP_SECONDS):
-                return
-        running.end()
+    def _listen(self, plan: Fill) -> bool:
+        """While tasks run: take in what they have finished, and commit whole groups."""
+        moved = self._read_notes(plan)
+        if moved:
+            self._files.commit_groups()
+        return moved
 
     def _read_notes(self, plan: Fill) -> bool:
         """Take in what workers have finished since the last look; whether there was anything."""

@@ -1,43 +1,55 @@
-"""Tasks of a refresh on Spark, watched by the driver until they end."""
+"""Work on Spark, watched by the driver until it ends."""
 
 from collections.abc import Callable
+from typing import Any
 
 from penstock.errors import FunctionFailed, InvalidRequest
 from penstock.jobs.engine import checkpoints
-from penstock.jobs.engine.attempt import JobCanceled
-from penstock.jobs.refresh.context import Work
+from penstock.jobs.engine.attempt import Attempt, JobCanceled
 from penstock.jobs.spark.tasks import Running, Tasks
+from penstock.lance.storage.lake import Place
 
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
-# A worker that hears of a cancel stops at its next batch; one that does not is ended by Spark.
+# A worker that hears of a stop ends at its next batch; one that does not is ended by Spark.
 STOP_SECONDS = 3
 
 
-def wait_for(work: Work, running: Tasks, listen: Callable[[], bool]) -> None:
-    """Wait for the end; raises what the tasks say that makes them fail every time.
+def wait_for_tasks(
+    attempt: Attempt, place: Place, tasks: Tasks, listen: Callable[[], bool] = lambda: False
+) -> None:
+    """Wait for the end of guarded tasks; raises what makes one of them fail every time."""
+    for failed in wait_for(attempt, place, tasks, listen):
+        kind = FunctionFailed if failed.is_function else InvalidRequest
+        raise kind(failed.error, detail=failed.detail)
 
-    `listen` is called on the way, tells whether there was anything new, and may raise.
+
+def wait_for(
+    attempt: Attempt,
+    place: Place,
+    running: Running,
+    listen: Callable[[], bool] = lambda: False,
+    *,
+    patience: float = STOP_SECONDS,
+) -> list[Any]:
+    """Wait for the end; returns the rows that came.
+
+    `listen` is called on the way and once more after it, tells whether there was anything new, and
+    may raise. Workers that are asked to stop get so many seconds for it.
     """
     try:
         pause = FIRST_POLL_SECONDS
         while not running.wait(pause):
-            work.attempt.check()
+            attempt.check()
             pause = FIRST_POLL_SECONDS if listen() else min(MAX_POLL_SECONDS, pause * 1.5)
-        failed = running.result()
+        rows = running.result()
     except BaseException as error:
-        stop(work, running, gently=isinstance(error, JobCanceled | FunctionFailed))
+        # Nothing is written any more when this is through.
+        if isinstance(error, JobCanceled | FunctionFailed):
+            checkpoints.request_stop(place, attempt.job, attempt.number)
+            if patience and running.wait(patience):
+                raise
+        running.end()
         raise
     listen()
-    work.attempt.check()
-    for row in failed:
-        kind = FunctionFailed if row.is_function else InvalidRequest
-        raise kind(row.error, detail=row.detail)
-
-
-def stop(work: Work, running: Running, *, gently: bool) -> None:
-    """End the tasks, so that nothing is written any more when this returns."""
-    if gently:
-        checkpoints.request_stop(work.place, work.attempt.job, work.attempt.number)
-        if running.wait(STOP_SECONDS):
-            return
-    running.end()
+    attempt.check()
+    return rows

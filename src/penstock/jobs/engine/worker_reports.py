@@ -7,6 +7,7 @@ from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.checkpoints import Checkpoint
 from penstock.jobs.engine.failed_rows import Failures
+from penstock.jobs.engine.finished import rate_of
 from penstock.lance.session.remote import Location
 from penstock.model.functions import Function
 
@@ -76,9 +77,7 @@ class Heard:
 
     def rate(self) -> float | None:
         """Rows that a core computes in a second, as this attempt has seen it."""
-        mine = [note for note in self.notes if self._is_mine(note)]
-        calls, seconds = sum(note.calls for note in mine), sum(note.seconds for note in mine)
-        return round(calls / seconds, 3) if calls and seconds else None
+        return rate_of([note for note in self.notes if self._is_mine(note)])
 
     def _is_mine(self, note: Checkpoint) -> bool:
         """Whether this attempt made a file."""

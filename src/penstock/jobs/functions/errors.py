@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.functions.outcomes import Caller, Failure, Outcome
 from penstock.model.functions import Function, OnError
 
@@ -18,10 +19,6 @@ FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0
 PATIENCE_SECONDS = 600.0
 # How often a wait looks whether the job was stopped.
 LOOK_SECONDS = 0.5
-
-
-class Stopped(Exception):
-    """The job was stopped."""
 
 
 class RowFailed(Exception):

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import FunctionFailed
 from penstock.jobs.backfill.plan import FragmentWork
+from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.functions.batches import cut, in_order
-from penstock.jobs.functions.errors import Computed, RowFailed, Stopped
+from penstock.jobs.functions.errors import Computed, RowFailed
 from penstock.jobs.functions.noting import RowErrors, Where
 from penstock.jobs.functions.task import FunctionTask
 from penstock.jobs.kept.carrier import Carrier, Known, wanted_rows

@@ -7,8 +7,9 @@ only for rows that are not known with these inputs.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.functions.batches import cut, in_order
-from penstock.jobs.functions.errors import Computed, RowFailed, Stopped
+from penstock.jobs.functions.errors import Computed, RowFailed
 from penstock.jobs.functions.noting import RowErrors, Where
 from penstock.jobs.functions.task import FunctionTask
 from penstock.jobs.kept.rows import Knowing, RowKeeper, look_for_known

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.jobs.engine.checkpoints import is_stopped
+from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.engine.worker_notes import Beat, write_beat, write_output
 from penstock.jobs.functions.batches import DEFAULT_ROWS, MAX_ROWS, MIN_ROWS, BatchSize
 from penstock.jobs.functions.calls import DirectCaller
-from penstock.jobs.functions.errors import Policy, Stopped
+from penstock.jobs.functions.errors import Policy
 from penstock.jobs.functions.isolation.isolate import IsolatedCaller
 from penstock.jobs.functions.load import load, unusable
 from penstock.jobs.functions.outcomes import Caller

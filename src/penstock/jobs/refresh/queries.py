@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import json
 
 from penstock.errors import SchemaMismatch
-from penstock.jobs.engine import checkpoints
-from penstock.jobs.engine.waiting import stop
+from penstock.jobs.engine.waiting import wait_for
 from penstock.jobs.refresh.context import Work
 from penstock.jobs.refresh.groups.key_sets import KeySet
 from penstock.jobs.refresh.writing import SCHEMA, WriteOrder, Written, write_kernel
@@ -16,8 +15,6 @@ from penstock.jobs.spark.gate.door import query
 from penstock.jobs.spark.tasks import Engine, Running, explain, rows_of
 from penstock.lance.columns.schemas import decode_schema
 from penstock.model.views import SYSTEM_COLUMNS
-
-POLL_SECONDS = 0.1
 
 
 def run_query(
@@ -45,7 +42,8 @@ def run_query(
     # Spark has no common error for a query that it does not understand.
     except Exception as error:
         raise explain(error) from error
-    rows = watch(work, running)
+    # Whoever writes stops when told; those who compute can only be ended.
+    rows = wait_for(work.attempt, work.place, running, patience=0)
     found = [
         Written(json.decode(row.fragments, type=tuple[str, ...]), row.rows, row.known)
         for row in rows
@@ -82,16 +80,3 @@ def check_outputs(given: list[str], wanted: tuple[str, ...]) -> None:
             + ", ".join(given),
             detail="give each output of the query the name of one of the view's columns",
         )
-
-
-def watch(work: Work, running: Running) -> list[Any]:
-    """Wait for the end, or end it when the job is to stop."""
-    try:
-        while not running.wait(POLL_SECONDS):
-            work.attempt.check()
-    except BaseException:
-        # Whoever writes stops; those who compute can only be ended.
-        checkpoints.request_stop(work.place, work.attempt.job, work.attempt.number)
-        stop(work, running, gently=False)
-        raise
-    return running.result()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import json
 
+from penstock.jobs.engine.waiting import wait_for
 from penstock.jobs.refresh.context import Work
-from penstock.jobs.refresh.queries import watch
 from penstock.jobs.refresh.recompute import Sample, choose_sample, compared_columns, recompute
 from penstock.jobs.spark.gate.door import pick, query
 from penstock.jobs.spark.lance_source import load, make_scan
@@ -61,7 +61,8 @@ def verify(work: Work, view: "LanceDataset") -> dict[str, Any]:
         # Spark has no common error for a query that it does not understand.
         except Exception as error:
             raise explain(error) from error
-        rows = watch(work, Running(sql, rows_of(sums)))
+        running = Running(sql, rows_of(sums))
+        rows = wait_for(work.attempt, work.place, running, patience=0)
         found = {row.side: (row.n, int(row.s), row.x) for row in rows}
         view_sums, query_sums = (found.get(side, (0, 0, 0)) for side in (1, -1))
         is_same = view_sums == query_sums
@@ -137,7 +138,8 @@ def _show(field: "pa.Field[Any]", *, is_exact: bool = True, shift: bool = False)
 
 def _count_differing(work: Work, sql: Engine, both: dict[str, Any]) -> tuple[int, int]:
     """How many rows of the query the view lacks, and how many it has besides."""
-    rows = watch(work, Running(sql, rows_of(query(sql, DIFFERING, both))))
+    running = Running(sql, rows_of(query(sql, DIFFERING, both)))
+    rows = wait_for(work.attempt, work.place, running, patience=0)
     by_first: Counter[int] = Counter()
     by_second: Counter[int] = Counter()
     for row in rows:

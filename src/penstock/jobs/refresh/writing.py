@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, json
 
-from penstock.errors import PenstockError, Unavailable
+from penstock.errors import PenstockError
+from penstock.jobs.engine.attempt import PASSING
 from penstock.jobs.engine.checkpoints import is_stopped
 from penstock.jobs.refresh.groups.key_sets import KeySet
 from penstock.jobs.refresh.row_files import RowFiles
@@ -58,7 +59,7 @@ def _write(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.
     order = json.decode(encoded, type=WriteOrder)
     try:
         found = write_rows(order, batches)
-    except Unavailable:
+    except PASSING:
         # Spark tries the task again, perhaps elsewhere.
         raise
     except PenstockError as error:

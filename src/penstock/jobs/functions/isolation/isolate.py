@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from msgspec import json
 
 from penstock.errors import FunctionFailed
-from penstock.jobs.functions.errors import Stopped, make_nulls
+from penstock.jobs.engine.guard import Stopped
+from penstock.jobs.functions.errors import make_nulls
 from penstock.jobs.functions.isolation import messages
 from penstock.jobs.functions.isolation.pipes import ReadingEnd, WritingEnd, is_readable, make_pipe
 from penstock.jobs.functions.load import ROW_BY_ROW, unusable

@@ -14,15 +14,14 @@ from msgspec import Struct, json
 
 from penstock.errors import InvalidTableState
 from penstock.jobs.engine.checkpoints import is_stopped
+from penstock.jobs.engine.finished import NewRows, encode_ids, write_finished
+from penstock.jobs.engine.guard import Stopped, guard
 from penstock.jobs.engine.row_ranges import Unit, divide_some
 from penstock.jobs.functions.children import flatten, made_schema
-from penstock.jobs.functions.errors import Stopped
 from penstock.jobs.functions.rows import Keyed, RowsRun
 from penstock.jobs.functions.task import FunctionTask, Knobs
 from penstock.jobs.refresh.chunks.view_children import ViewChildren
-from penstock.jobs.refresh.making import Made, encode_ids, write_made
 from penstock.jobs.refresh.row_files import RowFiles
-from penstock.jobs.refresh.running import Outcome
 from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.diff.equal import as_ids, combine
 from penstock.lance.diff.row_sets import decode_row_set
@@ -125,7 +124,7 @@ class ChunkOrder(Struct, frozen=True, kw_only=True):
 
 
 def chunk_kernel(order: ChunkOrder, numbers: Sequence[int]) -> Kernel:
-    """What Spark runs for these tasks in each worker; yields a row for each that failed."""
+    """What Spark runs for these tasks in each worker."""
     return partial(_run, json.encode(order), tuple(numbers))
 
 
@@ -136,10 +135,7 @@ def _run(
     for batch in items:
         for item in batch.column(0).to_pylist():
             number = numbers[item]
-            outcome = Outcome()
-            with outcome.watch():
-                make_chunks(order, number, is_second=is_second_try())
-            yield from outcome.rows()
+            yield from guard(partial(make_chunks, order, number, is_second=is_second_try()))
 
 
 def make_chunks(
@@ -235,7 +231,7 @@ class _Maker:
         import numpy as np
 
         order = self._order
-        made = Made(
+        made = NewRows(
             key=order.key(self._number),
             attempt=order.attempt,
             fragments=self._files.close(),
@@ -247,7 +243,7 @@ class _Maker:
             counts=() if self._cap is None else tuple(self._cap.counts),
             is_cut=self._cap is not None and self._cap.is_cut,
         )
-        write_made(self._location.place(), order.job, made)
+        write_finished(self._location.place(), order.job, made)
 
     def read(self) -> "Iterator[pa.RecordBatch]":
         """The rows of the task, with a limit by id."""

@@ -1,21 +1,20 @@
 """The refresh of a chunker's view: source rows to the function, their children to files."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.jobs.engine.finished import NewRows, encode_ids, failed_rows, rate_of
+from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.row_ranges import count_tasks, divide_all, divide_some
 from penstock.jobs.refresh.chunks import spark_chunks
 from penstock.jobs.refresh.chunks.children import Children
 from penstock.jobs.refresh.chunks.kernel import At, ChunkOrder, ChunkTask, Limit, chunk_kernel
 from penstock.jobs.refresh.chunks.plan import ChunkWork, Unsettled
 from penstock.jobs.refresh.context import Change, Plan, SourceAt, Work
-from penstock.jobs.refresh.making import Made, encode_ids, make_missing, rate_of, to_knobs, to_set
-from penstock.jobs.refresh.rows.kernel import SCHEMA
 from penstock.jobs.refresh.rows.run import match_rows
-from penstock.jobs.spark.sql_sessions import open_sql
+from penstock.jobs.refresh.tasks import make_missing, open_engine, to_knobs
 from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.lance.diff.row_diff import Rows, scan_all
 from penstock.lance.diff.row_sets import is_among
@@ -39,21 +38,10 @@ def run(work: Work, plan: Plan) -> Change:
     if order.tasks:
         keys = [order.key(number) for number in range(len(order.tasks))]
         sizes = [task.rows for task in order.tasks]
-        with _open(work) as opened:
+        with open_engine(work) as opened:
             start = partial(_start, opened, order)
-            notes = make_missing(opened, order.function, keys, sizes, start)
+            notes = make_missing(opened, (order.function,), keys, sizes, start)
     return _to_change(work, todo, notes)
-
-
-@contextmanager
-def _open(work: Work) -> Iterator[Work]:
-    """The work with a session in which SQL means what it always does, if Spark evaluates any."""
-    rows = work.definition.rows
-    if rows is None or rows.engine == "lance":
-        yield work
-        return
-    with open_sql(work.get_engine(), 0) as sql:
-        yield replace(work, get_engine=lambda: sql)
 
 
 def _match(work: Work, dataset: "LanceDataset", rows: Rows) -> Rows:
@@ -179,7 +167,7 @@ def _sources_before(todo: ChunkWork) -> "Ids":
 # After --------------------------------------------------------------------------------------
 
 
-def _to_change(work: Work, todo: ChunkWork, notes: list[Made]) -> Change:
+def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> Change:
     import numpy as np
 
     mine = [note for note in notes if note.attempt == work.attempt.number]
@@ -201,14 +189,14 @@ def _to_change(work: Work, todo: ChunkWork, notes: list[Made]) -> Change:
         rows_updated=updated,
         rows_deleted=work.view.count_rows() if removed is None else gone,
         function_calls=sum(note.calls for note in notes),
-        failed=to_set(notes),
+        failed=failed_rows(notes),
         cut=cut,
         rate=rate_of(mine),
     )
 
 
 def _cut_off(
-    most: int, todo: ChunkWork, notes: list[Made]
+    most: int, todo: ChunkWork, notes: list[NewRows]
 ) -> "tuple[Ids, Ids, tuple[int, int] | None]":
     """The view's rows that are over the limit, those that were made again, and the last row."""
     import numpy as np

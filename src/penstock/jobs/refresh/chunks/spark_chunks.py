@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from msgspec import json
 
+from penstock.jobs.engine.guard import SCHEMA, guard
 from penstock.jobs.engine.row_ranges import Unit, divide_some
 from penstock.jobs.refresh.chunks.kernel import ROW_ID, ChunkOrder, make_chunks
 from penstock.jobs.refresh.context import SourceAt
-from penstock.jobs.refresh.rows.kernel import SCHEMA
 from penstock.jobs.refresh.rows.spark_rows import ID, PLACE
-from penstock.jobs.refresh.running import Outcome
 from penstock.jobs.spark.gate.door import pick
 from penstock.jobs.spark.tasks import Engine, Tasks, is_second_try, task_number
 from penstock.jobs.spark.types import cast_in, cast_out, quote, to_spark_schema
@@ -87,11 +86,8 @@ def _write(
 ) -> "Iterator[pa.RecordBatch]":
     """What came back to the function, and its children to files."""
     order = json.decode(encoded, type=ChunkOrder)
-    outcome = Outcome()
-    with outcome.watch():
-        rows = _to_rows(batches, order)
-        make_chunks(order, numbers[task_number()], rows, is_second=is_second_try())
-    yield from outcome.rows()
+    rows, number = _to_rows(batches, order), numbers[task_number()]
+    yield from guard(partial(make_chunks, order, number, rows, is_second=is_second_try()))
 
 
 def _to_rows(batches: "Iterator[pa.RecordBatch]", order: ChunkOrder) -> "Iterator[pa.RecordBatch]":

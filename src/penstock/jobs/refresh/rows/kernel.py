@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct, json
 
-from penstock.errors import FunctionFailed, PenstockError, SchemaMismatch, Unavailable
+from penstock.errors import SchemaMismatch
 from penstock.jobs.engine.checkpoints import is_stopped
+from penstock.jobs.engine.finished import NewRows, encode_ids, write_finished
+from penstock.jobs.engine.guard import Stopped, guard
 from penstock.jobs.engine.needed_rows import ROW_ID, Needed, scan_needed
-from penstock.jobs.engine.worker_notes import write_note
-from penstock.jobs.functions.errors import Stopped
 from penstock.jobs.functions.rows import RowsRun
 from penstock.jobs.functions.task import FunctionTask, Knobs
 from penstock.jobs.refresh.row_files import RowFiles
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
 
-SCHEMA = "error string, detail string, is_function boolean"
-NOTE = "unit"
-
 
 class Unit(Struct, frozen=True):
     """Rows that are computed together; equal keys stand for equal rows."""
@@ -49,21 +45,6 @@ class Unit(Struct, frozen=True):
     @property
     def rows(self) -> int:
         return sum(each.rows for each in self.needed)
-
-
-class UnitDone(Struct, frozen=True, kw_only=True):
-    """The note of a unit."""
-
-    key: str
-    attempt: int
-    # JSON of Lance's metadata.
-    fragments: tuple[str, ...]
-    rows: int
-    # Those that the view had.
-    updated: int
-    calls: int
-    seconds: float
-    failed: tuple[int, ...]
 
 
 class RowsOrder(Struct, frozen=True, kw_only=True):
@@ -84,15 +65,6 @@ class RowsOrder(Struct, frozen=True, kw_only=True):
     knobs: Knobs
 
 
-class TaskFailed(Struct, frozen=True):
-    """Why the rows cannot be computed."""
-
-    error: str
-    detail: str
-    # The function failed, and the error says it all.
-    is_function: bool
-
-
 def rows_kernel(order: RowsOrder) -> Kernel:
     """What Spark runs in each worker when Lance evaluates the query."""
     return partial(_run, json.encode(order))
@@ -103,7 +75,7 @@ def _run(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.Re
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             worker = Worker(order, number, is_second=is_second_try())
-            yield from worker.guard(lambda worker=worker: worker.compute_units())
+            yield from worker.guard(worker.compute_units)
 
 
 class Worker:
@@ -118,20 +90,10 @@ class Worker:
         self._tasks: dict[int, FunctionTask] = {}
         self._old: _OldValues | None = None
 
-    def guard(self, work: Any) -> "Iterator[pa.RecordBatch]":
-        """Do the work; a row for what makes it fail every time, of which Spark must not hear."""
-        import pyarrow as pa
-
+    def guard(self, work: Callable[[], None]) -> "Iterator[pa.RecordBatch]":
+        """Do the work, and end the functions with it."""
         try:
-            work()
-        except Stopped:
-            return
-        except Unavailable:
-            raise
-        except PenstockError as error:
-            failed = TaskFailed(error.message, error.detail, isinstance(error, FunctionFailed))
-            row = msgspec.structs.asdict(failed)
-            yield pa.record_batch([[value] for value in row.values()], list(row))
+            yield from guard(work)
         finally:
             for task in self._tasks.values():
                 task.close()
@@ -145,6 +107,8 @@ class Worker:
 
     def write_unit(self, unit: Unit, batches: "Iterator[pa.RecordBatch]") -> None:
         """Write rows of a unit, which have the query's outputs, `_rowid` and `_rowaddr`."""
+        import numpy as np
+
         order = self._order
         started = time.perf_counter()
         view = open_version(order.view, order.view_version, order.job)
@@ -158,17 +122,17 @@ class Worker:
         for batch in stream:
             counts.add(batch)
             files.write(_to_view(batch, files.schema, view.schema))
-        note = UnitDone(
+        note = NewRows(
             key=unit.key,
             attempt=order.attempt,
             fragments=files.close(),
             rows=counts.rows,
-            updated=counts.updated,
+            inserted=counts.rows - counts.updated,
             calls=sum(run.calls for run in runs),
             seconds=round(time.perf_counter() - started, 4),
-            failed=tuple(sorted(failed)),
+            failed=encode_ids(np.array(sorted(failed), np.int64)),
         )
-        write_note(self._place, order.job, f"{NOTE}-{unit.key}-{order.attempt}.json", note)
+        write_finished(self._place, order.job, note)
 
     def _check(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:

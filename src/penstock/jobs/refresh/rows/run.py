@@ -2,29 +2,24 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from penstock.errors import Unavailable
+from penstock.jobs.engine.finished import NewRows, failed_rows, rate_of
+from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.needed_rows import Needed
-from penstock.jobs.engine.waiting import wait_for
-from penstock.jobs.engine.worker_reports import Heard
 from penstock.jobs.refresh.context import Change, Plan, SourceAt, Work
-from penstock.jobs.refresh.making import to_knobs
 from penstock.jobs.refresh.rows import spark_rows
-from penstock.jobs.refresh.rows.kernel import NOTE, SCHEMA, RowsOrder, Unit, UnitDone, rows_kernel
+from penstock.jobs.refresh.rows.kernel import RowsOrder, Unit, rows_kernel
 from penstock.jobs.refresh.rows.limits import limit_rows
 from penstock.jobs.refresh.rows.plan import Everything, Some
-from penstock.jobs.spark.sql_sessions import open_sql
+from penstock.jobs.refresh.tasks import make_missing, open_engine, to_knobs
 from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.lance.columns.schemas import decode_schema
 from penstock.lance.diff.masks import pack
 from penstock.lance.diff.row_diff import find_taken
-from penstock.lance.diff.row_sets import is_among, make_row_set, split_runs
-from penstock.lance.storage import files
-from penstock.lance.storage.side_files import FOLDER, list_names
+from penstock.lance.diff.row_sets import is_among, split_runs
 from penstock.model.views import Rows
 
 if TYPE_CHECKING:
@@ -42,8 +37,6 @@ MIN_UNIT_ROWS = 8_192
 
 def run(work: Work, plan: Plan) -> Change:
     """Compute what the plan says, and find the view's rows that go."""
-    import numpy as np
-
     (source,) = work.sources.values()
     rows = work.definition.rows
     assert rows is not None
@@ -56,21 +49,21 @@ def run(work: Work, plan: Plan) -> Change:
         what = limit_rows(work, source, what, rows.limit, computing.match)
     needed = find_needed(source.dataset_now, what)
     done = computing.compute(needed) if needed else []
-    written, updated = sum(each.rows for each in done), sum(each.updated for each in done)
+    written, inserted = sum(each.rows for each in done), sum(each.inserted for each in done)
+    updated = written - inserted
     removes: Ids | Literal["all"] = "all"
     gone = work.view.count_rows()
     if isinstance(what, Some):
         removes, gone = what.gone.ids, len(what.gone.ids)
-    failed = np.array([row for each in done for row in each.failed], np.int64)
     return Change(
         removes=removes,
         fragments=tuple(fragment for each in done for fragment in each.fragments),
-        rows_inserted=written - updated,
+        rows_inserted=inserted,
         rows_updated=updated,
         rows_deleted=gone - updated,
         function_calls=sum(each.calls for each in done),
-        failed=make_row_set([failed]),
-        rate=_rate(done),
+        failed=failed_rows(done),
+        rate=rate_of(done),
     )
 
 
@@ -192,30 +185,20 @@ class _Computing:
         self._work = work
         self._source = source
         self._rows = rows
-        self._place = work.place
-        self._heard = Heard(work.location, work.definition.column_functions, work.attempt)
-        self._seen: set[str] = set()
-        self._done: dict[str, UnitDone] = {}
 
-    def compute(self, needed: Sequence[Needed]) -> list[UnitDone]:
+    def compute(self, needed: Sequence[Needed]) -> list[NewRows]:
         """Have Spark compute the rows, but for units that are finished."""
-        work, spec = self._work, self._work.spec
-        engine = work.get_engine()
+        spec, engine = self._work.spec, self._work.get_engine()
         slots = max(1, min(engine.slots, spec.concurrency or engine.slots))
         units = make_units(needed, slots, spec.source_task_size)
-        total = sum(unit.rows for unit in units)
-        self._heard.failures.expect(total)
-        work.attempt.progress(rows_total=total)
-        if work.attempt.number > 1:
-            self._look(is_first=True)
-        missing = [unit for unit in units if unit.key not in self._done]
-        if missing:
-            work.attempt.log(f"computing {sum(unit.rows for unit in missing)} rows")
-            with self._open(engine, total) as opened:
-                wait_for(work, self._start(opened, missing, slots), self._listen)
-        if lost := [unit for unit in units if unit.key not in self._done]:
-            raise Unavailable(f"the files of {len(lost)} units are not there")
-        return [self._done[unit.key] for unit in units]
+        keys, sizes = [unit.key for unit in units], [unit.rows for unit in units]
+
+        def start(numbers: Sequence[int], engine: Engine) -> Tasks:
+            return self._start(engine, [units[number] for number in numbers], slots)
+
+        functions = self._work.definition.column_functions
+        with open_engine(self._work, sum(sizes)) as opened:
+            return make_missing(opened, functions, keys, sizes, start)
 
     def match(self, rows: "Places") -> "Places":
         """Those of some rows that the filter takes."""
@@ -225,16 +208,11 @@ class _Computing:
         if self._rows.engine == "lance":
             return rows.take(find_taken(self._source.dataset_now, rows, where))
         needed = find_needed(self._source.dataset_now, Everything(rows))
-        engine = self._work.get_engine()
-        units = make_units(needed, engine.slots, None)
+        units = make_units(needed, self._work.get_engine().slots, None)
         order = self._order(tuple((unit,) for unit in units))
-        with self._open(engine, len(rows.ids)) as opened:
-            found = spark_rows.match(opened, order, self._source, self._work)
+        with open_engine(self._work, len(rows.ids)) as opened:
+            found = spark_rows.match(opened.get_engine(), order, self._source, self._work)
         return rows.take(is_among(rows.ids, found))
-
-    def _open(self, engine: Engine, rows: int) -> AbstractContextManager[Engine]:
-        """A session in which SQL means what it always does, if Spark evaluates any."""
-        return nullcontext(engine) if self._rows.engine == "lance" else open_sql(engine, rows)
 
     def _start(self, engine: Engine, units: Sequence[Unit], slots: int) -> Tasks:
         if self._rows.engine == "lance":
@@ -260,42 +238,3 @@ class _Computing:
             max_rows=work.spec.max_rows_per_fragment,
             knobs=to_knobs(work.spec),
         )
-
-    def _listen(self) -> bool:
-        """Take in what workers tell; whether there was anything."""
-        moved = self._look()
-        if self._work.definition.column_functions:
-            self._heard.listen()
-            moved |= self._heard.listen_inside()
-            self._heard.failures.check()
-            beats = self._heard.rows_inside(())
-            self._work.attempt.progress(rows_failed=self._heard.failures.rows, rows_done=beats)
-        elif moved:
-            self._work.attempt.progress(rows_done=sum(each.rows for each in self._done.values()))
-        return moved
-
-    def _look(self, *, is_first: bool = False) -> bool:
-        """Read the notes of finished units; those of earlier attempts count with their files."""
-        work, moved = self._work, False
-        folder = f"{FOLDER}/{work.attempt.job}"
-        for name in sorted(set(list_names(self._place, folder)) - self._seen):
-            if not (name.startswith(f"{NOTE}-") and name.endswith(".json")):
-                continue
-            self._seen.add(name)
-            note = msgspec.json.decode(files.read(self._place, f"{folder}/{name}"), type=UnitDone)
-            if is_first and not self._has_files(note):
-                continue
-            self._done[note.key] = note
-            moved = True
-        return moved
-
-    def _has_files(self, note: UnitDone) -> bool:
-        data = self._work.location.data_folder
-        paths = [f["path"] for text in note.fragments for f in msgspec.json.decode(text)["files"]]
-        return all(files.exists(self._place, f"{data}/{path}") for path in paths)
-
-
-def _rate(done: Sequence[UnitDone]) -> float | None:
-    """Rows that a core gave to functions in a second."""
-    calls, seconds = sum(each.calls for each in done), sum(each.seconds for each in done)
-    return round(calls / seconds, 3) if calls and seconds else None

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from msgspec import json
 
+from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.needed_rows import ROW_ID, scan_needed
-from penstock.jobs.engine.waiting import wait_for
+from penstock.jobs.engine.waiting import wait_for_tasks
 from penstock.jobs.refresh.context import SourceAt, Work
-from penstock.jobs.refresh.rows.kernel import SCHEMA, RowsOrder, Unit, Worker
+from penstock.jobs.refresh.rows.kernel import RowsOrder, Unit, Worker
 from penstock.jobs.spark.gate.door import pick
 from penstock.jobs.spark.tasks import Engine, Tasks, is_second_try, task_number
 from penstock.jobs.spark.types import cast_in, cast_out, quote, to_spark_schema
@@ -57,7 +58,7 @@ def match(engine: Engine, order: RowsOrder, source: SourceAt, work: Work) -> "Id
         return taken.mapInArrow(kernel, SCHEMA, profile=engine.profile)
 
     running = _start(engine, order, source.dataset_now, source.source, then)
-    wait_for(work, running, lambda: False)
+    wait_for_tasks(work.attempt, work.place, running)
     parts = [np.empty(0, np.int64)]
     for (unit,) in order.tasks:
         found = decode_row_set(files.read(work.place, _ids_path(order, unit)))

@@ -11,15 +11,14 @@ from msgspec import Struct, json
 
 from penstock.errors import FunctionFailed
 from penstock.jobs.engine.checkpoints import is_stopped
+from penstock.jobs.engine.finished import NewRows, encode_ids, write_finished
+from penstock.jobs.engine.guard import Stopped, guard
 from penstock.jobs.engine.row_ranges import divide_some
 from penstock.jobs.functions.children import flatten, made_schema
-from penstock.jobs.functions.errors import Stopped
 from penstock.jobs.functions.rows import PARTITION_ROWS, RowsRun
 from penstock.jobs.functions.task import FunctionTask, Knobs
 from penstock.jobs.refresh.chunks.kernel import ROW_ID, At, cast_columns
-from penstock.jobs.refresh.making import Made, encode_ids, write_made
 from penstock.jobs.refresh.row_files import RowFiles
-from penstock.jobs.refresh.running import Outcome
 from penstock.jobs.refresh.udtf.partitions import Partitioning, divide, number_of
 from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.diff.equal import as_ids
@@ -73,7 +72,7 @@ class UdtfOrder(Struct, frozen=True, kw_only=True):
 
 
 def udtf_kernel(order: UdtfOrder, numbers: Sequence[int]) -> Kernel:
-    """What Spark runs for these tasks in each worker; yields a row for each that failed."""
+    """What Spark runs for these tasks in each worker."""
     return partial(_run, json.encode(order), tuple(numbers))
 
 
@@ -83,10 +82,11 @@ def _run(
     order = json.decode(encoded, type=UdtfOrder)
     for batch in items:
         for item in batch.column(0).to_pylist():
-            outcome = Outcome()
-            with outcome.watch():
-                _Maker(order, numbers[item], is_second=is_second_try()).make()
-            yield from outcome.rows()
+            yield from guard(partial(_make, order, numbers[item], is_second=is_second_try()))
+
+
+def _make(order: UdtfOrder, number: int, *, is_second: bool) -> None:
+    _Maker(order, number, is_second=is_second).make()
 
 
 class _Group(NamedTuple):
@@ -152,7 +152,7 @@ class _Maker:
                 inserted += int((~had.contains(keyed.keys[parents])).sum())
         finally:
             task.close()
-        note = Made(
+        note = NewRows(
             key=order.key(self._number),
             attempt=order.attempt,
             fragments=self._files.close(),
@@ -162,7 +162,7 @@ class _Maker:
             seconds=round(time.perf_counter() - started, 4),
             failed=encode_ids(np.concatenate(failed)),
         )
-        write_made(self._place, order.job, note)
+        write_finished(self._place, order.job, note)
 
     def _read(self) -> "Iterator[pa.RecordBatch]":
         """Partitions, each as a list of its rows."""

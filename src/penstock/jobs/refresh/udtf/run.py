@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from penstock.jobs.engine.finished import encode_ids, failed_rows, rate_of
+from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.refresh.chunks.kernel import At
 from penstock.jobs.refresh.context import Change, Plan, Work
-from penstock.jobs.refresh.making import encode_ids, make_missing, rate_of, to_knobs, to_set
-from penstock.jobs.refresh.rows.kernel import SCHEMA
+from penstock.jobs.refresh.tasks import make_missing, to_knobs
 from penstock.jobs.refresh.udtf.kernel import UdtfOrder, udtf_kernel
 from penstock.jobs.refresh.udtf.partitions import number_of
 from penstock.jobs.refresh.udtf.plan import UdtfWork
@@ -22,7 +23,7 @@ def run(work: Work, plan: Plan) -> Change:
     if order.tasks:
         keys = [order.key(number) for number in range(len(order.tasks))]
         sizes = [len(task) for task in order.tasks]
-        notes = make_missing(work, order.function, keys, sizes, partial(_start, order))
+        notes = make_missing(work, (order.function,), keys, sizes, partial(_start, order))
     mine = [note for note in notes if note.attempt == work.attempt.number]
     deleted = work.view.count_rows() if plan.mode == "full" else todo.gone
     return Change(
@@ -32,7 +33,7 @@ def run(work: Work, plan: Plan) -> Change:
         rows_updated=len(todo.had & todo.call.keys()),
         rows_deleted=deleted,
         function_calls=sum(note.calls for note in notes),
-        failed=to_set(notes),
+        failed=failed_rows(notes),
         rate=rate_of(mine),
     )
 

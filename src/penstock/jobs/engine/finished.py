@@ -1,0 +1,117 @@
+"""Finished work of a refresh: notes of files with new rows, which another attempt finds."""
+
+import json
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.worker_notes import write_note
+from penstock.lance.diff.row_sets import RowSet, decode_row_set, make_row_set
+from penstock.lance.session.remote import Location
+from penstock.lance.storage import files
+from penstock.lance.storage.lake import Place
+from penstock.lance.storage.side_files import FOLDER, list_names
+
+if TYPE_CHECKING:
+    from penstock.lance.diff.row_sets import Ids
+
+NOTE = "made-"
+
+
+class NewRows(Struct, frozen=True, kw_only=True):
+    """Finished files with new rows of a view, and what they took."""
+
+    # What was done, as its order says it.
+    key: str
+    attempt: int
+    # JSON of Lance's FragmentMetadata.
+    fragments: tuple[str, ...]
+    rows: int
+    # Of these: rows whose source row, or partition, had none before.
+    inserted: int
+    calls: int
+    seconds: float
+    # Row ids that a function failed on, as a set.
+    failed: bytes
+    # Under a limit: how many rows were made of each source row that was called, and whether there
+    # was more to call.
+    counts: tuple[tuple[int, int], ...] = ()
+    is_cut: bool = False
+
+
+class Timed(Protocol):
+    """A note that tells how long so many calls took."""
+
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+
+def write_finished(place: Place, job: str, made: NewRows) -> None:
+    """In a worker: say that files are there."""
+    write_note(place, job, f"{NOTE}{uuid.uuid4().hex[:12]}.json", made)
+
+
+class FinishedRows:
+    """The notes that an attempt finds in the job's folder, its own and those before it."""
+
+    def __init__(self, location: Location, attempt: Attempt) -> None:
+        self._location = location
+        self._place = location.place()
+        self._attempt = attempt
+        self._seen: set[str] = set()
+        self.by_key: dict[str, NewRows] = {}
+
+    @property
+    def rows(self) -> int:
+        return sum(note.rows for note in self.by_key.values())
+
+    def look(self) -> bool:
+        """Read what is new; whether there was anything."""
+        folder, found = f"{FOLDER}/{self._attempt.job}", False
+        for name in sorted(set(list_names(self._place, folder)) - self._seen):
+            if not (name.startswith(NOTE) and name.endswith(".json")):
+                continue
+            self._seen.add(name)
+            note = msgspec.json.decode(files.read(self._place, f"{folder}/{name}"), type=NewRows)
+            known = self.by_key.get(note.key)
+            if known is not None and known.attempt > note.attempt:
+                continue
+            if note.attempt != self._attempt.number and not self._has_files(note):
+                continue
+            self.by_key[note.key] = note
+            found = True
+        return found
+
+    def _has_files(self, note: NewRows) -> bool:
+        paths = [file["path"] for each in note.fragments for file in json.loads(each)["files"]]
+        folder = self._location.data_folder
+        return all(files.exists(self._place, f"{folder}/{path}") for path in paths)
+
+
+def rate_of(notes: Sequence[Timed]) -> float | None:
+    """Rows that a core gave to functions in a second."""
+    calls, seconds = sum(note.calls for note in notes), sum(note.seconds for note in notes)
+    return round(calls / seconds, 3) if calls and seconds else None
+
+
+def encode_ids(ids: "Ids") -> bytes:
+    return make_row_set([ids]).encode()
+
+
+def failed_rows(notes: Sequence[NewRows]) -> RowSet:
+    """All ids that functions failed on in this work."""
+    import numpy as np
+
+    parts = [decode_row_set(note.failed) for note in notes]
+    ids = [
+        np.concatenate([np.empty(0, np.int64), *map(np.arange, part.starts, part.ends)])
+        for part in parts
+    ]
+    return make_row_set(ids)

@@ -1,0 +1,83 @@
+"""Tasks of a refresh that make new rows of the view: those that nobody has finished are run."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from penstock.errors import Unavailable
+from penstock.jobs.engine.finished import FinishedRows, NewRows
+from penstock.jobs.engine.waiting import wait_for_tasks
+from penstock.jobs.engine.worker_reports import Heard
+from penstock.jobs.functions.task import Knobs
+from penstock.jobs.refresh.context import Work
+from penstock.jobs.spark.sql_sessions import open_sql
+from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.model.functions import Function
+from penstock.model.views import RefreshSpec
+
+
+def make_missing(
+    work: Work,
+    functions: Sequence[Function],
+    keys: Sequence[str],
+    sizes: Sequence[int],
+    start: Callable[[Sequence[int], Engine], Tasks],
+) -> list[NewRows]:
+    """Do what no earlier attempt has finished, and wait; the notes of all.
+
+    Each piece of work has a key, and so many source rows; `start` is given the numbers of those
+    that are missing.
+    """
+    attempt, finished = work.attempt, FinishedRows(work.location, work.attempt)
+    if attempt.number > 1:
+        finished.look()
+    missing = [number for number, key in enumerate(keys) if key not in finished.by_key]
+    if missing:
+        attempt.log(f"computing {sum(sizes[number] for number in missing)} rows")
+        total, reports = sum(sizes), Heard(work.location, functions, attempt)
+        reports.failures.expect(total)
+        attempt.progress(rows_total=total)
+
+        def listen() -> bool:
+            if not functions:
+                if moved := finished.look():
+                    attempt.progress(rows_done=finished.rows)
+                return moved
+            reports.listen()
+            if moved := reports.listen_inside():
+                done, failed = reports.rows_inside(()), reports.failures.rows
+                attempt.progress(rows_done=done, rows_failed=failed)
+            reports.failures.check()
+            return moved
+
+        wait_for_tasks(attempt, work.place, start(missing, work.get_engine()), listen)
+        finished.look()
+    if lost := set(keys) - finished.by_key.keys():
+        raise Unavailable(f"the files of {len(lost)} tasks are not there")
+    return [finished.by_key[key] for key in keys]
+
+
+@contextmanager
+def open_engine(work: Work, rows: int = 0) -> Iterator[Work]:
+    """The work with a session in which SQL means what it always does, if Spark evaluates any."""
+    query = work.definition.rows
+    if query is None or query.engine == "lance":
+        yield work
+        return
+    with open_sql(work.get_engine(), rows) as sql:
+        yield replace(work, get_engine=lambda: sql)
+
+
+def to_knobs(spec: RefreshSpec) -> Knobs:
+    """How the functions of a view are run; a bound of the source's rows is one of theirs, too."""
+    size, seconds = spec.source_task_size, spec.batch_checkpoint_flush_interval_seconds
+    first, most = spec.checkpoint_size, spec.max_checkpoint_size
+    bounds = [each for each in (most or first, size) if each]
+    knobs = Knobs(
+        spec.intra_applier_concurrency or 1,
+        batch_rows=first and min([first, *bounds]),
+        min_rows=spec.min_checkpoint_size,
+        max_rows=min(bounds) if bounds else None,
+        is_full=spec.mode == "full",
+    )
+    return knobs if seconds is None else replace(knobs, flush_seconds=seconds)
