@@ -230,6 +230,8 @@ class _Backfill:
         order = self._order(work, dataset, self._carrying.find(dataset, missing.values()))
         running = Tasks(engine, fill_kernel(order), len(tasks), SCHEMA)
         wait_for_tasks(self._attempt, self._place, running, partial(self._listen, plan))
+        # Also those that did not fit when their group was committed.
+        self._read_notes(plan)
         if lost := missing.keys() - self._files.ready.keys() - self._files.committed.keys():
             raise Unavailable(f"the files of {len(lost)} fragments are not there")
         crash_point("files written")
