@@ -30,6 +30,14 @@ def test_neighbours_cost_next_to_nothing() -> None:
     assert len(found.encode()) < 100
 
 
+def test_a_file_that_was_compressed_harder_is_read() -> None:
+    # Three runs, compressed at level 6.
+    file = "5053524f5753310a789c636080001628fde33f10006966289f114a3341690095c204ff"
+    found = decode_row_set(bytes.fromhex(file))
+    assert found.starts.tolist() == [0, 7, 2**40]
+    assert found.ends.tolist() == [3, 8, 2**40 + 2]
+
+
 def test_a_damaged_file_is_named() -> None:
     for data in (b"", b"PSROWS1\nnothing", b"other"):
         with pytest.raises(InvalidTableState, match="row ids"):
