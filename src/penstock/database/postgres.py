@@ -1,7 +1,6 @@
 """PostgreSQL through asyncpg: a pool, and transactions that are run again when a race was lost."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -11,11 +10,13 @@ import asyncpg
 from penstock.database.interface import P, Row, T, Work
 from penstock.database.places import expand
 from penstock.errors import DatabaseMismatch, Unavailable
+from penstock.retries import spread
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
 ATTEMPTS = 20
+PAUSE_SECONDS = 0.002
 # A constraint that fires is a race that the checks before it lost: the next run sees the winner.
 LOST_RACES = (
     asyncpg.SerializationError,
@@ -74,18 +75,19 @@ class PostgresDatabase:
 
     async def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._writing += 1
+        pauses = spread(PAUSE_SECONDS, ATTEMPTS - 1)
         try:
-            for attempt in range(1, ATTEMPTS + 1):
+            while True:
                 try:
                     async with self._transaction("read_committed") as tx:
                         return await work(tx, *args, **kwargs)
                 except LOST_RACES as error:
-                    if attempt == ATTEMPTS:
+                    pause = next(pauses, None)
+                    if pause is None:
                         raise Unavailable(
                             "the catalog is too busy with the same objects", detail="retry"
                         ) from error
-                    await asyncio.sleep(random.uniform(0, 0.002 * attempt))
-            raise AssertionError("unreachable")
+                    await asyncio.sleep(pause)
         finally:
             self._writing -= 1
 

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
+from penstock.retries import Growing
+
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
@@ -19,7 +21,7 @@ def run_fleet(
 ) -> None:
     """Keep a process running for each cluster until `stop` is set; each is told the key, if any."""
     children = {name: _start(command, token) for name, command in commands.items()}
-    pauses = dict.fromkeys(commands, FIRST_PAUSE_SECONDS)
+    pauses = {name: Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS) for name in commands}
     due = dict.fromkeys(commands, 0.0)
     while not stop.wait(LOOK_SECONDS):
         for name, child in children.items():
@@ -27,8 +29,7 @@ def run_fleet(
                 continue
             if not due[name]:
                 log.warning("the runner of cluster %s ended with %s", name, child.returncode)
-                due[name] = time.monotonic() + pauses[name]
-                pauses[name] = min(MAX_PAUSE_SECONDS, pauses[name] * 2)
+                due[name] = time.monotonic() + pauses[name].take()
             elif time.monotonic() >= due[name]:
                 children[name] = _start(commands[name], token)
                 due[name] = 0.0

@@ -18,6 +18,7 @@ from penstock.jobs.preview.run import run_preview, sweep_preview
 from penstock.jobs.refresh.cascade import run_refreshes, sweep_refreshes
 from penstock.jobs.spark.tasks import Engine
 from penstock.lance.session.remote import RemoteCatalog
+from penstock.retries import Growing
 from penstock.runner.attempt import LeasedAttempt, RunnerStopping
 from penstock.runner.client import Ending, Lease, ServerClient
 from penstock.runner.environments import prepare
@@ -100,7 +101,7 @@ class Runner:
             stop.set()
 
     def _lease_for_ever(self) -> None:
-        pause = FIRST_PAUSE_SECONDS
+        pauses = Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
         while free := self._wait_for_room():
             try:
                 leases = self._client.lease(
@@ -108,16 +109,13 @@ class Runner:
                 )
             except PenstockError as error:
                 # A server that restarts, or is not up yet; told once, not at every try.
-                is_first = pause == FIRST_PAUSE_SECONDS
-                log.log(
-                    logging.WARNING if is_first else logging.DEBUG, "no jobs: %s", error.message
-                )
-                self._stopping.wait(pause)
-                pause = min(MAX_PAUSE_SECONDS, pause * 2)
+                level = logging.WARNING if pauses.is_first else logging.DEBUG
+                log.log(level, "no jobs: %s", error.message)
+                self._stopping.wait(pauses.take())
                 continue
-            if pause != FIRST_PAUSE_SECONDS:
+            if not pauses.is_first:
                 log.info("the server answers again")
-                pause = FIRST_PAUSE_SECONDS
+                pauses.reset()
             for lease in leases:
                 self._begin(lease)
 

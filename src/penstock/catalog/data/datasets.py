@@ -5,7 +5,6 @@ so a version made here is listed, managed and arbitrated like everybody's.
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +17,7 @@ from penstock.lance.errors import naming, translated
 from penstock.lance.storage.data_threads import Deadline
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table, TableVersion
+from penstock.retries import spread
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -73,11 +73,11 @@ async def change(
 
     Work that may be run again must be right on any version: it looks up what it needs.
     """
-    for attempt in range(1, attempts):
+    for pause in spread(PAUSE_SECONDS, attempts - 1):
         try:
             return await _change_once(catalog, table, branch, work, origin)
         except ConcurrentCommit:
-            await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
+            await asyncio.sleep(pause)
     return await _change_once(catalog, table, branch, work, origin)
 
 

@@ -6,7 +6,6 @@ they are applied again to its result, so both land. In one server they queue up 
 
 import asyncio
 import dataclasses
-import random
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -24,6 +23,7 @@ from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import NOBODY, Origin
+from penstock.retries import spread
 
 if TYPE_CHECKING:
     from penstock.iceberg.requests import ReplaceView
@@ -42,11 +42,11 @@ async def replace(
     view = await iceberg_views.get(catalog.database, id)
     turn = _turns.setdefault(view.id, asyncio.Lock())
     async with turn:
-        for attempt in range(1, ATTEMPTS + 1):
+        for pause in spread(PAUSE_SECONDS, ATTEMPTS):
             replaced = await _replace_once(catalog, id, request, origin)
             if replaced is not None:
                 return replaced
-            await asyncio.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
+            await asyncio.sleep(pause)
     raise ConcurrentCommit(
         f"Cannot commit to view {'.'.join(id)}: it changes too fast", detail="retry"
     )

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
 from penstock.jobs.engine.attempt import Attempt
+from penstock.retries import Growing
 
 MAX_TRIES = 20
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0
@@ -23,7 +24,7 @@ def commit_until_in(attempt: Attempt, try_commit: Callable[[], T], what: str) ->
     A try looks at what is there first, and so finds a commit that went in although its answer was
     lost. `what` says what others write to.
     """
-    pause, last = FIRST_PAUSE_SECONDS, PenstockError()
+    pauses, last = Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS), PenstockError()
     for _ in range(MAX_TRIES):
         attempt.fence()
         try:
@@ -32,8 +33,7 @@ def commit_until_in(attempt: Attempt, try_commit: Callable[[], T], what: str) ->
             raise ConcurrentCommit(f"{what} changed while it was worked on: {error}") from error
         except (ConcurrentCommit, Unavailable, OutcomeUnknown) as error:
             last = error
-            time.sleep(pause)
-            pause = min(MAX_PAUSE_SECONDS, pause * 2)
+            time.sleep(pauses.take())
     raise ConcurrentCommit(
         f"the commit failed {MAX_TRIES} times: {last.message}",
         detail=f"try again when fewer write to {what}",

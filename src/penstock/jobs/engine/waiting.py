@@ -8,6 +8,7 @@ from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt, JobCanceled
 from penstock.jobs.spark.tasks import Running, Tasks
 from penstock.lance.storage.lake import Place
+from penstock.retries import Growing
 
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
 # A worker that hears of a stop ends at its next batch; one that does not is ended by Spark.
@@ -37,10 +38,11 @@ def wait_for(
     may raise. Workers that are asked to stop get so many seconds for it.
     """
     try:
-        pause = FIRST_POLL_SECONDS
-        while not running.wait(pause):
+        polls = Growing(FIRST_POLL_SECONDS, MAX_POLL_SECONDS, 1.5)
+        while not running.wait(polls.take()):
             attempt.check()
-            pause = FIRST_POLL_SECONDS if listen() else min(MAX_POLL_SECONDS, pause * 1.5)
+            if listen():
+                polls.reset()
         rows = running.result()
     except BaseException as error:
         # Nothing is written any more when this is through.

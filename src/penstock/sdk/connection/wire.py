@@ -16,6 +16,7 @@ import msgspec
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.model.codes import LANCE_ERRORS
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier, to_path
+from penstock.retries import Growing
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
@@ -125,9 +126,9 @@ class Wire:
     def _send(self, send: Callable[[], httpx.Response]) -> httpx.Response:
         """Send until there is an answer that is not "later", or the time for retries is over."""
         deadline = time.monotonic() + self._retry_seconds
-        pause = FIRST_PAUSE_SECONDS
+        pauses = Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
         while True:
-            wait = pause
+            wait = pause = pauses.take()
             try:
                 answer = send()
             except httpx.TransportError as error:
@@ -144,7 +145,6 @@ class Wire:
                 raise problem
             # Clients that were refused together should not come back together.
             time.sleep(wait + random.uniform(0, pause))
-            pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
 
 def read_id(name: str | Identifier | list[str], what: str = "the name") -> Identifier:

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.errors import JobCanceled, JobFailed
 from penstock.model.jobs import CANCELED, FINISHED, SUCCEEDED
+from penstock.retries import Growing
 from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.jobs.progress import Display, open_display
 from penstock.sdk.show import html_table, show_millis
@@ -171,7 +172,7 @@ class Job:
 
     def _follow(self, timeout: float | None, display: Display) -> dict[str, Any]:
         deadline = None if timeout is None else time.monotonic() + timeout
-        pause = FIRST_PAUSE_SECONDS
+        pauses = Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, 1.3)
         while True:
             found = self.describe()
             display.show(found["status"], found["properties"])
@@ -179,8 +180,7 @@ class Job:
                 return found
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"job {self.id} is {found['status']} after {timeout:g} seconds")
-            time.sleep(pause)
-            pause = min(pause * 1.3, MAX_PAUSE_SECONDS)
+            time.sleep(pauses.take())
 
     def _list_logs(self) -> Iterator[str]:
         path = path_of("jobs", (self.id,), "logs")

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from penstock.catalog.jobs.queue import wait_for
+from penstock.retries import Growing
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class RunnerChild:
         self.environ = environ
         self._on_death = on_death
         self._token = token
-        self._first_pause_seconds = first_pause_seconds
+        self._pauses = Growing(first_pause_seconds, MAX_PAUSE_SECONDS)
         self._stop_seconds = stop_seconds
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -81,7 +82,6 @@ class RunnerChild:
 
     async def _keep(self) -> None:
         clock = asyncio.get_running_loop().time
-        pause = self._first_pause_seconds
         while not self._stop.is_set():
             started = clock()
             try:
@@ -91,11 +91,11 @@ class RunnerChild:
             if self._stop.is_set():
                 return
             if clock() - started >= STEADY_SECONDS:
-                pause = self._first_pause_seconds
+                self._pauses.reset()
+            pause = self._pauses.take()
             log.warning("the runner %s; another starts in %g s", end, pause)
             if await wait_for(self._stop, pause):
                 return
-            pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
     async def _run(self) -> str:
         """Start the child and wait for its end; returns how it came."""
