@@ -1,7 +1,7 @@
 """Credentials for clients: short-lived ones that reach one table's folder and nothing else.
 
 Only S3 has a way to make them: AssumeRole with a policy for the session. The request is signed here
-(AWS Signature 4), because a whole SDK for one call would be the server's largest dependency.
+(AWS Signature 4), because an SDK for one call would add a quarter to the server's memory.
 """
 
 import datetime
