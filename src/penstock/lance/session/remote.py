@@ -20,6 +20,7 @@ from penstock.errors import (
 )
 from penstock.lance.errors import translated
 from penstock.lance.session.bases import check_opened
+from penstock.lance.session.held_versions import HeldVersions
 from penstock.lance.storage.lake import Lake, Place
 
 if TYPE_CHECKING:
@@ -138,9 +139,9 @@ def _open(
 
     found = dict(options) or None
     if manifest:
-        from penstock.lance.session.unpublished import open_held
-
-        return open_held(Location(uri, branch, dict(options), version, manifest))
+        key = Location(uri, branch, dict(options)).place().key
+        held = HeldVersions(key, version, {version: manifest})
+        return held.open(uri, ["held"], dict(options))
     if not branch:
         return check_opened(lance.dataset(uri, version=version, storage_options=found), uri)
     dataset = lance.dataset(uri, storage_options=found)

@@ -6,25 +6,19 @@ manifest lies in the folder of the job, from which the version can be opened. Al
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.errors import Unsupported
-from penstock.lance.commit.manifest import manifest_name, versions_folder
+from penstock.lance.commit.manifest import manifest_name
+from penstock.lance.session.held_versions import SCHEME, HeldVersions, Request
 from penstock.lance.session.remote import Location, RemoteCatalog, open_version
 from penstock.lance.storage import files
 from penstock.lance.storage.side_files import FOLDER, write_file
-from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-
-# A new version as the protocol asks for it: id, version, manifest_path, manifest_size, e_tag …
-Request = Mapping[str, Any]
-# Every table of a catalog's own has manifests that are named like this.
-SCHEME = "V2"
 
 
 class HeldCatalog(RemoteCatalog):
@@ -56,20 +50,11 @@ class HeldCatalog(RemoteCatalog):
         self, table: Sequence[str], newest: "LanceDataset", commit: "Callable[[LanceDataset], int]"
     ) -> int:
         """Make a version on top of the newest one, and hold it back; returns its number."""
-        import lance
-
-        from penstock.lance.session.bridge import Bridge
-
         location = self._catalog.locate(table, MAIN)
-        versions = _Versions(location, newest.version)
-        dataset = lance.dataset(
-            namespace_client=Bridge(versions, location.uri),
-            table_id=list(table),
-            storage_options=dict(location.options) or None,
-        )
-        version = commit(dataset)
-        request = {**versions.requests[-1], "id": list(table)}
         place = location.place()
+        versions = HeldVersions(place.key, newest.version)
+        version = commit(versions.open(location.uri, list(table), location.options))
+        request = {**versions.requests[-1], "id": list(table)}
         # In a folder of its own: another attempt may hold another version of this number.
         path = f"{FOLDER}/{self._job}/{uuid.uuid4().hex}/{manifest_name(version, SCHEME)}"
         staged = files.relative_path(place, request["manifest_path"])
@@ -82,48 +67,3 @@ class HeldCatalog(RemoteCatalog):
     def requests(self) -> Sequence[Request]:
         """What the catalog is to be asked for, in the order in which it was made."""
         return self._requests
-
-
-def open_held(location: Location) -> "LanceDataset":
-    """A version that is held back, for reading; older ones can be checked out from it."""
-    import lance
-
-    from penstock.lance.session.bridge import Bridge
-
-    assert location.held is not None
-    versions = _Versions(location, location.held, {location.held: location.manifest})
-    return lance.dataset(
-        namespace_client=Bridge(versions, location.uri),
-        table_id=["held"],
-        storage_options=dict(location.options) or None,
-    )
-
-
-class _Versions:
-    """A table's versions by the names that their manifests have; new ones are only noted.
-
-    Lance calls it from its own threads, so nothing is asked of storage here.
-    """
-
-    def __init__(
-        self, location: Location, newest: int, paths: Mapping[int, str] | None = None
-    ) -> None:
-        self._key = location.place().key
-        self._newest = newest
-        self._paths = dict(paths or {})
-        self.origin: Origin = NOBODY
-        self.requests: list[Request] = []
-
-    def find_latest(self, branch: str | None) -> dict[str, Any]:
-        return self.get_version(branch, self._newest)
-
-    def get_version(self, branch: str | None, version: int) -> dict[str, Any]:
-        usual = f"{versions_folder(MAIN)}/{manifest_name(version, SCHEME)}"
-        path = f"{self._key}/{self._paths.get(version, usual)}"
-        return {"version": version, "manifest_path": path, "timestamp_millis": 0}
-
-    def create_version(self, request: Request) -> tuple[dict[str, Any], str]:
-        if self._paths or self.requests:
-            raise Unsupported("a version that is held back takes no others on top of it")
-        self.requests.append(dict(request))
-        return {**request, "timestamp_millis": 0}, ""
