@@ -4,7 +4,7 @@ A file that a backfill wrote tells by its name what it was computed from: the ex
 of the inputs, and the `where`. So a fragment is fresh exactly when the name of its file is the one
 that this backfill would give; nothing else has to be remembered, and an attempt that comes after a
 killed one finds what was committed already. A column that a function fills is planned row by row
-(`plan.rows`), with the same names.
+(`jobs.backfill.plan_rows`), with the same names.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """The plan of a backfill by a function: which rows are computed, and why.
 
-Every row that is alive is fresh, or has a reason not to be (`plan.states`).
+Every row that is alive is fresh, or has a reason not to be (`jobs.backfill.row_states`).
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """What a refresh knows, plans and changes: the types that all strategies share.
 
-A strategy is a pair of functions. `plan` lives in `pipeline.refreshing.strategies` and touches no
-Spark, so that a server can explain a refresh; `run` lives in `pipeline.spark.refreshing`.
+A strategy is a folder beside this module (`rows`, `groups`, `whole`, `chunks`, `udtf`) with a pair
+of functions. Its `plan` touches no Spark, so that a server can explain a refresh; its `run` does.
 """
 
 from collections.abc import Callable, Mapping
