@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from penstock.errors import FunctionFailed
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.kept.work import KEPT_SECONDS
+from penstock.lance.columns.computed import PART
 from tests.harness.attempts import HeldAttempt, once
 from tests.harness.here import FunctionTable, bound_field, die_at, join, make_table
+from tests.harness.kernel import declare, seal
 from tests.harness.writers import writing
 
 OTHER = "f" * 32
@@ -254,3 +258,62 @@ def test_a_killed_worker_leaves_no_unfinished_file_when_its_job_is_done(
     table.fill(attempt)
     assert list(table.path.rglob(".tmp*")) == []
     assert table.values() == expected(table)
+
+
+def rename(table: FunctionTable, name: str) -> None:
+    (output,) = table.function.outputs
+    change: Any = {"path": output.column, "name": name}
+    table.open().alter_columns(change)
+    renamed = msgspec.structs.replace(output, column=name)
+    table.function = msgspec.structs.replace(table.function, outputs=(renamed,))
+
+
+def test_what_is_kept_is_found_when_the_column_got_another_name(table: FunctionTable) -> None:
+    canceled(table)
+    table.take_calls()
+    rename(table, "renamed")
+    table.open().optimize.compact_files()
+    table.fill()
+    assert table.take_calls() == []
+    assert table.values() == expected(table)
+
+
+@pytest.mark.parametrize("name", ["renamed", "_failed"])
+def test_parts_are_found_whatever_the_column_is_called(tmp_path: Path, name: str) -> None:
+    table = make_table(tmp_path, fragments=1)
+    rename(table, name)
+    small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 40}
+    job = HeldAttempt().job
+    named = {"column": name, "columns": [name]}
+    assert die_at(table, "part written", job, **small, **named) == -signal.SIGKILL
+    assert len(table.take_calls()) == 40
+    rename(table, "again" if name == "renamed" else name)
+    table.open().update({"other": "7"}, where="id < 9")
+    table.fill()
+    assert table.take_calls() == []
+    assert table.values() == expected(table)
+
+
+def test_columns_of_one_function_that_swap_their_names_keep_their_values(tmp_path: Path) -> None:
+    def split(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch({"a": batch["text"], "b": pc.utf8_upper(batch["text"])})
+
+    made = make_table(tmp_path)
+    content = seal(split, "batch")
+    function = declare(content, ["text"], ["a", "b"], kind="batch")
+    (made.path / "_udfs" / function.sha256).write_bytes(content)
+    fields = [bound_field(name, function, OTHER) for name in ("a", "b")]
+    parts = [{**(each.metadata or {}), PART: each.name} for each in fields]
+    bound = [each.with_metadata(part) for each, part in zip(fields, parts, strict=True)]
+    made.open().add_columns(pa.schema(bound))
+    table = OtherColumn(made.path, made.catalog, made.engine, function, made.log)
+    canceled(table)
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        change: Any = {"path": old, "name": new}
+        table.open().alter_columns(change)
+    table.open().optimize.compact_files()
+    assert table.fill(columns=["b", "a"], column="b").function_calls == 0
+    rows = table.open().to_table(columns=["text", "a", "b"]).to_pylist()
+    assert [(row["b"], row["a"]) for row in rows] == [
+        (row["text"], row["text"].upper()) for row in rows
+    ]

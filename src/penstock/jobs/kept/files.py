@@ -9,7 +9,15 @@ import msgspec
 
 from penstock.jobs.backfill.plan import PARTIAL_PREFIX
 from penstock.jobs.backfill.watermarks import UNFILLED_KEY
-from penstock.jobs.kept.parts import FAILED, OFFSET, ORIGIN_KEY, ROW_ID, Part, read_part
+from penstock.jobs.kept.parts import (
+    FAILED_AT,
+    ID_AT,
+    OFFSET_AT,
+    ORIGIN_KEY,
+    ROW_ID,
+    Part,
+    read_part,
+)
 from penstock.jobs.kept.work import Origin, open_origin
 from penstock.lance.diff.masks import unpack
 from penstock.lance.diff.row_diff import Rows, scan_all
@@ -61,24 +69,25 @@ class KeptPart:
 
     @staticmethod
     def load(place: "Place", folder: str, part: Part, kinds: "pa.Schema") -> "KeptPart | None":
-        """None when it is gone, or its columns have other types now."""
+        """None when it is gone, or its columns have other types now; they may have other names."""
         import numpy as np
 
         try:
             table = read_part(place, folder, part)
         except FileNotFoundError:
             return None
-        names = [name for name in table.schema.names if name not in (OFFSET, FAILED, ROW_ID)]
-        if not table.select(names).schema.equals(kinds):
+        # The function's own columns, whatever they are called, come after those that are ours.
+        ours = table.num_columns - len(kinds)
+        if table.schema.types[ours:] != kinds.types:
             return None
         told = (table.schema.metadata or {}).get(ORIGIN_KEY)
         origin = msgspec.json.decode(told, type=Origin) if told else Origin("", 0, 0)
-        has_ids = told is not None and ROW_ID in table.schema.names
-        offsets = table[OFFSET].to_numpy()
-        ids = table[ROW_ID].to_numpy() if has_ids else offsets
+        has_ids = told is not None and ROW_ID in table.schema.names[:ours]
+        offsets = table.column(OFFSET_AT).to_numpy()
+        ids = table.column(ID_AT).to_numpy() if has_ids else offsets
         order = np.argsort(ids, kind="stable")
         rows = Rows(ids, np.full(len(ids), part.fragment), offsets).take(order)
-        failed = table[FAILED].to_numpy()
+        failed = table.column(FAILED_AT).to_numpy()
         return KeptPart(place, folder, part, kinds, origin, rows, order, failed, has_ids)
 
     def without_failed(self) -> "KeptPart":
@@ -88,7 +97,8 @@ class KeptPart:
     def stream(self, places: Any) -> "Iterator[tuple[pa.RecordBatch, Any]]":
         import pyarrow as pa
 
-        table = read_part(self.place, self.folder, self.part).select(self.kinds.names)
+        table = read_part(self.place, self.folder, self.part)
+        table = table.select(range(table.num_columns)[-len(self.kinds) :])
         for at in range(0, len(places), STEP_ROWS):
             step = places[at : at + STEP_ROWS]
             yield _one_batch(table.take(pa.array(step)), self.kinds), self.failed[step]
@@ -150,8 +160,7 @@ class KeptFile:
             back[order] = np.arange(len(step))
             with translated():
                 table = reader.take_rows(step[order].tolist()).to_table()
-            found = table.select(self.kinds.names).take(pa.array(back))
-            yield _one_batch(found, self.kinds), self.failed[step]
+            yield _one_batch(table.take(pa.array(back)), self.kinds), self.failed[step]
 
 
 def _read_unfilled(path: str, options: dict[str, str], count: int) -> Any:
@@ -164,5 +173,6 @@ def _read_unfilled(path: str, options: dict[str, str], count: int) -> Any:
 
 
 def _one_batch(table: "pa.Table", kinds: "pa.Schema") -> "pa.RecordBatch":
-    (batch,) = table.cast(kinds).combine_chunks().to_batches()
+    """The columns of a function, which are always in its own order, by the names they have now."""
+    (batch,) = table.rename_columns(kinds.names).cast(kinds).combine_chunks().to_batches()
     return batch

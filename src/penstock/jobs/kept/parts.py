@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OFFSET, FAILED, ROW_ID = "_offset", "_failed", "_rowid"
+# Where they stand in a part: the function's own columns may be called the same.
+OFFSET_AT, FAILED_AT, ID_AT = range(3)
 ORIGIN_KEY = b"penstock.origin"
 
 
