@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
-from penstock.errors import FunctionFailed
+from penstock.errors import FunctionFailed, VanishedFile
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.refresh.run import sweep_refresh
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.attempts import HeldAttempt
+from tests.harness.attempts import HeldAttempt, once
 from tests.harness.here import store
 from tests.harness.made_views import MadeView, make_view
 from tests.harness.refreshing import define
@@ -296,3 +297,28 @@ def test_what_nobody_comes_back_to_is_swept(tmp_path: Path) -> None:
     # A job of which nothing is known beside it.
     sweep_refresh(view.spec(), view.catalog, str(uuid.uuid4()), 1)
     assert not view.loose_files()
+
+
+@EVERY
+def test_a_version_of_the_view_that_is_cleaned_up_meanwhile_costs_an_attempt_only(
+    tmp_path: Path, kind: str
+) -> None:
+    make, _ = KINDS[kind]
+    view = make(tmp_path)
+    view.refresh()
+    view.source.update({"text": "'x y'"}, where="id < 4")
+    view.refresh()
+    # No refresh made the newest version, so nobody keeps it.
+    view.open().optimize.compact_files()
+    view.source.update({"text": "'z'"}, where="id < 3")
+
+    def clean_up() -> None:
+        newest: Any = view.open()
+        newest.update_schema_metadata({"note": "another version"})
+        newest.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+
+    first = HeldAttempt(on_check=once(clean_up))
+    with pytest.raises(VanishedFile):
+        view.refresh(first)
+    done = view.refresh(HeldAttempt(job=first.job, number=2))
+    assert (done.mode, view.loose_files()) == ("incremental", set())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, json, structs
 
-from penstock.errors import InvalidRequest, PenstockError, VanishedFile, VersionNotFound
+from penstock.errors import InvalidRequest, PenstockError
 from penstock.jobs.backfill.plan import PARTIAL_PREFIX, PREFIX, FragmentWork, file_name
 from penstock.jobs.backfill.plan_rows import codes_of
 from penstock.jobs.backfill.watermarks import describe_left
@@ -34,7 +34,7 @@ from penstock.jobs.kept.work import Origin
 from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.commit.replacement import ColumnFile, Computation
 from penstock.lance.diff.masks import pack, unpack
-from penstock.lance.session.remote import Location, open_version
+from penstock.lance.session.remote import Location, open_planned
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER
@@ -209,11 +209,7 @@ class _Filler:
 
     def _open(self, work: FragmentWork) -> "tuple[LanceDataset, LanceFragment, tuple[Target, ...]]":
         order = self._order
-        try:
-            dataset = open_version(self._location, order.version, order.job)
-        except VersionNotFound as error:
-            # It was there when the driver planned, and was cleaned up: another attempt plans anew.
-            raise VanishedFile(error.message) from error
+        dataset = open_planned(self._location, order.version, order.job)
         targets = get_targets(dataset, order.columns or (order.what.column,))
         return dataset, get_fragment(dataset, work.id), targets
 

@@ -16,7 +16,7 @@ from penstock.jobs.refresh.groups.key_sets import KeySet
 from penstock.jobs.refresh.row_files import RowFiles
 from penstock.jobs.spark.tasks import Kernel
 from penstock.jobs.spark.types import cast_out
-from penstock.lance.session.remote import Location, open_version
+from penstock.lance.session.remote import Location, open_planned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +81,7 @@ def write_rows(order: WriteOrder, batches: "Iterator[pa.RecordBatch]") -> Writte
     """Write all rows of a task."""
     import pyarrow as pa
 
-    view = open_version(order.view, order.version, order.job)
+    view = open_planned(order.view, order.version, order.job)
     place = order.view.place()
     files = RowFiles(view, order.view, order.columns, order.job, order.attempt, order.max_rows)
     # Files take types only; whether there may be nulls is said by the table.

@@ -16,6 +16,7 @@ from penstock.errors import (
     PenstockError,
     TableNotFound,
     Unavailable,
+    VanishedFile,
     VersionNotFound,
 )
 from penstock.lance.errors import translated
@@ -113,6 +114,17 @@ def open_version(location: Location, version: int, reader: str = "") -> "LanceDa
             f"version {version} of the table at {location.uri} cannot be opened: {error.message}",
             detail="choose a version that the table still has",
         ) from error
+
+
+def open_planned(location: Location, version: int, reader: str) -> "LanceDataset":
+    """The same for a worker: the version was there when the driver planned.
+
+    One that was cleaned up since is no error of the job's: another attempt plans anew.
+    """
+    try:
+        return open_version(location, version, reader)
+    except VersionNotFound as error:
+        raise VanishedFile(error.message) from error
 
 
 def open_newest(location: Location) -> "LanceDataset":

@@ -27,7 +27,7 @@ from penstock.lance.diff.equal import as_ids, combine
 from penstock.lance.diff.row_sets import decode_row_set
 from penstock.lance.errors import translated
 from penstock.lance.read.scans import ADDRESS, quote_parts, scan_columns
-from penstock.lance.session.remote import Location, open_version
+from penstock.lance.session.remote import Location, open_planned
 from penstock.lance.write.column_files import get_fragment
 from penstock.model.functions import Function
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
@@ -62,7 +62,7 @@ class At(Struct, frozen=True):
         return Location(self.uri, self.branch, self.options, held, self.manifest)
 
     def open(self, reader: str) -> "LanceDataset":
-        return open_version(self.location, self.version, reader)
+        return open_planned(self.location, self.version, reader)
 
 
 class ChunkTask(Struct, frozen=True):

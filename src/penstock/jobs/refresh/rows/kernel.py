@@ -25,7 +25,7 @@ from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.columns.fields import show_path
 from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.scans import ADDRESS, offsets_of
-from penstock.lance.session.remote import Location, open_version
+from penstock.lance.session.remote import Location, open_planned
 from penstock.lance.storage.lake import Place
 from penstock.lance.write.column_files import get_fragment
 from penstock.model.functions import Function
@@ -101,7 +101,7 @@ class Worker:
     def compute_units(self) -> None:
         """Compute the task's units, one after the other."""
         order = self._order
-        source = open_version(order.source, order.source_version, order.job)
+        source = open_planned(order.source, order.source_version, order.job)
         for unit in order.tasks[self._number]:
             self.write_unit(unit, scan_unit(source, unit, order))
 
@@ -111,7 +111,7 @@ class Worker:
 
         order = self._order
         started = time.perf_counter()
-        view = open_version(order.view, order.view_version, order.job)
+        view = open_planned(order.view, order.view_version, order.job)
         files = RowFiles(view, order.view, order.columns, order.job, order.attempt, order.max_rows)
         counts = _Counts(join_masks(unit, lambda each: each.was))
         stream = self._check(batches)

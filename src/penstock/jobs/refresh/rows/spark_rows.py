@@ -21,7 +21,7 @@ from penstock.jobs.spark.types import cast_in, cast_out, quote, to_spark_schema
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.diff.row_sets import decode_row_set, make_row_set
 from penstock.lance.read.scans import ADDRESS, quote_parts
-from penstock.lance.session.remote import open_version
+from penstock.lance.session.remote import open_planned
 from penstock.lance.storage import files
 from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.lance.write.column_files import get_fragment
@@ -86,7 +86,7 @@ def _read(
 ) -> "Iterator[pa.RecordBatch]":
     """The rows of the source, as Spark takes them."""
     order = json.decode(encoded, type=RowsOrder)
-    source = open_version(order.source, order.source_version, order.job)
+    source = open_planned(order.source, order.source_version, order.job)
     columns = {str(n): quote_parts((name,)) for n, name in enumerate(names)}
     for batch in numbers:
         for number in batch.column(0).to_pylist():
@@ -105,7 +105,7 @@ def _write(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.
     number = task_number()
     worker = Worker(order, number, is_second=is_second_try())
     (unit,) = order.tasks[number]
-    view = open_version(order.view, order.view_version, order.job)
+    view = open_planned(order.view, order.view_version, order.job)
     yield from worker.guard(lambda: worker.write_unit(unit, _to_outputs(batches, view)))
 
 
