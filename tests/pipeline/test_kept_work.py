@@ -317,3 +317,15 @@ def test_columns_of_one_function_that_swap_their_names_keep_their_values(tmp_pat
     assert [(row["b"], row["a"]) for row in rows] == [
         (row["text"], row["text"].upper()) for row in rows
     ]
+
+
+def test_a_kept_file_that_a_clean_up_takes_before_the_commit_is_computed_again(
+    table: FunctionTable,
+) -> None:
+    canceled(table)
+    table.take_calls()
+    first, *_ = sorted((table.path / "data").glob("bf-*"))
+    done = table.fill(HeldAttempt(on_fence=once(first.unlink)))
+    assert (len(table.take_calls()), done.rows_left) == (10, 0)
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()

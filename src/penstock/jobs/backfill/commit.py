@@ -4,7 +4,7 @@ A file goes in only while what it was made from, and what it replaces, are as th
 computed; else its rows are looked for where they are now.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,8 @@ from penstock.lance.commit.replacement import (
 )
 from penstock.lance.diff.masks import unpack
 from penstock.lance.read.scans import live_rows
-from penstock.lance.session.remote import RemoteCatalog
+from penstock.lance.session.remote import Location, RemoteCatalog
+from penstock.lance.storage.side_files import list_names
 from penstock.model.fragments import FragmentState
 from penstock.model.functions import Function
 
@@ -81,12 +82,14 @@ class Replacements:
         options: BackfillOptions,
         catalog: RemoteCatalog,
         attempt: Attempt,
+        location: Location,
         describe: Callable[["LanceDataset"], Sequence[FragmentState]],
     ) -> None:
         self._spec = spec
         self._options = options
         self._catalog = catalog
         self._attempt = attempt
+        self._location = location
         self._describe = describe
         self.ready: dict[int, Checkpoint] = {}
         self.committed: dict[int, Checkpoint] = {}
@@ -97,6 +100,8 @@ class Replacements:
         self.is_disturbed = False
         # Rows left a fragment before its file went in: their values are in that file only.
         self.has_moved = False
+        # Files that somebody removed before they went in.
+        self._lost: set[str] = set()
 
     @property
     def fragments_committed(self) -> int:
@@ -122,7 +127,7 @@ class Replacements:
 
     def add(self, note: Checkpoint) -> None:
         """Take a finished file."""
-        if note.work.id not in self.committed:
+        if note.work.id not in self.committed and note.file.path not in self._lost:
             self.ready[note.work.id] = note
 
     def commit_groups(self) -> None:
@@ -149,6 +154,7 @@ class Replacements:
         notes = {id: self.ready[id] for id in ids}
         done = {id for id, note in notes.items() if _holds(states.get(id), note)}
         fit = {id for id in notes.keys() - done if self._fits(latest, states.get(id), notes[id])}
+        fit -= self._find_lost({id: notes[id] for id in fit})
         changed = set(ids) - done - fit
         for id in changed:
             del self.ready[id]
@@ -167,6 +173,21 @@ class Replacements:
         for id in done | fit:
             self.committed[id] = self.ready.pop(id)
         return not changed
+
+    def _find_lost(self, notes: Mapping[int, Checkpoint]) -> set[int]:
+        """Those whose file is gone: one of an earlier job or attempt is in no version, and so a
+        clean-up may take it while the rest is computed."""
+        old = {
+            id: note.file.path
+            for id, note in notes.items()
+            if not note.is_of(self._attempt.job, self._attempt.number)
+        }
+        if not old:
+            return set()
+        there = set(list_names(self._location.place(), self._location.data_folder))
+        found = {id for id, path in old.items() if path not in there}
+        self._lost |= {old[id] for id in found}
+        return found
 
     def _fits(self, latest: "LanceDataset", now: FragmentState | None, note: Checkpoint) -> bool:
         """Whether nobody changed what the file was made from, nor what it replaces."""

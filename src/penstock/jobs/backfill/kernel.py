@@ -120,9 +120,7 @@ def _read_finished(order: FillOrder, location: Location, place: Place) -> list[C
     return [
         note
         for note in read_news(place, order.kept or order.job, set()).checkpoints
-        if note.attempt == order.attempt
-        and (note.origin is None or note.origin.job == order.job)
-        and has_file(place, location, note)
+        if note.is_of(order.job, order.attempt) and has_file(place, location, note)
     ]
 
 

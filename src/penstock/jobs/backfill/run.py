@@ -130,7 +130,9 @@ class _Backfill:
             if spec.function is None
             else FunctionPlanner(spec, catalog, self._location, attempt)
         )
-        self._files = Replacements(spec, options, catalog, attempt, self._planner.describe)
+        self._files = Replacements(
+            spec, options, catalog, attempt, self._location, self._planner.describe
+        )
         functions = () if spec.function is None else (spec.function,)
         self._kept = kept_folder(spec)
         self._heard = Heard(self._location, functions, attempt, self._kept)

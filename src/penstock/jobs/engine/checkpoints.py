@@ -57,6 +57,10 @@ class Checkpoint(msgspec.Struct, frozen=True):
     # None: it is of no use to others than this job.
     origin: Origin | None = None
 
+    def is_of(self, job: str, attempt: int) -> bool:
+        """Whether this attempt made the file."""
+        return self.attempt == attempt and (self.origin is None or self.origin.job == job)
+
     def serves(self, wanted: FragmentWork) -> bool:
         """Whether the file can be put into the fragment as it is now."""
         made = self.work

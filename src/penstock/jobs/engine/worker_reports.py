@@ -80,6 +80,4 @@ class Heard:
         return rate_of([note for note in self.notes if self._is_mine(note)])
 
     def _is_mine(self, note: Checkpoint) -> bool:
-        """Whether this attempt made a file."""
-        is_own_job = note.origin is None or note.origin.job == self._attempt.job
-        return is_own_job and note.attempt == self._attempt.number
+        return note.is_of(self._attempt.job, self._attempt.number)
