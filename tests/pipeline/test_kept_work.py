@@ -14,7 +14,8 @@ import pytest
 from penstock.errors import FunctionFailed
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.kept.work import KEPT_SECONDS
-from penstock.lance.columns.computed import PART
+from penstock.lance.columns.computed import FUNCTION, PART
+from penstock.lance.columns.fields import MetadataUpdate, update_field_metadata
 from tests.harness.attempts import HeldAttempt, once
 from tests.harness.here import FunctionTable, bound_field, die_at, join, make_table
 from tests.harness.kernel import declare, seal
@@ -327,5 +328,21 @@ def test_a_kept_file_that_a_clean_up_takes_before_the_commit_is_computed_again(
     first, *_ = sorted((table.path / "data").glob("bf-*"))
     done = table.fill(HeldAttempt(on_fence=once(first.unlink)))
     assert (len(table.take_calls()), done.rows_left) == (10, 0)
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()
+
+
+def test_files_of_a_job_that_runs_stay_when_its_function_is_declared_anew(
+    table: FunctionTable,
+) -> None:
+    other = make_other_column(table)
+
+    def declare_anew() -> None:
+        newer = msgspec.structs.replace(table.function, version="2")
+        declared = {FUNCTION: msgspec.json.encode(newer).decode()}
+        update_field_metadata(table.open(), [MetadataUpdate("value", declared)])
+        other.fill()
+
+    table.fill(HeldAttempt(on_fence=once(declare_anew)))
     assert table.values() == expected(table)
     assert table.loose_files() == set()

@@ -154,11 +154,13 @@ def sweep(
         place, location, dataset, lambda name: is_file_of(name, job, attempt) and name not in named
     )
     _sweep_notes(place, job)
+    # Nothing says which branch they were on.
+    abandoned = [other for other in _abandoned(entries) if other != job]
     useless = _find_useless(dataset, there, kept, is_needed=is_needed)
     if kept in useless and _is_ahead(place, kept, job, attempt):
         useless.remove(kept)
-    # Nothing says which branch they were on.
-    abandoned = [other for other in _abandoned(entries) if other != job]
+    at_work = _list_jobs(entries) - {job, *abandoned}
+    useless -= {each for each in useless - {kept} if _is_written(place, each, at_work)}
     everywhere = [location]
     if abandoned or useless - {kept}:
         everywhere = [replace(location, branch=name) for name in ("", *dataset.branches.list())]
@@ -215,6 +217,20 @@ def _list_needed(dataset: "LanceDataset", folders: Collection[str]) -> set[str]:
 def _named_files(place: Place, folder: str) -> Iterator[str]:
     """The files that notes in a folder name."""
     return (note.file.path for note in read_news(place, folder, set()).checkpoints)
+
+
+def _list_jobs(entries: Collection[tuple[str, int]]) -> set[str]:
+    """The jobs that have left something; one that ends removes all of it."""
+    folders = {path.removeprefix(f"{FOLDER}/").partition("/")[0] for path, _ in entries}
+    return {folder for folder in folders if owner_of(folder) is None}
+
+
+def _is_written(place: Place, folder: str, jobs: Collection[str]) -> bool:
+    """Whether one of these jobs has left a file in a folder: it may be about to commit it."""
+    if not jobs:
+        return False
+    notes = read_news(place, folder, set()).checkpoints
+    return any(note.origin is not None and note.origin.job in jobs for note in notes)
 
 
 def _is_ahead(place: Place, folder: str, job: str, attempt: int) -> bool:
