@@ -14,6 +14,7 @@ import pytest
 from penstock.errors import FunctionFailed
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.kept.work import KEPT_SECONDS
+from penstock.lance.columns import computed
 from penstock.lance.columns.computed import FUNCTION, PART
 from penstock.lance.columns.fields import MetadataUpdate, update_field_metadata
 from tests.harness.attempts import HeldAttempt, once
@@ -346,3 +347,20 @@ def test_files_of_a_job_that_runs_stay_when_its_function_is_declared_anew(
     table.fill(HeldAttempt(on_fence=once(declare_anew)))
     assert table.values() == expected(table)
     assert table.loose_files() == set()
+
+
+def test_a_branch_that_somebody_deletes_is_no_matter_to_who_sweeps(
+    table: FunctionTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canceled(make_other_column(table))
+    table.open().create_branch("b")
+    read = computed.list_computed
+    delete = once(lambda: table.open().branches.delete("b"))
+
+    def delete_and_read(schema: pa.Schema) -> list[Any]:
+        delete()
+        return read(schema)
+
+    monkeypatch.setattr(computed, "list_computed", delete_and_read)
+    table.leave(HeldAttempt())
+    assert not table.open().branches.list()

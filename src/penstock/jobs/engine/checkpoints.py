@@ -28,6 +28,7 @@ from penstock.jobs.kept.work import (
 from penstock.jobs.refresh.view_notes import KEY
 from penstock.lance.columns import computed
 from penstock.lance.commit.replacement import ColumnFile
+from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location, open_newest
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
@@ -135,6 +136,7 @@ def is_stopped(place: Place, job: str, attempt: int) -> bool:
     return files.exists(place, _stop_path(job, attempt))
 
 
+@translated()
 def sweep(
     location: Location, job: str, attempt: int, kept: str = "", *, is_needed: bool = False
 ) -> int:
@@ -205,9 +207,8 @@ def _find_useless(
 def _list_needed(dataset: "LanceDataset", folders: Collection[str]) -> set[str]:
     """Those of the folders whose column is there, on its branch, with the function that made it."""
     found = set()
-    for branch in ("", *dataset.branches.list()):
-        schema = dataset.checkout_version((branch or None, None)).schema
-        for column in computed.list_computed(schema):
+    for branch, newest in _open_branches(dataset):
+        for column in computed.list_computed(newest.schema):
             if column.function is not None:
                 owner = owner_of_column(column.binding, branch)
                 found.add(name_folder(owner, column.function.identity))
@@ -267,13 +268,25 @@ def _sweep_notes(place: Place, job: str) -> None:
 def _referred_since(dataset: "LanceDataset", since: float) -> set[str]:
     """The names of all files in versions that were committed since, on any branch."""
     found: set[str] = set()
-    for branch in (None, *dataset.branches.list()):
-        newest = dataset.checkout_version((branch, None))
+    for branch, newest in _open_branches(dataset):
         for version in newest.versions():
             at: Any = version["timestamp"]
             if at.timestamp() >= since:
-                found |= _paths(newest.checkout_version((branch, version["version"])))
+                found |= _paths(newest.checkout_version((branch or None, version["version"])))
     return found
+
+
+def _open_branches(dataset: "LanceDataset") -> "Iterator[tuple[str, LanceDataset]]":
+    """The newest version of every branch, and of main, which is ''."""
+    for branch in ("", *dataset.branches.list()):
+        try:
+            newest = dataset.checkout_version((branch or None, None))
+        except ValueError:
+            if branch in ("", *dataset.branches.list()):
+                raise
+            # Somebody deleted it a moment ago.
+            continue
+        yield branch, newest
 
 
 def _paths(dataset: "LanceDataset") -> set[str]:
