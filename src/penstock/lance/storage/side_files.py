@@ -21,11 +21,18 @@ def write_file(place: Place, path: str, content: Any) -> None:
         obstore.put(place.store, f"{place.key}/{path}", whole)
         return
     final = place.file(path)
-    os.makedirs(os.path.dirname(final), exist_ok=True)
+    _make_folder(os.path.dirname(final))
     unfinished = f"{final}.{uuid.uuid4().hex[:8]}.tmp"
     with open(unfinished, "wb") as file:
         file.write(content)
     os.rename(unfinished, final)
+
+
+def _make_folder(path: str) -> None:
+    """Make a folder with those above it, which a job that ends removes when they are empty."""
+    while not os.path.isdir(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.makedirs(path, exist_ok=True)
 
 
 def list_names(place: Place, folder: str) -> list[str]:
