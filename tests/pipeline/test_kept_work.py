@@ -364,3 +364,26 @@ def test_a_branch_that_somebody_deletes_is_no_matter_to_who_sweeps(
     monkeypatch.setattr(computed, "list_computed", delete_and_read)
     table.leave(HeldAttempt())
     assert not table.open().branches.list()
+
+
+def test_a_job_for_some_rows_leaves_what_others_finished(table: FunctionTable) -> None:
+    canceled(table)
+    table.take_calls()
+    table.fill(where="id = 1")
+    table.fill()
+    assert table.take_calls() == []
+    assert table.values() == expected(table)
+    assert table.loose_files() == set()
+
+
+def test_a_job_for_some_rows_leaves_parts_of_others_and_none_of_its_own(tmp_path: Path) -> None:
+    table = make_table(tmp_path, fragments=1)
+    small: dict[str, Any] = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 40}
+    table.fill(where="id < 3", **small)
+    assert table.loose_files() == set()
+    assert die_at(table, "part written", HeldAttempt().job, **small) == -signal.SIGKILL
+    table.take_calls()
+    table.fill(where="id < 5")
+    table.fill()
+    assert table.take_calls() == []
+    assert table.values() == expected(table)

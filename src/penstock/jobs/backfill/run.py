@@ -94,10 +94,16 @@ def run_backfill(
 
 
 def sweep_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
-    """Remove what a finished job wrote and no version refers to; returns how many files."""
+    """Remove what a finished job wrote and no version refers to; returns how many files.
+
+    What others finished stays when the job was asked for some rows only.
+    """
     wanted = convert(spec, BackfillSpec)
-    location = catalog.locate(wanted.table, wanted.branch)
-    return checkpoints.sweep(location, job, attempt, kept_folder(wanted))
+    location, kept = catalog.locate(wanted.table, wanted.branch), kept_folder(wanted)
+    limits = wanted.where, wanted.num_frags, wanted.read_version, wanted.errors_only or None
+    is_narrow = bool(kept) and any(limit is not None for limit in limits)
+    is_needed = is_narrow and checkpoints.has_others(location.place(), kept, job)
+    return checkpoints.sweep(location, job, attempt, kept, is_needed=is_needed)
 
 
 def leave_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.jobs.backfill.plan import FragmentWork, is_file_of
+from penstock.jobs.backfill.plan import FragmentWork, is_file_of, short_job
 from penstock.jobs.backfill.plan_rows import covers
 from penstock.jobs.engine.worker_notes import Beat
+from penstock.jobs.kept.parts import list_parts
 from penstock.jobs.kept.work import (
     COLUMN,
     KEPT_SECONDS,
@@ -125,6 +126,14 @@ def read_beats(place: Place, job: str, attempt: int) -> dict[int, int]:
 def has_file(place: Place, location: Location, checkpoint: Checkpoint) -> bool:
     """Whether the file of a note is still there."""
     return files.exists(place, f"{location.data_folder}/{checkpoint.file.path}")
+
+
+def has_others(place: Place, kept: str, job: str) -> bool:
+    """Whether other jobs have left finished work in a folder."""
+    notes = read_news(place, kept, set()).checkpoints
+    return any(note.origin is None or note.origin.job != job for note in notes) or any(
+        part.writer != short_job(job) for part in list_parts(place, kept)
+    )
 
 
 def request_stop(place: Place, job: str, attempt: int) -> None:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.jobs.backfill.plan import JOB_CHARACTERS, short_job
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER, list_names, write_file
@@ -37,6 +38,11 @@ class Part(NamedTuple):
     def key(self) -> str:
         return self.name.split("-")[1]
 
+    @property
+    def writer(self) -> str:
+        """The job that left it, as names of files show it."""
+        return self.name.split("-")[5][:JOB_CHARACTERS]
+
 
 def write_part(
     place: Place,
@@ -49,15 +55,17 @@ def write_part(
     values: "Sequence[pa.RecordBatch]",
     ids: Any = None,
     origin: bytes | None = None,
+    writer: str = "",
 ) -> None:
     """Leave values by offset, and by row id if that is known; the failed ones are null.
 
-    The origin says which version they were computed from.
+    The origin says which version they were computed from, the writer is the job that did so.
     """
     import pyarrow as pa
 
     start, end = int(offsets.min()), int(offsets.max()) + 1
-    name = f"{fragment}-{key}-{attempt}-{start}-{end}-{uuid.uuid4().hex[:8]}.arrow"
+    unique = f"{short_job(writer)}{uuid.uuid4().hex[:8]}"
+    name = f"{fragment}-{key}-{attempt}-{start}-{end}-{unique}.arrow"
     known = [] if ids is None else [pa.field(ROW_ID, pa.int64())]
     schema = pa.schema(
         [pa.field(OFFSET, pa.int64()), pa.field(FAILED, pa.bool_()), *known, *values[0].schema],
@@ -65,12 +73,12 @@ def write_part(
     )
     sink = pa.BufferOutputStream()
     at = 0
-    with pa.ipc.new_file(sink, schema) as writer:
+    with pa.ipc.new_file(sink, schema) as file:
         for each in values:
             rows = slice(at, at + each.num_rows)
             columns = [pa.array(offsets[rows]), pa.array(failed[rows])]
             columns += [] if ids is None else [pa.array(ids[rows])]
-            writer.write_batch(pa.record_batch([*columns, *each.columns], schema=schema))
+            file.write_batch(pa.record_batch([*columns, *each.columns], schema=schema))
             at += each.num_rows
     write_file(place, f"{FOLDER}/{job}/parts/{name}", sink.getvalue())
 

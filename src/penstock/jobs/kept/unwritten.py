@@ -93,6 +93,7 @@ class Keeper:
             [values for _, _, values in self._waiting],
             None if self._find_ids is None else self._find_ids(keys),
             self._task.origin,
+            self._task.job,
         )
         crash_point("part written")
         self._forget()
