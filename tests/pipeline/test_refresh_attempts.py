@@ -2,6 +2,7 @@
 
 import uuid
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -9,7 +10,9 @@ import pytest
 
 from penstock.errors import ConcurrentCommit, LeaseLost
 from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.refresh import commit as committing
 from penstock.jobs.refresh.run import sweep_refresh
+from penstock.lance.commit.removal import Removal, list_files, remove_rows
 from tests.harness.attempts import HeldAttempt
 from tests.harness.refreshing import ViewHere, define
 from tests.harness.sources import SourceHistory
@@ -136,6 +139,33 @@ def test_a_compaction_of_the_view_meanwhile_is_no_matter(
     assert view.refresh(HeldAttempt(on_fence=compact)).rows_updated == 4
     assert view.rows() == rows_at(history.open())
     assert len(view.open().get_fragments()) == 2
+
+
+def test_commits_that_lost_against_a_compaction_leave_no_files(
+    history: SourceHistory, view: ViewHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.open().delete("id = 3")
+    view.refresh()
+    history.open().update({"a": "51"}, where="id = 2")
+    prepared = 0
+
+    def prepare(*args: Any) -> Removal:
+        nonlocal prepared
+        prepared += 1
+        removal = remove_rows(*args)
+        if prepared < 3:
+            view.open().optimize.compact_files()
+        return removal
+
+    monkeypatch.setattr(committing, "remove_rows", prepare)
+    assert view.refresh().rows_updated == 1
+    assert prepared > 1
+    assert view.rows() == rows_at(history.open())
+    referred = set[str]()
+    for version in view.open().versions():
+        referred |= list_files(view.open().checkout_version(version["version"]))
+    written = {f"_deletions/{path.name}" for path in (view.path / "_deletions").iterdir()}
+    assert written - referred == set()
 
 
 def test_a_refresh_does_not_go_over_rows_that_somebody_wrote_meanwhile(

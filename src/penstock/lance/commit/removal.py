@@ -33,6 +33,8 @@ class Removal:
     removed: list[int]
     updated: list[Any]
     rows: int
+    # What was written for it.
+    files: tuple[str, ...] = ()
 
 
 def remove_rows(
@@ -63,7 +65,13 @@ def remove_rows(
             is_live[np.concatenate(live[id])] = True
             is_live[np.concatenate(parts)] = False
             updated.append(_delete(dataset, location, id, np.flatnonzero(~is_live)))
-    return Removal(removed, updated, rows)
+    return Removal(removed, updated, rows, tuple(map(_name_file, updated)))
+
+
+def list_files(dataset: "LanceDataset") -> set[str]:
+    """The files that list deleted rows in the version that is open."""
+    found = (fragment.metadata for fragment in dataset.get_fragments())
+    return {_name_file(each) for each in found if each.deletion_file is not None}
 
 
 def encode_bitmap(values: "Ids") -> bytes:
@@ -95,11 +103,14 @@ def _delete(dataset: "LanceDataset", location: Location, id: int, dead: "Ids") -
     """The metadata of a fragment whose deleted rows are these."""
     from lance.fragment import DeletionFile
 
-    number = secrets.randbits(63)
-    name = f"_deletions/{id}-{dataset.version}-{number}.bin"
-    files.write_new(location.place(), name, encode_bitmap(dead))
     fragment = dataset.get_fragment(id)
     assert fragment is not None
     metadata = fragment.metadata
+    number = secrets.randbits(63)
     metadata.deletion_file = DeletionFile(dataset.version, number, "bitmap", len(dead), None)
+    files.write_new(location.place(), _name_file(metadata), encode_bitmap(dead))
     return metadata
+
+
+def _name_file(fragment: Any) -> str:
+    return str(fragment.deletion_file.path(fragment.id))
