@@ -47,12 +47,15 @@ class Client(threading.Thread):
         self.tally = tally
         self.chance = random.Random(seed)
         self.stopping = threading.Event()
+        # Held while it acts: whoever takes it has it pause.
+        self.acting = threading.Lock()
         self._http = httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, trust_env=False)
 
     def run(self) -> None:
         while not self.stopping.wait(self.chance.uniform(0.1, 1.0)):
             try:
-                self.act()
+                with self.acting:
+                    self.act()
             # A client that stops for a bug of its own would be missed; it is told instead.
             except Exception as error:
                 self.tally.failures[f"{type(self).__name__}: {type(error).__name__}: {error}"] += 1
