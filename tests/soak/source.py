@@ -118,7 +118,15 @@ class Writers:
 
     def do_compact(self, dataset: lance.LanceDataset) -> lance.LanceDataset:
         size = self.chance.choice([15, 30, 1000])
-        dataset.optimize.compact_files(target_rows_per_fragment=size)
+        for _ in range(COMPACT_TRIES):
+            try:
+                dataset.optimize.compact_files(target_rows_per_fragment=size)
+                return dataset
+            except OSError as error:
+                # A job's commit came first.
+                if "conflict" not in str(error):
+                    raise
+                dataset = self.open()
         return dataset
 
     def do_restore(self, dataset: lance.LanceDataset) -> lance.LanceDataset:
