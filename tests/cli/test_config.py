@@ -54,7 +54,7 @@ def test_config_and_help_import_nothing_of_the_server(tmp_path: Path) -> None:
         "import sys; from penstock.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "parts = ('server', 'catalog', 'database', 'datasets')\n"
+        "parts = ('server', 'catalog', 'database', 'lance', 'jobs')\n"
         "heavy = {'uvicorn', 'apsw', 'asyncpg', 'lance', 'obstore', 'pyarrow', 'httpx'}\n"
         "heavy |= {f'penstock.{part}' for part in parts}\n"
         "print(sorted(heavy & set(sys.modules)))\n"

@@ -108,6 +108,7 @@ def _take(
 ) -> "Iterator[pa.RecordBatch]":
     import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     offsets = np.flatnonzero(needed.mask(needed.need))
     offsets = offsets[(offsets >= needed.start) & (offsets < needed.end)]
@@ -120,5 +121,5 @@ def _take(
         with translated():
             found = dataset._take_rows(pa.array(ids[part], pa.uint64()), columns=asked)
         if where is not None:
-            found = found.filter(found[TAKEN]).drop_columns([TAKEN])
+            found = pc.filter(found, found[TAKEN]).drop_columns([TAKEN])
         yield from found.combine_chunks().to_batches()

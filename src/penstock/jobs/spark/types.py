@@ -238,7 +238,7 @@ def _convert_plain(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
         # Arrow makes an infinity of what is too large for a smaller float.
         lost = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
         if pc.any(lost).as_py():
-            raise ValueError(f"{column.filter(lost)[0]} is too large")
+            raise ValueError(f"{pc.filter(column, lost)[0]} is too large")
     return found
 
 
