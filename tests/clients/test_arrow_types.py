@@ -16,7 +16,7 @@ from tests.harness.arrow_types import list_cases
 from tests.harness.servers import Server
 
 SIZES = (0, 1, 2, 5, 7, 10, 100, 1001)
-# What nobody but Lance refuses: see tests/datasets/test_lance_layout.py.
+# What nobody but Lance refuses: see tests/lance/write/test_layout.py.
 FIXED = ("null", "string", "binary", "large", "dictionary", "view", "run")
 
 

@@ -17,6 +17,7 @@ from penstock.model.views import RefreshResult
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE
 from tests.harness.refreshing import ViewHere, define
+from tests.harness.root import ROOT
 from tests.harness.sources import SourceHistory
 
 
@@ -81,7 +82,7 @@ class Chain:
         given = [str(self.three.folder), job, json.dumps(msgspec.to_builtins(self.spec()))]
         return subprocess.run(
             [sys.executable, "-c", code, *given],
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             env={**os.environ, "PENSTOCK_CRASH_AT": point},
             check=False,
         ).returncode

@@ -29,6 +29,7 @@ from penstock.model.functions import Function
 from tests.harness.attempts import HeldAttempt
 from tests.harness.by_hand import BINDING, some_rows
 from tests.harness.kernel import declare, recorded, seal
+from tests.harness.root import ROOT
 
 MAX_WATERMARKS = 3
 
@@ -233,10 +234,9 @@ def die_at(table: FunctionTable, point: str, job: str, **options: Any) -> int:
         "here.reopen(Path(path), Path(log)).fill(here.HeldAttempt(job=job), **json.loads(options))"
     )
     given = [str(table.path), str(table.log), job, json.dumps(options)]
-    root = Path(__file__).parents[2]
     return subprocess.run(
         [sys.executable, "-c", code, *given],
-        cwd=root,
+        cwd=ROOT,
         env={**os.environ, "PENSTOCK_CRASH_AT": point},
         check=False,
     ).returncode

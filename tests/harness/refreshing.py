@@ -34,6 +34,7 @@ from penstock.model.views import (
 )
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE
+from tests.harness.root import ROOT
 
 
 class FolderLake(RemoteCatalog):
@@ -187,6 +188,6 @@ class ViewHere:
         spec = json.dumps(self.spec(**options))
         return subprocess.Popen(
             [sys.executable, "-c", code, str(self.folder), job, str(number), spec],
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             env={**os.environ, **(environ or {})},
         )

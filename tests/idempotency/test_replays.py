@@ -18,7 +18,7 @@ State = Callable[[], Any]
 def test_every_change_of_both_protocols_is_tried() -> None:
     served = (*OPERATIONS, *EXTENSIONS)
     changes = {each.name for each in served if each.is_change}
-    # Grants need a server that knows its callers: tests/access tries them.
+    # Grants need a server that knows its callers: tests/server/access tries them.
     assert {name.partition(" ")[0] for name in LANCE} == changes - {"CreateGrant", "RevokeGrant"}
     assert ICEBERG.keys() == {route.name for route in ROUTES if route.is_change}
 

@@ -2,14 +2,14 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.harness.root import ROOT
 from tests.harness.runners import RunnerProcess
 from tests.harness.servers import Server
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -12,6 +12,7 @@ import pytest
 
 import penstock
 from penstock.errors import JobFailed
+from tests.harness.root import ROOT
 from tests.harness.runners import RunnerProcess
 from tests.harness.servers import Server
 from tests.harness.tables import new_name
@@ -19,7 +20,7 @@ from tests.harness.tables import new_name
 # The first test waits for Spark, which starts slowly on a busy machine.
 pytestmark = pytest.mark.timeout(400)
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "sdk.md"
+PAGE = ROOT / "docs" / "sdk.md"
 TEXTS = ["one", "two three", "", "four five six"]
 
 

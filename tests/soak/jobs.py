@@ -19,6 +19,7 @@ from penstock.runner.loop import RECIPES
 from tests.harness.attempts import HeldAttempt
 from tests.harness.here import HERE, FolderCatalog, FunctionTable
 from tests.harness.refreshing import FolderLake, ViewHere
+from tests.harness.root import ROOT
 from tests.soak import hooks
 from tests.soak.model import Line
 
@@ -132,7 +133,7 @@ class Job:
             [sys.executable, "-m", "tests.soak.jobs", kind, str(place), attempt.job],
             input=json.dumps(spec),
             text=True,
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             env={**os.environ, **environ},
             capture_output=True,
             check=False,
