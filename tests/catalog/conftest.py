@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import KINDS, database_of, sqlite_url
-from tests.harness.jobs import CLUSTERS, Column, make_column
-from tests.harness.keys import query
-from tests.harness.servers import Server
+from tests.harness.clients.idempotency_keys import query
+from tests.harness.jobs.fake_runner import CLUSTERS, Column, make_column
+from tests.harness.processes import servers
+from tests.harness.processes.databases import KINDS, database_of, sqlite_url
+from tests.harness.processes.servers import Server
 
 _names = itertools.cycle(CLUSTERS)
 ENVIRON = {"PENSTOCK__CLUSTERS": json.dumps(CLUSTERS)}

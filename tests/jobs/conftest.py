@@ -8,7 +8,7 @@ import pytest
 from penstock.jobs.spark.tasks import Engine
 from penstock.runner.session import Session
 from penstock.settings.sections import Cluster
-from tests.harness import servers
+from tests.harness.processes import servers
 
 # How `spark/test_clusters.py` has the same tests run elsewhere.
 MASTER, REMOTE = os.environ.get("PENSTOCK_TEST_MASTER"), os.environ.get("PENSTOCK_TEST_REMOTE")

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from tests.harness.processes.runners import RunnerProcess
+from tests.harness.processes.servers import Server
 from tests.harness.root import ROOT
-from tests.harness.runners import RunnerProcess
-from tests.harness.servers import Server
 
 EXAMPLES = ROOT / "examples"
 

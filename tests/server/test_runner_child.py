@@ -15,8 +15,8 @@ import pytest
 
 from penstock.server.runner_api import child as runner_child
 from penstock.server.runner_api.child import RunnerChild, list_session
-from tests.harness import servers, waiting
-from tests.harness.jobs import describe, make_column
+from tests.harness.jobs.fake_runner import describe, make_column
+from tests.harness.processes import servers, waiting
 
 pytestmark = pytest.mark.anyio
 

@@ -10,13 +10,13 @@ import pytest
 from penstock.catalog.columns.auto_backfill import Stale
 from penstock.catalog.jobs.due import MAX_UNCHANGED_MILLIS, Ended, Rules, plan_due
 from penstock.model.tables import Table
-from tests.harness import servers
-from tests.harness.arrow import send
-from tests.harness.databases import EITHER, database_of, new_postgres_database
-from tests.harness.functions import virtual_column
-from tests.harness.jobs import TEXTS, Runner, cancel, describe, make_table
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.data.arrow import send
+from tests.harness.data.functions import virtual_column
+from tests.harness.jobs.fake_runner import TEXTS, Runner, cancel, describe, make_table
+from tests.harness.processes import servers
+from tests.harness.processes.databases import EITHER, database_of, new_postgres_database
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 ENVIRON = {
     "PENSTOCK__AUTO_BACKFILL__COOLDOWN_SECONDS": "0",

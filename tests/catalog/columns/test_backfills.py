@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.harness.arrow import send
-from tests.harness.jobs import TEXTS, Column, add_computed, describe, make_column
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.arrow import send
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import TEXTS, Column, add_computed, describe, make_column
+from tests.harness.processes.servers import Server
 
 OPTIONS = {
     "where": "id > 1",

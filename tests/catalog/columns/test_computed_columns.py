@@ -7,9 +7,9 @@ import lancedb
 import pyarrow as pa
 import pytest
 
-from tests.harness.jobs import add_computed, make_table
-from tests.harness.servers import Server
-from tests.harness.tables import ask, code, metadata, open_by_path
+from tests.harness.data.tables import ask, code, metadata, open_by_path
+from tests.harness.jobs.fake_runner import add_computed, make_table
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

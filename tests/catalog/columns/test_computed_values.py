@@ -6,10 +6,10 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.harness.arrow import send
-from tests.harness.jobs import add_computed, make_table
-from tests.harness.servers import Server
-from tests.harness.tables import code, new_name, open_by_path
+from tests.harness.data.arrow import send
+from tests.harness.data.tables import code, new_name, open_by_path
+from tests.harness.jobs.fake_runner import add_computed, make_table
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

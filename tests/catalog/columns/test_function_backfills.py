@@ -9,11 +9,11 @@ from typing import Any
 import lance
 import pytest
 
-from tests.harness.arrow import send
-from tests.harness.functions import add_function, alter_function, envelope, virtual_column
-from tests.harness.jobs import TEXTS, Column, describe, make_table
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.arrow import send
+from tests.harness.data.functions import add_function, alter_function, envelope, virtual_column
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import TEXTS, Column, describe, make_table
+from tests.harness.processes.servers import Server
 
 # Those without it are about what is on record, and so about both databases.
 ON_SQLITE = pytest.mark.parametrize("server", ["sqlite"], indirect=True)

@@ -7,9 +7,9 @@ import pytest
 
 from penstock.jobs.backfill import watermarks
 from penstock.lance import refs
-from tests.harness.functions import add_function, alter_function, virtual_column
-from tests.harness.jobs import Column, make_table
-from tests.harness.servers import Server
+from tests.harness.data.functions import add_function, alter_function, virtual_column
+from tests.harness.jobs.fake_runner import Column, make_table
+from tests.harness.processes.servers import Server
 
 ON_SQLITE = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

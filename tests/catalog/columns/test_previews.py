@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.harness.jobs import Column, cancel, describe
-from tests.harness.tables import code
-from tests.harness.waiting import PATIENCE_SECONDS, until
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import Column, cancel, describe
+from tests.harness.processes.waiting import PATIENCE_SECONDS, until
 
 RESULT = {"version": 2, "rows": 1, "values": [], "errors": [], "seconds": 0.5}
 

@@ -7,11 +7,11 @@ import pytest
 
 from penstock.catalog.jobs.keeper import Pace
 from tests.catalog.conftest import HASTY
-from tests.harness import servers
-from tests.harness.databases import new_postgres_database
-from tests.harness.jobs import describe, make_column
-from tests.harness.keys import query
-from tests.harness.waiting import until
+from tests.harness.clients.idempotency_keys import query
+from tests.harness.jobs.fake_runner import describe, make_column
+from tests.harness.processes import servers
+from tests.harness.processes.databases import new_postgres_database
+from tests.harness.processes.waiting import until
 
 HOURS = 2 * 3_600_000
 

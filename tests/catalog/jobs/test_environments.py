@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.jobs import Column
-from tests.harness.servers import Server
-from tests.harness.tables import code, new_name
+from tests.harness.data.tables import code, new_name
+from tests.harness.jobs.fake_runner import Column
+from tests.harness.processes.servers import Server
 
 CONTENT = '{"pip": ["numpy==2.0"], "env_vars": {"A": "b"}, "note": "kept"}'
 

@@ -11,7 +11,7 @@ from penstock.errors import InvalidRequest, LeaseLost, Unavailable
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.runner.attempt import RECENT_SECONDS, LeasedAttempt
 from penstock.runner.client import Lease, ServerClient
-from tests.harness.jobs import Column, cancel
+from tests.harness.jobs.fake_runner import Column, cancel
 
 NAMES = ("id", "kind", "attempt", "spec", "cluster", "lease_seconds", "heartbeat_seconds")
 

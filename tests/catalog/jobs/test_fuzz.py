@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.fuzzing import check, fuzzed, values_of, words_of
-from tests.harness.jobs import Column, make_column
-from tests.harness.servers import Server
+from tests.harness.fuzzing.values import check, fuzzed, values_of, words_of
+from tests.harness.jobs.fake_runner import Column, make_column
+from tests.harness.processes.servers import Server
 
 WORDS = (
     *("len", "text", "id", "nope", "id > 1", "length(text)", "text >", "1; 2", "a.b", "`", "``"),

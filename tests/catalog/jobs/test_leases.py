@@ -7,10 +7,10 @@ import pytest
 
 from penstock.model.jobs import retry_pause_millis
 from tests.catalog.conftest import Hasty
-from tests.harness.jobs import Column, Runner, cancel, describe, make_column
-from tests.harness.servers import Server
-from tests.harness.tables import code
-from tests.harness.waiting import until
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import Column, Runner, cancel, describe, make_column
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 
 def lease(column: Column) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from penstock.errors import LeaseLost
 from penstock.model.functions import RowError
 from penstock.runner.attempt import LeasedAttempt
 from penstock.runner.client import Lease, ServerClient
-from tests.harness import servers
-from tests.harness.arrow import people, send
-from tests.harness.databases import KINDS, database_of
-from tests.harness.functions import new_column, virtual_column
-from tests.harness.jobs import Column, cancel, make_column
-from tests.harness.servers import Server
-from tests.harness.tables import code
-from tests.harness.waiting import until
+from tests.harness.data.arrow import people, send
+from tests.harness.data.functions import new_column, virtual_column
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import Column, cancel, make_column
+from tests.harness.processes import servers
+from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 LEDGER = "__system$errors"
 

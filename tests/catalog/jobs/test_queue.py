@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.harness.jobs import Column, Runner, add_computed, cancel, describe, make_column
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import (
+    Column,
+    Runner,
+    add_computed,
+    cancel,
+    describe,
+    make_column,
+)
+from tests.harness.processes.servers import Server
 
 
 def test_a_request_is_a_job_that_waits(column: Column) -> None:

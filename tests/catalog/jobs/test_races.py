@@ -11,10 +11,17 @@ from typing import TypeVar
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import new_postgres_database
-from tests.harness.jobs import CLUSTERS, Column, Runner, add_computed, describe, make_column
-from tests.harness.tables import code
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import (
+    CLUSTERS,
+    Column,
+    Runner,
+    add_computed,
+    describe,
+    make_column,
+)
+from tests.harness.processes import servers
+from tests.harness.processes.databases import new_postgres_database
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from penstock.runner.attempt import MAX_LINES, MAX_REPORT_LINES, LeasedAttempt
 from penstock.runner.client import Ending, Lease, ServerClient
-from tests.harness.jobs import Column
+from tests.harness.jobs.fake_runner import Column
 
 NAMES = ("id", "kind", "attempt", "spec", "cluster", "lease_seconds", "heartbeat_seconds")
 

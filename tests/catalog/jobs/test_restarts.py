@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import EITHER, new_postgres_database, sqlite_url
-from tests.harness.jobs import Runner, describe, make_column
-from tests.harness.keys import query
-from tests.harness.servers import Server
+from tests.harness.clients.idempotency_keys import query
+from tests.harness.jobs.fake_runner import Runner, describe, make_column
+from tests.harness.processes import servers
+from tests.harness.processes.databases import EITHER, new_postgres_database, sqlite_url
+from tests.harness.processes.servers import Server
 
 # How long a server leaves runners alone after its start, too.
 HASTY = {"PENSTOCK__JOBS__LEASE_SECONDS": "1"}

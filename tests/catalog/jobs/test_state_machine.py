@@ -20,7 +20,7 @@ from penstock.database.interface import Transaction
 from penstock.errors import LeaseLost
 from penstock.lance.storage.lake import Lake
 from penstock.model.jobs import FINISHED, NewJob, Report
-from tests.harness.databases import sqlite_url
+from tests.harness.processes.databases import sqlite_url
 
 CHANCES = 2
 

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness import servers
-from tests.harness.jobs import Column, cancel, make_column
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import Column, cancel, make_column
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
 
 
 def follow(server: Server, id: str) -> Iterator[tuple[str, dict[str, Any]]]:

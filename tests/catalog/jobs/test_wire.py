@@ -6,11 +6,11 @@ import lancedb
 import pyarrow as pa
 import pytest
 
-from tests.harness.generated import Client as Generated
-from tests.harness.generated import models
-from tests.harness.jobs import Column, cancel, describe
-from tests.harness.servers import Server
-from tests.harness.tables import code, new_name
+from tests.harness.clients.generated import Client as Generated
+from tests.harness.clients.generated import models
+from tests.harness.data.tables import code, new_name
+from tests.harness.jobs.fake_runner import Column, cancel, describe
+from tests.harness.processes.servers import Server
 
 
 def alter(server: Server, id: str, *actions: Any) -> Any:

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import EITHER, database_of
-from tests.harness.jobs import describe
-from tests.harness.materialized import View, make_view
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.jobs.fake_runner import describe
+from tests.harness.processes import servers
+from tests.harness.processes.databases import EITHER, database_of
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
+from tests.harness.views.server_views import View, make_view
 
 ENVIRON = {
     "PENSTOCK__AUTO_REFRESH__COOLDOWN_SECONDS": "0",

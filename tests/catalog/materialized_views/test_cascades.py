@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.catalog.materialized_views.test_refreshes import failure
-from tests.harness.jobs import Runner, cancel, describe
-from tests.harness.materialized import View, ask_create, head, make_view
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import Runner, cancel, describe
+from tests.harness.processes.servers import Server
+from tests.harness.views.server_views import View, ask_create, head, make_view
 
 
 @dataclass(frozen=True)

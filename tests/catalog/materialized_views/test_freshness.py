@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.catalog.materialized_views.test_cascades import Stack, stack
-from tests.harness.materialized import View, head
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
+from tests.harness.views.server_views import View, head
 
 __all__ = ["stack"]
 

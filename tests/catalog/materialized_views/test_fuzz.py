@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.fuzzing import check, fuzzed, values_of, words_of
-from tests.harness.materialized import View, make_view
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.data.tables import new_name
+from tests.harness.fuzzing.values import check, fuzzed, values_of, words_of
+from tests.harness.processes.servers import Server
+from tests.harness.views.server_views import View, make_view
 
 WORDS = (
     *("query", "udtf", "chunker", "scalar_udtf", "SELECT id FROM t", "SELECT * FROM t", "SELECT"),

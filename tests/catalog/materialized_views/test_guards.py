@@ -7,20 +7,13 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from lance.namespace import RestNamespace
 
-from tests.harness.arrow import send
-from tests.harness.jobs import TEXTS
-from tests.harness.materialized import (
-    View,
-    ask_create,
-    commit_rows,
-    head,
-    make_view,
-    tag_of,
-)
-from tests.harness.servers import Server
-from tests.harness.tables import code, open_by_path
+from tests.harness.clients.pylance import connect
+from tests.harness.data.arrow import send
+from tests.harness.data.tables import code, open_by_path
+from tests.harness.jobs.fake_runner import TEXTS
+from tests.harness.processes.servers import Server
+from tests.harness.views.server_views import View, ask_create, commit_rows, head, make_view, tag_of
 
 NEW = pa.table({"__source_row_id": pa.array([9], pa.int64()), "id": [9], "text": ["x"]})
 
@@ -74,9 +67,8 @@ def test_columns_that_the_query_gives_stay_as_they_are(
 
 
 def target(view: View) -> dict[str, Any]:
-    connect: Any = RestNamespace
     return {
-        "namespace_client": connect(uri=view.server.url),
+        "namespace_client": connect(view.server),
         "table_id": view.id.split("$"),
     }
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from penstock.lance.columns.schemas import decode_schema
-from tests.harness.arrow import send
-from tests.harness.definitions import encode_schema, make_column_udf
-from tests.harness.jobs import TEXTS, cancel, describe
-from tests.harness.materialized import View, ask_create, head, make_view
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.arrow import send
+from tests.harness.data.tables import code
+from tests.harness.jobs.fake_runner import TEXTS, cancel, describe
+from tests.harness.processes.servers import Server
+from tests.harness.views.definitions import encode_schema, make_column_udf
+from tests.harness.views.server_views import View, ask_create, head, make_view
 
 OPTIONS = {
     "src_version": 1,

@@ -7,19 +7,14 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness import view_requests as iceberg
-from tests.harness.arrow import send
-from tests.harness.functions import b64, pack, pickled
-from tests.harness.jobs import TEXTS, Runner, describe, make_table
-from tests.harness.materialized import (
-    QUERY,
-    View,
-    ask_create,
-    make_view,
-    tag_of,
-)
-from tests.harness.servers import Server
-from tests.harness.tables import code, open_by_path
+from tests.harness.clients import iceberg_requests as iceberg
+from tests.harness.data.arrow import send
+from tests.harness.data.calls import pickled
+from tests.harness.data.functions import b64, pack
+from tests.harness.data.tables import code, open_by_path
+from tests.harness.jobs.fake_runner import TEXTS, Runner, describe, make_table
+from tests.harness.processes.servers import Server
+from tests.harness.views.server_views import QUERY, View, ask_create, make_view, tag_of
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from penstock.catalog.versions.staging import NewVersion
 from penstock.errors import ConcurrentCommit, InvalidRequest, VersionNotFound
 from penstock.model.paging import PageRequest
 from penstock.model.tables import MAIN, Table, VersionRange
-from tests.harness.manifests import commit_by_path, stage
+from tests.harness.data.manifests import commit_by_path, stage
 
 pytestmark = pytest.mark.anyio
 

@@ -19,9 +19,9 @@ from penstock.jobs.backfill import watermarks
 from penstock.jobs.engine.attempt import is_passing
 from penstock.jobs.kept.work import KEPT_SECONDS
 from penstock.lance.errors import translate
-from tests.harness.attempts import HeldAttempt
-from tests.harness.by_hand import some_rows
-from tests.harness.here import FunctionTable, die_at, join, make_table
+from tests.harness.jobs.filled_tables import some_rows
+from tests.harness.jobs.function_tables import FunctionTable, fill_and_die, join, make_table
+from tests.harness.jobs.held_attempt import HeldAttempt
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def is_right(table: FunctionTable) -> bool:
 
 def test_num_frags_counts_what_a_killed_attempt_committed(table: FunctionTable) -> None:
     job = str(uuid.uuid4())
-    assert die_at(table, "backfill committed", job, num_frags=1)
+    assert fill_and_die(table, "backfill committed", job, num_frags=1)
     assert len(table.take_calls()) == 10
     table.open().optimize.compact_files()
     done = table.fill(HeldAttempt(job=job, number=2), num_frags=1)

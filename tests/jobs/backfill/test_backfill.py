@@ -8,8 +8,9 @@ import pytest
 
 from penstock.errors import ColumnNotFound, InvalidRequest, TableNotFound, VersionNotFound
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.attempts import HeldAttempt, compute, documents
-from tests.harness.servers import Server
+from tests.harness.jobs.computed_tables import compute, documents
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.processes.servers import Server
 
 
 def test_every_row_gets_its_value_in_one_version(server: Server, engine: Engine) -> None:

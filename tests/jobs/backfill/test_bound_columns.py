@@ -7,8 +7,9 @@ import pytest
 
 from penstock.errors import ColumnNotFound
 from penstock.jobs.backfill.run import run_backfill
-from tests.harness.attempts import HeldAttempt, once
-from tests.harness.here import HERE, FunctionTable, bound_field, make_table
+from tests.harness.jobs.function_tables import FunctionTable, bound_field, make_table
+from tests.harness.jobs.held_attempt import HeldAttempt, once
+from tests.harness.jobs.local_engine import LOCAL_ENGINE
 
 OTHER = "f" * 32
 
@@ -76,5 +77,5 @@ def test_a_function_of_another_name_is_another_one(table: FunctionTable) -> None
     table.fill()
     assert len(table.take_calls()) == 40
     table.use(lambda text, number: "unseen", "1", name="g")
-    run_backfill(table.spec(), table.catalog, lambda: HERE, HeldAttempt())
+    run_backfill(table.spec(), table.catalog, lambda: LOCAL_ENGINE, HeldAttempt())
     assert table.take_calls() == []

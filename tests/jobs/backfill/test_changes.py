@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.jobs.backfill.plan import Fill
 from penstock.jobs.backfill.selection import Scope
-from tests.harness.by_hand import Filled, make_filled, some_rows
+from tests.harness.jobs.filled_tables import Filled, make_filled, some_rows
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.spark.tasks import Engine
 from penstock.lance import refs
 from penstock.lance.session.remote import Location
-from tests.harness.attempts import HeldAttempt, once
-from tests.harness.by_hand import BINDING, some_rows
-from tests.harness.here import FunctionTable, die_at, join, make_table
+from tests.harness.jobs.filled_tables import BINDING, some_rows
+from tests.harness.jobs.function_tables import FunctionTable, fill_and_die, join, make_table
+from tests.harness.jobs.held_attempt import HeldAttempt, once
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_a_process_that_dies_leaves_its_work_to_the_next(
         small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 1}
         small["max_checkpoint_size"] = 1
     attempt = HeldAttempt(number=2)
-    assert die_at(table, point, attempt.job, **small) == -signal.SIGKILL
+    assert fill_and_die(table, point, attempt.job, **small) == -signal.SIGKILL
     table.take_calls()
     done = table.fill(attempt, **small)
     assert len(table.take_calls()) == done.function_calls == calls

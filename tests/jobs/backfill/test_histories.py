@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.here import make_table
-from tests.harness.histories import run_history
+from tests.harness.fuzzing.column_histories import run_history
+from tests.harness.jobs.function_tables import make_table
 
 SHORT, LONG = range(15), range(15, 215)
 

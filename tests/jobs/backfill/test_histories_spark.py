@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.here import make_table
-from tests.harness.histories import run_history
+from tests.harness.fuzzing.column_histories import run_history
+from tests.harness.jobs.function_tables import make_table
 
 
 @pytest.mark.slow

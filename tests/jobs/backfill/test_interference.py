@@ -9,8 +9,9 @@ import pytest
 from penstock.errors import LeaseLost
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.attempts import Computed, HeldAttempt, compute, documents, once
-from tests.harness.servers import Server
+from tests.harness.jobs.computed_tables import Computed, compute, documents
+from tests.harness.jobs.held_attempt import HeldAttempt, once
+from tests.harness.processes.servers import Server
 
 
 def interrupted(table: Computed, work: Callable[[], object], **options: object) -> HeldAttempt:

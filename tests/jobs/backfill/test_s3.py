@@ -13,15 +13,17 @@ from penstock.jobs.backfill.plan import Watermark
 from penstock.jobs.backfill.run import run_backfill
 from penstock.jobs.spark.tasks import Engine
 from penstock.lance.session.remote import Location, RemoteCatalog, open_newest
-from tests.harness import servers
-from tests.harness.attempts import Computed, HeldAttempt, documents
-from tests.harness.by_hand import BINDING, some_rows
-from tests.harness.here import HERE, bound_field
-from tests.harness.jobs import add_computed
-from tests.harness.kernel import declare, seal
-from tests.harness.pylance import connect
-from tests.harness.s3 import BUCKET, Store, running_store
-from tests.harness.tables import new_name
+from tests.harness.clients.pylance import connect
+from tests.harness.data.tables import new_name
+from tests.harness.jobs.computed_tables import Computed, documents
+from tests.harness.jobs.fake_runner import add_computed
+from tests.harness.jobs.filled_tables import BINDING, some_rows
+from tests.harness.jobs.function_tables import bound_field
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.jobs.kernel import declare, seal
+from tests.harness.jobs.local_engine import LOCAL_ENGINE
+from tests.harness.processes import servers
+from tests.harness.processes.s3 import BUCKET, Store, running_store
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_a_function_fills_rows_on_s3_and_on_a_branch_there(
             "watermarks": msgspec.to_builtins(known),
             **more,
         }
-        done = run_backfill(spec, catalog, lambda: HERE, HeldAttempt())
+        done = run_backfill(spec, catalog, lambda: LOCAL_ENGINE, HeldAttempt())
         assert done.watermark is not None
         known.insert(0, done.watermark)
         return done.function_calls

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock.jobs.backfill.run import BackfillResult
-from tests.harness.attempts import HeldAttempt
-from tests.harness.by_hand import some_rows
-from tests.harness.here import FunctionTable, join, make_table
+from tests.harness.jobs.filled_tables import some_rows
+from tests.harness.jobs.function_tables import FunctionTable, join, make_table
+from tests.harness.jobs.held_attempt import HeldAttempt
 
 
 def fail_three(text: str, number: int) -> str:

@@ -12,7 +12,7 @@ from penstock.errors import (
 )
 from penstock.jobs.engine import committing
 from penstock.jobs.engine.committing import NoFit, commit_until_in
-from tests.harness.attempts import HeldAttempt
+from tests.harness.jobs.held_attempt import HeldAttempt
 
 
 def test_what_passes_is_tried_again_each_time_with_a_look_at_the_lease() -> None:

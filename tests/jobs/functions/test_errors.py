@@ -18,7 +18,7 @@ from penstock.jobs.functions.errors import Policy, RowFailed
 from penstock.jobs.functions.load import Loaded
 from penstock.jobs.functions.output import Output
 from penstock.lance.diff.masks import unpack
-from tests.harness.kernel import Bench, bench, declare
+from tests.harness.jobs.kernel import Bench, bench, declare
 
 KINDS = pa.schema([("value", pa.int64())])
 DATA = pa.table({"id": pa.array(range(100), pa.int64())})

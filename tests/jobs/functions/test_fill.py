@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from penstock.lance.commit.replacement import Computation
-from tests.harness.kernel import bench
+from tests.harness.jobs.kernel import bench
 
 
 def rows(count: int = 100) -> pa.Table:

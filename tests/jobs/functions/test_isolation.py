@@ -16,9 +16,9 @@ from penstock.jobs.functions.errors import Computed, Policy
 from penstock.jobs.functions.isolation.isolate import IsolatedCaller
 from penstock.jobs.functions.output import Output
 from penstock.model.functions import Needs
-from tests.harness.kernel import declare, seal
+from tests.harness.jobs.kernel import declare, seal
+from tests.harness.processes.waiting import until
 from tests.harness.root import ROOT
-from tests.harness.waiting import until
 
 KINDS = pa.schema([("value", pa.int64())])
 
@@ -183,7 +183,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
     script = f"""
 import os, sys, pyarrow as pa
 sys.path.insert(0, {str(ROOT)!r})
-from tests.harness.kernel import declare, seal
+from tests.harness.jobs.kernel import declare, seal
 from penstock.jobs.functions.isolation.isolate import IsolatedCaller
 def call(n):
     import os, time

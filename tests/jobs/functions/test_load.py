@@ -13,7 +13,8 @@ from penstock.errors import FunctionFailed
 from penstock.jobs.functions.batches import MAX_BYTES, MAX_ROWS, BatchSize, cut, in_order
 from penstock.jobs.functions.load import PYTHON, load
 from penstock.jobs.functions.task import Knobs, choose_size
-from tests.harness.kernel import declare, pickled, seal
+from tests.harness.data.calls import pickled
+from tests.harness.jobs.kernel import declare, seal
 
 
 class Wrapped:

@@ -13,7 +13,7 @@ from msgspec import structs
 from penstock.jobs.backfill.kernel import fill_kernel
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.spark.tasks import Engine, Tasks
-from tests.harness.kernel import Bench, bench
+from tests.harness.jobs.kernel import Bench, bench
 
 DATA = pa.table({"id": pa.array(range(200), pa.int64())})
 

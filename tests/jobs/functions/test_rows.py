@@ -16,8 +16,9 @@ from penstock.jobs.functions.rows import PARTITION_ROWS, RowsRun
 from penstock.jobs.functions.task import FunctionTask, Knobs
 from penstock.lance.storage.lake import Lake
 from penstock.model.functions import Function
-from tests.harness.kernel import declare, recorded
-from tests.harness.made_views import pack
+from tests.harness.data.calls import recorded
+from tests.harness.jobs.kernel import declare
+from tests.harness.views.function_views import pack
 
 WORDS = (pa.field("word", pa.string()), pa.field("size", pa.int32()))
 

@@ -11,7 +11,7 @@ from penstock.jobs.kept import values as kept
 from penstock.lance.storage.lake import Lake, Place
 from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.model.functions import Function
-from tests.harness.s3 import BUCKET, running_store
+from tests.harness.processes.s3 import BUCKET, running_store
 
 FUNCTION = Function(
     name="f", version="1", sha256="0" * 64, form="pickle", kind="chunker", inputs=(), outputs=()

@@ -18,7 +18,7 @@ import pytest
 from penstock.jobs.backfill.kernel import fill_fragments
 from penstock.jobs.kept.parts import write_part
 from penstock.lance.session.remote import Location
-from tests.harness.kernel import Bench, bench
+from tests.harness.jobs.kernel import Bench, bench
 from tests.harness.root import ROOT
 
 DATA = pa.table({"id": pa.array(range(300), pa.int64())})

@@ -20,11 +20,11 @@ from penstock.errors import FunctionFailed, VanishedFile
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.refresh.run import sweep_refresh
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.attempts import HeldAttempt, once
-from tests.harness.here import store
-from tests.harness.made_views import MadeView, make_view
-from tests.harness.refreshing import define
-from tests.harness.waiting import until
+from tests.harness.jobs.function_tables import store
+from tests.harness.jobs.held_attempt import HeldAttempt, once
+from tests.harness.processes.waiting import until
+from tests.harness.views.function_views import FunctionView, make_view
+from tests.harness.views.local_views import define
 
 ROWS, CHECKPOINT = 80, 5
 PACE: dict[str, Any] = {"checkpoint_size": CHECKPOINT, "max_checkpoint_size": CHECKPOINT}
@@ -55,19 +55,19 @@ def loud(text: str) -> str:
     return text.upper()
 
 
-def chunks(folder: Path, compute: Any = split, **more: Any) -> MadeView:
+def chunks(folder: Path, compute: Any = split, **more: Any) -> FunctionView:
     given: dict[str, Any] = {"inputs": ("text",), "inherited": ("id",)} | more
     data = documents(range(ROWS))
     return make_view(folder, data, compute, "chunker", {"word": pa.string()}, **given)
 
 
-def partitions(folder: Path) -> MadeView:
+def partitions(folder: Path) -> FunctionView:
     more: Any = {"inputs": ("text",), "partition_by": "kind"}
     more["show"] = lambda rows: ",".join(rows["text"].to_pylist())
     return make_view(folder, documents(range(ROWS)), count, "udtf", {"n": pa.int64()}, **more)
 
 
-def column(folder: Path) -> MadeView:
+def column(folder: Path) -> FunctionView:
     lance.write_dataset(documents(range(ROWS)), str(folder / "source"), enable_stable_row_ids=True)
     (folder / "view").mkdir()
     more: Any = {"inputs": ("text",), "outputs": ("loud",), "kind": "scalar"}
@@ -75,13 +75,13 @@ def column(folder: Path) -> MadeView:
     kinds = {"id": pa.int64(), "loud": pa.string()}
     columns = {"id": "id", "text": "text"}
     definition = define(columns, kinds, ("id", "text"), functions=[function])
-    view = MadeView(folder, definition)
+    view = FunctionView(folder, definition)
     view.create()
     return view
 
 
 # The view, and how often its function is called in all.
-KINDS: dict[str, tuple[Callable[[Path], MadeView], int]] = {
+KINDS: dict[str, tuple[Callable[[Path], FunctionView], int]] = {
     "chunker": (chunks, ROWS),
     "udtf": (partitions, 40),
     "query": (column, ROWS),
@@ -89,16 +89,16 @@ KINDS: dict[str, tuple[Callable[[Path], MadeView], int]] = {
 EVERY = pytest.mark.parametrize("kind", KINDS)
 
 
-def values(view: MadeView) -> list[Any]:
+def values(view: FunctionView) -> list[Any]:
     columns = [name for name in view.open().schema.names if not name.startswith("__")]
     return view.show(*columns)
 
 
-def calls(view: MadeView) -> list[str]:
+def calls(view: FunctionView) -> list[str]:
     return view.log.read_text().splitlines() if view.log.exists() else []
 
 
-def cancel_at(view: MadeView, wanted: int) -> HeldAttempt:
+def cancel_at(view: FunctionView, wanted: int) -> HeldAttempt:
     """An attempt that is canceled when so many calls were made, and swept as by a runner."""
 
     def check() -> None:

@@ -17,10 +17,16 @@ from penstock.jobs.kept.work import KEPT_SECONDS
 from penstock.lance.columns import computed
 from penstock.lance.columns.computed import FUNCTION, PART
 from penstock.lance.columns.fields import MetadataUpdate, update_field_metadata
-from tests.harness.attempts import HeldAttempt, once
-from tests.harness.here import FunctionTable, bound_field, die_at, join, make_table
-from tests.harness.kernel import declare, seal
-from tests.harness.writers import writing
+from tests.harness.data.writers import writing
+from tests.harness.jobs.function_tables import (
+    FunctionTable,
+    bound_field,
+    fill_and_die,
+    join,
+    make_table,
+)
+from tests.harness.jobs.held_attempt import HeldAttempt, once
+from tests.harness.jobs.kernel import declare, seal
 
 OTHER = "f" * 32
 
@@ -192,7 +198,7 @@ def test_parts_are_there_for_rows_that_moved_when_their_fragment_is_done(
 ) -> None:
     table = make_table(tmp_path, fragments=1)
     small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 40}
-    assert die_at(table, "part written", HeldAttempt().job, **small) == -signal.SIGKILL
+    assert fill_and_die(table, "part written", HeldAttempt().job, **small) == -signal.SIGKILL
     table.open().update({"other": "7"}, where="id < 9")
     table.fill(concurrency=tasks)
     assert len(table.take_calls()) == 40
@@ -254,7 +260,7 @@ def test_a_killed_worker_leaves_no_unfinished_file_when_its_job_is_done(
 ) -> None:
     attempt = HeldAttempt(number=2)
     small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 1}
-    assert die_at(table, "part written", attempt.job, **small) == -signal.SIGKILL
+    assert fill_and_die(table, "part written", attempt.job, **small) == -signal.SIGKILL
     begun = list(table.path.rglob(".tmp*"))
     assert begun
     table.fill(attempt)
@@ -287,7 +293,7 @@ def test_parts_are_found_whatever_the_column_is_called(tmp_path: Path, name: str
     small = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 40}
     job = HeldAttempt().job
     named = {"column": name, "columns": [name]}
-    assert die_at(table, "part written", job, **small, **named) == -signal.SIGKILL
+    assert fill_and_die(table, "part written", job, **small, **named) == -signal.SIGKILL
     assert len(table.take_calls()) == 40
     rename(table, "again" if name == "renamed" else name)
     table.open().update({"other": "7"}, where="id < 9")
@@ -381,7 +387,7 @@ def test_a_job_for_some_rows_leaves_parts_of_others_and_none_of_its_own(tmp_path
     small: dict[str, Any] = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 40}
     table.fill(where="id < 3", **small)
     assert table.loose_files() == set()
-    assert die_at(table, "part written", HeldAttempt().job, **small) == -signal.SIGKILL
+    assert fill_and_die(table, "part written", HeldAttempt().job, **small) == -signal.SIGKILL
     table.take_calls()
     table.fill(where="id < 5")
     table.fill()

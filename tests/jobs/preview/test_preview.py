@@ -13,9 +13,10 @@ from penstock.errors import FunctionFailed
 from penstock.jobs.preview.run import PreviewResult, run_preview
 from penstock.jobs.spark.tasks import Engine
 from penstock.model.functions import Function, OnError, Output
-from tests.harness.attempts import Computed, HeldAttempt, compute
-from tests.harness.functions import envelope
-from tests.harness.servers import Server
+from tests.harness.data.functions import envelope
+from tests.harness.jobs.computed_tables import Computed, compute
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.processes.servers import Server
 
 TEXTS = ["a", "bb", "", "dddd", "x", "12"]
 DATA = pa.table({"id": pa.array(range(6), pa.int64()), "text": TEXTS})

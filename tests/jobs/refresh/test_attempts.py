@@ -10,9 +10,9 @@ import pytest
 from penstock.errors import ConcurrentCommit, LeaseLost
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.refresh.run import sweep_refresh
-from tests.harness.attempts import HeldAttempt
-from tests.harness.refreshing import ViewHere, define
-from tests.harness.sources import SourceHistory
+from tests.harness.data.sources import SourceHistory
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.views.local_views import LocalView, define
 
 KINDS = {"id": pa.int64(), "a": pa.int64()}
 KILLED = -9
@@ -24,8 +24,8 @@ def history(tmp_path: Path) -> SourceHistory:
 
 
 @pytest.fixture
-def view(history: SourceHistory, tmp_path: Path) -> ViewHere:
-    view = ViewHere(tmp_path, define({"id": "id", "a": "a"}, KINDS, ("id", "a"))).create()
+def view(history: SourceHistory, tmp_path: Path) -> LocalView:
+    view = LocalView(tmp_path, define({"id": "id", "a": "a"}, KINDS, ("id", "a"))).create()
     view.refresh()
     history.open().update({"a": "50"}, where="id < 5")
     history.do_append()
@@ -39,7 +39,7 @@ def rows_at(source: lance.LanceDataset) -> dict[int, tuple[int, int]]:
 
 @pytest.mark.parametrize("point", ["versions pinned", "files written"])
 def test_after_a_kill_the_next_attempt_refreshes_to_the_same_versions(
-    history: SourceHistory, view: ViewHere, point: str
+    history: SourceHistory, view: LocalView, point: str
 ) -> None:
     job, pinned = str(uuid.uuid4()), history.open().version
     assert view.die_at(point, job) == KILLED
@@ -55,7 +55,7 @@ def test_after_a_kill_the_next_attempt_refreshes_to_the_same_versions(
 
 
 def test_what_was_committed_before_a_kill_is_reported_and_not_done_again(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     job, pinned = str(uuid.uuid4()), history.open().version
     assert view.die_at("refresh committed", job) == KILLED
@@ -70,7 +70,7 @@ def test_what_was_committed_before_a_kill_is_reported_and_not_done_again(
 
 
 def test_a_commit_that_was_never_reported_is_what_the_next_job_starts_from(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     assert view.die_at("refresh committed", str(uuid.uuid4())) == KILLED
     history.do_append()
@@ -79,7 +79,7 @@ def test_a_commit_that_was_never_reported_is_what_the_next_job_starts_from(
     assert view.rows() == rows_at(history.open())
 
 
-def test_a_canceled_refresh_changes_nothing(history: SourceHistory, view: ViewHere) -> None:
+def test_a_canceled_refresh_changes_nothing(history: SourceHistory, view: LocalView) -> None:
     before, version = view.rows(), view.open().version
 
     def cancel() -> None:
@@ -93,7 +93,7 @@ def test_a_canceled_refresh_changes_nothing(history: SourceHistory, view: ViewHe
     assert not view.loose_files()
 
 
-def test_whoever_lost_the_job_commits_nothing(history: SourceHistory, view: ViewHere) -> None:
+def test_whoever_lost_the_job_commits_nothing(history: SourceHistory, view: LocalView) -> None:
     def lose() -> None:
         raise LeaseLost
 
@@ -104,7 +104,7 @@ def test_whoever_lost_the_job_commits_nothing(history: SourceHistory, view: View
 
 
 def test_whoever_lost_the_job_does_not_choose_versions_for_it(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     job, checks = str(uuid.uuid4()), iter(["pinned"])
 
@@ -122,7 +122,7 @@ def test_whoever_lost_the_job_does_not_choose_versions_for_it(
 
 
 def test_a_compaction_of_the_view_meanwhile_is_no_matter(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     history.open().delete("id = 3")
     view.refresh()
@@ -139,7 +139,7 @@ def test_a_compaction_of_the_view_meanwhile_is_no_matter(
 
 
 def test_a_refresh_does_not_go_over_rows_that_somebody_wrote_meanwhile(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     attempt = HeldAttempt(on_fence=lambda: view.open().insert(pa.table({"id": [7]})) and None)
     with pytest.raises(ConcurrentCommit, match="somebody else's append"):
@@ -149,12 +149,12 @@ def test_a_refresh_does_not_go_over_rows_that_somebody_wrote_meanwhile(
     assert view.rows() == rows_at(history.open())
 
 
-def test_of_two_refreshes_at_once_one_gives_way(history: SourceHistory, view: ViewHere) -> None:
+def test_of_two_refreshes_at_once_one_gives_way(history: SourceHistory, view: LocalView) -> None:
     fences = iter(["first", "second"])
 
     def overtake() -> None:
         if next(fences, None) == "second":
-            ViewHere(view.folder, view.definition, watermark=view.watermark).refresh()
+            LocalView(view.folder, view.definition, watermark=view.watermark).refresh()
 
     with pytest.raises(ConcurrentCommit, match="another refresh"):
         view.refresh(HeldAttempt(on_fence=overtake))
@@ -166,10 +166,10 @@ def tags_of(source: lance.LanceDataset) -> set[int]:
 
 
 def test_whoever_lost_the_job_lets_go_of_nothing_that_is_newer(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     late = view.path / "_refresh" / "failed-late.rows"
-    later = ViewHere(view.folder, view.definition, watermark=view.watermark)
+    later = LocalView(view.folder, view.definition, watermark=view.watermark)
 
     class Overtaken(HeldAttempt):
         def log(self, text: str, level: str = "info") -> None:
@@ -193,7 +193,7 @@ def test_whoever_lost_the_job_lets_go_of_nothing_that_is_newer(
 
 
 def test_a_refresh_is_done_although_nothing_can_be_let_go(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     view.refresh()
     history.do_append()

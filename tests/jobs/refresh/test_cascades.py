@@ -13,8 +13,8 @@ from penstock.errors import ConcurrentCommit, LeaseLost
 from penstock.jobs.engine.checkpoints import ABANDONED_SECONDS, sweep
 from penstock.jobs.engine.worker_notes import write_note
 from penstock.jobs.refresh.view_notes import list_keys, write_key
-from tests.harness.attempts import HeldAttempt
-from tests.harness.cascades import Chain, make_chain
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.views.cascades import Chain, make_chain
 
 
 @pytest.fixture

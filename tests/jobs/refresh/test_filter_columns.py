@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.here import HERE, store
-from tests.harness.made_views import MadeView, make_view
-from tests.harness.refreshing import ViewHere, define
+from tests.harness.jobs.function_tables import store
+from tests.harness.jobs.local_engine import LOCAL_ENGINE
+from tests.harness.views.function_views import FunctionView, make_view
+from tests.harness.views.local_views import LocalView, define
 
 DATA = pa.table(
     {
@@ -29,7 +30,7 @@ LANGUAGES = pytest.mark.parametrize("language", ["lance", "spark"])
 @pytest.fixture
 def runs(request: pytest.FixtureRequest, language: str) -> Engine:
     """Spark where it evaluates the query, else this process."""
-    found: Engine = HERE if language == "lance" else request.getfixturevalue("engine")
+    found: Engine = LOCAL_ENGINE if language == "lance" else request.getfixturevalue("engine")
     return found
 
 
@@ -37,7 +38,7 @@ def split(text: str) -> list[dict[str, Any]]:
     return [{"word": word} for word in text.split()]
 
 
-def chunked(folder: Path, engine: Engine, language: str) -> MadeView:
+def chunked(folder: Path, engine: Engine, language: str) -> FunctionView:
     return make_view(
         folder,
         DATA,
@@ -53,14 +54,14 @@ def chunked(folder: Path, engine: Engine, language: str) -> MadeView:
     )
 
 
-def expected(view: MadeView) -> list[tuple[Any, ...]]:
+def expected(view: FunctionView) -> list[tuple[Any, ...]]:
     rows = view.source.to_table().to_pylist()
     taken = [row for row in rows if row["x"] % 5]
     found = [(row["id"], row["title"], w) for row in taken for w in row["text"].split()]
     return sorted(found, key=repr)
 
 
-def look(view: ViewHere) -> tuple[Any, ...]:
+def look(view: LocalView) -> tuple[Any, ...]:
     """The view's rows with their ids, and its files."""
     now = view.open()
     files = {file.path for each in now.get_fragments() for file in each.data_files()}
@@ -124,7 +125,7 @@ def test_rows_that_stay_in_a_query_view_are_not_touched(
         assert (plan["function_calls"], told) == (1, (1, 0, 1))
 
 
-def filled(folder: Path, engine: Engine, language: str) -> tuple[MadeView, Path]:
+def filled(folder: Path, engine: Engine, language: str) -> tuple[FunctionView, Path]:
     lance.write_dataset(DATA, str(folder / "source"), enable_stable_row_ids=True)
     (folder / "view").mkdir()
     log = folder / "calls"
@@ -139,7 +140,7 @@ def filled(folder: Path, engine: Engine, language: str) -> tuple[MadeView, Path]
         engine=language,
         functions=[function],
     )
-    view = MadeView(folder, definition, engine)
+    view = FunctionView(folder, definition, engine)
     view.create()
     return view, log
 

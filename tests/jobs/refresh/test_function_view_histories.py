@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.harness.made_views import MadeView, make_view
-from tests.harness.sources import SourceHistory
+from tests.harness.data.sources import SourceHistory
+from tests.harness.views.function_views import FunctionView, make_view
 
 FEW, MANY = range(4), range(4, 70)
 ROUNDS = 4
@@ -21,7 +21,7 @@ def total(table: pa.Table) -> list[dict[str, Any]]:
     return [{"total": sum(table["id"].to_pylist()), "rows": len(table)}]
 
 
-def chunked(folder: Path) -> MadeView:
+def chunked(folder: Path) -> FunctionView:
     return make_view(
         folder,
         None,
@@ -37,7 +37,7 @@ def chunked(folder: Path) -> MadeView:
     )
 
 
-def expected_chunks(view: MadeView) -> list[tuple[Any, ...]]:
+def expected_chunks(view: FunctionView) -> list[tuple[Any, ...]]:
     found = [
         (row["_rowid"], n, row["id"], row["b"], made["text"])
         for row in view.source.to_table(with_row_id=True).to_pylist()

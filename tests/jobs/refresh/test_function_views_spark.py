@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.made_views import MadeView, make_view
+from tests.harness.views.function_views import FunctionView, make_view
 
 DATA = pa.table(
     {
@@ -24,7 +24,7 @@ def split(text: str) -> list[dict[str, Any]]:
     return [{"word": word} for word in text.split()]
 
 
-def by_spark(folder: Path, engine: Engine) -> MadeView:
+def by_spark(folder: Path, engine: Engine) -> FunctionView:
     # What Lance would not do: a negative position, and integer division.
     return make_view(
         folder,
@@ -42,7 +42,7 @@ def by_spark(folder: Path, engine: Engine) -> MadeView:
     )
 
 
-def expected(view: MadeView) -> list[tuple[Any, ...]]:
+def expected(view: FunctionView) -> list[tuple[Any, ...]]:
     rows = view.source.to_table().to_pylist()
     found = [
         (row["id"], row["id"] // 3, word)
@@ -87,7 +87,7 @@ def test_what_is_not_the_functions_own_is_verified(engine: Engine, tmp_path: Pat
     assert (bad["is_equal"], bad["rows_missing"], bad["rows_extra"]) == (False, 1, 1)
 
 
-def spoil(view: MadeView, values: dict[str, str], where: str) -> None:
+def spoil(view: FunctionView, values: dict[str, str], where: str) -> None:
     view.open().update(values, where=where)
     assert view.watermark is not None
     view.watermark = structs.replace(view.watermark, view_version=view.open().version)

@@ -12,10 +12,10 @@ from penstock.errors import FunctionFailed, InvalidRequest
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.refresh.run import sweep_refresh
 from penstock.lance.diff.row_sets import make_row_set
-from tests.harness.attempts import HeldAttempt
-from tests.harness.here import store
-from tests.harness.refreshing import ViewHere, define
-from tests.harness.sources import SourceHistory
+from tests.harness.data.sources import SourceHistory
+from tests.harness.jobs.function_tables import store
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.views.local_views import LocalView, define
 
 KINDS = {"id": pa.int64(), "a": pa.int64(), "value": pa.string()}
 
@@ -37,7 +37,7 @@ class Filled:
             where="a IS NOT NULL",
             functions=[function],
         )
-        self.view = ViewHere(folder, definition).create()
+        self.view = LocalView(folder, definition).create()
 
     def take_calls(self) -> int:
         found = len(self.log.read_text().splitlines()) if self.log.exists() else 0
@@ -174,7 +174,7 @@ def test_a_function_that_fails_ends_the_refresh_and_leaves_nothing(tmp_path: Pat
     assert not filled.view.loose_files()
 
 
-def two_functions(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> ViewHere:
+def two_functions(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> LocalView:
     """A view with two columns; the functions of both fail on rows with a = 2."""
     SourceHistory(folder / "source", 3)
     (folder / "view").mkdir()
@@ -199,7 +199,7 @@ def two_functions(folder: Path, first: dict[str, Any], second: dict[str, Any]) -
     ]
     kinds = {"a": pa.int64(), "one": pa.string(), "two": pa.string()}
     definition = define({"a": "a"}, kinds, ("a",), functions=functions)
-    return ViewHere(folder, definition).create()
+    return LocalView(folder, definition).create()
 
 
 SKIP = {"action": "skip"}

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.queries import define_query, recompute, rows_of
-from tests.harness.refreshing import ViewHere
-from tests.harness.sources import SourceHistory
+from tests.harness.data.sources import SourceHistory
+from tests.harness.views.local_views import LocalView
+from tests.harness.views.sql_views import define_query, recompute, rows_of
 
 Row = dict[str, Any]
 
@@ -46,20 +46,20 @@ def join(rows: list[Row]) -> list[tuple[Any, ...]]:
     return [(id, n) for id, n in pairs.items() if n]
 
 
-def grouped_view(folder: Path, engine: Engine) -> ViewHere:
+def grouped_view(folder: Path, engine: Engine) -> LocalView:
     kinds = dict.fromkeys(("a", "n", "total", "low", "high"), pa.int64()) | {"mean": pa.float64()}
     definition = define_query(GROUPED, kinds, {"t": ("a", "b", "id")}, {"a": "a"})
-    return ViewHere(folder, definition, engine, "grouped").create()
+    return LocalView(folder, definition, engine, "grouped").create()
 
 
-def joined_view(folder: Path, engine: Engine) -> ViewHere:
+def joined_view(folder: Path, engine: Engine) -> LocalView:
     kinds = {"id": pa.int64(), "n": pa.int64()}
     definition = define_query(JOINED, kinds, {"t": ("a", "id")})
-    return ViewHere(folder, definition, engine, "joined").create()
+    return LocalView(folder, definition, engine, "joined").create()
 
 
 def check(
-    view: ViewHere, history: SourceHistory, expect: Callable[[list[Row]], list[tuple[Any, ...]]]
+    view: LocalView, history: SourceHistory, expect: Callable[[list[Row]], list[tuple[Any, ...]]]
 ) -> str:
     """Refresh the view, which must be right then; returns the mode."""
     done = view.refresh()

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.attempts import HeldAttempt
-from tests.harness.definitions import make
-from tests.harness.grouped import NAN, grouped_rows, grouped_view
-from tests.harness.queries import define_query, write_source
-from tests.harness.refreshing import ViewHere, define
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.views.definitions import make
+from tests.harness.views.group_views import NAN, grouped_rows, grouped_view
+from tests.harness.views.local_views import LocalView, define
+from tests.harness.views.sql_views import define_query, write_source
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_a_view_that_is_not_its_query_is_found_out(
         limit=2,
         engine=language,
     )
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     good = view.refresh(verify=True).certificate
     assert good is not None
     assert (good["is_equal"], good["rows"], good["columns"]) == (
@@ -76,7 +76,7 @@ def test_a_view_of_another_views_row_ids_is_verified_too(engine: Engine, tmp_pat
     definition = make(sql, schemas={("shop", "made"): table.schema})
     assert definition.rows is not None
     assert definition.rows.engine == "spark"
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     found = view.refresh(verify=True).certificate
     assert found is not None
     assert (found["is_equal"], found["rows"], found["rows_expected"]) == (True, 2, 2)
@@ -95,7 +95,7 @@ def test_a_sample_is_compared_when_that_is_asked_for(engine: Engine, tmp_path: P
         {"k": "k"},
     )
     for name, definition in (("rows", by_row), ("groups", grouped)):
-        view = ViewHere(tmp_path, definition, engine, name).create()
+        view = LocalView(tmp_path, definition, engine, name).create()
         good = view.refresh(verify_rows=10).certificate
         assert good is not None
         assert (good["is_equal"], good["one_in"]) == (True, view.open().count_rows() // 10)
@@ -113,7 +113,7 @@ def test_columns_that_are_swapped_are_found_out(engine: Engine, tmp_path: Path) 
     write_source(tmp_path, "t", pa.table({"a": pa.array([1, None]), "b": pa.array([None, 2])}))
     kinds = {"a": pa.int64(), "b": pa.int64()}
     definition = define_query("SELECT DISTINCT a, b FROM t", kinds, {"t": ("a", "b")})
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     view.refresh()
     view.open().update({"a": "b", "b": "a"})
     assert view.watermark is not None

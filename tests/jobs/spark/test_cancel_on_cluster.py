@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.jobs.spark.tasks import Engine, Running
-from tests.harness.waiting import until
+from tests.harness.processes.waiting import until
 from tests.jobs.conftest import MASTER
 
 # `test_clusters.py` runs it there. A session of the other tests would not survive it.

@@ -12,8 +12,8 @@ from penstock.sql.parsing.references import find_tables
 from penstock.sql.spark.text.door import check_query, write_statement
 from penstock.sql.spark.text.plain import Plain
 from penstock.sql.spark.text.words import CALLED
-from tests.harness.spark_plans import lex, list_functions, list_kinds, list_relations, parse
-from tests.harness.sql_noise import make_noise
+from tests.harness.fuzzing.sql_noise import make_noise
+from tests.harness.jobs.spark_plans import lex, list_functions, list_kinds, list_relations, parse
 from tests.jobs.spark.test_checked_sql import list_written, split_shifts
 
 # What no query has, whatever it reads and calls.

@@ -10,7 +10,7 @@ from penstock.sql.spark.text.door import write_statement
 from penstock.sql.spark.text.keywords import KEYWORDS
 from penstock.sql.spark.text.lexemes import Kind
 from penstock.sql.spark.text.plain import Plain
-from tests.harness.spark_plans import lex, list_keywords, parse
+from tests.harness.jobs.spark_plans import lex, list_keywords, parse
 
 # A statement begins where a line is not indented.
 HONEST = re.split(

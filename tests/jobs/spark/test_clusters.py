@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.clusters import connect_server, standalone
+from tests.harness.processes.clusters import connect_server, standalone
 from tests.harness.root import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

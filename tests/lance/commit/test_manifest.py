@@ -17,7 +17,7 @@ from penstock.lance.commit.manifest import (
     parse_manifest,
     parse_name,
 )
-from tests.harness.manifests import make_manifest
+from tests.harness.data.manifests import make_manifest
 
 
 def test_a_manifest_of_lance_tells_version_branch_time_and_transaction(tmp_path: Path) -> None:

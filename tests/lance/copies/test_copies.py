@@ -12,7 +12,7 @@ from penstock.lance.copies.rebasing import rebase
 from penstock.lance.copies.tables import moved_base, rebase_folder
 from penstock.lance.copies.transfer import File
 from penstock.lance.storage.lake import Lake
-from tests.harness.arrow import people
+from tests.harness.data.arrow import people
 
 V1, V2, V3 = (manifest_name(number, "V2") for number in (1, 2, 3))
 

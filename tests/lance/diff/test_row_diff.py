@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ColumnNotFound
 from penstock.lance.diff.row_diff import compare, count_changed
-from tests.harness.sources import SourceHistory
+from tests.harness.data.sources import SourceHistory
 
 PATHS = ("a", "s.x")
 

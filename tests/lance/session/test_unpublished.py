@@ -13,8 +13,8 @@ from penstock.errors import PenstockError
 from penstock.lance.commit.replacement import commit_operation
 from penstock.lance.session.remote import Location, RemoteCatalog, open_newest, open_version
 from penstock.lance.session.unpublished import HeldCatalog
-from tests.harness.s3 import BUCKET, running_store
-from tests.harness.tables import new_name
+from tests.harness.data.tables import new_name
+from tests.harness.processes.s3 import BUCKET, running_store
 
 TABLE = ("n", "t")
 

@@ -1,7 +1,7 @@
 """One spelling of a location: what is accepted means the same to pylance, to obstore and to us."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
@@ -15,17 +15,11 @@ from penstock.errors import InvalidRequest, InvalidTableState
 from penstock.lance.session.remote import Location
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Lake
-from tests.harness.locations import ODD, SPELLINGS, STEPS
-from tests.harness.s3 import BUCKET, Store, running_store
+from tests.harness.data.locations import ODD, SPELLINGS, STEPS
+from tests.harness.processes.s3 import BUCKET, Store
 
 ROWS = pa.table({"n": [1]})
 texts = st.text(st.sampled_from("ab./%2eE5c?#\\ ;:~*$é\u0301{}"), min_size=1, max_size=12)
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with running_store() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

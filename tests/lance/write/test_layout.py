@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import InvalidRequest
 from penstock.lance.write.layout import align_batch, to_plain_type
 from penstock.lance.write.uploads import RowStream, explain_panic
-from tests.harness.arrow_types import Case, list_cases
+from tests.harness.data.arrow_types import Case, list_cases
 
 
 def send(column: pa.Array, name: str = "x") -> RowStream:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import view_requests as views
-from tests.harness.access import Guarded, Issuer, guarded, issuing
-from tests.harness.databases import KINDS, database_of
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.processes.access import Guarded, Issuer, guarded, issuing
+from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.servers import Server
 
 # Long, and the same on both databases but for what the other tests show.
 LONG = ("test_matrix", "test_clients", "test_injection", "test_tokens", "test_oidc", "test_mixed")

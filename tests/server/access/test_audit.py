@@ -5,9 +5,9 @@ import time
 import uuid
 from typing import Any
 
-from tests.harness.access import Guarded, connect
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.processes.access import Guarded, connect
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 
 def list_entries(admin: Server, **body: Any) -> list[dict[str, Any]]:

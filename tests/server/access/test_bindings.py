@@ -11,12 +11,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.access import Guarded, Person, person
-from tests.harness.arrow import people, send
-from tests.harness.functions import add_function, alter_function, virtual_column
-from tests.harness.pylance import Client, connect
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.clients.pylance import Client, connect
+from tests.harness.data.arrow import people, send
+from tests.harness.data.functions import add_function, alter_function, virtual_column
+from tests.harness.data.tables import code
+from tests.harness.processes.access import Guarded, Person, person
+from tests.harness.processes.servers import Server
 
 PAYLOAD, OTHER = b"\x80\x05N.", b"\x80\x05K\x01."
 ROWS = people(1, 2)

@@ -19,9 +19,9 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, OAuthError, UnauthorizedError
 
 import penstock
-from tests.harness import view_requests as views
-from tests.harness.access import Guarded, Issuer
-from tests.harness.arrow import people, send
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.data.arrow import people, send
+from tests.harness.processes.access import Guarded, Issuer
 
 generated: Any = lance_namespace_urllib3_client
 

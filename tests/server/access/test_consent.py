@@ -15,12 +15,12 @@ import pytest
 
 import penstock
 from penstock.errors import NeedsConsent
-from tests.harness import view_requests as views
-from tests.harness.access import Guarded, Person, person
-from tests.harness.arrow import people, send
-from tests.harness.jobs import Runner
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.data.arrow import people, send
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes.access import Guarded, Person, person
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 from tests.server.access.conftest import CLUSTER
 
 

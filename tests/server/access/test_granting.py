@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import penstock
-from tests.harness import servers
-from tests.harness.access import Guarded, person
-from tests.harness.keys import new_key
-from tests.harness.servers import Server
+from tests.harness.clients.idempotency_keys import new_key
+from tests.harness.processes import servers
+from tests.harness.processes.access import Guarded, person
+from tests.harness.processes.servers import Server
 
 
 def test_grants_are_given_by_owners_who_give_no_more_than_they_have(gate: Guarded, ns: str) -> None:

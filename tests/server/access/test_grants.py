@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from penstock.catalog.access import grants
 from penstock.model.rights import READ, Need
-from tests.harness import view_requests as views
-from tests.harness.access import Guarded, Issuer, Person, person
-from tests.harness.arrow import people, send
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.data.arrow import people, send
+from tests.harness.processes.access import Guarded, Issuer, Person, person
+from tests.harness.processes.servers import Server
 
 
 def test_a_grant_on_a_table_shows_that_table_and_the_way_to_it(gate: Guarded, ns: str) -> None:

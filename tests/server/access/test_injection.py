@@ -16,9 +16,9 @@ from penstock.model.origins import NOBODY
 from penstock.model.rights import NAMESPACE, TABLE
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
-from tests.harness.access import Guarded
-from tests.harness.arrow import people, send
-from tests.harness.servers import Server
+from tests.harness.data.arrow import people, send
+from tests.harness.processes.access import Guarded
+from tests.harness.processes.servers import Server
 
 PIECES = [
     *("'", '"', ";", "--", "\\", "%", "_", "$1", "$", "/", "..", "\x1f", "\x00", "\n", " ", "`"),

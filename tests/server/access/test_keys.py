@@ -19,8 +19,8 @@ from penstock.database.connect import open_beside
 from penstock.errors import NotAuthenticated
 from penstock.server.access.gate import Gate
 from penstock.server.access.limits import Limiter, Quotas
-from tests.harness.access import Guarded, guarded
-from tests.harness.databases import new_postgres_database
+from tests.harness.processes.access import Guarded, guarded
+from tests.harness.processes.databases import new_postgres_database
 
 CONFIG = "/iceberg/v1/config"
 LIST = "/v1/namespace/$/list"

@@ -16,11 +16,11 @@ from penstock.errors import InvalidRequest, TooManyRequests
 from penstock.server.access.bootstrap_security import read_tls
 from penstock.server.access.limits import QUERIES, UPLOADS, Limiter, Quotas
 from penstock.settings.load import load
-from tests.harness import servers
-from tests.harness.access import Guarded, connect, guarded, tls
-from tests.harness.arrow import send
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.data.arrow import send
+from tests.harness.processes import servers
+from tests.harness.processes.access import Guarded, connect, guarded, tls
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 
 def read_all(connection: socket.socket) -> bytes:

@@ -17,10 +17,10 @@ from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.handlers.materialized_views import list_views
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
-from tests.harness import view_requests as views
-from tests.harness.access import Guarded
-from tests.harness.arrow import people, send
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.data.arrow import people, send
+from tests.harness.processes.access import Guarded
+from tests.harness.processes.servers import Server
 
 ROLES = ("nobody", "functions", "reader", "writer", "owner")
 ENOUGH = {

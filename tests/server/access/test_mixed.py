@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness import tables
-from tests.harness import view_requests as views
-from tests.harness.access import Guarded, Person, person
-from tests.harness.arrow import people, send
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.data import tables
+from tests.harness.data.arrow import people, send
+from tests.harness.processes.access import Guarded, Person, person
+from tests.harness.processes.servers import Server
 
 COMPUTED = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
 

@@ -5,10 +5,10 @@ import uuid
 import httpx
 import pytest
 
-from tests.harness import view_requests as views
-from tests.harness.access import Guarded, Person, person
-from tests.harness.arrow import people, send
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.data.arrow import people, send
+from tests.harness.processes.access import Guarded, Person, person
+from tests.harness.processes.servers import Server
 
 
 def test_a_rename_needs_both_ends(gate: Guarded, admin: Server, ns: str) -> None:

@@ -16,7 +16,7 @@ from joserfc.jwk import RSAKey
 from penstock.catalog.access import tokens
 from penstock.errors import NotAuthenticated
 from penstock.server.access.oidc import Oidc, Provider
-from tests.harness.access import AUDIENCE, Guarded, Issuer, issuing
+from tests.harness.processes.access import AUDIENCE, Guarded, Issuer, issuing
 
 LIST = "/v1/namespace/$/list"
 ODD: tuple[Any, ...] = (None, 1, "x", [], {})

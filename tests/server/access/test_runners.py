@@ -15,10 +15,10 @@ from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
 from penstock.server.runner_api.child import list_session
-from tests.harness.access import Guarded, guarded, tls
-from tests.harness.arrow import people, send
-from tests.harness.jobs import Runner
-from tests.harness.servers import Server
+from tests.harness.data.arrow import people, send
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes.access import Guarded, guarded, tls
+from tests.harness.processes.servers import Server
 from tests.server.access.conftest import CLUSTER
 
 

@@ -12,7 +12,7 @@ from joserfc.jwk import OctKey
 from penstock.catalog.access import tokens
 from penstock.model.principals import Identity
 from penstock.server.access import signing
-from tests.harness.access import Guarded
+from tests.harness.processes.access import Guarded
 
 LIST = "/v1/namespace/$/list"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"

@@ -9,10 +9,10 @@ import lance
 import pytest
 from moto.sts.models import sts_backends
 
-from tests.harness.access import Guarded
-from tests.harness.arrow import people, send
-from tests.harness.s3 import BUCKET, Store, running_store
-from tests.harness.tables import code
+from tests.harness.data.arrow import people, send
+from tests.harness.data.tables import code
+from tests.harness.processes.access import Guarded
+from tests.harness.processes.s3 import BUCKET, Store
 from tests.server.access.test_vending import serve_vending
 
 ARN = f"arn:aws:s3:::{BUCKET}"
@@ -43,12 +43,6 @@ NEIGHBOURS = (
     ),
     *("lake//x", "lake/*/x", "LAKE/t/x", "lake/a/x", "lake/deep/er/t.lance", "lake/e\u0301/x"),
 )
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with running_store() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -16,17 +16,11 @@ from botocore.credentials import Credentials
 
 from penstock.lance.storage import credentials
 from penstock.lance.storage.credentials import Keys, Vendor, make_policy, sign
-from tests.harness.access import Guarded, guarded
-from tests.harness.s3 import BUCKET, SECRETS, Store, running_store
-from tests.harness.servers import Server
+from tests.harness.processes.access import Guarded, guarded
+from tests.harness.processes.s3 import BUCKET, SECRETS, Store
+from tests.harness.processes.servers import Server
 
 ROLE = "arn:aws:iam::123456789012:role/tables"
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with running_store() as found:
-        yield found
 
 
 @contextmanager
@@ -128,7 +122,7 @@ def test_an_answer_that_is_not_sts_s_is_refused() -> None:
 
 @pytest.mark.slow
 def test_no_role_no_credentials(store: Store, tmp_path: Path) -> None:
-    from tests.harness.s3 import serving
+    from tests.harness.processes.s3 import serving
 
     with serving(store, tmp_path, "other") as server:
         server.post("/v1/namespace/n/create").raise_for_status()

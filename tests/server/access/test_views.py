@@ -9,15 +9,15 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from lance.namespace import RestNamespace
 
-from tests.harness.access import Guarded, Person, guarded, person
-from tests.harness.arrow import people, send
-from tests.harness.definitions import encode_schema, make_column_udf, make_spec
-from tests.harness.jobs import Runner
-from tests.harness.materialized import commit_rows
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.clients.pylance import connect
+from tests.harness.data.arrow import people, send
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes.access import Guarded, Person, guarded, person
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
+from tests.harness.views.definitions import encode_schema, make_column_udf, make_spec
+from tests.harness.views.server_views import commit_rows
 from tests.server.access.conftest import CLUSTER
 
 
@@ -248,11 +248,8 @@ def test_a_runner_reads_the_tables_of_the_view_that_it_refreshes(place: Place) -
 
 
 def commit(server: Server, view: str, job: str) -> int:
-    connect: Any = RestNamespace
-    header = {"header.Authorization": server.client.headers["Authorization"]}
-    namespace = connect(uri=server.url, **header)
     told = {"penstock.job": job, "penstock.attempt": "1"}
-    return commit_rows(namespace, view, **told).version
+    return commit_rows(connect(server), view, **told).version
 
 
 def test_rows_of_a_view_come_only_from_the_runner_that_refreshes_it(place: Place) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import KINDS, database_of
-from tests.harness.iceberg import Iceberg, Namespace
-from tests.harness.servers import Server
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.processes import servers
+from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -30,3 +30,9 @@ def iceberg(server: Server) -> Iceberg:
 def ns(iceberg: Iceberg) -> Namespace:
     """A namespace of the test's own."""
     return iceberg.new_namespace()
+
+
+@pytest.fixture
+def view(ns: Namespace) -> View:
+    """A view in it, with one version."""
+    return ns.create_view()

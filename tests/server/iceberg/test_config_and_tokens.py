@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.iceberg import Answer, Iceberg
-from tests.harness.servers import Server
+from tests.harness.clients.iceberg import Answer, Iceberg
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
 
 CLIENT = {"grant_type": "client_credentials", "client_id": "id", "client_secret": "secret"}
 EXCHANGE = {

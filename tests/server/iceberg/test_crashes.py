@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.harness import servers
-from tests.harness import view_requests as views
-from tests.harness.arrow import people, read_back, send, to_stream
-from tests.harness.changes import ICEBERG, lance
-from tests.harness.crashes import Case, Crash, crash_each
-from tests.harness.databases import EITHER, new_postgres_database
-from tests.harness.keys import Request, answer, new_key
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.changes import ICEBERG, lance
+from tests.harness.clients.idempotency_keys import Request, answer, new_key
+from tests.harness.data.arrow import people, read_back, send, to_stream
+from tests.harness.processes import servers
+from tests.harness.processes.crashes import Case, Crash, crash_each
+from tests.harness.processes.databases import EITHER, new_postgres_database
+from tests.harness.processes.servers import Server
 
 WRITTEN, RECORDED, UNNOTED = "view file written", "view recorded", "answer not noted"
 BEFORE: list[Case] = [(f"Iceberg {name}", WRITTEN) for name in ("CreateView", "ReplaceView")]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness import arrow
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import Json, create_body, new_version, sql
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import Json, create_body, new_version, sql
+from tests.harness.data import arrow
 
 COLUMNS: Json = {
     "type": "struct",

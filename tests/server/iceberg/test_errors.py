@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import (
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import (
     SCHEMA,
     SPARK,
     Json,
@@ -20,14 +19,10 @@ from tests.harness.iceberg_views import (
     sql,
     version,
 )
-from tests.harness.tables import code, declare
+from tests.harness.data.tables import code, declare
+from tests.harness.processes import servers
 
 BASE = "/iceberg/v1/penstock"
-
-
-@pytest.fixture
-def view(ns: Namespace) -> View:
-    return ns.create_view()
 
 
 @pytest.mark.parametrize(

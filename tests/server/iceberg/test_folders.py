@@ -4,15 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import arrow, servers
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import create_body, local, set_properties, sql
-from tests.harness.tables import declare
-
-
-@pytest.fixture
-def view(ns: Namespace) -> View:
-    return ns.create_view()
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import create_body, local, set_properties, sql
+from tests.harness.data import arrow
+from tests.harness.data.tables import declare
+from tests.harness.processes import servers
 
 
 @pytest.mark.parametrize("below", ["", "/data.lance", "/metadata"])

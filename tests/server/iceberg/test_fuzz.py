@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.server.iceberg.routes import ROUTES, Route
-from tests.harness import view_requests as views
-from tests.harness.fuzzing import fuzzed, numbers, values_of, words_of
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.iceberg_views import read_metadata
+from tests.harness.fuzzing.values import fuzzed, numbers, values_of, words_of
+from tests.harness.processes.servers import Server
 
 NAMESPACE = "fuzz"
 FIELDS = (
@@ -240,7 +241,7 @@ def test_no_body_that_is_nearly_right_makes_a_server_error(
     found = stand.get(views.path(NAMESPACE))
     assert found.status_code in (200, 404)
     if found.status_code == 200:
-        assert views.read_file(found.json()["metadata-location"]) == found.json()["metadata"]
+        assert read_metadata(found.json()["metadata-location"]) == found.json()["metadata"]
 
 
 @fuzzed(50)

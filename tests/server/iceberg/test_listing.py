@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.iceberg import Answer, Iceberg, Namespace
+from tests.harness.clients.iceberg import Answer, Iceberg, Namespace
+from tests.harness.processes import servers
 
 # In no alphabet's order, and longer in UTF-8 than in characters.
 NAMES = ["a", "B", "b", "ä", "z z", "Z", "日本", "😀", "a-b", "a.b"]

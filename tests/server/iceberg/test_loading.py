@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tests.harness.iceberg import NOBODY, Iceberg, Namespace, View
-from tests.harness.iceberg_views import (
+from tests.harness.clients.iceberg import NOBODY, Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import (
     SPARK,
     Loaded,
     new_version,

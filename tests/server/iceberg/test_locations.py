@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.harness.iceberg import Iceberg, Namespace
-from tests.harness.iceberg_views import local, set_location, set_properties
-from tests.harness.locations import SPELLINGS, STEPS
-from tests.harness.tables import declare
+from tests.harness.clients.iceberg import Iceberg, Namespace
+from tests.harness.clients.iceberg_views import local, set_location, set_properties
+from tests.harness.data.locations import SPELLINGS, STEPS
+from tests.harness.data.tables import declare
 
 REFUSED = (400, "BadRequestException")
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import (
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import (
     Json,
     add_schema,
     add_version,

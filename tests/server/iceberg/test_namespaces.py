@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.iceberg import Iceberg, Namespace
-from tests.harness.manifests import commit_by_path
-from tests.harness.tables import code, declare
+from tests.harness.clients.iceberg import Iceberg, Namespace
+from tests.harness.data.manifests import commit_by_path
+from tests.harness.data.tables import code, declare
 
 ODD_NAMES = [
     *("with space", "a+b", "100%", "a%20b", "%1F", "q?x=1&y", "#hash", "a/b", "a.b", "$", "a$b"),

@@ -26,9 +26,9 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.view import View
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewMetadata, ViewVersion
 
-from tests.harness.iceberg import Iceberg, Namespace
-from tests.harness.iceberg_views import local, new_version, sql
-from tests.harness.servers import Server
+from tests.harness.clients.iceberg import Iceberg, Namespace
+from tests.harness.clients.iceberg_views import local, new_version, sql
+from tests.harness.processes.servers import Server
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True), NestedField(2, "data", StringType())

@@ -9,13 +9,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.harness import servers
-from tests.harness import view_requests as views
-from tests.harness.changes import lance
-from tests.harness.databases import new_postgres_database
-from tests.harness.keys import CLIENTS, Request, at_once, query
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.changes import lance
+from tests.harness.clients.iceberg_views import read_metadata
+from tests.harness.clients.idempotency_keys import CLIENTS, Request, at_once, query
+from tests.harness.data.tables import new_name
+from tests.harness.processes import servers
+from tests.harness.processes.databases import new_postgres_database
+from tests.harness.processes.servers import Server
 
 REPLACES = 20
 
@@ -134,7 +135,7 @@ def test_each_has_a_file_of_its_own_and_there_are_no_others(replaced: Replaced) 
 
 def test_each_file_holds_what_was_answered(replaced: Replaced) -> None:
     for _, answer in replaced.answers[::20]:
-        assert views.read_file(answer["metadata-location"]) == answer["metadata"]
+        assert read_metadata(answer["metadata-location"]) == answer["metadata"]
 
 
 def check_records(stand: Stand, namespace: str) -> None:

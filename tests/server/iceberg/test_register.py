@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import (
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import (
     Json,
     Loaded,
     local,

@@ -6,16 +6,17 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import local, new_version, set_location, set_properties, sql
-from tests.harness.servers import Server
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import (
+    local,
+    new_version,
+    set_location,
+    set_properties,
+    sql,
+)
+from tests.harness.processes.servers import Server
 
 KEPT = {"gc.enabled": "false"}
-
-
-@pytest.fixture
-def view(ns: Namespace) -> View:
-    return ns.create_view()
 
 
 def drop_all(server: Server, ns: Namespace) -> httpx.Response:

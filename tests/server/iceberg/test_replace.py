@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.iceberg import Namespace, View
-from tests.harness.iceberg_views import (
+from tests.harness.clients.iceberg import Namespace, View
+from tests.harness.clients.iceberg_views import (
     OTHER_SCHEMA,
     SCHEMA,
     SPARK,
@@ -24,11 +24,6 @@ from tests.harness.iceberg_views import (
 
 OTHER = sql(text="select 2")
 ALLOWED = {"replace.drop-dialect.allowed": "true"}
-
-
-@pytest.fixture
-def view(ns: Namespace) -> View:
-    return ns.create_view()
 
 
 def test_a_uuid_cannot_be_reassigned(view: View) -> None:

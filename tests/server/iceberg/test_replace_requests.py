@@ -4,13 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.iceberg import Namespace, View
-from tests.harness.iceberg_views import Json, set_properties
-
-
-@pytest.fixture
-def view(ns: Namespace) -> View:
-    return ns.create_view()
+from tests.harness.clients.iceberg import Namespace, View
+from tests.harness.clients.iceberg_views import Json, set_properties
 
 
 def test_a_requirement_names_the_view_in_any_case(view: View) -> None:

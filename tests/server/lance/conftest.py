@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import KINDS, database_of
-from tests.harness.servers import Server
-from tests.harness.tables import Table, declare
+from tests.harness.data.tables import Table, declare
+from tests.harness.processes import servers
+from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture(scope="session", params=KINDS)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
-from tests.harness.fuzzing import fuzzed, numbers, values_of, words_of
-from tests.harness.manifests import stage
-from tests.harness.servers import Server
+from tests.harness.data.manifests import stage
+from tests.harness.fuzzing.values import fuzzed, numbers, values_of, words_of
+from tests.harness.processes.servers import Server
 
 FIELDS = """
     id mode properties behavior location version tag branch with_table_uri check_declared

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.servers import Server, running
-from tests.harness.tables import Table, code, new_name
+from tests.harness.data.tables import Table, code, new_name
+from tests.harness.processes.servers import Server, running
 
 
 def test_a_body_is_optional(server: Server, namespace: str) -> None:

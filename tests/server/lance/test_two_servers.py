@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.harness.databases import new_postgres_database
-from tests.harness.manifests import make_manifest
-from tests.harness.servers import Server, running
-from tests.harness.tables import Table, declare, new_name
+from tests.harness.data.manifests import make_manifest
+from tests.harness.data.tables import Table, declare, new_name
+from tests.harness.processes.databases import new_postgres_database
+from tests.harness.processes.servers import Server, running
 
 CLIENTS = 16
 

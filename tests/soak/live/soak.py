@@ -22,7 +22,7 @@ from typing import Any
 # Lance warns of operations that are young; it reads this at import.
 os.environ.setdefault("LANCE_LOG", "error")
 
-from tests.harness.live_views import Source, make_view
+from tests.harness.views.runner_views import Source, make_view
 from tests.soak.live.crowd import Reader, Tally, Writer
 from tests.soak.live.field import Field, open_field
 from tests.soak.live.measures import Sampler, draw_table, is_flat, kinds_of_files, thirds

@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.model.udtfs import read_udtf
 from penstock.model.views import Definition
 from penstock.sql.definitions.schemas import read_schema
-from tests.harness.definitions import make, make_column_udf, make_spec
+from tests.harness.views.definitions import make, make_column_udf, make_spec
 
 WORDS = """
 SELECT DISTINCT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET JOIN ON USING WITH AS UNION ALL IN

@@ -5,7 +5,7 @@ import pytest
 
 from penstock.errors import InvalidRequest
 from penstock.sql.definitions.schemas import read_schema
-from tests.harness.definitions import (
+from tests.harness.views.definitions import (
     DOCS,
     OTHER,
     TABLES,

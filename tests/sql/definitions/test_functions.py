@@ -9,7 +9,7 @@ import pytest
 
 from penstock.model.functions import OnError
 from penstock.model.udtfs import read_kind
-from tests.harness.definitions import (
+from tests.harness.views.definitions import (
     columns,
     encode_schema,
     fields,

@@ -8,7 +8,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidRequest
-from tests.harness.definitions import columns, make, refusal
+from tests.harness.views.definitions import columns, make, refusal
 
 SCRIPT = "SELECT TRANSFORM(name) USING 'sh -c id' AS (name string) FROM docs"
 ATTACKS = [

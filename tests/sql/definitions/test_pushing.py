@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.definitions import make
+from tests.harness.views.definitions import make
 
 JOIN = "SELECT d.id FROM docs d {} JOIN other o ON d.id = o.id WHERE d.id > 1 AND o.id < 9"
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from penstock.sql.definitions.queries import add_view, find_references
 from penstock.sql.definitions.requests import Reference
-from tests.harness.definitions import columns, fields, make, refusal
+from tests.harness.views.definitions import columns, fields, make, refusal
 
 
 def test_plain_text_is_sparks_dialect_in_the_views_namespace() -> None:

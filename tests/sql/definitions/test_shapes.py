@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.model.views import Column
-from tests.harness.definitions import columns, fields, make, refusal
+from tests.harness.views.definitions import columns, fields, make, refusal
 
 # Types that only Spark knows.
 DECLARED = {

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import FunctionFailed
-from tests.harness.attempts import HeldAttempt
-from tests.harness.made_views import MadeView, make_view
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.views.function_views import FunctionView, make_view
 
 OUTPUTS = {"word": pa.string(), "size": pa.int32()}
 
@@ -34,12 +34,12 @@ def split(text: str) -> Iterator[dict[str, Any]]:
         yield {"word": word, "size": len(word)}
 
 
-def chunked(folder: Path, *texts: str, **more: Any) -> MadeView:
+def chunked(folder: Path, *texts: str, **more: Any) -> FunctionView:
     given: dict[str, Any] = {"inputs": ("text",), "inherited": ("id", "title")} | more
     return make_view(folder, documents(*texts), split, "chunker", OUTPUTS, **given)
 
 
-def expected(view: MadeView, where: str | None = None) -> list[tuple[Any, ...]]:
+def expected(view: FunctionView, where: str | None = None) -> list[tuple[Any, ...]]:
     """The same in plain Python."""
     rows = view.source.to_table(filter=where, with_row_id=True).to_pylist()
     found = [
@@ -50,7 +50,7 @@ def expected(view: MadeView, where: str | None = None) -> list[tuple[Any, ...]]:
     return sorted(found, key=repr)
 
 
-def rows(view: MadeView) -> list[tuple[Any, ...]]:
+def rows(view: FunctionView) -> list[tuple[Any, ...]]:
     return view.show("__source_row_id", "__child_index", "id", "title", "word", "size")
 
 
@@ -265,7 +265,7 @@ def test_a_limit_keeps_the_first_rows_exactly(tmp_path: Path) -> None:
     assert view.take_calls() == []
 
 
-def first(view: MadeView, count: int) -> list[tuple[Any, ...]]:
+def first(view: FunctionView, count: int) -> list[tuple[Any, ...]]:
     return sorted(sorted(expected(view), key=lambda row: row[:2])[:count], key=repr)
 
 

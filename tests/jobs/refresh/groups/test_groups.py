@@ -16,7 +16,7 @@ from penstock.jobs.spark.lance_source import make_scan
 from penstock.lance.diff.row_diff import compare
 from penstock.lance.session.remote import Location
 from penstock.model.views import Column, Groups, Source
-from tests.harness.sources import SourceHistory
+from tests.harness.data.sources import SourceHistory
 
 READS = ("a", "s.x", "id")
 KEYS = Groups(

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.grouped import NAN, NEW, grouped_rows, grouped_view
-from tests.harness.queries import define_query, recompute, rows_of, write_source
-from tests.harness.refreshing import ViewHere
+from tests.harness.views.group_views import NAN, NEW, grouped_rows, grouped_view
+from tests.harness.views.local_views import LocalView
+from tests.harness.views.sql_views import define_query, recompute, rows_of, write_source
 
 
 def test_only_touched_groups_are_computed_again(engine: Engine, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_when_most_groups_changed_all_are_computed_at_once(engine: Engine, tmp_p
         {"t": ("k", "v")},
         {"k": "k"},
     )
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     view.refresh()
     source.update({"v": "2"}, where="k < 40")
     assert view.explain()["reason"] == "80 rows changed in 40 of the view's 60 groups"
@@ -82,7 +82,7 @@ def test_a_key_that_is_rounded_in_the_view_is_no_key_there(engine: Engine, tmp_p
         {"t": ("k", "v")},
         {"k": "k"},
     )
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     view.refresh()
     source.update({"v": "5"}, where="v = 1")
     done = view.refresh()

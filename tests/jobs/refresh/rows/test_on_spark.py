@@ -11,13 +11,13 @@ from penstock.errors import InvalidRequest
 from penstock.jobs.refresh.run import run_refresh, sweep_refresh
 from penstock.jobs.spark.tasks import Engine
 from penstock.lance.session.remote import RemoteCatalog
-from tests.harness.attempts import HeldAttempt
-from tests.harness.here import store
-from tests.harness.pylance import connect
-from tests.harness.refreshing import ViewHere, define
-from tests.harness.servers import Server
-from tests.harness.sources import SourceHistory, some_rows
-from tests.harness.tables import new_name
+from tests.harness.clients.pylance import connect
+from tests.harness.data.sources import SourceHistory, some_rows
+from tests.harness.data.tables import new_name
+from tests.harness.jobs.function_tables import store
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.processes.servers import Server
+from tests.harness.views.local_views import LocalView, define
 
 KINDS = {"id": pa.int64(), "tail": pa.string(), "part": pa.int64()}
 # What Lance would not do: a negative position, and integer division.
@@ -37,7 +37,7 @@ def expected(source: lance.LanceDataset, limit: int | None = None) -> dict[int, 
 def test_spark_evaluates_what_changed(engine: Engine, tmp_path: Path, limit: int | None) -> None:
     history = SourceHistory(tmp_path / "source", 1)
     definition = define(COLUMNS, KINDS, READS, where=WHERE, limit=limit, engine="spark")
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     assert view.refresh().mode == "full"
     assert view.rows() == expected(history.open(), limit)
     history.do_append()
@@ -57,7 +57,7 @@ def test_functions_come_after_sparks_query(engine: Engine, tmp_path: Path) -> No
         COLUMNS, {"id": pa.int64(), "value": pa.string()}, READS, engine="spark",
         functions=[function],
     )  # fmt: skip
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     assert view.refresh().function_calls == 40
     history.open().update({"s": "named_struct('x', 'new', 'y', 1)"}, where="id = 3")
     assert view.refresh().function_calls == 1
@@ -72,7 +72,7 @@ def test_a_value_that_cannot_be_computed_is_the_querys_fault(
     columns = {"id": "10 div (id - 7)"}
     definition = define(columns, {"id": pa.int64()}, ("id",), engine="spark")
     with pytest.raises(InvalidRequest, match="DIVIDE_BY_ZERO"):
-        ViewHere(tmp_path, definition, engine).create().refresh()
+        LocalView(tmp_path, definition, engine).create().refresh()
 
 
 def test_workers_of_spark_refresh_a_view_of_a_catalog(engine: Engine, server: Server) -> None:
@@ -90,7 +90,7 @@ def test_workers_of_spark_refresh_a_view_of_a_catalog(engine: Engine, server: Se
     write("source", some_rows(0, 30))
     kinds = {"id": pa.int64(), "twice": pa.int64()}
     definition = define({"id": "id", "twice": "a * 2"}, kinds, ("id", "a"), where="a > 0")
-    view = ViewHere(Path(), definition)
+    view = LocalView(Path(), definition)
     schema = pa.schema([("__source_row_id", pa.int64()), *kinds.items()])
     write("view", schema.empty_table())
     source = definition.sources[0]

@@ -12,8 +12,8 @@ from msgspec import structs
 from penstock.errors import InvalidRequest
 from penstock.jobs.engine.attempt import is_passing
 from penstock.model.views import Definition, RefreshResult
-from tests.harness.refreshing import ViewHere, define, encode_schema
-from tests.harness.sources import SourceHistory, some_rows
+from tests.harness.data.sources import SourceHistory, some_rows
+from tests.harness.views.local_views import LocalView, define, encode_schema
 
 KINDS = {"id": pa.int64(), "twice": pa.int64(), "x": pa.string()}
 COLUMNS = {"id": "id", "twice": "a * 2", "x": "s.x"}
@@ -37,14 +37,14 @@ def history(tmp_path: Path) -> SourceHistory:
 
 
 @pytest.fixture
-def view(history: SourceHistory, tmp_path: Path) -> ViewHere:
-    view = ViewHere(tmp_path, by_two()).create()
+def view(history: SourceHistory, tmp_path: Path) -> LocalView:
+    view = LocalView(tmp_path, by_two()).create()
     view.refresh()
     return view
 
 
 def test_the_first_refresh_computes_everything(history: SourceHistory, tmp_path: Path) -> None:
-    view = ViewHere(tmp_path, by_two()).create()
+    view = LocalView(tmp_path, by_two()).create()
     plan = view.explain()
     done = view.refresh()
     assert (done.mode, done.reason) == ("full", "the view was never filled")
@@ -55,7 +55,7 @@ def test_the_first_refresh_computes_everything(history: SourceHistory, tmp_path:
 
 
 def test_a_refresh_without_changes_commits_nothing_and_asks_for_no_engine(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     view.engine = None  # type: ignore[assignment]
     done = view.refresh()
@@ -67,7 +67,7 @@ def test_a_refresh_without_changes_commits_nothing_and_asks_for_no_engine(
 
 
 def test_rows_are_added_replaced_and_removed_in_one_version(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     before = view.rows()
     history.do_append()
@@ -86,7 +86,7 @@ def test_rows_are_added_replaced_and_removed_in_one_version(
     assert done.rows_deleted == len(before.keys() - now.keys()) == 2
 
 
-def test_only_deletions_need_no_engine(history: SourceHistory, view: ViewHere) -> None:
+def test_only_deletions_need_no_engine(history: SourceHistory, view: LocalView) -> None:
     history.open().delete("id < 10")
     view.engine = None  # type: ignore[assignment]
     assert view.refresh().rows_deleted > 0
@@ -94,7 +94,7 @@ def test_only_deletions_need_no_engine(history: SourceHistory, view: ViewHere) -
 
 
 def test_columns_that_users_added_stay_where_rows_do(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     view.open().add_columns({"extra": "id + 1000"})
     view.open().optimize.compact_files()
@@ -106,7 +106,7 @@ def test_columns_that_users_added_stay_where_rows_do(
 
 
 @pytest.mark.parametrize("mode", ["incremental", "full"])
-def test_an_index_of_the_view_stays(history: SourceHistory, view: ViewHere, mode: str) -> None:
+def test_an_index_of_the_view_stays(history: SourceHistory, view: LocalView, mode: str) -> None:
     view.open().create_scalar_index("id", "BTREE")
     history.open().update({"a": "5"}, where="id = 1")
     assert view.refresh(mode=mode).mode == mode
@@ -118,7 +118,7 @@ def test_an_index_of_the_view_stays(history: SourceHistory, view: ViewHere, mode
 
 @pytest.mark.parametrize("kind", ["append", "delete", "restore"])
 def test_rows_that_somebody_else_wrote_are_gone_after_a_full_refresh(
-    history: SourceHistory, view: ViewHere, kind: str
+    history: SourceHistory, view: LocalView, kind: str
 ) -> None:
     if kind == "append":
         view.open().insert(pa.table({"id": [1]}))
@@ -132,7 +132,7 @@ def test_rows_that_somebody_else_wrote_are_gone_after_a_full_refresh(
 
 
 def test_an_older_version_of_the_source_gives_the_view_as_of_then(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     history.open().update({"a": "5"}, where="id % 2 = 0")
     history.do_append()
@@ -144,7 +144,7 @@ def test_an_older_version_of_the_source_gives_the_view_as_of_then(
 
 
 def test_another_meaning_is_a_full_refresh_unless_that_is_not_wanted(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     view.definition = by_two(digest="2")
     with pytest.raises(InvalidRequest, match="means something else"):
@@ -156,7 +156,7 @@ def test_another_meaning_is_a_full_refresh_unless_that_is_not_wanted(
 
 def test_a_source_without_stable_row_ids_is_refreshed_in_full(tmp_path: Path) -> None:
     source = lance.write_dataset(some_rows(0, 20), str(tmp_path / "source"))
-    view = ViewHere(tmp_path, by_two()).create()
+    view = LocalView(tmp_path, by_two()).create()
     view.refresh()
     assert view.refresh().mode == "none"
     source.insert(some_rows(20, 1))
@@ -167,7 +167,7 @@ def test_a_source_without_stable_row_ids_is_refreshed_in_full(tmp_path: Path) ->
 
 
 def test_the_version_that_a_view_follows_outlives_a_clean_up(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     history.do_append()
     view.refresh()
@@ -190,7 +190,7 @@ def clean_up(dataset: lance.LanceDataset) -> None:
 
 @pytest.mark.parametrize("is_changed", [False, True])
 def test_a_view_whose_own_history_was_cleaned_up_is_compared(
-    history: SourceHistory, view: ViewHere, is_changed: bool
+    history: SourceHistory, view: LocalView, is_changed: bool
 ) -> None:
     history.do_append()
     left = view.refresh().version
@@ -214,7 +214,7 @@ def test_a_view_whose_own_history_was_cleaned_up_is_compared(
 
 
 def test_fragments_have_as_many_rows_as_was_asked_for(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     view.refresh(mode="full", max_rows_per_fragment=5, source_task_size=13)
     sizes = [fragment.count_rows() for fragment in view.open().get_fragments()]
@@ -222,7 +222,7 @@ def test_fragments_have_as_many_rows_as_was_asked_for(
     assert view.rows() == expected(history.open())
 
 
-def test_an_explanation_says_what_a_refresh_does(history: SourceHistory, view: ViewHere) -> None:
+def test_an_explanation_says_what_a_refresh_does(history: SourceHistory, view: LocalView) -> None:
     assert view.explain()["mode"] == "none"
     history.do_append()
     said = view.explain()
@@ -239,7 +239,7 @@ def check_plan(plan: dict[str, Any], done: RefreshResult) -> None:
 
 def go_through(folder: Path, seed: int, steps: int, limit: int | None) -> None:
     history = SourceHistory(folder / "source", seed)
-    view = ViewHere(folder, by_two(limit)).create()
+    view = LocalView(folder, by_two(limit)).create()
     for _ in range(steps):
         for _ in range(history.chance.randrange(1, 4)):
             history.step()
@@ -274,7 +274,7 @@ def test_after_every_refresh_of_many_random_histories_the_view_is_its_query(
 
 
 def test_columns_of_the_view_that_swapped_their_names_are_filled_anew(
-    history: SourceHistory, view: ViewHere
+    history: SourceHistory, view: LocalView
 ) -> None:
     for old, new in (("id", "kept"), ("twice", "id"), ("kept", "twice")):
         change: Any = {"path": old, "name": new}
@@ -303,7 +303,7 @@ def test_columns_of_the_view_that_swapped_their_names_are_filled_anew(
     ],
 )
 def test_a_source_that_changed_its_columns_since_the_request_is_told(
-    history: SourceHistory, view: ViewHere, column: str, change: Any, told: str
+    history: SourceHistory, view: LocalView, column: str, change: Any, told: str
 ) -> None:
     (source,) = view.definition.sources
     kind = pa.int64() if column == "a" else pa.string()

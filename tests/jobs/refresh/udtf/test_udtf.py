@@ -11,8 +11,8 @@ import pytest
 
 from penstock.errors import FunctionFailed, InvalidRequest
 from penstock.model.functions import Needs
-from tests.harness.attempts import HeldAttempt
-from tests.harness.made_views import MadeView, make_view
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.views.function_views import FunctionView, make_view
 
 OUTPUTS = {"kind": pa.string(), "total": pa.int64(), "count": pa.int64()}
 
@@ -42,7 +42,7 @@ def show(table: pa.Table) -> str:
     return f"{table['kind'][0].as_py()}:{table['number'].to_pylist()}"
 
 
-def totals(folder: Path, *pairs: tuple[str | None, int], **more: Any) -> MadeView:
+def totals(folder: Path, *pairs: tuple[str | None, int], **more: Any) -> FunctionView:
     given: dict[str, Any] = {
         "inputs": ("kind", "number"),
         "partition_by": "kind",
@@ -53,7 +53,7 @@ def totals(folder: Path, *pairs: tuple[str | None, int], **more: Any) -> MadeVie
     return make_view(folder, items(*pairs), total, "udtf", OUTPUTS, **given)
 
 
-def expected(view: MadeView, where: str | None = None) -> list[tuple[Any, ...]]:
+def expected(view: FunctionView, where: str | None = None) -> list[tuple[Any, ...]]:
     found: dict[str | None, list[int]] = {}
     for row in view.source.to_table(filter=where).to_pylist():
         found.setdefault(row["kind"], []).append(row["number"])
@@ -61,7 +61,7 @@ def expected(view: MadeView, where: str | None = None) -> list[tuple[Any, ...]]:
     return sorted(made, key=repr)
 
 
-def rows(view: MadeView) -> list[tuple[Any, ...]]:
+def rows(view: FunctionView) -> list[tuple[Any, ...]]:
     return view.show("kind", "total", "count")
 
 
@@ -215,7 +215,7 @@ def count_rows(table: pa.Table) -> list[dict[str, int]]:
     return [{"count": len(table), "total": sum(table["number"].to_pylist())}]
 
 
-def by_lists(folder: Path) -> MadeView:
+def by_lists(folder: Path) -> FunctionView:
     view = make_view(
         folder,
         vectors(0, 300),

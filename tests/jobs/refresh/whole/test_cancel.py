@@ -7,9 +7,9 @@ import pytest
 
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.attempts import HeldAttempt
-from tests.harness.queries import define_query, write_source
-from tests.harness.refreshing import ViewHere
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.views.local_views import LocalView
+from tests.harness.views.sql_views import define_query, write_source
 
 
 @pytest.mark.slow
@@ -17,7 +17,7 @@ def test_a_canceled_query_ends_and_leaves_nothing(engine: Engine, tmp_path: Path
     # Minutes of work; Spark ends a task when it takes its next batch of rows, so these are small.
     write_source(tmp_path, "t", pa.table({"a": range(100_000)}), files=200)
     sql = "SELECT sum(x.a * y.a % 7) AS n FROM t x JOIN t y ON x.a * y.a % 3 = 1"
-    view = ViewHere(tmp_path, define_query(sql, {"n": pa.int64()}, {"t": ("a",)}), engine).create()
+    view = LocalView(tmp_path, define_query(sql, {"n": pa.int64()}, {"t": ("a",)}), engine).create()
     attempt = CanceledLater()
     with pytest.raises(JobCanceled):
         view.refresh(attempt)

@@ -10,9 +10,9 @@ import pytest
 
 from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.definitions import make
-from tests.harness.queries import define_query, recompute, rows_of, write_source
-from tests.harness.refreshing import ViewHere
+from tests.harness.views.definitions import make
+from tests.harness.views.local_views import LocalView
+from tests.harness.views.sql_views import define_query, recompute, rows_of, write_source
 
 VECTOR = pa.list_(pa.float32(), 2)
 JOIN = (
@@ -46,15 +46,15 @@ def products() -> pa.Table:
 
 
 @pytest.fixture
-def joined(engine: Engine, tmp_path: Path) -> ViewHere:
+def joined(engine: Engine, tmp_path: Path) -> LocalView:
     write_source(tmp_path, "orders", orders(0, 40), files=3)
     write_source(tmp_path, "products", products())
     definition = define_query(JOIN, JOINED, READS, filters={"orders": "(amount > 1)"})
-    return ViewHere(tmp_path, definition, engine).create()
+    return LocalView(tmp_path, definition, engine).create()
 
 
 def test_a_join_is_computed_as_a_whole_and_only_when_what_it_reads_changed(
-    joined: ViewHere, engine: Engine
+    joined: LocalView, engine: Engine
 ) -> None:
     done = joined.refresh()
     assert (done.mode, done.rows_inserted) == ("full", len(rows_of(joined)))
@@ -101,7 +101,7 @@ def test_any_query_can_be_a_view(engine: Engine, tmp_path: Path) -> None:
         "s": pa.struct([("x", pa.int64()), ("y", pa.list_(pa.int32()))]),
     }
     reads = {"t": ("k", "vector", "at", "flag")}
-    view = ViewHere(tmp_path, define_query(sql, kinds, reads), engine).create()
+    view = LocalView(tmp_path, define_query(sql, kinds, reads), engine).create()
     view.refresh()
     assert rows_of(view) == recompute(view, engine)
     assert view.open().schema.field("vector").type == kinds["vector"]
@@ -113,7 +113,7 @@ def test_a_query_without_columns_counts_rows(engine: Engine, tmp_path: Path) -> 
     source = write_source(tmp_path, "t", pa.table({"a": [1, 2, 3]}))
     source.delete("a = 2")
     definition = define_query("SELECT count(*) AS n FROM t", {"n": pa.int64()}, {"t": ()})
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     view.refresh()
     assert view.open().to_table().to_pylist() == [{"n": 2}]
     source.insert(pa.table({"a": [4]}))
@@ -133,7 +133,7 @@ def test_names_may_differ_in_case_from_those_that_spark_gives(
         ["WITH c AS (SELECT * FROM t) SELECT * FROM c", "SELECT * FROM t JOIN u USING (ID)"]
     ):
         definition = make(sql, schemas=schemas)
-        view = ViewHere(tmp_path, definition, engine, f"view{number}").create()
+        view = LocalView(tmp_path, definition, engine, f"view{number}").create()
         done = view.refresh(verify=True)
         assert rows_of(view) == recompute(view, engine) != []
         assert done.certificate is not None
@@ -154,7 +154,7 @@ def test_what_cannot_be_computed_is_the_jobs_own_error(
     engine: Engine, tmp_path: Path, sql: str, kind: Any, message: str
 ) -> None:
     write_source(tmp_path, "t", pa.table({"a": [0, 1]}))
-    view = ViewHere(tmp_path, define_query(sql, {"x": kind}, {"t": ("a",)}), engine).create()
+    view = LocalView(tmp_path, define_query(sql, {"x": kind}, {"t": ("a",)}), engine).create()
     with pytest.raises((InvalidRequest, SchemaMismatch), match=message):
         view.refresh()
     assert view.open().version == 1
@@ -166,7 +166,7 @@ def test_a_source_without_stable_row_ids_costs_nothing_while_it_stays(
 ) -> None:
     write_source(tmp_path, "orders", orders(0, 40))
     source = lance.write_dataset(products(), str(tmp_path / "products"))
-    view = ViewHere(tmp_path, define_query(JOIN, JOINED, READS), engine).create()
+    view = LocalView(tmp_path, define_query(JOIN, JOINED, READS), engine).create()
     view.refresh()
     assert view.refresh().mode == "none"
     source.delete("id = 3")

@@ -15,9 +15,9 @@ from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.spark.types import quote, to_spark_schema
 from penstock.runner.session import Session
 from penstock.settings.sections import Cluster
-from tests.harness.gates import EXPRESSIONS, STATEMENTS, Canary
-from tests.harness.queries import define_query, write_source
-from tests.harness.refreshing import ViewHere
+from tests.harness.fuzzing.hostile_sql import EXPRESSIONS, STATEMENTS, Canary
+from tests.harness.views.local_views import LocalView
+from tests.harness.views.sql_views import define_query, write_source
 
 HONEST = {
     "a join": "SELECT a.id FROM t a JOIN t b ON a.id = b.id",
@@ -147,7 +147,7 @@ def test_a_refused_view_fails_at_once_and_says_why(engine: Engine, tmp_path: Pat
     definition = define_query(
         text.arm(STATEMENTS["script in a subquery"]), {"x": pa.string()}, {"t": ("id",)}
     )
-    view = ViewHere(tmp_path, definition, engine).create()
+    view = LocalView(tmp_path, definition, engine).create()
     with pytest.raises(QueryRefused, match="ScriptTransformation") as raised:
         view.refresh()
     assert not is_passing(raised.value)

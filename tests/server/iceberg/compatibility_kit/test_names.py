@@ -6,9 +6,9 @@ Iceberg table, there is a Lance table: it takes the name just as well.
 
 import pytest
 
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import SCHEMA, local
-from tests.harness.tables import declare
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import SCHEMA, local
+from tests.harness.data.tables import declare
 
 NEW_TABLE = {"name": "view", "schema": SCHEMA, "stage-create": False, "properties": {}}
 

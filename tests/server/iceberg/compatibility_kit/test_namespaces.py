@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
-from tests.harness.iceberg import Iceberg, Namespace
-from tests.harness.iceberg_views import SCHEMA
+from tests.harness.clients.iceberg import Iceberg, Namespace
+from tests.harness.clients.iceberg_views import SCHEMA
 
 
 @pytest.fixture

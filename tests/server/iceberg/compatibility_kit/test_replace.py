@@ -5,8 +5,8 @@ Each test's docstring has the number and the name that it has in the kit.
 
 import pytest
 
-from tests.harness.iceberg import Iceberg, Namespace
-from tests.harness.iceberg_views import (
+from tests.harness.clients.iceberg import Iceberg, Namespace
+from tests.harness.clients.iceberg_views import (
     OTHER_SCHEMA,
     SCHEMA,
     SPARK,

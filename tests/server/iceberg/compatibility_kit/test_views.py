@@ -3,8 +3,16 @@
 Each test's docstring has the number and the name that it has in the kit.
 """
 
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import OTHER_SCHEMA, SCHEMA, SPARK, TRINO, local, sql, version
+from tests.harness.clients.iceberg import Iceberg, Namespace, View
+from tests.harness.clients.iceberg_views import (
+    OTHER_SCHEMA,
+    SCHEMA,
+    SPARK,
+    TRINO,
+    local,
+    sql,
+    version,
+)
 
 USING_X = sql("trino", "select * from ns.tbl using X")
 

@@ -7,12 +7,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.generated import Client as Generated
-from tests.harness.generated import models
-from tests.harness.pylance import Client, connect
-from tests.harness.races import CLIENTS, race
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, get_table
+from tests.harness.clients.generated import Client as Generated
+from tests.harness.clients.generated import models
+from tests.harness.clients.pylance import Client, connect
+from tests.harness.data.tables import Table, code, get_table
+from tests.harness.fuzzing.races import CLIENTS, race
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

@@ -6,11 +6,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.generated import Client as Generated
-from tests.harness.generated import generated, models
-from tests.harness.pylance import Client, connect
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, get_table
+from tests.harness.clients.generated import Client as Generated
+from tests.harness.clients.generated import generated, models
+from tests.harness.clients.pylance import Client, connect
+from tests.harness.data.tables import Table, code, get_table
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

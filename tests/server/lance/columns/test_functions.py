@@ -8,18 +8,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.harness.functions import (
+from tests.harness.data.calls import pickled
+from tests.harness.data.functions import (
     add_function,
     b64,
     make_output,
     new_column,
     pack,
-    pickled,
     virtual_column,
 )
-from tests.harness.jobs import make_table
-from tests.harness.servers import Server
-from tests.harness.tables import ask, code, metadata, open_by_path
+from tests.harness.data.tables import ask, code, metadata, open_by_path
+from tests.harness.jobs.fake_runner import make_table
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.harness.arrow import send
-from tests.harness.functions import (
+from tests.harness.data.arrow import send
+from tests.harness.data.functions import (
     add_function,
     alter_function,
     b64,
@@ -16,9 +16,9 @@ from tests.harness.functions import (
     make_output,
     virtual_column,
 )
-from tests.harness.jobs import make_table
-from tests.harness.servers import Server
-from tests.harness.tables import ask, code, metadata, open_by_path
+from tests.harness.data.tables import ask, code, metadata, open_by_path
+from tests.harness.jobs.fake_runner import make_table
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.functions import b64, envelope, make_output, pack, virtual_column
-from tests.harness.fuzzing import fuzzed, values_of
-from tests.harness.jobs import make_table
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.data.functions import b64, envelope, make_output, pack, virtual_column
+from tests.harness.data.tables import new_name
+from tests.harness.fuzzing.values import fuzzed, values_of
+from tests.harness.jobs.fake_runner import make_table
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

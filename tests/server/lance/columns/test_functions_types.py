@@ -9,9 +9,9 @@ import pytest
 
 from penstock.lance.columns.schemas import to_arrow_type
 from penstock.lance.read.details import to_json_type
-from tests.harness.functions import add_function, make_output, virtual_column
-from tests.harness.jobs import make_table
-from tests.harness.servers import Server
+from tests.harness.data.functions import add_function, make_output, virtual_column
+from tests.harness.jobs.fake_runner import make_table
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.harness.pylance import Client, connect
-from tests.harness.servers import Server
-from tests.harness.tables import Table, get_table, new_name
+from tests.harness.clients.pylance import Client, connect
+from tests.harness.data.tables import Table, get_table, new_name
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

@@ -7,8 +7,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.manifests import commit_by_path
-from tests.harness.tables import Table, code
+from tests.harness.data.manifests import commit_by_path
+from tests.harness.data.tables import Table, code
 
 DETAILS = {"schema", "stats", "metadata", "version", "table", "namespace"}
 

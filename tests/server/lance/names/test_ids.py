@@ -7,8 +7,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.harness.servers import Server
-from tests.harness.tables import code, declare, new_name
+from tests.harness.data.tables import code, declare, new_name
+from tests.harness.processes.servers import Server
 
 
 def raw(server: Server, method: str, target: str, body: Any = None) -> tuple[int, Any]:

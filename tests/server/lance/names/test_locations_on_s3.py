@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import lance
 import pytest
 
-from tests.harness.arrow import people, send
-from tests.harness.databases import KINDS, database_of
-from tests.harness.locations import SPELLINGS, STEPS
-from tests.harness.s3 import BUCKET, Store, running_store, serving
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.arrow import people, send
+from tests.harness.data.locations import SPELLINGS, STEPS
+from tests.harness.data.tables import code
+from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.s3 import BUCKET, Store, running_store, serving
+from tests.harness.processes.servers import Server
 
 ROOT = f"s3://{BUCKET}/lake"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.servers import Server, running
-from tests.harness.tables import code, declare
+from tests.harness.data.tables import code, declare
+from tests.harness.processes.servers import Server, running
 
 PROPERTY = "penstock.managed_versioning"
 

@@ -6,10 +6,10 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.harness.arrow import people, send
-from tests.harness.functions import new_column, virtual_column
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.arrow import people, send
+from tests.harness.data.functions import new_column, virtual_column
+from tests.harness.data.tables import code
+from tests.harness.processes.servers import Server
 
 ELSEWHERE = ["..", ".", "%2e%2e", ".%2e", "%252e%252e", "..;a", "a/../b", "x\\..\\y", " ", "..%2fx"]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.harness.servers import Server
-from tests.harness.tables import declare
+from tests.harness.data.tables import declare
+from tests.harness.processes.servers import Server
 
 
 def drop(server: Server, namespace: str, **body: str) -> tuple[int, int]:

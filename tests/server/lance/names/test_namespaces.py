@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.servers import Server
-from tests.harness.tables import code, declare, pages
+from tests.harness.data.tables import code, declare, pages
+from tests.harness.processes.servers import Server
 
 
 def test_a_created_namespace_is_described_and_listed(server: Server, namespace: str) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.harness.manifests import commit_by_path
-from tests.harness.races import CLIENTS, one_winner, race
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, declare, new_name
+from tests.harness.data.manifests import commit_by_path
+from tests.harness.data.tables import Table, code, declare, new_name
+from tests.harness.fuzzing.races import CLIENTS, one_winner, race
+from tests.harness.processes.servers import Server
 
 
 def test_one_client_creates_a_namespace(server: Server, namespace: str) -> None:

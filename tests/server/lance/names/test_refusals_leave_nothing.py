@@ -8,10 +8,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.arrow import people, read_back, send, to_stream
-from tests.harness.locations import files_below
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.arrow import people, read_back, send, to_stream
+from tests.harness.data.locations import files_below
+from tests.harness.data.tables import code
+from tests.harness.processes.servers import Server
 
 BROKEN = to_stream(people(*range(100)))[:-200]
 # Longer than what is taken in whole, so that files are written before its end is missed.

@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.manifests import commit_by_path
-from tests.harness.servers import Server, running
-from tests.harness.tables import Table, code, declare, new_name
+from tests.harness.data.manifests import commit_by_path
+from tests.harness.data.tables import Table, code, declare, new_name
+from tests.harness.processes.servers import Server, running
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, declare
+from tests.harness.data.tables import Table, code, declare
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

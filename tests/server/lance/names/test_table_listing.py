@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.harness.manifests import commit_by_path
-from tests.harness.servers import Server
-from tests.harness.tables import code, declare, pages
+from tests.harness.data.manifests import commit_by_path
+from tests.harness.data.tables import code, declare, pages
+from tests.harness.processes.servers import Server
 
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]
 

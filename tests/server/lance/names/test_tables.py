@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, declare, new_name
+from tests.harness.data.tables import Table, code, declare, new_name
+from tests.harness.processes.servers import Server
 
 
 def test_a_declared_table_gets_a_place_of_its_own_in_the_lake(

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from tests.harness.rows import put
-from tests.harness.servers import running
-from tests.harness.tables import Table, code
+from tests.harness.data.rows import put
+from tests.harness.data.tables import Table, code
+from tests.harness.processes.servers import running
 
 # Some seconds of work: each of these texts is compared with a long one.
 SLOW = f"levenshtein(text, '{'ab' * 120}') > 0"

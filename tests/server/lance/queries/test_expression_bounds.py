@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.arrow import people, send
-from tests.harness.servers import Server
-from tests.harness.tables import code, new_name
+from tests.harness.data.arrow import people, send
+from tests.harness.data.tables import code, new_name
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

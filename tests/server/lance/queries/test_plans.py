@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.rows import documents, put
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, declare
+from tests.harness.data.rows import documents, put
+from tests.harness.data.tables import Table, code, declare
+from tests.harness.processes.servers import Server
 
 NEAR = {"vector": {"single_vector": [0.5] * 8}, "k": 3}
 WORDS = {"string_query": {"query": "banana", "columns": ["title"]}}

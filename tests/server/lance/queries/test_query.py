@@ -4,9 +4,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.rows import documents, ids, put, query
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, declare
+from tests.harness.data.rows import documents, ids, put, query
+from tests.harness.data.tables import Table, code, declare
+from tests.harness.processes.servers import Server
 
 Pair = tuple[Table, lance.LanceDataset]
 

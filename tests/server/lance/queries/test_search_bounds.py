@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.rows import documents, put, query
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.data.rows import documents, put, query
+from tests.harness.data.tables import Table, code
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 NEAR = [0.5] * 8

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.harness import servers
-from tests.harness.rows import put, query, vectors
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code
-from tests.harness.waiting import until
+from tests.harness.data.rows import put, query, vectors
+from tests.harness.data.tables import Table, code
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 MEGABYTE = 2**20
 

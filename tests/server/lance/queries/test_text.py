@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from lance import query as lq
 
-from tests.harness.rows import documents, ids, put, query
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.data.rows import documents, ids, put, query
+from tests.harness.data.tables import Table, code
+from tests.harness.processes.servers import Server
 
 Pair = tuple[Table, lance.LanceDataset]
 NEAR = [0.5] * 8

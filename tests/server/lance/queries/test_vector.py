@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.harness.rows import documents, ids, put, query, vectors
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.data.rows import documents, ids, put, query, vectors
+from tests.harness.data.tables import Table, code
+from tests.harness.processes.servers import Server
 
 Pair = tuple[Table, lance.LanceDataset]
 NEAR = [0.5] * 8

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.harness.arrow import people, send, to_stream
-from tests.harness.servers import Server, running
-from tests.harness.tables import code, new_name
+from tests.harness.data.arrow import people, send, to_stream
+from tests.harness.data.tables import code, new_name
+from tests.harness.processes.servers import Server, running
 
 ZEROS = pa.array(np.zeros(1_000_000, np.int64))
 

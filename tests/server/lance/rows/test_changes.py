@@ -6,8 +6,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.arrow import people, read_back, send, versions
-from tests.harness.servers import Server
+from tests.harness.data.arrow import people, read_back, send, versions
+from tests.harness.processes.servers import Server
 
 BOTH = {"when_matched_update_all": "true", "when_not_matched_insert_all": "true"}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.harness.rows import documents, put
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, declare
+from tests.harness.data.rows import documents, put
+from tests.harness.data.tables import Table, code, declare
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import httpx
 import lance
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import people, read_back, send, versions
+from tests.harness.data.arrow import people, read_back, send, versions
+from tests.harness.processes import servers
 
 
 # The same points as in the tests of keys, which are cut short with keys; here without.

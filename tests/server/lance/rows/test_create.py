@@ -6,8 +6,8 @@ from pathlib import Path
 import lance
 import pytest
 
-from tests.harness.arrow import people, read_back, send, to_stream, versions
-from tests.harness.servers import Server
+from tests.harness.data.arrow import people, read_back, send, to_stream, versions
+from tests.harness.processes.servers import Server
 
 
 def folders(server: Server) -> set[str]:

@@ -6,9 +6,9 @@ import lance
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.arrow import people, read_back, send
-from tests.harness.fuzzing import fuzzed
-from tests.harness.servers import Server
+from tests.harness.data.arrow import people, read_back, send
+from tests.harness.fuzzing.values import fuzzed
+from tests.harness.processes.servers import Server
 
 BOTH = {"when_matched_update_all": "true", "when_not_matched_insert_all": "true"}
 MAIN, DEV = "main", "dev"

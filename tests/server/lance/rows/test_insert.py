@@ -6,8 +6,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.arrow import people, read_back, send, to_stream, versions
-from tests.harness.servers import Server
+from tests.harness.data.arrow import people, read_back, send, to_stream, versions
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

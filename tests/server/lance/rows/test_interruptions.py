@@ -10,10 +10,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import people, send, to_stream, versions
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.data.arrow import people, send, to_stream, versions
+from tests.harness.data.tables import new_name
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture(scope="module")

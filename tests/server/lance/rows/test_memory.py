@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import send
-from tests.harness.servers import Server
+from tests.harness.data.arrow import send
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
 
 ROWS = 100_000
 MEGABYTE = 1_000_000

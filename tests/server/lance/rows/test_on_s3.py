@@ -11,18 +11,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness.arrow import people, send, to_stream, versions
-from tests.harness.s3 import BUCKET, Store, running_store, serving
-from tests.harness.servers import Server
-from tests.harness.tables import code, new_name
+from tests.harness.data.arrow import people, send, to_stream, versions
+from tests.harness.data.tables import code, new_name
+from tests.harness.processes.s3 import BUCKET, Store, serving
+from tests.harness.processes.servers import Server
 
 WRITERS = 8
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with running_store() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

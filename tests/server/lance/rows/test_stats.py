@@ -3,11 +3,11 @@
 import pytest
 
 from penstock.lance.read.stats import summarise
-from tests.harness.generated import Client as Generated
-from tests.harness.generated import models
-from tests.harness.pylance import Client, connect
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, get_table
+from tests.harness.clients.generated import Client as Generated
+from tests.harness.clients.generated import models
+from tests.harness.clients.pylance import Client, connect
+from tests.harness.data.tables import Table, code, get_table
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

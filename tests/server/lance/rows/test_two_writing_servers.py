@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.harness.arrow import people, read_back, send, versions
-from tests.harness.databases import new_postgres_database
-from tests.harness.servers import Server, running
-from tests.harness.tables import new_name, open_by_path
+from tests.harness.data.arrow import people, read_back, send, versions
+from tests.harness.data.tables import new_name, open_by_path
+from tests.harness.processes.databases import new_postgres_database
+from tests.harness.processes.servers import Server, running
 
 Pair = tuple[Server, Server]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.manifests import commit_by_path, stage
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, declare, new_name
+from tests.harness.data.manifests import commit_by_path, stage
+from tests.harness.data.tables import Table, code, declare, new_name
+from tests.harness.processes.servers import Server
 
 BATCH_COMMIT = "/v1/table/batch-commit"
 ALL = {"ranges": [{"start_version": 0, "end_version": -1}]}

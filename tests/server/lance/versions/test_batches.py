@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.manifests import commit_by_path
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.data.manifests import commit_by_path
+from tests.harness.data.tables import Table, code
+from tests.harness.processes.servers import Server
 
 BATCH_CREATE, BATCH_COMMIT = "/v1/table/version/batch-create", "/v1/table/batch-commit"
 

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from tests.harness.manifests import commit_by_path, make_manifest
-from tests.harness.tables import Table, code
+from tests.harness.data.manifests import commit_by_path, make_manifest
+from tests.harness.data.tables import Table, code
 
 
 def test_the_same_request_again_is_success(table: Table) -> None:

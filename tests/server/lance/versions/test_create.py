@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.manifests import make_manifest
-from tests.harness.tables import Table, code
+from tests.harness.data.manifests import make_manifest
+from tests.harness.data.tables import Table, code
 
 
 def test_a_version_gets_its_final_name_and_leaves_nothing_staged(table: Table) -> None:

@@ -8,9 +8,9 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import send
-from tests.harness.servers import Server
+from tests.harness.data.arrow import send
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
 
 ROWS = pa.table({"id": pa.array(range(300), pa.int64())})
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.tables import Table, code
+from tests.harness.data.tables import Table, code
 
 
 def ranges(*pairs: tuple[int, int]) -> dict[str, Any]:

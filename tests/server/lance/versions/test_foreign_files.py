@@ -5,9 +5,9 @@ from pathlib import Path
 import lance
 import pytest
 
-from tests.harness.arrow import people, read_back, send
-from tests.harness.servers import Server
-from tests.harness.tables import code
+from tests.harness.data.arrow import people, read_back, send
+from tests.harness.data.tables import code
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.manifests import commit_by_path, make_manifest, stage
-from tests.harness.servers import Server
+from tests.harness.data.manifests import commit_by_path, make_manifest, stage
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

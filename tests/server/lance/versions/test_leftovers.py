@@ -4,9 +4,9 @@ import os
 import time
 from pathlib import Path
 
-from tests.harness.servers import running
-from tests.harness.tables import declare
-from tests.harness.waiting import until
+from tests.harness.data.tables import declare
+from tests.harness.processes.servers import running
+from tests.harness.processes.waiting import until
 
 HOUR = {"PENSTOCK__CATALOG__STAGED_SECONDS": "3600"}
 # Time enough between staging and committing on a busy machine.

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.manifests import make_manifest
-from tests.harness.tables import Table, code, declare
+from tests.harness.data.manifests import make_manifest
+from tests.harness.data.tables import Table, code, declare
 
 
 @pytest.fixture

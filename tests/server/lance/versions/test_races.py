@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx
 
-from tests.harness.manifests import make_manifest
-from tests.harness.races import CLIENTS, one_winner, race
-from tests.harness.servers import Server
-from tests.harness.tables import Table, declare
+from tests.harness.data.manifests import make_manifest
+from tests.harness.data.tables import Table, declare
+from tests.harness.fuzzing.races import CLIENTS, one_winner, race
+from tests.harness.processes.servers import Server
 
 
 def test_one_client_commits_a_version(table: Table) -> None:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.harness.generated import Client as Generated
-from tests.harness.generated import models
-from tests.harness.pylance import Client, make_branched
-from tests.harness.races import one_winner, race
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code, get_table
+from tests.harness.clients.generated import Client as Generated
+from tests.harness.clients.generated import models
+from tests.harness.clients.pylance import Client, make_branched
+from tests.harness.data.tables import Table, code, get_table
+from tests.harness.fuzzing.races import one_winner, race
+from tests.harness.processes.servers import Server
 
 on_sqlite = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 

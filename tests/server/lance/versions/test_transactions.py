@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.servers import Server
-from tests.harness.tables import Table, code
+from tests.harness.data.tables import Table, code
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

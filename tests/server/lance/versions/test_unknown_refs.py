@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.arrow import people, send
-from tests.harness.servers import Server
+from tests.harness.data.arrow import people, send
+from tests.harness.processes.servers import Server
 
 STAGED = {"version": 1, "manifest_path": "tree/nope/_versions/1.manifest-x"}
 RANGES = [{"start_version": 1, "end_version": 2}]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.manifests import commit_by_path
-from tests.harness.tables import Table, code, declare
+from tests.harness.data.manifests import commit_by_path
+from tests.harness.data.tables import Table, code, declare
 
 
 def test_a_declared_table_has_no_versions(table: Table) -> None:
