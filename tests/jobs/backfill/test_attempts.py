@@ -132,7 +132,7 @@ def test_the_limit_of_failed_rows_counts_files_of_earlier_attempts(tmp_path: Pat
 
 def test_a_paused_attempt_leaves_the_list_of_the_next(table: FunctionTable) -> None:
     table.fill(where="id < 30")
-    place = table.catalog.locate((), "").place()
+    place = table.catalog.locate(table.table, "").place()
     folder = watermarks.folder_of(table.spec()["binding"], "")
     before = table.lists()
     version = table.open().version

@@ -284,7 +284,7 @@ def test_a_failure_names_function_row_and_cause(tmp_path: Path) -> None:
     )
     assert "in helper" in failed.detail
     assert "in divide" in failed.detail
-    assert "penstock/pipeline" not in failed.detail
+    assert "penstock/jobs" not in failed.detail
     # The driver hears of it at once, and the ledger by the driver.
     (noted,) = table.errors()
     assert (noted.row_id, noted.exception, noted.tries) == (60, "ZeroDivisionError", 1)

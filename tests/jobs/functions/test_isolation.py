@@ -57,7 +57,7 @@ def test_values_errors_and_prints_come_back() -> None:
         failure, _ = done.failures[3]
         assert (failure.exception, failure.message) == ("KeyError", "'three'")
         assert "in call" in failure.traceback
-        assert "penstock/pipeline" not in failure.traceback
+        assert "penstock/jobs" not in failure.traceback
         assert len(output.take()) == 20
 
 
