@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -11,9 +11,12 @@ from hypothesis import settings
 from penstock.catalog.catalog import Catalog
 from penstock.database.connect import open_catalog
 from penstock.lance.storage.lake import Lake
-from tests.harness import servers
-from tests.harness.databases import KINDS, database_of, new_postgres_database, sqlite_url
+from tests.harness.processes import servers
+from tests.harness.processes.databases import KINDS, database_of, new_postgres_database, sqlite_url
 from tests.harness.sharing import Sharing, spark_of
+
+if TYPE_CHECKING:
+    from tests.harness.processes.s3 import Store
 
 # The same examples in every run, so that a change is judged by what it changed. New ones are found
 # with `pytest --hypothesis-profile=default`.
@@ -92,3 +95,12 @@ def namespace(server: servers.Server, request: pytest.FixtureRequest) -> str:
     name = f"ns{uuid.uuid4().hex[:10]}"
     server.post(f"/v1/namespace/{name}/create").raise_for_status()
     return name
+
+
+@pytest.fixture(scope="module")
+def store() -> "Iterator[Store]":
+    """An S3 of the module's own, with an empty bucket."""
+    from tests.harness.processes.s3 import running_store
+
+    with running_store() as started:
+        yield started

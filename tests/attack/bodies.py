@@ -14,7 +14,7 @@ from penstock.server.iceberg.routes import ROUTES
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post, to_json
 from tests.attack.place import MINE, OWNER, PIT, Place
 from tests.attack.routes import ICEBERG, LANCE
-from tests.harness import view_requests as views
+from tests.harness.clients import iceberg_requests as views
 
 FAMILY = "bodies"
 # One value of each kind, and those at the limits of their kind.

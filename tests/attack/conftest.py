@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.attack.world import World, standing
-from tests.harness.access import issuing
-from tests.harness.databases import KINDS, database_of
-from tests.harness.s3 import running_store
+from tests.harness.processes.access import issuing
+from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.s3 import running_store
 
 
 @pytest.fixture(scope="package", params=KINDS)

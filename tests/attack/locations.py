@@ -9,8 +9,8 @@ import pyarrow as pa
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post, send_arrow
 from tests.attack.place import HIDDEN, MINE, OWNER, PIT, THEIRS, Place
 from tests.attack.routes import ICEBERG
-from tests.harness import view_requests as views
-from tests.harness.arrow import to_stream
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.data.arrow import to_stream
 
 FAMILY = "locations"
 # How '..' is written: by what no file system takes for a name, and by what one might.

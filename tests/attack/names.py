@@ -8,7 +8,7 @@ from penstock.server.iceberg.routes import ROUTES
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post
 from tests.attack.place import OWNER, PIT, Place
 from tests.attack.routes import ICEBERG, LANCE
-from tests.harness import view_requests as views
+from tests.harness.clients import iceberg_requests as views
 
 FAMILY = "names"
 # As they stand in a path: never the name of anything.

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post
 from tests.attack.place import MINE, PIT, Place
-from tests.harness.definitions import encode_schema, make_column_udf
-from tests.harness.functions import envelope, make_output, virtual_column
+from tests.harness.data.functions import envelope, make_output, virtual_column
+from tests.harness.views.definitions import encode_schema, make_column_udf
 
 FAMILY = "pickles"
 CALLERS = ("owner", "writer", "coder", "maker", "nobody", "clerk")

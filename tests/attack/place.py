@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from penstock.model.rights import FUNCTIONS, OWN, READ, WRITE
-from tests.harness.access import Issuer
+from tests.harness.processes.access import Issuer
 
 # Namespaces, of one length: the attackers', one that they may read, one that they may not see,
 # and one that is not there. Each that is there holds a table `t`, a view `v` and a view `m` with

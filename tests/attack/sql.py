@@ -12,8 +12,8 @@ import pyarrow as pa
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post
 from tests.attack.place import HIDDEN, OWNER, PIT, Place
 from tests.attack.routes import ICEBERG
-from tests.harness import view_requests as views
-from tests.harness.definitions import encode_schema, make_spec
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.views.definitions import encode_schema, make_spec
 
 FAMILY = "sql"
 T = f"{PIT.replace('$', '.')}.t"

@@ -16,13 +16,13 @@ from penstock.server.lance.handlers.jobs import DESCRIBED
 from tests.attack.place import HIDDEN, PIT, SECRET
 from tests.attack.sql import T, hide, script
 from tests.attack.world import rows
-from tests.harness.access import Guarded, guarded
-from tests.harness.arrow import send
-from tests.harness.databases import KINDS, database_of
-from tests.harness.definitions import encode_schema
-from tests.harness.functions import add_function, virtual_column
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.data.arrow import send
+from tests.harness.data.functions import add_function, virtual_column
+from tests.harness.processes.access import Guarded, guarded
+from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
+from tests.harness.views.definitions import encode_schema
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ENDS = tuple(DESCRIBED[state] for state in FINISHED)

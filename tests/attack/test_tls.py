@@ -8,8 +8,8 @@ import pytest
 from tests.attack.families import gather
 from tests.attack.running import run
 from tests.attack.world import World, standing
-from tests.harness.access import issuing, tls
-from tests.harness.s3 import running_store
+from tests.harness.processes.access import issuing, tls
+from tests.harness.processes.s3 import running_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

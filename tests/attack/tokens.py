@@ -12,7 +12,7 @@ from joserfc.jwk import RSAKey
 
 from tests.attack.attack import HANDLED, UNKNOWN, Attack, Request, to_json
 from tests.attack.place import HIDDEN, Place
-from tests.harness.access import Issuer
+from tests.harness.processes.access import Issuer
 
 FAMILY = "tokens"
 LIST = "/v1/namespace/$/list"

@@ -17,13 +17,13 @@ from penstock.catalog.access.tokens import RUNNER
 from penstock.database.interface import Database, Transaction
 from penstock.model.rights import FUNCTIONS, OWN, WRITE
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, PIT, SECRET, THEIRS, Place
-from tests.harness import servers
-from tests.harness import view_requests as views
-from tests.harness.access import AUTH, Guarded, Issuer, Link
-from tests.harness.arrow import send
-from tests.harness.databases import sqlite_url
-from tests.harness.s3 import BUCKET, Store
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.data.arrow import send
+from tests.harness.processes import servers
+from tests.harness.processes.access import AUTH, Guarded, Issuer, Link
+from tests.harness.processes.databases import sqlite_url
+from tests.harness.processes.s3 import BUCKET, Store
+from tests.harness.processes.servers import Server
 
 REMOTE_ROOT = f"s3://{BUCKET}/lake"
 ROLE = "arn:aws:iam::123456789012:role/tables"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import people, read_back, send
-from tests.harness.backups import (
+from tests.harness.clients.iceberg import Iceberg
+from tests.harness.clients.iceberg_views import Loaded, java_replace, sql
+from tests.harness.data.arrow import people, read_back, send
+from tests.harness.data.backups import (
     NAMESPACE,
     TABLES,
     fill,
@@ -21,10 +22,9 @@ from tests.harness.backups import (
     snapshot,
     writing,
 )
-from tests.harness.databases import EITHER, new_postgres_database
-from tests.harness.iceberg import Iceberg
-from tests.harness.iceberg_views import Loaded, java_replace, sql
-from tests.harness.servers import Server
+from tests.harness.processes import servers
+from tests.harness.processes.databases import EITHER, new_postgres_database
+from tests.harness.processes.servers import Server
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from penstock.errors import DatabaseMismatch
 from penstock.lance.copies.moment import HOLD
 from penstock.lance.storage.files import write_new
 from penstock.lance.storage.lake import Lake
-from tests.harness.arrow import people
+from tests.harness.data.arrow import people
 
 pytestmark = pytest.mark.anyio
 

@@ -7,12 +7,12 @@ from typing import Any
 import lance
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import people, send
-from tests.harness.backups import NAMESPACE, fill, look_deep, run
-from tests.harness.iceberg import Iceberg
-from tests.harness.iceberg_views import create_body
-from tests.harness.s3 import BUCKET, Store, running_store, serving
+from tests.harness.clients.iceberg import Iceberg
+from tests.harness.clients.iceberg_views import create_body
+from tests.harness.data.arrow import people, send
+from tests.harness.data.backups import NAMESPACE, fill, look_deep, run
+from tests.harness.processes import servers
+from tests.harness.processes.s3 import BUCKET, Store, running_store, serving
 
 
 def configure(store: Store, data: Path, root: str) -> list[str]:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import people, send
-from tests.harness.backups import NAMESPACE, fill, look_deep, read_all, run
-from tests.harness.databases import EITHER, database_of
-from tests.harness.iceberg import Iceberg
+from tests.harness.clients.iceberg import Iceberg
+from tests.harness.data.arrow import people, send
+from tests.harness.data.backups import NAMESPACE, fill, look_deep, read_all, run
+from tests.harness.processes import servers
+from tests.harness.processes.databases import EITHER, database_of
 
 
 @pytest.fixture(scope="module", params=EITHER)

@@ -21,8 +21,8 @@ from penstock.errors import DatabaseMismatch, InvalidRequest
 from penstock.lance.storage.files import exists, write_new
 from penstock.lance.storage.lake import Lake
 from penstock.model.origins import NOBODY
-from tests.harness.backups import look_deep, run
-from tests.harness.databases import sqlite_url
+from tests.harness.data.backups import look_deep, run
+from tests.harness.processes.databases import sqlite_url
 
 pytestmark = pytest.mark.anyio
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import people, send
-from tests.harness.databases import EITHER, database_of
-from tests.harness.manifests import commit_by_path, stage
-from tests.harness.waiting import until
+from tests.harness.data.arrow import people, send
+from tests.harness.data.manifests import commit_by_path, stage
+from tests.harness.processes import servers
+from tests.harness.processes.databases import EITHER, database_of
+from tests.harness.processes.waiting import until
 
 Start = Callable[..., servers.Server]
 

@@ -19,7 +19,7 @@ from penstock.jobs.refresh import view_notes
 from penstock.lance import refs
 from penstock.lance.commit.manifest import manifest_name
 from penstock.model.tables import MAIN, Table, TableVersion
-from tests.harness.manifests import make_manifest, stage
+from tests.harness.data.manifests import make_manifest, stage
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from penstock.lance.storage.lake import Lake
 from penstock.lance.storage.unfinished_files import UNFINISHED_SECONDS, sweep_unfinished
 from penstock.model.jobs import NewJob
 from penstock.model.tables import MAIN
-from tests.harness.waiting import until
+from tests.harness.processes.waiting import until
 
 WRITER = """
 import os, sys, lance, pyarrow as pa

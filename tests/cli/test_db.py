@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from penstock.database.schema import list_migrations
-from tests.harness import servers
+from tests.harness.processes import servers
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":

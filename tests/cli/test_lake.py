@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import penstock
-from tests.harness.jobs import Runner
-from tests.harness.servers import Server, running
-from tests.harness.tables import new_name
-from tests.harness.waiting import until
+from tests.harness.data.tables import new_name
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes.servers import Server, running
+from tests.harness.processes.waiting import until
 
 PENSTOCK = Path(sys.executable).parent / "penstock"
 

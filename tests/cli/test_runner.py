@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.servers import free_port
+from tests.harness.processes.servers import free_port
 
 
 def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":

@@ -19,8 +19,8 @@ from penstock.cli.main import penstock
 from penstock.errors import InvalidRequest
 from penstock.server.access.bootstrap_security import check_access, read_tls
 from penstock.settings.load import SettingsError, load
-from tests.harness import servers
-from tests.harness.access import AUTH, tls
+from tests.harness.processes import servers
+from tests.harness.processes.access import AUTH, tls
 
 
 def run(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -14,10 +14,10 @@ import pytest
 
 import penstock
 from penstock.lance.write.uploads import RowStream
-from tests.harness import servers
-from tests.harness.arrow import to_stream
-from tests.harness.runners import start_runner
-from tests.harness.waiting import until
+from tests.harness.data.arrow import to_stream
+from tests.harness.processes import servers
+from tests.harness.processes.runners import start_runner
+from tests.harness.processes.waiting import until
 
 SOURCES = Path(penstock.__file__).parent
 LOADERS = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import servers
+from tests.harness.processes import servers
 
 
 @pytest.fixture(scope="session")

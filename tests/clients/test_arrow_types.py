@@ -11,12 +11,12 @@ import pytest
 
 import penstock
 from penstock.lance.write.layout import to_stored_schema, to_values_schema
-from tests.harness.arrow import send
-from tests.harness.arrow_types import list_cases
-from tests.harness.servers import Server
+from tests.harness.data.arrow import send
+from tests.harness.data.arrow_types import list_cases
+from tests.harness.processes.servers import Server
 
 SIZES = (0, 1, 2, 5, 7, 10, 100, 1001)
-# What nobody but Lance refuses: see tests/datasets/test_lance_layout.py.
+# What nobody but Lance refuses: see tests/lance/write/test_layout.py.
 FIXED = ("null", "string", "binary", "large", "dictionary", "view", "run")
 
 

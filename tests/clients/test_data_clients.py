@@ -6,11 +6,11 @@ from typing import Any
 import lancedb
 import pyarrow as pa
 import pytest
-from lance.namespace import RestNamespace
 from lance_namespace_urllib3_client import models as generated_models
 
-from tests.harness.arrow import people, to_stream
-from tests.harness.servers import Server
+from tests.harness.clients.pylance import connect
+from tests.harness.data.arrow import people, to_stream
+from tests.harness.processes.servers import Server
 
 # The package does not say what it exports.
 models: Any = generated_models
@@ -18,8 +18,7 @@ models: Any = generated_models
 
 @pytest.fixture
 def catalog(server: Server) -> Any:
-    connect: Any = RestNamespace
-    return connect(uri=server.url)
+    return connect(server)
 
 
 @pytest.fixture

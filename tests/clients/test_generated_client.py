@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from lance_namespace_urllib3_client.exceptions import ApiException
 
-from tests.harness.arrow import people, send
-from tests.harness.generated import Client, models
-from tests.harness.manifests import stage
-from tests.harness.servers import Server
-from tests.harness.tables import Table, declare
+from tests.harness.clients.generated import Client, models
+from tests.harness.data.arrow import people, send
+from tests.harness.data.manifests import stage
+from tests.harness.data.tables import Table, declare
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

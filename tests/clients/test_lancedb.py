@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from lancedb.index import BTree
 
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.data.tables import new_name
+from tests.harness.processes.servers import Server
 
 
 def rows(*ids: int) -> pa.Table:

@@ -5,10 +5,10 @@ from typing import Any
 import lancedb
 import pytest
 
-from tests.harness.arrow import people, send
-from tests.harness.jobs import Runner
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.data.arrow import people, send
+from tests.harness.data.tables import new_name
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

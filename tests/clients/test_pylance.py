@@ -16,8 +16,8 @@ from lance_namespace import (
 )
 from lance_namespace.errors import TableAlreadyExistsError
 
-from tests.harness.pylance import Client, connect, rows
-from tests.harness.servers import Server
+from tests.harness.clients.pylance import Client, connect, rows
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import lance
 import pytest
 
-from tests.harness.pylance import Client, connect, rows
-from tests.harness.servers import Server
+from tests.harness.clients.pylance import Client, connect, rows
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture

@@ -5,17 +5,11 @@ from collections.abc import Iterator
 import lance
 import pytest
 
-from tests.harness.manifests import make_manifest
-from tests.harness.pylance import Client, connect, rows
-from tests.harness.s3 import BUCKET, SECRETS, Store, running_store, serving
-from tests.harness.servers import Server
-from tests.harness.tables import code
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with running_store() as started:
-        yield started
+from tests.harness.clients.pylance import Client, connect, rows
+from tests.harness.data.manifests import make_manifest
+from tests.harness.data.tables import code
+from tests.harness.processes.s3 import BUCKET, SECRETS, Store, serving
+from tests.harness.processes.servers import Server
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from penstock.database import schema
 from penstock.database.connect import connect, open_catalog
 from penstock.database.interface import Database, Transaction
 from penstock.errors import DatabaseMismatch
-from tests.harness import servers
-from tests.harness.databases import sqlite_url
+from tests.harness.processes import servers
+from tests.harness.processes.databases import sqlite_url
 
 pytestmark = pytest.mark.anyio
 
@@ -147,7 +147,7 @@ async def test_the_schema_is_upgraded_by_many_servers_at_once(postgres: str) -> 
 def test_two_servers_share_one_postgresql(
     postgres: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    from tests.harness.databases import new_postgres_database
+    from tests.harness.processes.databases import new_postgres_database
 
     url, data = new_postgres_database(postgres), tmp_path_factory.mktemp("data")
     with (
@@ -162,7 +162,7 @@ def test_two_servers_share_one_postgresql(
 async def _other_postgres(url: str) -> str:
     import asyncio
 
-    from tests.harness.databases import new_postgres_database
+    from tests.harness.processes.databases import new_postgres_database
 
     return await asyncio.to_thread(new_postgres_database, url)
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.database.interface import Transaction
 from penstock.database.sqlite import SqliteDatabase
 from penstock.errors import Unavailable
-from tests.harness import servers
+from tests.harness.processes import servers
 
 pytestmark = pytest.mark.anyio
 

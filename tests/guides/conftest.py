@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.runners import Team
+from tests.harness.processes import servers
+from tests.harness.processes.runners import Team
 
 SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2,4]"}}'}
 

@@ -12,8 +12,8 @@ import pytest
 
 import penstock
 from scripts.docs import ROOT
-from tests.harness.runners import Team
-from tests.harness.servers import Server
+from tests.harness.processes.runners import Team
+from tests.harness.processes.servers import Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -1,168 +1,121 @@
-"""Registering views: metadata files that exist already, with their history."""
+"""Metadata that somebody else wrote: all its parts must fit each other."""
 
-from pathlib import Path
+import copy
 from typing import Any
 
 import pytest
+from pyiceberg.view.metadata import ViewMetadata
 
-from tests.harness.iceberg import Iceberg, Namespace, View
-from tests.harness.iceberg_views import (
-    Json,
-    Loaded,
-    local,
-    new_version,
-    read_metadata,
-    set_properties,
-    sql,
-    write_metadata,
-)
-
-OTHER = sql(text="select 2")
+from penstock.errors import InvalidView
+from penstock.iceberg.register import check_metadata
+from tests.iceberg.views import column, created, schema, sql, version, with_versions
 
 
-@pytest.fixture
-def known(ns: Namespace) -> Loaded:
-    """A view with two versions, that is left to its own files."""
-    view = ns.create_view("known", properties={"gc.enabled": "false"})
-    loaded = view.replace(*new_version(OTHER))
-    view.drop().done()
-    return loaded
+def broken(*path: Any, to: Any) -> dict[str, Any]:
+    """A view with two versions, with another value at a path."""
+    metadata: dict[str, Any] = copy.deepcopy(with_versions(2))
+    place: Any = metadata
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return metadata
 
 
-@pytest.fixture
-def folder(iceberg: Iceberg, ns: Namespace) -> Path:
-    return iceberg.server.lake.resolve() / ns.name
+def test_our_own_metadata_is_accepted_as_it_is() -> None:
+    metadata = with_versions(5)
+    assert check_metadata(metadata) == metadata
 
 
-def test_a_registered_view_has_its_uuid_and_its_history(ns: Namespace, known: Loaded) -> None:
-    answer = ns.try_register("view", known.location).ok()
-    assert answer["metadata-location"] == known.location
-    assert answer["metadata"] == known.metadata == ns.view().load().metadata
-    assert ns.view_names() == ["view"]
+def test_the_uuid_the_history_and_unknown_fields_are_kept() -> None:
+    metadata = {**with_versions(3), "newer": {"x": 1}}
+    metadata["versions"] = [{**each, "y": 2} for each in metadata["versions"]]
+    metadata["schemas"] = [{**each, "z": 3} for each in metadata["schemas"]]
+    assert check_metadata(metadata) == metadata
 
 
-@pytest.mark.parametrize("name", ["v1.metadata.json", "00007-a.gz.metadata.json"])
-def test_files_of_others_are_read_compressed_or_not(
-    ns: Namespace, known: Loaded, folder: Path, name: str
-) -> None:
-    location = write_metadata(folder / name, known.metadata)
-    ns.try_register("view", location).ok()
-    assert ns.view().load() == Loaded(location, known.metadata)
+def test_a_history_that_names_forgotten_versions_is_accepted() -> None:
+    metadata = with_versions(3)
+    metadata = {**metadata, "versions": metadata["versions"][1:]}
+    assert check_metadata(metadata) == metadata
 
 
-@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
-def test_a_file_is_found_in_each_spelling(ns: Namespace, known: Loaded, scheme: str) -> None:
-    location = f"{scheme}{local(known.location)}"
-    assert ns.try_register("view", location).ok()["metadata-location"] == location
-    ns.view().try_load().ok()
-
-
-def test_a_registered_view_goes_on_where_it_was(ns: Namespace, known: Loaded, folder: Path) -> None:
-    location = write_metadata(folder / "00041-x.metadata.json", known.metadata)
-    ns.try_register("view", location).ok()
-    view = View(ns, "view", known.metadata["view-uuid"])
-    changed = view.replace(*new_version(sql(text="select 3")))
-    assert changed.version_ids == [1, 2, 3]
-    assert Path(changed.location).name.startswith("00042-")
-    assert read_metadata(changed.location) == changed.metadata
-
-
-def test_fields_that_a_newer_catalog_wrote_are_kept(
-    ns: Namespace, known: Loaded, folder: Path
-) -> None:
-    newer = {**known.metadata, "max-staleness-ms": 1}
-    location = write_metadata(folder / "v1.metadata.json", newer)
-    assert ns.try_register("view", location).ok()["metadata"] == newer
-    changed = View(ns, "view", known.metadata["view-uuid"]).replace(set_properties(a="b"))
-    assert changed.metadata["max-staleness-ms"] == 1
-
-
-def test_a_namespace_must_exist(iceberg: Iceberg, known: Loaded) -> None:
-    answer = iceberg.namespace("nowhere").try_register("view", known.location)
-    answer.refused(404, "NoSuchNamespaceException", "Namespace does not exist: nowhere")
-
-
-@pytest.mark.parametrize("missing", ["nothing.metadata.json", "no/such/folder.metadata.json", "."])
-def test_a_file_must_exist(ns: Namespace, folder: Path, missing: str) -> None:
-    folder.mkdir()
-    answer = ns.try_register("view", f"{folder}/{missing}")
-    answer.refused(404, "NotFoundException")
-    assert not ns.view().exists()
-
-
-@pytest.mark.parametrize("location", ["/etc/passwd", "file:///etc/passwd", "s3://bucket/v.json"])
-def test_a_file_must_be_in_the_lake(ns: Namespace, location: str) -> None:
-    message = ns.try_register("view", location).refused(403, "ForbiddenException")
-    assert "root:" not in message
-
-
-@pytest.mark.parametrize("location", ["http://127.0.0.1:1/v.json", "ftp://a/b", "jdbc:x://y/z"])
-def test_no_other_scheme_is_followed(ns: Namespace, location: str) -> None:
-    ns.try_register("view", location).refused(400, "BadRequestException")
-
-
-def test_a_link_does_not_lead_out_of_the_lake(ns: Namespace, folder: Path) -> None:
-    folder.mkdir()
-    (folder / "out").symlink_to("/etc")
-    ns.try_register("view", f"{folder}/out/passwd").refused(403, "ForbiddenException")
-    (folder / "v.metadata.json").symlink_to("/etc/passwd")
-    answer = ns.try_register("view", f"{folder}/v.metadata.json")
-    assert answer.status in (403, 404)
-
-
-def test_a_location_in_the_file_must_be_in_the_lake(
-    ns: Namespace, known: Loaded, folder: Path
-) -> None:
-    outside = {**known.metadata, "location": "/etc/penstock"}
-    location = write_metadata(folder / "v1.metadata.json", outside)
-    ns.try_register("view", location).refused(403, "ForbiddenException")
-
-
-@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\x1f\x8bnot gzip", b"\xff\xfe"])
-def test_a_file_must_be_json(ns: Namespace, folder: Path, raw: bytes) -> None:
-    folder.mkdir()
-    (folder / "v1.metadata.json").write_bytes(raw)
-    answer = ns.try_register("view", f"{folder}/v1.metadata.json")
-    answer.refused(400, "IllegalArgumentException")
+def test_null_properties_and_a_schema_without_an_id_are_read_by_pyiceberg() -> None:
+    metadata = {**created(), "properties": None}
+    metadata["schemas"] = [{**schema(), "schema-id": None}]
+    accepted = check_metadata(metadata)
+    assert "properties" not in accepted
+    assert ViewMetadata.model_validate(accepted).schemas[0].schema_id == 0
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("metadata", "message"),
     [
-        {"view-uuid": None},
-        {"view-uuid": "x"},
-        {"format-version": 2},
-        {"location": None},
-        {"schemas": []},
-        {"versions": []},
-        {"current-version-id": 9},
-        {"version-log": []},
-        {"properties": {"a": 1}},
-        {"table-uuid": "this is a table", "versions": None},
+        ([], "Invalid view metadata: the file is a list, not an object"),
+        ({}, "Invalid view metadata: format-version is missing"),
+        (broken("format-version", to=2), "Unsupported format version: 2"),
+        (broken("format-version", to=0), "Unsupported format version: 0"),
+        (broken("format-version", to=True), "Invalid view metadata: format-version is true, not"),
+        (broken("view-uuid", to=None), "Invalid view metadata: view-uuid is null"),
+        (broken("view-uuid", to="x"), "Invalid view metadata: view-uuid is 'x', which is no UUID"),
+        (broken("location", to=None), "Invalid location: null"),
+        (broken("location", to=""), "Invalid location: ''"),
+        (broken("properties", to={"a": 1}), "Invalid view metadata: properties.a is 1, not a str"),
+        (broken("schemas", to=None), "Invalid view metadata: schemas is null"),
+        (broken("schemas", to=[]), "Invalid view metadata: versions[0] has the unknown schema 0"),
+        (
+            broken("schemas", to=[schema(), schema()]),
+            "Invalid view metadata: schemas has the id 0 twice",
+        ),
+        (
+            broken("schemas", 0, "fields", to=[column(1, "a"), column(1, "b")]),
+            "Invalid schema: schemas[0].fields[1].id is 1, as another column's",
+        ),
+        (broken("versions", to=[]), "Invalid view metadata: current-version-id is 2, which is in"),
+        (
+            broken("versions", 1, "version-id", to=1),
+            "Invalid view metadata: versions has the id 1 twice",
+        ),
+        (
+            broken("versions", 1, "schema-id", to=-1),
+            "Invalid view metadata: versions[1] has the unknown schema -1",
+        ),
+        (
+            broken("versions", 1, "timestamp-ms", to=None),
+            "Invalid view metadata: versions[1].timestamp-ms is null",
+        ),
+        (
+            broken("versions", 0, to=version(sql("a"), sql("A"))),
+            "Invalid view version: Cannot add multiple queries for dialect a",
+        ),
+        (
+            broken("versions", 0, "representations", 0, "type", to="x"),
+            "Invalid view version: versions[0].representations[0].type is 'x', which is not known",
+        ),
+        (
+            broken("current-version-id", to=3),
+            "Invalid view metadata: current-version-id is 3, which is in none of the versions",
+        ),
+        (
+            broken("current-version-id", to=1),
+            "Invalid view metadata: version-log ends with 2, while current-version-id is 1",
+        ),
+        (broken("version-log", to=[]), "Invalid view metadata: version-log ends with null, while"),
+        (
+            broken("version-log", 0, "timestamp-ms", to="x"),
+            "Invalid view metadata: version-log[0].timestamp-ms is 'x', not an integer",
+        ),
+        (broken("version-log", 0, to=4), "Invalid view metadata: version-log[0] is 4, not an obj"),
+        (broken("more", to=2**70), "Invalid view metadata: more is a number of more than 64 bits"),
     ],
 )
-def test_a_file_must_hold_a_view(ns: Namespace, known: Loaded, folder: Path, change: Json) -> None:
-    location = write_metadata(folder / "v1.metadata.json", {**known.metadata, **change})
-    ns.try_register("view", location).refused(400, "IllegalArgumentException")
-    assert not ns.view().exists()
+def test_metadata_that_contradicts_itself_is_refused(metadata: Any, message: str) -> None:
+    with pytest.raises(InvalidView) as error:
+        check_metadata(metadata)
+    assert error.value.message.startswith(message)
+    assert error.value.detail
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"name": "v"}, {"name": "v", "metadata-location": 1}, {"metadata-location": "x"}]
-)
-def test_a_request_needs_a_name_and_a_location(ns: Namespace, body: Any) -> None:
-    ns.client.post(f"{ns.path}/register-view", body).refused(400, "BadRequestException")
-
-
-def test_a_file_that_was_written_again_is_read_again(
-    ns: Namespace, known: Loaded, folder: Path
-) -> None:
-    kept = {**known.metadata, "properties": {"gc.enabled": "false"}}
-    location = write_metadata(folder / "v1.metadata.json", kept)
-    ns.try_register("view", location).ok()
-    ns.view().load()
-    ns.view().drop().done()
-    newer = {**kept, "properties": {"gc.enabled": "false", "written": "again"}}
-    write_metadata(folder / "v1.metadata.json", newer)
-    assert ns.try_register("view", location).ok()["metadata"] == newer
-    assert ns.view().load().metadata == newer
+def test_the_metadata_of_a_table_is_no_view() -> None:
+    table = {"format-version": 2, "table-uuid": "x", "location": "s3://b", "schemas": []}
+    with pytest.raises(InvalidView):
+        check_metadata(table)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import KINDS, database_of, new_postgres_database
-from tests.harness.keys import Rows, list_files, read_records
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.clients.idempotency_keys import Rows, list_files, read_records
+from tests.harness.data.tables import new_name
+from tests.harness.processes import servers
+from tests.harness.processes.databases import KINDS, database_of, new_postgres_database
+from tests.harness.processes.servers import Server
 
 State = tuple[dict[str, Rows], list[str]]
 

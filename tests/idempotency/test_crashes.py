@@ -6,14 +6,14 @@ from pathlib import Path
 import lance
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import people, read_back, send, to_stream, versions
-from tests.harness.changes import LANCE
-from tests.harness.changes import lance as ask_lance
-from tests.harness.crashes import Case, Crash, crash_each, die
-from tests.harness.databases import EITHER, new_postgres_database
-from tests.harness.generated import models
-from tests.harness.keys import answer, new_key
+from tests.harness.clients.changes import LANCE
+from tests.harness.clients.changes import lance as ask_lance
+from tests.harness.clients.generated import models
+from tests.harness.clients.idempotency_keys import answer, new_key
+from tests.harness.data.arrow import people, read_back, send, to_stream, versions
+from tests.harness.processes import servers
+from tests.harness.processes.crashes import Case, Crash, crash_each, die
+from tests.harness.processes.databases import EITHER, new_postgres_database
 
 POINT = "answer not noted"
 NAMES = (

@@ -4,12 +4,19 @@ from typing import Any
 
 import pytest
 
-from tests.harness import view_requests as views
-from tests.harness.arrow import people, read_back, to_stream, versions
-from tests.harness.changes import CHANGES, lance, with_rows
-from tests.harness.keys import CLIENTS, Request, answer, at_once, count_all_effects, new_key
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.changes import CHANGES, lance, with_rows
+from tests.harness.clients.idempotency_keys import (
+    CLIENTS,
+    Request,
+    answer,
+    at_once,
+    count_all_effects,
+    new_key,
+)
+from tests.harness.data.arrow import people, read_back, to_stream, versions
+from tests.harness.data.tables import new_name
+from tests.harness.processes.servers import Server
 from tests.idempotency.conftest import Pair, Stand
 
 # Those that go each another way to their effect.

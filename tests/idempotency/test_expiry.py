@@ -11,11 +11,11 @@ from penstock.catalog.names import idempotency
 from penstock.catalog.names.idempotency import GRACE_SECONDS
 from penstock.database.interface import Transaction
 from penstock.model.origins import Key, Origin
-from tests.harness import servers
-from tests.harness import view_requests as views
-from tests.harness.databases import KINDS, new_postgres_database
-from tests.harness.keys import new_key, query
-from tests.harness.waiting import until
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.idempotency_keys import new_key, query
+from tests.harness.processes import servers
+from tests.harness.processes.databases import KINDS, new_postgres_database
+from tests.harness.processes.waiting import until
 
 HOUR = 3600
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.harness import view_requests as views
-from tests.harness.changes import lance
-from tests.harness.keys import HEADER, new_key
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.changes import lance
+from tests.harness.clients.idempotency_keys import HEADER, new_key
+from tests.harness.processes.servers import Server
 
 KEY = "0190163f-9a77-7d1b-8f2b-0b9d3f1c2a4e"
 MALFORMED = (

@@ -12,7 +12,7 @@ from penstock.model.origins import Key
 from penstock.server.access.idempotency import Arrival, Once
 from penstock.server.iceberg.errors import to_reply
 from penstock.server.transport.http import Message, Reply
-from tests.harness.keys import new_key
+from tests.harness.clients.idempotency_keys import new_key
 
 pytestmark = pytest.mark.anyio
 

@@ -1,7 +1,7 @@
 """Answers too long to be kept: they are made anew, for clients that accept compressed ones too."""
 
-from tests.harness import view_requests as views
-from tests.harness.keys import new_key, query
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.idempotency_keys import new_key, query
 from tests.idempotency.conftest import Stand
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.harness import view_requests as views
-from tests.harness.arrow import people, to_stream
-from tests.harness.changes import CHANGES, lance, long_stream, with_rows
-from tests.harness.keys import Request, answer, new_key
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.changes import CHANGES, lance, long_stream, with_rows
+from tests.harness.clients.idempotency_keys import Request, answer, new_key
+from tests.harness.data.arrow import people, to_stream
+from tests.harness.processes.servers import Server
 
 State = Callable[[], Any]
 

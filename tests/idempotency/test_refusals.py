@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import view_requests as views
-from tests.harness.arrow import people, send, to_stream
-from tests.harness.changes import ask, lance, long_stream, with_rows
-from tests.harness.keys import Request, answer, new_key
-from tests.harness.servers import Server
-from tests.harness.tables import declare
+from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.changes import ask, lance, long_stream, with_rows
+from tests.harness.clients.idempotency_keys import Request, answer, new_key
+from tests.harness.data.arrow import people, send, to_stream
+from tests.harness.data.tables import declare
+from tests.harness.processes.servers import Server
 
 
 def refuse(server: Server, request: Request, key: str, status: int) -> tuple[int, bytes]:

@@ -8,9 +8,9 @@ import pytest
 from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
-from tests.harness.changes import CHANGES, ICEBERG, LANCE
-from tests.harness.keys import answer, new_key
-from tests.harness.servers import Server
+from tests.harness.clients.changes import CHANGES, ICEBERG, LANCE
+from tests.harness.clients.idempotency_keys import answer, new_key
+from tests.harness.processes.servers import Server
 
 State = Callable[[], Any]
 
@@ -18,7 +18,7 @@ State = Callable[[], Any]
 def test_every_change_of_both_protocols_is_tried() -> None:
     served = (*OPERATIONS, *EXTENSIONS)
     changes = {each.name for each in served if each.is_change}
-    # Grants need a server that knows its callers: tests/access tries them.
+    # Grants need a server that knows its callers: tests/server/access tries them.
     assert {name.partition(" ")[0] for name in LANCE} == changes - {"CreateGrant", "RevokeGrant"}
     assert ICEBERG.keys() == {route.name for route in ROUTES if route.is_change}
 

@@ -1,68 +1,37 @@
-"""What the tests of jobs share: two servers for all of them, and a cluster for each test."""
+"""What tests on Spark share: one session for the whole run, and one server without a runner."""
 
-import itertools
-import json
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
-from tests.harness.jobs import CLUSTERS, Column, make_column
-from tests.harness.keys import query
-from tests.harness.servers import Server
+from penstock.jobs.spark.tasks import Engine
+from penstock.runner.session import Session
+from penstock.settings.sections import Cluster
+from tests.harness.processes import servers
 
-_names = itertools.cycle(CLUSTERS)
-ENVIRON = {"PENSTOCK__CLUSTERS": json.dumps(CLUSTERS)}
-# Leases last long enough to report on a busy machine; a test need not wait for their end.
-HASTY = ENVIRON | {"PENSTOCK__JOBS__LEASE_SECONDS": "3", "PENSTOCK__JOBS__MAX_ATTEMPTS": "2"}
+# How `spark/test_clusters.py` has the same tests run elsewhere.
+MASTER, REMOTE = os.environ.get("PENSTOCK_TEST_MASTER"), os.environ.get("PENSTOCK_TEST_REMOTE")
+CLUSTER = Cluster(remote=REMOTE) if REMOTE else Cluster(master=MASTER or "local[2,4]")
 
 
-@pytest.fixture(scope="session", params=KINDS)
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    """A running server, on each kind of database in turn."""
-    with servers.running(
-        tmp_path_factory.mktemp("data"), database=_database(request), environ=ENVIRON
-    ) as started:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        # The first test waits for Spark, which starts slowly on a busy machine.
+        if "engine" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(400))
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """A Spark session that tries a failed task again."""
+    session = Session("test", CLUSTER, tmp_path_factory.mktemp("spark"))
+    yield session.engine(lambda: None)
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """A running server; the databases have tests of their own."""
+    with servers.running(tmp_path_factory.mktemp("data"), "--no-runner") as started:
         yield started
-
-
-@dataclass(frozen=True)
-class Hasty:
-    """A running server whose leases last three seconds, and which gives a job two chances."""
-
-    server: Server
-    database: str
-
-    def fall_silent(self, id: str) -> None:
-        """Let the lease of a job be over, as if its runner had not reported for long."""
-        query(self.database, [f"UPDATE jobs SET lease_until = 1 WHERE id = '{id}'"])
-
-
-@pytest.fixture(scope="session", params=KINDS)
-def hasty(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Hasty]:
-    data, database = tmp_path_factory.mktemp("data"), _database(request)
-    with servers.running(data, database=database, environ=HASTY) as started:
-        yield Hasty(started, database or sqlite_url(data))
-
-
-@pytest.fixture
-def cluster() -> str:
-    return next(_names)
-
-
-@pytest.fixture
-def column(server: Server, cluster: str) -> Column:
-    """The column `len` of a new table with three texts, computed and not filled yet."""
-    return make_column(server, cluster)
-
-
-def _database(request: pytest.FixtureRequest) -> str:
-    if request.param == "sqlite":
-        return ""
-    return new_postgres_database(request.getfixturevalue("postgres"))

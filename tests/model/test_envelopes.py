@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
 from penstock.model.envelopes import read_code
-from tests.harness.functions import b64, envelope, pack
+from tests.harness.data.functions import b64, envelope, pack
 
 PAYLOAD = pickle.dumps(len)
 RIGHT = {

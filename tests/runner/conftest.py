@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.runners import RunnerProcess, Team
+from tests.harness.processes import servers
+from tests.harness.processes.runners import RunnerProcess, Team
 
 # Long enough for a busy machine, short enough to wait for.
 LEASES = {"PENSTOCK__JOBS__LEASE_SECONDS": "5", "PENSTOCK__JOBS__MAX_ATTEMPTS": "6"}

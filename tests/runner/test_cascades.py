@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.harness.live_views import LiveView, make_source, make_view, make_words
-from tests.harness.runners import RunnerProcess, Team
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.processes.runners import RunnerProcess, Team
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
+from tests.harness.views.runner_views import RunnerView, make_source, make_view, make_words
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -27,7 +27,7 @@ class Stack:
         self.top = make_words(self.table, log, source_query="SELECT id, title, text FROM middle")
 
     @property
-    def views(self) -> list[LiveView]:
+    def views(self) -> list[RunnerView]:
         return [self.low, self.middle, self.top]
 
     def refresh(self) -> dict[str, Any]:

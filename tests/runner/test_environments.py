@@ -11,8 +11,8 @@ import pytest
 
 from penstock.errors import InvalidRequest
 from penstock.runner.environments import READY, prepare
-from tests.harness.runners import RunnerProcess, make_filled
-from tests.harness.servers import Server
+from tests.harness.processes.runners import RunnerProcess, make_filled
+from tests.harness.processes.servers import Server
 
 
 def manifest(**values: Any) -> str:

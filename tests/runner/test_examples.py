@@ -2,14 +2,14 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.harness.runners import RunnerProcess
-from tests.harness.servers import Server
+from tests.harness.processes.runners import RunnerProcess
+from tests.harness.processes.servers import Server
+from tests.harness.root import ROOT
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.functions import new_column, virtual_column
-from tests.harness.runners import Filled, RunnerProcess, make_filled
-from tests.harness.servers import Server
+from tests.harness.data.functions import new_column, virtual_column
+from tests.harness.processes.runners import Filled, RunnerProcess, make_filled
+from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.harness.functions import virtual_column
-from tests.harness.jobs import cancel, describe
-from tests.harness.kernel import recorded
-from tests.harness.runners import FINISHED, SLOW, RunnerProcess, make_filled, wait
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.data.calls import recorded
+from tests.harness.data.functions import virtual_column
+from tests.harness.jobs.fake_runner import cancel, describe
+from tests.harness.processes.runners import FINISHED, SLOW, RunnerProcess, make_filled, wait
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 # The first test waits for Spark, which starts slowly on a busy machine.
 pytestmark = pytest.mark.timeout(400)

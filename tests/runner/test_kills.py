@@ -5,9 +5,17 @@ import signal
 
 import pytest
 
-from tests.harness.jobs import describe
-from tests.harness.runners import SLOW, Filled, RunnerProcess, Team, make_filled, restart, wait
-from tests.harness.servers import Server
+from tests.harness.jobs.fake_runner import describe
+from tests.harness.processes.runners import (
+    SLOW,
+    Filled,
+    RunnerProcess,
+    Team,
+    make_filled,
+    restart,
+    wait,
+)
+from tests.harness.processes.servers import Server
 from tests.runner.conftest import LEASES
 
 pytestmark = pytest.mark.timeout(400)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.jobs import describe
-from tests.harness.runners import FINISHED, SLOW, Filled, Team, make_filled, restart
-from tests.harness.servers import Server
+from tests.harness.jobs.fake_runner import describe
+from tests.harness.processes import servers
+from tests.harness.processes.runners import FINISHED, SLOW, Filled, Team, make_filled, restart
+from tests.harness.processes.servers import Server
 from tests.runner.conftest import LEASES, SPARK
 
 KILLS, DONE = 50, 3

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import new_postgres_database
-from tests.harness.runners import RunnerProcess, Team, restart
-from tests.harness.servers import Server
+from tests.harness.processes import servers
+from tests.harness.processes.databases import new_postgres_database
+from tests.harness.processes.runners import RunnerProcess, Team, restart
+from tests.harness.processes.servers import Server
 from tests.runner.conftest import LEASES, SPARK
 from tests.runner.test_kills import begun, ends_right
 from tests.runner.test_sql_views import check_groups, check_iceberg, check_join

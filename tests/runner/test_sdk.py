@@ -12,14 +12,15 @@ import pytest
 
 import penstock
 from penstock.errors import JobFailed
-from tests.harness.runners import RunnerProcess
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.data.tables import new_name
+from tests.harness.processes.runners import RunnerProcess
+from tests.harness.processes.servers import Server
+from tests.harness.root import ROOT
 
 # The first test waits for Spark, which starts slowly on a busy machine.
 pytestmark = pytest.mark.timeout(400)
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "sdk.md"
+PAGE = ROOT / "docs" / "sdk.md"
 TEXTS = ["one", "two three", "", "four five six"]
 
 

@@ -9,11 +9,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.harness import view_requests as iceberg
-from tests.harness.live_views import Source, make_source, make_view
-from tests.harness.pylance import connect
-from tests.harness.runners import FINISHED, RunnerProcess, Team, cpu_seconds, wait
-from tests.harness.servers import Server
+from tests.harness.clients import iceberg_requests as iceberg
+from tests.harness.clients.pylance import connect
+from tests.harness.processes.runners import FINISHED, RunnerProcess, Team, cpu_seconds, wait
+from tests.harness.processes.servers import Server
+from tests.harness.views.runner_views import Source, make_source, make_view
 
 # The first test waits for Spark, which starts slowly on a busy machine.
 pytestmark = pytest.mark.timeout(400)

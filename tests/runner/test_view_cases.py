@@ -7,19 +7,19 @@ from typing import Any
 import lancedb
 import pytest
 
-from tests.harness.arrow import people, send
-from tests.harness.live_views import (
-    LiveView,
+from tests.harness.data.arrow import people, send
+from tests.harness.data.tables import new_name
+from tests.harness.processes.runners import FINISHED, RunnerProcess, Team, wait
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
+from tests.harness.views.runner_views import (
+    RunnerView,
     Source,
     make_source,
     make_view,
     make_words,
     words_of,
 )
-from tests.harness.runners import FINISHED, RunnerProcess, Team, wait
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
-from tests.harness.waiting import until
 from tests.runner.test_views import make_counts, sizes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -194,7 +194,7 @@ def test_readers_never_see_half_of_a_refresh(
     server: Server, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     source = make_source(server, range(12))
-    view: LiveView = make_words(source, tmp_path / "calls")
+    view: RunnerView = make_words(source, tmp_path / "calls")
     view.refresh()
     before = view.open().count_rows()
     source.append(*range(12, 40))

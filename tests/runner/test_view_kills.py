@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.harness.jobs import cancel
-from tests.harness.live_views import (
-    LiveView,
+from tests.harness.jobs.fake_runner import cancel
+from tests.harness.processes.runners import RunnerProcess, Team, wait
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
+from tests.harness.views.runner_views import (
+    RunnerView,
     Source,
     make_source,
     make_view,
     make_words,
     words_of,
 )
-from tests.harness.runners import RunnerProcess, Team, wait
-from tests.harness.servers import Server
-from tests.harness.waiting import until
 from tests.runner.test_sql_views import GROUPS, grouped
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -33,11 +33,11 @@ def slowly(text: str) -> Any:
     return [{"word": word} for word in text.split(" ")]
 
 
-def made_by(view: LiveView) -> list[str]:
+def made_by(view: RunnerView) -> list[str]:
     return view.log.read_text().splitlines() if view.log.exists() else []
 
 
-def ends_right(source: Source, view: LiveView, job: str) -> dict[str, Any]:
+def ends_right(source: Source, view: RunnerView, job: str) -> dict[str, Any]:
     found = view.finish(job, 300)
     assert found["status"] == "SUCCEEDED", found
     assert view.show(*COLUMNS) == words_of(source)

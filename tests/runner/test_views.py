@@ -7,9 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.harness.functions import envelope, new_column, virtual_column
-from tests.harness.live_views import (
-    LiveView,
+from tests.harness.data.functions import envelope, new_column, virtual_column
+from tests.harness.processes.runners import FINISHED, RunnerProcess, wait
+from tests.harness.processes.servers import Server
+from tests.harness.views.runner_views import (
+    RunnerView,
     Source,
     make_source,
     make_view,
@@ -19,8 +21,6 @@ from tests.harness.live_views import (
     udtf_spec,
     words_of,
 )
-from tests.harness.runners import FINISHED, RunnerProcess, wait
-from tests.harness.servers import Server
 
 # The first test waits for Spark, which starts slowly on a busy machine.
 pytestmark = pytest.mark.timeout(400)
@@ -114,24 +114,24 @@ def test_one_changed_document_is_one_call(
     assert view.loose_files() == set()
 
 
-def index(view: LiveView, column: str) -> None:
+def index(view: RunnerView, column: str) -> None:
     body = {"column": column, "index_type": "BTREE"}
     view.server.post(f"/v1/table/{view.id}/create_index", body).raise_for_status()
     view.open().optimize.optimize_indices()
 
 
-def indexes(view: LiveView) -> list[dict[str, Any]]:
+def indexes(view: RunnerView) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = view.ask("index/list").json()["indexes"]
     return found
 
 
-def embed(view: LiveView, log: Path) -> None:
+def embed(view: RunnerView, log: Path) -> None:
     """Add a column of the user's own to the view."""
     column = virtual_column(recording(log, len), ["word"], {"size": "int64"})
     view.ask("add_columns", {"new_columns": [new_column(column)]})
 
 
-def backfill(view: LiveView) -> int:
+def backfill(view: RunnerView) -> int:
     """Fill that column; returns how many calls it took."""
     body = {"column": "size"}
     answer = view.server.post(f"/v1/table/{view.id}/backfill_column", body).raise_for_status()
@@ -163,7 +163,7 @@ def test_a_changed_row_costs_its_partition(
     assert len(view.take_calls()) == 6
 
 
-def make_counts(source: Source, log: Path) -> LiveView:
+def make_counts(source: Source, log: Path) -> RunnerView:
     """A view with the kinds of documents, each with the length of its texts."""
 
     def measure(table: pa.Table) -> Any:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 import penstock
-from tests.harness import servers
-from tests.harness.jobs import CLUSTERS
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.data.tables import new_name
+from tests.harness.jobs.fake_runner import CLUSTERS
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
 
 _names = itertools.cycle(CLUSTERS)
 

@@ -12,9 +12,9 @@ import pytest
 
 import penstock
 from penstock.errors import JobCanceled, JobFailed, TransactionNotFound
-from tests.harness.jobs import Runner
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 ERROR = {
     "row_id": 7,

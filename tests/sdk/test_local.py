@@ -12,8 +12,8 @@ import pytest
 import penstock
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.sdk.connection.server_note import FILE, Running, find
-from tests.harness import servers
-from tests.harness.waiting import until
+from tests.harness.processes import servers
+from tests.harness.processes.waiting import until
 
 SCRIPT = """
 import sys, penstock

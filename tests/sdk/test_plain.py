@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import penstock
-from tests.harness.servers import Server
+from tests.harness.processes.servers import Server
 
 PROGRAM = """
 import sys

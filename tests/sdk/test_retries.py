@@ -11,8 +11,8 @@ import penstock
 from penstock.errors import TooManyRequests, Unavailable
 from penstock.model.codes import LANCE_ERRORS
 from penstock.sdk.connection.wire import _CLASSES
-from tests.harness.flaky import flaky
-from tests.harness.servers import Server
+from tests.harness.processes.flaky_proxy import flaky
+from tests.harness.processes.servers import Server
 
 
 def test_a_change_whose_answer_is_lost_happens_once(server: Server, space: str) -> None:

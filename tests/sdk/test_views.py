@@ -17,9 +17,9 @@ from penstock.errors import (
     Unsupported,
 )
 from penstock.sdk.views.view import Certificate
-from tests.harness import materialized
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
+from tests.harness.views import server_views
 
 
 @penstock.chunker(outputs={"word": str})
@@ -114,7 +114,7 @@ def test_a_view_is_verified(
     lake: penstock.Lake, space: str, table: penstock.Table, server: Server, cluster: str
 ) -> None:
     view = lake.create_view(f"{space}.v", table.select("id"))
-    played = materialized.View(server, f"{space}$docs", f"{space}$v", cluster)
+    played = server_views.View(server, f"{space}$docs", f"{space}$v", cluster)
     counts = {"rows": 3, "rows_expected": 3, "rows_missing": 0, "rows_extra": 0}
 
     def verify(**result: Any) -> Certificate:

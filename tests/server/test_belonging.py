@@ -16,9 +16,9 @@ from penstock.errors import DatabaseMismatch, Unavailable
 from penstock.model.origins import NOBODY
 from penstock.server.serve import open_parts
 from penstock.settings.load import load
-from tests.harness import servers
-from tests.harness.databases import KINDS, new_postgres_database, sqlite_url
-from tests.harness.s3 import BUCKET, running_store
+from tests.harness.processes import servers
+from tests.harness.processes.databases import KINDS, new_postgres_database, sqlite_url
+from tests.harness.processes.s3 import BUCKET, running_store
 
 pytestmark = pytest.mark.anyio
 

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.harness import servers
-from tests.harness.access import Guarded, guarded, tls
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.processes import servers
+from tests.harness.processes.access import Guarded, guarded, tls
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 FEW = {
     "PENSTOCK__SERVER__MAX_CONNECTIONS": "40",

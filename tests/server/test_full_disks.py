@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.databases import sqlite_url
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.processes import servers
+from tests.harness.processes.databases import sqlite_url
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 
 def mount(*arguments: str) -> None:

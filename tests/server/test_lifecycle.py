@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.harness import servers
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 
 def send_half_a_request(server: Server) -> socket.socket:

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.harness import servers
-from tests.harness.arrow import people, send, to_stream
-from tests.harness.servers import Server
-from tests.harness.tables import new_name
+from tests.harness.data.arrow import people, send, to_stream
+from tests.harness.data.tables import new_name
+from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
 
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 

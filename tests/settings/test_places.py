@@ -8,14 +8,14 @@ from penstock.settings.places import allowed_roots, database_url, lake_root
 from penstock.settings.sections import Settings
 from penstock.settings.storing import Database, Storage
 
-HERE = os.getcwd()
+LOCAL_ENGINE = os.getcwd()
 
 
 @pytest.mark.parametrize(
     ("root", "place"),
     [
-        ("", f"{HERE}/penstock-data/lake"),
-        ("tables", f"{HERE}/tables"),
+        ("", f"{LOCAL_ENGINE}/penstock-data/lake"),
+        ("tables", f"{LOCAL_ENGINE}/tables"),
         ("/srv/tables/", "/srv/tables"),
         ("~/tables", os.path.expanduser("~/tables")),
         ("file:///srv/tables", "/srv/tables"),
@@ -34,13 +34,13 @@ def test_the_lake_and_the_database_follow_the_data_folder() -> None:
 
 def test_allowed_roots_are_absolute() -> None:
     settings = Settings(storage=Storage(allowed_roots=("more", "gs://bucket/")))
-    assert allowed_roots(settings) == (f"{HERE}/more", "gs://bucket")
+    assert allowed_roots(settings) == (f"{LOCAL_ENGINE}/more", "gs://bucket")
 
 
 @pytest.mark.parametrize(
     ("url", "absolute"),
     [
-        ("sqlite:///catalog.db", f"sqlite:///{HERE}/catalog.db"),
+        ("sqlite:///catalog.db", f"sqlite:///{LOCAL_ENGINE}/catalog.db"),
         ("sqlite:////srv/catalog.db", "sqlite:////srv/catalog.db"),
         ("postgresql://host/name", "postgresql://host/name"),
     ],

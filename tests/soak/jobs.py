@@ -16,16 +16,19 @@ from penstock.jobs.engine.attempt import JobCanceled, is_passing
 from penstock.jobs.refresh.run import run_refresh
 from penstock.model.views import RefreshSpec
 from penstock.runner.loop import RECIPES
-from tests.harness.attempts import HeldAttempt
-from tests.harness.here import HERE, FolderCatalog, FunctionTable
-from tests.harness.refreshing import FolderLake, ViewHere
+from tests.harness.data.calls import take_calls
+from tests.harness.jobs.function_tables import FunctionTable
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.jobs.local_engine import LOCAL_ENGINE, FolderLake
+from tests.harness.root import ROOT
+from tests.harness.views.local_views import LocalView
 from tests.soak import hooks
 from tests.soak.model import Line
 
 MAX_ATTEMPTS = 3
 CHECKPOINT = 4
-# How many tasks `HERE` has; a partition is a checkpoint of its own.
-TASKS = HERE.slots
+# How many tasks `LOCAL_ENGINE` has; a partition is a checkpoint of its own.
+TASKS = LOCAL_ENGINE.slots
 SEEN_SECONDS = 5
 KNOBS: dict[str, Any] = {"checkpoint_size": CHECKPOINT, "max_checkpoint_size": CHECKPOINT}
 BACKFILL = KNOBS | {"batch_checkpoint_flush_interval_seconds": 0}
@@ -69,7 +72,7 @@ class Ended:
 class Job:
     """One job of the source's column or of a view."""
 
-    target: FunctionTable | ViewHere
+    target: FunctionTable | LocalView
     log: Path
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -123,7 +126,7 @@ class Job:
     def _die(self, attempt: SoakAttempt, environ: dict[str, str]) -> int:
         """The first attempt in a process of its own, which may die; how often it did."""
         if isinstance(self.target, FunctionTable):
-            kind, place = "backfill", self.target.path
+            kind, place = "backfill", self.target.path.parent
             spec = self.target.spec(**BACKFILL, **self.options)
         else:
             kind, place = "refresh", self.target.folder
@@ -132,7 +135,7 @@ class Job:
             [sys.executable, "-m", "tests.soak.jobs", kind, str(place), attempt.job],
             input=json.dumps(spec),
             text=True,
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             env={**os.environ, **environ},
             capture_output=True,
             check=False,
@@ -141,9 +144,7 @@ class Job:
         return int(done.returncode != 0)
 
     def _take_calls(self) -> Counter[Line]:
-        found = self.log.read_text().splitlines() if self.log.exists() else []
-        self.log.unlink(missing_ok=True)
-        return Counter(found)
+        return Counter(take_calls(self.log))
 
 
 def main() -> None:
@@ -151,9 +152,9 @@ def main() -> None:
     kind, place, job = sys.argv[1:]
     spec, attempt = json.load(sys.stdin), HeldAttempt(job=job)
     if kind == "backfill":
-        run_backfill(spec, FolderCatalog(Path(place)), lambda: HERE, attempt)
+        run_backfill(spec, FolderLake(Path(place)), lambda: LOCAL_ENGINE, attempt)
     else:
-        run_refresh(spec, FolderLake(Path(place)), lambda: HERE, attempt)
+        run_refresh(spec, FolderLake(Path(place)), lambda: LOCAL_ENGINE, attempt)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.harness.here import FunctionTable
-from tests.harness.refreshing import ViewHere
+from tests.harness.jobs.function_tables import FunctionTable
+from tests.harness.views.local_views import LocalView
 from tests.soak.jobs import CHECKPOINT, TASKS, Ended
 from tests.soak.model import Line, Model, Row, Rows, holds, keys_that_stay, line, needs, value_of
 from tests.soak.views import kind_of, row_ids
@@ -32,7 +32,7 @@ class Owed:
 class Judge:
     """Knows which version each view has, and what was begun."""
 
-    def __init__(self, model: Model, views: Mapping[str, ViewHere], table: FunctionTable) -> None:
+    def __init__(self, model: Model, views: Mapping[str, LocalView], table: FunctionTable) -> None:
         self.model = model
         self.views = views
         self.table = table

@@ -11,8 +11,9 @@ import lance
 import pyarrow as pa
 
 from penstock.lance.session.remote import Location, open_newest
-from tests.harness.here import FolderCatalog, FunctionTable, bound_field
-from tests.harness.kernel import declare, seal
+from tests.harness.jobs.function_tables import FunctionTable, bound_field
+from tests.harness.jobs.kernel import declare, seal
+from tests.harness.jobs.local_engine import LOCAL_ENGINE, FolderLake
 from tests.soak import functions
 from tests.soak.model import KINDS, Model, Row
 from tests.soak.views import log_of
@@ -44,10 +45,8 @@ class Writers:
         (self.path / "_udfs").mkdir()
         (self.path / "_udfs" / function.sha256).write_bytes(content)
         dataset.add_columns(bound_field("value", function))
-        catalog = FolderCatalog(self.path)
-        from tests.harness.here import HERE
-
-        self.table = FunctionTable(self.path, catalog, HERE, function, log)
+        catalog = FolderLake(self.path.parent)
+        self.table = FunctionTable(self.path, catalog, LOCAL_ENGINE, function, log)
         self.model.now = {row.id: row for row in rows}
         self.model.note(dataset.version)
 

@@ -10,11 +10,11 @@ from penstock.jobs.spark.tasks import Engine
 from penstock.model.functions import Function
 from penstock.model.views import CHILD_INDEX, PARTITION, SOURCE_ROW_ID, Column, Definition, Rows
 from penstock.model.views import Source as ViewSource
-from tests.harness.here import HERE
-from tests.harness.kernel import declare, seal
-from tests.harness.made_views import pack
-from tests.harness.queries import define_query
-from tests.harness.refreshing import ViewHere, define, encode_schema
+from tests.harness.jobs.kernel import declare, seal
+from tests.harness.jobs.local_engine import LOCAL_ENGINE
+from tests.harness.views.function_views import pack
+from tests.harness.views.local_views import LocalView, define, encode_schema
+from tests.harness.views.sql_views import define_query
 from tests.soak import functions
 
 FILTER = "x % 5 != 0"
@@ -43,13 +43,13 @@ def on_spark(name: str) -> bool:
     return name == "groups" or name.endswith("_spark")
 
 
-def make_view(folder: Path, name: str, prints: int = 0, engine: Engine = HERE) -> ViewHere:
+def make_view(folder: Path, name: str, prints: int = 0, engine: Engine = LOCAL_ENGINE) -> LocalView:
     """A new view of the kind that its name says."""
     (folder / name).mkdir()
     log = str(log_of(folder, name))
     language = "spark" if on_spark(name) else "lance"
     definition = _define(folder / name, kind_of(name), log, prints, language)
-    view = ViewHere(folder, definition, engine, name=name)
+    view = LocalView(folder, definition, engine, name=name)
     view.create()
     return view
 
@@ -131,12 +131,12 @@ def _store(view: Path, function: Function, content: bytes) -> Function:
     return function
 
 
-def show(view: ViewHere) -> list[tuple[Any, ...]]:
+def show(view: LocalView) -> list[tuple[Any, ...]]:
     """What a view holds, sorted."""
     return sorted(row_ids(view), key=repr)
 
 
-def row_ids(view: ViewHere) -> dict[tuple[Any, ...], int]:
+def row_ids(view: LocalView) -> dict[tuple[Any, ...], int]:
     """The view's rows, as the model has them, with their own row ids."""
     rows = (
         view.open().to_table(columns=list(SHOWN[kind_of(view.name)]), with_row_id=True).to_pylist()

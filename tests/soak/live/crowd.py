@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import pyarrow as pa
 
-from tests.harness.arrow import HEADERS, to_stream
-from tests.harness.keys import HEADER
+from tests.harness.clients.idempotency_keys import HEADER
+from tests.harness.data.arrow import HEADERS, to_stream
 
 OWN = 1_000_000
 MAX_ROWS = 60

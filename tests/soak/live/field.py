@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.harness import servers
-from tests.harness.runners import RunnerProcess, Team, restart
-from tests.harness.servers import Server
-from tests.harness.waiting import until
+from tests.harness.processes import servers
+from tests.harness.processes.runners import RunnerProcess, Team, restart
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 VICTIMS = ("worker", "jvm", "runner", "server", "all")
 ENVIRON = {

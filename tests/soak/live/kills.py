@@ -9,8 +9,8 @@ from pathlib import Path
 # Lance warns of operations that are young; it reads this at import.
 os.environ.setdefault("LANCE_LOG", "error")
 
-from tests.harness.databases import KINDS as DATABASES
-from tests.harness.databases import new_postgres_database
+from tests.harness.processes.databases import KINDS as DATABASES
+from tests.harness.processes.databases import new_postgres_database
 from tests.soak.live.field import VICTIMS, open_field
 from tests.soak.live.rounds import Round, run_rounds
 from tests.soak.live.targets import MAKERS

@@ -9,11 +9,11 @@ from typing import Any
 
 import lance
 
-from tests.harness.jobs import describe
-from tests.harness.live_views import Source
-from tests.harness.pylance import connect
-from tests.harness.runners import FINISHED
-from tests.harness.tables import new_name
+from tests.harness.clients.pylance import connect
+from tests.harness.data.tables import new_name
+from tests.harness.jobs.fake_runner import describe
+from tests.harness.processes.runners import FINISHED
+from tests.harness.views.runner_views import Source
 from tests.soak.live.field import TASKS, VICTIMS, Field
 from tests.soak.live.targets import MAKERS, Pace, Target, holds, make_target, needs, rows_of
 

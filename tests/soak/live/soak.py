@@ -24,7 +24,7 @@ os.environ.setdefault("LANCE_LOG", "error")
 
 import lance
 
-from tests.harness.live_views import Source, make_view
+from tests.harness.views.runner_views import Source, make_view
 from tests.soak.live.crowd import Reader, Tally, Writer
 from tests.soak.live.field import Field, open_field
 from tests.soak.live.measures import (

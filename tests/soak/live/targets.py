@@ -12,9 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.harness.functions import envelope, new_column, virtual_column
-from tests.harness.live_views import LiveView, Source, make_view, to_base64, udtf_spec
-from tests.harness.runners import FINISHED, find_loose, wait
+from tests.harness.data.functions import envelope, new_column, virtual_column
+from tests.harness.jobs.loose_files import find_loose
+from tests.harness.processes.runners import FINISHED, wait
+from tests.harness.views.runner_views import RunnerView, Source, make_view, to_base64, udtf_spec
 
 FILTER = "x % 5 <> 0"
 GROUPED = f"SELECT kind, count(*) AS n, sum(x) AS total FROM t WHERE {FILTER} GROUP BY kind"
@@ -67,7 +68,7 @@ class Target:
     """Something that a job fills or refreshes, and what it must hold."""
 
     kind: str
-    view: LiveView
+    view: RunnerView
     columns: tuple[str, ...]
 
     def request(self, **body: Any) -> str:
@@ -93,7 +94,8 @@ class Target:
         return self.view.show(*self.columns)
 
     def loose_files(self) -> set[str]:
-        return find_loose(self.view.open(), "data/[rb][fp]-*", "_jobs/**/*")
+        newest = self.view.open()
+        return find_loose(Path(newest.uri), [newest], "[rb][fp]-*")
 
 
 def holds(kind: str, rows: Rows) -> Found:
@@ -143,18 +145,18 @@ def _join(id: int, text: str) -> str:
     return f"{id}={text}"
 
 
-def _make_backfill(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> LiveView:
+def _make_backfill(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> RunnerView:
     function = _call(log, pace, _join)
     column = virtual_column(function, ["id", "text"], {"value": "utf8"}, name="f")
     source.ask("add_columns", {"new_columns": [new_column(column)]})
-    return LiveView(source.server, source.namespace, source.name, log)
+    return RunnerView(source.server, source.namespace, source.name, log)
 
 
-def _make_plain(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> LiveView:
+def _make_plain(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> RunnerView:
     return make_view(source, f"SELECT id, text FROM t WHERE {FILTER}", "plain", log, **body)
 
 
-def _make_filled(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> LiveView:
+def _make_filled(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> RunnerView:
     packed = envelope(_call(log, pace, _join))
     query = {
         "base": {"filter": "x % 5 != 0", "columns": ["id"]},
@@ -176,7 +178,7 @@ def _unpacked(packed: str) -> str:
     return base64.b64decode(packed).decode()
 
 
-def _make_chunks(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> LiveView:
+def _make_chunks(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> RunnerView:
     made = {"word": TEXT}
 
     def split(id: int, text: str) -> list[dict[str, Any]]:
@@ -191,7 +193,7 @@ def _make_chunks(source: Source, log: Path, pace: Pace, body: dict[str, Any]) ->
     return make_view(source, f"SELECT id, text FROM t WHERE {FILTER}", "chunks", log, **whole)
 
 
-def _make_parts(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> LiveView:
+def _make_parts(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> RunnerView:
     made = {"part": NUMBER, "total": NUMBER}
 
     def total(table: Any) -> list[dict[str, Any]]:
@@ -206,11 +208,11 @@ def _make_parts(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> 
     return make_view(source, query, "parts", log, **whole)
 
 
-def _make_groups(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> LiveView:
+def _make_groups(source: Source, log: Path, pace: Pace, body: dict[str, Any]) -> RunnerView:
     return make_view(source, GROUPED, "groups", log, **body)
 
 
-MAKERS: dict[str, Callable[[Source, Path, Pace, dict[str, Any]], LiveView]] = {
+MAKERS: dict[str, Callable[[Source, Path, Pace, dict[str, Any]], RunnerView]] = {
     "backfill": _make_backfill,
     "plain": _make_plain,
     "filled": _make_filled,

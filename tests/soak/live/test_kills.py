@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.databases import new_postgres_database
+from tests.harness.processes.databases import new_postgres_database
 from tests.soak.live.field import VICTIMS, open_field
 from tests.soak.live.rounds import run_rounds
 
