@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.harness.servers import Server
+from tests.harness.processes.servers import Server
 from tests.soak.live.crowd import Tally
 from tests.soak.live.field import Field
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from lance.optimize import Compaction, CompactionOptions
 
-from tests.harness.live_views import Source
+from tests.harness.views.runner_views import Source
 from tests.soak.live.crowd import Tally, Writer
 
 # Of all tables once, and how long between two pauses of the writers.
