@@ -11,14 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.errors import FunctionFailed
+from penstock.errors import FunctionFailed, PenstockError
+from penstock.jobs.backfill.leftovers import forget_column
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.kept.work import KEPT_SECONDS
 from penstock.lance.columns import computed
 from penstock.lance.columns.computed import FUNCTION, PART
 from penstock.lance.columns.fields import MetadataUpdate, update_field_metadata
+from penstock.lance.session.remote import Location
 from tests.harness.data.writers import writing
 from tests.harness.jobs.function_tables import (
+    BINDING,
     FunctionTable,
     bound_field,
     fill_and_die,
@@ -393,3 +396,28 @@ def test_a_job_for_some_rows_leaves_parts_of_others_and_none_of_its_own(tmp_path
     table.fill()
     assert table.take_calls() == []
     assert table.values() == expected(table)
+
+
+def test_what_is_kept_goes_when_its_column_is_dropped(table: FunctionTable) -> None:
+    canceled(table)
+    assert table.loose_files()
+    table.open().drop_columns(["value"])
+    forget_column(Location(str(table.path), ""), BINDING)
+    assert table.loose_files() == set()
+    assert not (table.path / "_jobs").exists()
+
+
+def test_what_is_kept_of_another_column_stays(table: FunctionTable) -> None:
+    canceled(table)
+    forget_column(Location(str(table.path), ""), OTHER)
+    table.fill()
+    assert len(table.take_calls()) == 40
+
+
+def test_a_job_whose_column_is_dropped_keeps_nothing(table: FunctionTable) -> None:
+    attempt = HeldAttempt(on_fence=once(lambda: table.open().drop_columns(["value"])))
+    with pytest.raises(PenstockError):
+        table.fill(attempt)
+    table.leave(attempt)
+    assert table.loose_files() == set()
+    assert not (table.path / "_jobs").exists()

@@ -24,10 +24,11 @@ from penstock.lance.columns import bindings
 from penstock.lance.columns.bindings import Changed, New, Redeclared
 from penstock.lance.columns.computed import Computed, get_computed, list_computed
 from penstock.lance.columns.fields import Alteration
+from penstock.lance.session.remote import Location
 from penstock.model.envelopes import Code
 from penstock.model.functions import Function
 from penstock.model.origins import NOBODY, Origin
-from penstock.model.tables import Table
+from penstock.model.tables import MAIN, Table
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -233,10 +234,10 @@ async def _record_all(
 
 async def sweep(catalog: Catalog, table: Table, gone: Collection[str]) -> None:
     """Remove what backfills kept for columns that are on no branch any more."""
-    place = catalog.lake.place(table.location)
+    location = Location(catalog.lake.place(table.location).uri, MAIN, catalog.lake.options)
     for binding in gone:
         try:
-            await catalog.lake.run(leftovers.forget_column, place, binding)
+            await catalog.lake.run(leftovers.forget_column, location, binding)
         except PenstockError as error:
             # The columns are gone all the same, and what they left does no harm.
             log.warning("what backfills kept in %s is not removed: %s", table, error.message)

@@ -28,10 +28,11 @@ from penstock.errors import (
 from penstock.jobs.backfill import leftovers
 from penstock.lance import refs
 from penstock.lance.refs import Branch, Tag
+from penstock.lance.session.remote import Location
 from penstock.lance.storage.lake import Place
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
-from penstock.model.tables import Table
+from penstock.model.tables import MAIN, Table
 
 R = TypeVar("R")
 
@@ -136,7 +137,8 @@ async def delete_branch(catalog: Catalog, table: Table, name: str, origin: Origi
                 detail="delete these first",
             )
         await catalog.lake.run(refs.delete_branch, place, name)
-        await catalog.lake.run(leftovers.forget_branch, place, name)
+        location = Location(place.uri, MAIN, catalog.lake.options)
+        await catalog.lake.run(leftovers.forget_branch, location, name)
         # A branch of this name may come again, with other content under the same numbers.
         catalog.datasets.forget(place)
         id, gone = await catalog.database.write(_forget_branch, table, name, origin)

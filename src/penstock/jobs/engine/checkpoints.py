@@ -7,7 +7,7 @@ attempt that comes after a killed one uses the files instead of computing them a
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -175,16 +175,44 @@ def sweep(
     everywhere = [location]
     if abandoned or useless - {kept}:
         everywhere = [replace(location, branch=name) for name in ("", *dataset.branches.list())]
-    for folder in useless:
-        names = set(_named_files(place, folder))
-        for each in everywhere if names else ():
-            removed += _remove_files(place, each, dataset, names.__contains__)
-        _sweep_notes(place, folder)
+    removed += _remove_kept(place, dataset, useless, everywhere)
     for other in abandoned:
         for each in everywhere:
             is_its = partial(is_file_of, job=other)
             removed += _remove_files(place, each, dataset, is_its)
         _sweep_notes(place, other)
+    return removed
+
+
+def sweep_kept(location: Location, is_gone: Callable[[str], bool]) -> None:
+    """Remove finished work whose owner is gone, with its files that no version refers to.
+
+    What a job works on is left to its own end.
+    """
+    place = location.place()
+    entries = files.list_below(place, FOLDER)
+    folders = {each for each in _list_kept(entries) if is_gone(owner_of(each) or "")}
+    at_work = _list_jobs(entries)
+    folders = {each for each in folders if not _is_written(place, each, at_work)}
+    if not folders:
+        return
+    dataset = open_newest(location)
+    everywhere = [replace(location, branch=name) for name in ("", *dataset.branches.list())]
+    _remove_kept(place, dataset, folders, everywhere)
+
+
+def _remove_kept(
+    place: Place,
+    dataset: "LanceDataset",
+    folders: Collection[str],
+    everywhere: Sequence[Location],
+) -> int:
+    removed = 0
+    for folder in folders:
+        names = set(_named_files(place, folder))
+        for each in everywhere if names else ():
+            removed += _remove_files(place, each, dataset, names.__contains__)
+        _sweep_notes(place, folder)
     return removed
 
 
@@ -208,7 +236,8 @@ def _find_useless(
     others = {each for each in there if each != kept and owner_of(each) == owner_of(kept)}
     own = set() if is_needed or kept not in there else {kept}
     columns = {each for each in there if (owner_of(each) or "").startswith(COLUMN)}
-    rest = columns - old - others - {kept}
+    # Also of the job itself: perhaps its column was dropped meanwhile.
+    rest = columns - old - others - own
     gone = rest - _list_needed(dataset, rest) if rest else set()
     return old | others | own | gone
 
