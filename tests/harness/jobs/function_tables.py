@@ -14,7 +14,7 @@ import lance
 import msgspec
 import pyarrow as pa
 
-from penstock.jobs.backfill import explain as explaining
+from penstock.jobs.backfill.explain import explain_backfill
 from penstock.jobs.backfill.plan import Watermark
 from penstock.jobs.backfill.run import BackfillResult, leave_backfill, run_backfill, sweep_backfill
 from penstock.jobs.spark.tasks import Engine
@@ -92,7 +92,8 @@ class FunctionTable:
 
     def explain(self, branch: str = "", **options: Any) -> dict[str, Any]:
         dataset = self.open(branch)
-        return explaining.explain(dataset, self.spec(branch, **options), str(self.path), {})
+        location = Location(str(self.path), branch)
+        return explain_backfill(dataset, self.spec(branch, **options), location)
 
     def branch(self, name: str) -> None:
         """A branch of main, with what is known of the column there."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
 
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
@@ -15,8 +16,8 @@ from penstock.jobs.backfill.plan import (
     fragment_key,
     plan_backfill,
     plan_tasks,
-    to_options,
 )
+from penstock.jobs.specs import BackfillSpec
 from penstock.model.fragments import FragmentState
 
 JOB = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -142,8 +143,17 @@ def test_explain_prints_the_plan() -> None:
 
 
 def test_options_are_read_from_a_spec_with_other_keys() -> None:
-    spec = {"table": ["n", "t"], "expression": "a + 1", "where": None, "num_frags": 3}
-    assert to_options(spec, JOB) == BackfillOptions(expression="a + 1", num_frags=3, job=JOB)
+    spec = {
+        "table": ["n", "t"],
+        "column": "c",
+        "inputs": ["a"],
+        "expression": "a + 1",
+        "where": None,
+        "num_frags": 3,
+        "data_type": "of no interest here",
+    }
+    wanted = convert(spec, BackfillSpec).to_options(JOB)
+    assert wanted == BackfillOptions(expression="a + 1", num_frags=3, job=JOB)
 
 
 @given(

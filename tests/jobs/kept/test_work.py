@@ -20,8 +20,8 @@ from penstock.lance.columns.computed import FUNCTION, PART
 from penstock.lance.columns.fields import MetadataUpdate, update_field_metadata
 from penstock.lance.session.remote import Location
 from tests.harness.data.writers import writing
+from tests.harness.jobs.filled_tables import BINDING
 from tests.harness.jobs.function_tables import (
-    BINDING,
     FunctionTable,
     bound_field,
     fill_and_die,

@@ -20,6 +20,7 @@ from penstock.errors import InvalidRequest
 from penstock.lance.columns import computed
 from penstock.lance.columns.computed import Computed, list_group
 from penstock.lance.expressions.check import check_expression
+from penstock.lance.session.remote import Location
 from penstock.model.identifiers import from_path, show
 from penstock.model.jobs import BACKFILL, NewJob
 from penstock.model.origins import NOBODY, Origin
@@ -68,20 +69,13 @@ async def explain_backfill(
     spec = make_spec(table, request, column)
     found = await complete_spec(catalog.database, spec) or spec
     uri = catalog.lake.place(table.location).uri
+    location = Location(uri, request.branch, catalog.lake.options)
 
     def work(dataset: "LanceDataset") -> dict[str, Any]:
         # Here, because planning is asked for rarely and a server of metadata never needs it.
-        if column.function is not None:
-            from penstock.jobs.backfill.explain import explain
+        from penstock.jobs.backfill import explain
 
-            return dict(explain(dataset, found, uri, catalog.lake.options, error_rows))
-        from penstock.jobs.backfill.plan import Watermark, plan_backfill, to_options
-        from penstock.jobs.backfill.snapshot import take_snapshot
-
-        last = found["watermark"]
-        known = None if last is None else msgspec.convert(last, Watermark)
-        snapshot = take_snapshot(dataset, column.name, column.inputs, spec["where"], known)
-        return plan_backfill(snapshot, to_options(spec)).to_json()
+        return explain.explain_backfill(dataset, found, location, error_rows)
 
     plan = await datasets.read(catalog, table, request.branch, request.read_version, work)
     return plan | {"estimated_seconds": await _estimate(catalog.database, column, plan)}

@@ -7,7 +7,7 @@ fragments, what is not committed may have to move again.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.jobs.backfill.commit import BackfillSpec, Replacements
+from penstock.jobs.backfill.commit import Replacements
 from penstock.jobs.backfill.kernel import FillOrder, carry_fragments
 from penstock.jobs.backfill.plan import BackfillOptions, Fill, FragmentWork, UpToDate, fragment_key
 from penstock.jobs.backfill.planning import Planner
@@ -16,6 +16,7 @@ from penstock.jobs.engine.checkpoints import Checkpoint
 from penstock.jobs.engine.worker_reports import Heard
 from penstock.jobs.kept.parts import Part, list_parts
 from penstock.jobs.kept.work import name_folder, owner_of_column
+from penstock.jobs.specs import BackfillSpec
 from penstock.model.fragments import FragmentState
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from penstock.crash import crash_point
-from penstock.jobs.backfill.plan import BackfillOptions, Fill, FragmentWork, Watermark, fragment_key
+from penstock.jobs.backfill.plan import BackfillOptions, Fill, FragmentWork, fragment_key
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.checkpoints import Checkpoint
 from penstock.jobs.engine.committing import commit_until_in
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance.commit.replacement import (
     ATTEMPT_PROPERTY,
     COLUMN_PROPERTY,
@@ -29,48 +28,9 @@ from penstock.lance.read.scans import live_rows
 from penstock.lance.session.remote import Location, RemoteCatalog
 from penstock.lance.storage.side_files import list_names
 from penstock.model.fragments import FragmentState
-from penstock.model.functions import Function
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-
-
-class BackfillSpec(Struct, frozen=True, kw_only=True):
-    """Which column of which table is filled, and by what: an expression or a function."""
-
-    table: tuple[str, ...]
-    column: str
-    branch: str = ""
-    expression: str | None = None
-    inputs: tuple[str, ...]
-    where: str | None = None
-    read_version: int | None = None
-    num_frags: int | None = None
-    watermark: Watermark | None = None
-    # For functions: all columns that it fills, and what their backfills left, newest first.
-    function: Function | None = None
-    columns: tuple[str, ...] = ()
-    binding: str = ""
-    watermarks: tuple[Watermark, ...] = ()
-    errors_only: bool = False
-    intra_applier_concurrency: int | None = None
-    checkpoint_size: int | None = None
-    min_checkpoint_size: int | None = None
-    max_checkpoint_size: int | None = None
-    batch_checkpoint_flush_interval_seconds: float | None = None
-
-    @property
-    def function_identity(self) -> str | None:
-        return None if self.function is None else self.function.identity
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """What the columns were called when the job was leased."""
-        return self.columns or (self.column,)
-
-    @property
-    def known_watermarks(self) -> tuple[Watermark, ...]:
-        return self.watermarks or (() if self.watermark is None else (self.watermark,))
 
 
 class Replacements:

@@ -1,42 +1,39 @@
-"""The plan of a backfill by a function, for those who only ask. All of it blocks."""
+"""The plan of a backfill, for those who only ask: made by the planner of its runs. It blocks."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
-from penstock.jobs.backfill.following import bind
-from penstock.jobs.backfill.freshness import Freshness
-from penstock.jobs.backfill.plan import Watermark, to_options
-from penstock.jobs.backfill.plan_rows import plan_rows
-from penstock.jobs.backfill.selection import Scope
+from penstock.jobs.backfill.planning import Table, make_planner
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location
-from penstock.model.functions import identify
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
 
-def explain(
+def explain_backfill(
     dataset: "LanceDataset",
     spec: Mapping[str, Any],
-    uri: str,
-    options: Mapping[str, str],
+    location: Location,
     error_rows: Collection[int] | None = None,
 ) -> dict[str, Any]:
-    """The plan that a backfill by a function with this spec would carry out, as data."""
-    function = identify(spec["function"]["name"], spec["function"]["version"])
-    wanted = to_options(spec, function=function)
-    watermarks = convert(spec.get("watermarks") or (), tuple[Watermark, ...])
-    location = Location(uri, spec.get("branch") or "", options)
-    freshness = Freshness(bind(spec, function), watermarks, location)
-    if spec.get("read_version") is not None:
-        # That version only tells which rows are meant; what they need is read from the newest.
+    """The plan that a backfill with this spec would carry out, as data.
+
+    The dataset is open in the version that was asked for.
+    """
+    wanted = convert(spec, BackfillSpec)
+
+    def open_latest() -> "LanceDataset":
         with translated():
-            dataset = dataset.checkout_version((location.branch or None, None))
-    chosen = error_rows if spec.get("errors_only") else None
-    scope = Scope(
-        spec.get("where"), spec.get("read_version"), chosen, wanted.force, wanted.num_frags
-    )
-    return plan_rows(freshness.snapshot(dataset, scope), wanted).to_json()
+            return dataset.checkout_version((location.branch or None, None))
+
+    def open_asked() -> "LanceDataset":
+        return dataset
+
+    newest = open_asked if wanted.read_version is None else open_latest
+    planner = make_planner(wanted, Table(location, newest, lambda: error_rows or ()))
+    opened = dataset if wanted.function is None else planner.open()
+    return planner.plan(opened, wanted.to_options()).to_json()

@@ -9,10 +9,10 @@ killed one finds what was committed already. A column that a function fills is p
 
 import hashlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from msgspec import Struct, convert, json, structs
+from msgspec import Struct, json, structs
 
 from penstock.jobs.backfill.row_states import RowCounts, show_counts
 from penstock.model.fragments import FragmentState
@@ -138,13 +138,6 @@ class Fill(Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         return _to_json(self)
-
-
-def to_options(
-    spec: Mapping[str, Any], job: str = "", function: str | None = None
-) -> BackfillOptions:
-    """The options of a job's spec, whose other keys say which table and column it is."""
-    return convert({**spec, "function": function, "job": job}, BackfillOptions)
 
 
 def plan_backfill(snapshot: Snapshot, options: BackfillOptions) -> UpToDate | Fill:

@@ -1,31 +1,34 @@
-"""How the plan of a backfill is made, round by round: for expressions, and for functions.
+"""How the plan of a backfill is made: for expressions, and for functions.
 
-What both tell is a plan for the version that is open, how its fragments are for the commit, and
-what is to be remembered when the job is done.
+`explain` asks for it once, a run in each of its rounds. What both planners tell is a plan for the
+version that is open, how its fragments are for the commit, and what is to be remembered when the
+job is done.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.jobs.backfill import watermarks
-from penstock.jobs.backfill.commit import BackfillSpec
-from penstock.jobs.backfill.following import bind, follow
+from penstock.jobs.backfill.following import follow
 from penstock.jobs.backfill.freshness import Freshness
 from penstock.jobs.backfill.plan import BackfillOptions, Fill, UpToDate, Watermark, plan_backfill
 from penstock.jobs.backfill.plan_rows import count_rows, plan_rows
 from penstock.jobs.backfill.row_states import RowCounts
 from penstock.jobs.backfill.selection import Scope, find_left
 from penstock.jobs.backfill.snapshot import take_snapshot
+from penstock.jobs.backfill.watermarks import Bound
 from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance import refs
 from penstock.lance.columns import computed
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.fragments import describe_fragments
 from penstock.lance.errors import translated
-from penstock.lance.session.remote import Location, RemoteCatalog, open_newest, open_version
+from penstock.lance.session.remote import Location, open_newest, open_version
 from penstock.model.fragments import FragmentState
 
 if TYPE_CHECKING:
@@ -51,18 +54,35 @@ class Planner(Protocol):
     def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
         """The fragments as they are when files are to be committed."""
 
-    def finish(self, versions: Collection[int]) -> Watermark | None:
+    def finish(self, versions: Collection[int], attempt: Attempt) -> Watermark | None:
         """Remember how far the column is filled, after the commits of these versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The table of a backfill, as its planner reads it."""
+
+    location: Location
+    # Its newest version, and the rows of the column that the ledger has.
+    open_latest: "Callable[[], LanceDataset]"
+    error_rows: Callable[[], Collection[int]]
+    # Who asks.
+    job: str = ""
+
+
+def make_planner(spec: BackfillSpec, table: Table) -> Planner:
+    """What plans a backfill, for a run and for those who only ask."""
+    if spec.function is None:
+        return ExpressionPlanner(spec, table)
+    return FunctionPlanner(spec, table)
 
 
 class ExpressionPlanner:
     """Whole fragments, by the names of their files."""
 
-    def __init__(self, spec: BackfillSpec, catalog: RemoteCatalog, location: Location, job: str):
+    def __init__(self, spec: BackfillSpec, table: Table) -> None:
         self._spec = spec
-        self._catalog = catalog
-        self._location = location
-        self._job = job
+        self._table = table
         # With a version to read, later fragments are none of this job's business.
         self._scope: frozenset[int] | None = None
         self._covered = 0
@@ -71,8 +91,8 @@ class ExpressionPlanner:
 
     def open(self) -> "LanceDataset":
         if self._spec.read_version is not None and self._scope is None:
-            return open_version(self._location, self._spec.read_version, self._job)
-        return self._catalog.open_latest(self._spec.table, self._spec.branch)
+            return open_version(self._table.location, self._spec.read_version, self._table.job)
+        return self._table.open_latest()
 
     def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill:
         spec = self._spec
@@ -91,7 +111,7 @@ class ExpressionPlanner:
         (column,) = self._follow(dataset)
         return take_snapshot(dataset, column, self._spec.inputs, None, None).fragments
 
-    def finish(self, versions: Collection[int]) -> Watermark | None:
+    def finish(self, versions: Collection[int], attempt: Attempt) -> Watermark | None:
         spec = self._spec
         if (spec.where, spec.num_frags, spec.read_version) != (None,) * 3:
             return None
@@ -107,35 +127,32 @@ class ExpressionPlanner:
 class FunctionPlanner:
     """Single rows, by files and by earlier versions."""
 
-    def __init__(
-        self, spec: BackfillSpec, catalog: RemoteCatalog, location: Location, attempt: Attempt
-    ):
+    def __init__(self, spec: BackfillSpec, table: Table) -> None:
         self._spec = spec
-        self._catalog = catalog
-        self._location = location
-        self._attempt = attempt
-        self._bound = bind(structs.asdict(spec), spec.function_identity or "")
-        self._freshness = Freshness(self._bound, spec.known_watermarks, location)
+        self._table = table
+        self._bound = Bound(spec.targets, spec.inputs, spec.function_identity or "", spec.binding)
+        self._freshness = Freshness(self._bound, spec.known_watermarks, table.location)
         # What comes after the first plan is left to the next backfill.
         self._first: int | None = None
         self._planned = 0
-        self._error_rows: frozenset[int] | None = None
+        self._error_rows: Collection[int] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self._bound.columns
 
     def open(self) -> "LanceDataset":
-        return self._catalog.open_latest(self._spec.table, self._spec.branch)
+        # A version to read only tells which rows are meant; what they need is read from the newest.
+        return self._table.open_latest()
 
     def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill:
         spec = self._spec
         if spec.errors_only and self._error_rows is None:
-            self._error_rows = self._attempt.error_rows()
+            self._error_rows = self._table.error_rows()
         limit = spec.read_version
         if limit is not None:
             # One that was asked for and is gone does not come back: that is no lost race.
-            open_version(self._location, limit, self._attempt.job)
+            open_version(self._table.location, limit, self._table.job)
         if limit is None and dataset.has_stable_row_ids:
             limit = self._first
         if self._first is None:
@@ -149,9 +166,9 @@ class FunctionPlanner:
         bound = follow(dataset, self._bound)
         return describe_fragments(dataset, bound.columns, bound.inputs)
 
-    def finish(self, versions: Collection[int]) -> Watermark | None:
+    def finish(self, versions: Collection[int], attempt: Attempt) -> Watermark | None:
         """Store which rows are not fresh in our last version, and keep that version."""
-        spec, location = self._spec, self._location
+        spec, location = self._spec, self._table.location
         version = max([self._planned, *versions])
         newest = open_newest(location)
         # Of a column that is gone nothing is remembered.
@@ -168,8 +185,8 @@ class FunctionPlanner:
             # Rows cannot be found there again, so nothing would read the list.
             return self._watermark(dataset, None, counts)
         place, folder = location.place(), watermarks.folder_of(spec.binding, spec.branch)
-        name = f"{version}-{self._attempt.job}-{self._attempt.number}.rows"
-        self._attempt.fence()
+        name = f"{version}-{attempt.job}-{attempt.number}.rows"
+        attempt.fence()
         stored = watermarks.write_left(place, folder, name, rows)
         refs.hold_version(
             newest, watermarks.tag_of(spec.binding, spec.branch), spec.branch, version

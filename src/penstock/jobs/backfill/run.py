@@ -15,7 +15,7 @@ from msgspec import Struct, convert, structs
 from penstock.crash import crash_point
 from penstock.errors import ConcurrentCommit, FunctionFailed, Unavailable
 from penstock.jobs.backfill.carrying import Carrying, Moved, is_usable, kept_folder
-from penstock.jobs.backfill.commit import BackfillSpec, Replacements
+from penstock.jobs.backfill.commit import Replacements
 from penstock.jobs.backfill.kernel import FillOrder, fill_kernel
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
@@ -24,9 +24,8 @@ from penstock.jobs.backfill.plan import (
     UpToDate,
     Watermark,
     plan_tasks,
-    to_options,
 )
-from penstock.jobs.backfill.planning import ExpressionPlanner, FunctionPlanner, Planner
+from penstock.jobs.backfill.planning import Table, make_planner
 from penstock.jobs.backfill.row_states import show_counts
 from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt
@@ -34,6 +33,7 @@ from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.waiting import wait_for_tasks
 from penstock.jobs.engine.worker_reports import Heard
 from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance.commit.replacement import Computation, OwnCommit, find_commits
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.session.remote import RemoteCatalog
@@ -89,7 +89,7 @@ def run_backfill(
     The engine is asked for only when something has to be computed.
     """
     wanted = convert(spec, BackfillSpec)
-    options = to_options(spec, attempt.job, wanted.function_identity)
+    options = wanted.to_options(attempt.job)
     return _Backfill(wanted, options, catalog, get_engine, attempt).run()
 
 
@@ -131,10 +131,9 @@ class _Backfill:
         self._attempt = attempt
         self._location = catalog.locate(spec.table, spec.branch)
         self._place = self._location.place()
-        self._planner: Planner = (
-            ExpressionPlanner(spec, catalog, self._location, attempt.job)
-            if spec.function is None
-            else FunctionPlanner(spec, catalog, self._location, attempt)
+        open_latest = partial(catalog.open_latest, spec.table, spec.branch)
+        self._planner = make_planner(
+            spec, Table(self._location, open_latest, attempt.error_rows, attempt.job)
         )
         self._files = Replacements(
             spec, options, catalog, attempt, self._location, self._planner.describe
@@ -325,7 +324,7 @@ class _Backfill:
         if isinstance(plan, UpToDate):
             self._attempt.log(plan.reason)
             self._attempt.progress(rows_total=rows, fragments_total=0)
-        watermark = self._planner.finish(versions)
+        watermark = self._planner.finish(versions, self._attempt)
         failed = self._files.rows_failed
         if self._spec.function is not None and watermark is not None:
             self._rows_left = max(0, watermark.unfilled_rows - failed)
