@@ -12,7 +12,7 @@ from lance.fragment import write_fragments
 from penstock.errors import PenstockError
 from penstock.lance.commit.replacement import commit_operation
 from penstock.lance.session.remote import Location, RemoteCatalog, open_newest, open_version
-from penstock.lance.session.unpublished import HeldCatalog
+from penstock.lance.session.unpublished import UnpublishedCatalog
 from tests.harness.data.tables import new_name
 from tests.harness.processes.s3 import BUCKET, running_store
 
@@ -60,7 +60,7 @@ def values(dataset: lance.LanceDataset) -> list[int]:
 
 
 def test_a_held_version_is_read_by_who_made_it_alone(catalog: OneTable) -> None:
-    held = HeldCatalog(catalog, "job")
+    held = UnpublishedCatalog(catalog, "job")
     newest = catalog.open_latest(TABLE, "")
     assert held.hold(TABLE, newest, lambda dataset: append(catalog, dataset, 9)) == 2
     assert open_newest(catalog.location).version == 1
@@ -81,7 +81,7 @@ def test_a_held_version_is_read_by_who_made_it_alone(catalog: OneTable) -> None:
 
 
 def test_a_pinned_table_stays_as_it_is(catalog: OneTable) -> None:
-    held = HeldCatalog(catalog, "job")
+    held = UnpublishedCatalog(catalog, "job")
     held.pin(TABLE, 1)
     append(catalog, catalog.open_latest(TABLE, ""), 9)
     assert values(held.open_latest(TABLE, "")) == [1, 2, 3]

@@ -13,7 +13,7 @@ from penstock.jobs.backfill.plan import BackfillOptions, Fill, FragmentWork, UpT
 from penstock.jobs.backfill.planning import Planner
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.checkpoints import Checkpoint
-from penstock.jobs.engine.worker_reports import Heard
+from penstock.jobs.engine.worker_reports import WorkerReports
 from penstock.jobs.kept.parts import Part, list_parts
 from penstock.jobs.kept.work import name_folder, owner_of_column
 from penstock.jobs.specs import BackfillSpec
@@ -48,7 +48,7 @@ class Carrying:
         attempt: Attempt,
         planner: Planner,
         files: Replacements,
-        heard: Heard,
+        reports: WorkerReports,
         make_order: MakeOrder,
     ) -> None:
         self._spec = spec
@@ -56,7 +56,7 @@ class Carrying:
         self._attempt = attempt
         self._planner = planner
         self._files = files
-        self._heard = heard
+        self._reports = reports
         self._make_order = make_order
 
     def is_able(self, plan: Fill, dataset: "LanceDataset") -> bool:
@@ -112,13 +112,13 @@ class Carrying:
         """What is finished of fragments that are not as they were, and of those that are left."""
         if self._spec.function is None or not dataset.has_stable_row_ids:
             return Moved()
-        self._heard.listen()
-        parts = list_parts(self._heard.place, kept_folder(self._spec) or self._attempt.job)
-        if not (parts or self._heard.notes):
+        self._reports.listen()
+        parts = list_parts(self._reports.place, kept_folder(self._spec) or self._attempt.job)
+        if not (parts or self._reports.notes):
             return Moved()
         states = self._planner.describe(dataset)
         wanted = {work.id for work in left}
-        return find_moved(self._heard.notes, parts, states, self._options, wanted)
+        return find_moved(self._reports.notes, parts, states, self._options, wanted)
 
 
 def kept_folder(spec: BackfillSpec) -> str:

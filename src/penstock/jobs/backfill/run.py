@@ -31,7 +31,7 @@ from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.waiting import wait_for_tasks
-from penstock.jobs.engine.worker_reports import Heard
+from penstock.jobs.engine.worker_reports import WorkerReports
 from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.jobs.specs import BackfillSpec
 from penstock.lance.commit.replacement import Computation, OwnCommit, find_commits
@@ -140,9 +140,9 @@ class _Backfill:
         )
         functions = () if spec.function is None else (spec.function,)
         self._kept = kept_folder(spec)
-        self._heard = Heard(self._location, functions, attempt, self._kept)
+        self._reports = WorkerReports(self._location, functions, attempt, self._kept)
         self._carrying = Carrying(
-            spec, options, attempt, self._planner, self._files, self._heard, self._order
+            spec, options, attempt, self._planner, self._files, self._reports, self._order
         )
         self._rows_left = self._rounds_computed = 0
         # What attempts before this one committed, and up to which version that is known.
@@ -164,7 +164,7 @@ class _Backfill:
                 return self._result(plan, dataset)
             self._files.begin(found)
             self._tell_plan(found)
-            self._heard.failures.expect(found.rows + self._files.rows_committed)
+            self._reports.failures.expect(found.rows + self._files.rows_committed)
             self._read_notes(found)
             try:
                 complete = self._carrying.carry(found, dataset)
@@ -202,7 +202,7 @@ class _Backfill:
         )
 
     def _done_so_far(self) -> tuple[int, int]:
-        return len(self._files.versions), self._heard.function_calls
+        return len(self._files.versions), self._reports.function_calls
 
     def _remaining(self) -> BackfillOptions:
         limit = self._options.num_frags
@@ -281,16 +281,16 @@ class _Backfill:
     def _read_notes(self, plan: Fill) -> bool:
         """Take in what workers have finished since the last look; whether there was anything."""
         wanted = {work.id: work for work in plan.work}
-        moved = self._heard.listen()
-        for note in self._heard.notes:
+        moved = self._reports.listen()
+        for note in self._reports.notes:
             work = wanted.get(note.work.id)
             usable = is_usable(note, self._attempt.job, self._options)
             if work is not None and usable and note.serves(work):
                 self._files.add(note)
-                self._heard.failures.use_file(note.work.id, note.failed)
-        if self._heard.listen_inside() or moved:
+                self._reports.failures.use_file(note.work.id, note.failed)
+        if self._reports.listen_inside() or moved:
             self._tell_progress()
-        self._heard.failures.check()
+        self._reports.failures.check()
         return moved
 
     # Telling ---------------------------------------------------------------------------------
@@ -307,12 +307,12 @@ class _Backfill:
 
     def _tell_progress(self) -> None:
         finished = self._files.committed.keys() | self._files.ready.keys()
-        inside = self._heard.rows_inside(finished)
+        inside = self._reports.rows_inside(finished)
         self._attempt.progress(
             rows_done=self._files.rows_committed + self._files.rows_ready + inside,
             fragments_done=len(finished),
-            function_calls=self._heard.function_calls,
-            rows_failed=max(self._heard.failures.rows, self._files.rows_failed),
+            function_calls=self._reports.function_calls,
+            rows_failed=max(self._reports.failures.rows, self._files.rows_failed),
         )
 
     def _result(self, plan: UpToDate | Fill, dataset: "LanceDataset | None") -> BackfillResult:
@@ -342,11 +342,11 @@ class _Backfill:
             plan.mode,
             plan.reason,
             rows,
-            self._heard.function_calls,
+            self._reports.function_calls,
             tuple(sorted(versions)),
             tuple(sorted(self._files.committed)),
             failed,
             self._rows_left,
-            self._heard.rate(),
+            self._reports.rate(),
             **show_counts(None if watermark is None else watermark.counts),
         )

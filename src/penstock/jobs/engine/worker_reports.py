@@ -15,7 +15,7 @@ from penstock.model.functions import Function
 LOOK_SECONDS = 1.0
 
 
-class Heard:
+class WorkerReports:
     """The notes that one attempt finds in the job's folder, its own and those before it."""
 
     def __init__(

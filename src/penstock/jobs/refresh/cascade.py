@@ -22,12 +22,12 @@ from penstock.jobs.refresh.commit import commit_change
 from penstock.jobs.refresh.context import Change, Context, Work
 from penstock.jobs.refresh.history import MODE_PROPERTY, REASON_PROPERTY, Refreshed, commit_refresh
 from penstock.jobs.refresh.plan import check_pin, choose_versions, look_back
-from penstock.jobs.refresh.run import Made, Refreshing, run_refresh, sweep_refresh
+from penstock.jobs.refresh.run import Refreshing, RefreshOutcome, run_refresh, sweep_refresh
 from penstock.jobs.refresh.view_notes import FIRST_PINS, Pin
 from penstock.jobs.spark.tasks import Engine
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.session.remote import RemoteCatalog
-from penstock.lance.session.unpublished import HeldCatalog
+from penstock.lance.session.unpublished import UnpublishedCatalog
 from penstock.model.functions import RowError
 from penstock.model.views import RefreshResult, RefreshSpec, Source, Watermark
 
@@ -77,13 +77,13 @@ class _Cascade:
         self._specs = [convert(each, RefreshSpec) for each in self._given]
         self._ids = {each.table_id for each in self._specs}
         self._catalog = catalog
-        self._held = HeldCatalog(catalog, attempt.job)
+        self._held = UnpublishedCatalog(catalog, attempt.job)
         self._get_engine = get_engine
         self._attempt = attempt
 
     def run(self) -> RefreshResult:
         numbers = range(len(self._specs))
-        done: list[tuple[_Step, Made | Refreshed]]
+        done: list[tuple[_Step, RefreshOutcome | Refreshed]]
         if self._is_published():
             steps = [self._make_step(number) for number in numbers]
             done = [(step, step.find()) for step in steps]
@@ -160,7 +160,7 @@ class _Cascade:
             self._ids,
         )
 
-    def _work(self, number: int) -> "tuple[_Step, Made | Refreshed]":
+    def _work(self, number: int) -> "tuple[_Step, RefreshOutcome | Refreshed]":
         step, table = self._make_step(number), self._specs[number].table
         done = step.work()
         if isinstance(done, Refreshed):
@@ -176,7 +176,7 @@ class _Step(Refreshing):
     def __init__(
         self,
         spec: RefreshSpec,
-        catalog: HeldCatalog,
+        catalog: UnpublishedCatalog,
         get_engine: Callable[[], Engine],
         attempt: Attempt,
         views: set[str],

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 
-class Kept:
+class Retention:
     """What was there when an attempt began.
 
     It lets go of nothing else: what came later may be another attempt's, which has the job now.

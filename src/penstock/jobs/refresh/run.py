@@ -38,7 +38,7 @@ from penstock.jobs.refresh.plan import (
     plan_refresh,
     strategy_of,
 )
-from penstock.jobs.refresh.retention import Kept
+from penstock.jobs.refresh.retention import Retention
 from penstock.jobs.refresh.rows import run as rows
 from penstock.jobs.refresh.udtf import run as udtf
 from penstock.jobs.refresh.verify import verify
@@ -83,7 +83,7 @@ def sweep_refresh(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, att
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class RefreshOutcome:
     """What an attempt did to the view; `version` is the one that it committed."""
 
     work: Work
@@ -112,13 +112,13 @@ class Refreshing:
         self._newest: dict[str, tuple[Location, LanceDataset]] = {}
         self._sources = {s.id: catalog.locate(s.table, "") for s in spec.definition.sources}
         places = {id: location.place() for id, location in self._sources.items()}
-        self._kept = Kept(spec.table_id, self._place, places)
+        self._kept = Retention(spec.table_id, self._place, places)
         # What the catalog says of the view, and what the view itself does.
         self._known = [spec.watermark]
         # As it was when the work began.
         self._view: LanceDataset
 
-    def work(self) -> Made | Refreshed:
+    def work(self) -> RefreshOutcome | Refreshed:
         """Bring the view up to date, or find the commit with which an earlier attempt did."""
         self._view = view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
@@ -133,7 +133,7 @@ class Refreshing:
         self._tell_plan(plan)
         if plan.mode == "none":
             nothing = Change(removes=_no_ids())
-            return Made(self._start(context), plan, nothing, _next(context, pins), None)
+            return RefreshOutcome(self._start(context), plan, nothing, _next(context, pins), None)
         # Also for versions that the view has already: what is kept for other attempts is theirs.
         if not self._note(pins):
             raise LeaseLost("another attempt has begun to compute, for other versions")
@@ -155,9 +155,9 @@ class Refreshing:
             cut=change.cut,
         )
         version = self._commit(work, change, self._properties(plan, change, watermark))
-        return Made(work, plan, change, watermark, version)
+        return RefreshOutcome(work, plan, change, watermark, version)
 
-    def finish(self, done: Made | Refreshed) -> RefreshResult:
+    def finish(self, done: RefreshOutcome | Refreshed) -> RefreshResult:
         """Let go of what is not needed any more, and tell what was done."""
         result = self._report(done) if isinstance(done, Refreshed) else self._describe(done)
         self._tell_result(result)
@@ -208,7 +208,7 @@ class Refreshing:
         self._attempt.log(f"{plan.mode}: {plan.reason}")
         self._attempt.progress(mode=plan.mode, reason=plan.reason)
 
-    def _describe(self, made: Made) -> RefreshResult:
+    def _describe(self, made: RefreshOutcome) -> RefreshResult:
         plan, change, watermark, version = made.plan, made.change, made.watermark, made.version
         if version is None:
             version = watermark.view_version

@@ -7,7 +7,7 @@ from dataclasses import replace
 from penstock.errors import Unavailable
 from penstock.jobs.engine.finished import FinishedRows, NewRows
 from penstock.jobs.engine.waiting import wait_for_tasks
-from penstock.jobs.engine.worker_reports import Heard
+from penstock.jobs.engine.worker_reports import WorkerReports
 from penstock.jobs.functions.task import Knobs
 from penstock.jobs.refresh.context import Work
 from penstock.jobs.spark.sql_sessions import open_sql
@@ -34,7 +34,7 @@ def make_missing(
     missing = [number for number, key in enumerate(keys) if key not in finished.by_key]
     if missing:
         attempt.log(f"computing {sum(sizes[number] for number in missing)} rows")
-        total, reports = sum(sizes), Heard(work.location, functions, attempt)
+        total, reports = sum(sizes), WorkerReports(work.location, functions, attempt)
         reports.failures.expect(total)
         attempt.progress(rows_total=total)
 

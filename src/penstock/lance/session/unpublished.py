@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 
-class HeldCatalog(RemoteCatalog):
+class UnpublishedCatalog(RemoteCatalog):
     """A catalog in which tables have the versions that a job chose, or that it holds back."""
 
     def __init__(self, catalog: RemoteCatalog, job: str) -> None:

@@ -21,7 +21,7 @@ from penstock.model.views import (
 from penstock.sql.definitions.functions import Inputs, bind_rows_function, make_column_functions
 from penstock.sql.definitions.lance import read_lance
 from penstock.sql.definitions.outputs import list_own_names, make_schema
-from penstock.sql.definitions.parsed_query import Found, Output, make_rows, make_sources
+from penstock.sql.definitions.parsed_query import Output, ParsedQuery, make_rows, make_sources
 from penstock.sql.definitions.requests import SourceTable, ViewRequest
 from penstock.sql.definitions.spark import read_spark
 from penstock.sql.definitions.tables import get_known
@@ -44,7 +44,7 @@ def define(request: ViewRequest, tables: Mapping[Identifier, SourceTable]) -> De
     return _define_rows_function(request, found)
 
 
-def _define_query(request: ViewRequest, found: Found) -> Definition:
+def _define_query(request: ViewRequest, found: ParsedQuery) -> Definition:
     declared = request.created if request.created is not None else request.output_schema
     given = [(output.name, output.type) for output in found.outputs]
     outputs = found.outputs
@@ -70,7 +70,7 @@ def _define_query(request: ViewRequest, found: Found) -> Definition:
     )
 
 
-def _define_rows_function(request: ViewRequest, found: Found) -> Definition:
+def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definition:
     kind, udtf = request.kind, request.udtf
     if udtf is None:
         raise InvalidRequest(f"a view of kind {kind!r} has no udtf_spec", detail="send it")
@@ -112,7 +112,7 @@ def _define_rows_function(request: ViewRequest, found: Found) -> Definition:
     )
 
 
-def _make_groups(found: Found) -> Groups:
+def _make_groups(found: ParsedQuery) -> Groups:
     filters = found.filters or {}
     return Groups(
         keys=found.keys, lance_filter=filters.get("lance"), has_filter=found.filters is not None
@@ -121,7 +121,7 @@ def _make_groups(found: Found) -> Groups:
 
 def _finish(
     request: ViewRequest,
-    found: Found,
+    found: ParsedQuery,
     outputs: tuple[Output, ...],
     schema: "pa.Schema",
     **parts: Any,
@@ -147,7 +147,7 @@ def _finish(
 
 
 def _digest(
-    made: Definition, found: Found, outputs: tuple[Output, ...], schema: "pa.Schema"
+    made: Definition, found: ParsedQuery, outputs: tuple[Output, ...], schema: "pa.Schema"
 ) -> str:
     """A hash of all that decides about the view's rows: not of names of tables, nor of speed."""
     tables = {table.id: table for table, _, _ in found.tables}

@@ -13,7 +13,7 @@ from penstock.model.functions import Output as Made
 from penstock.model.udtfs import Udtf
 from penstock.model.views import SYSTEM_COLUMNS, CheckedSql
 from penstock.sql.definitions.outputs import is_alike
-from penstock.sql.definitions.parsed_query import Found, Output, Texts, quote
+from penstock.sql.definitions.parsed_query import Output, ParsedQuery, Texts, quote
 from penstock.sql.definitions.refusals import find_near, refuse
 from penstock.sql.definitions.requests import ColumnFunction, Query
 from penstock.sql.definitions.schemas import read_schema
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Inputs:
     """The columns that functions read: outputs of the query, or columns of its table."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: ParsedQuery) -> None:
         self._found = found
         self._table = found.tables[0][0]
         self.outputs = {output.name: output for output in found.outputs}

@@ -9,7 +9,7 @@ from penstock.lance.columns.inference import infer
 from penstock.lance.errors import translated
 from penstock.lance.expressions.check import check_expression
 from penstock.model.views import SYSTEM_COLUMNS
-from penstock.sql.definitions.parsed_query import Found, Output
+from penstock.sql.definitions.parsed_query import Output, ParsedQuery
 from penstock.sql.definitions.refusals import find_near, refuse
 from penstock.sql.definitions.requests import Query, SourceTable
 from penstock.sql.definitions.tables import Known, get_table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 
-def read_lance(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
+def read_lance(query: Query, known: Known, kept: Sequence[str] | None) -> ParsedQuery:
     """Read the query against its table; a star gives the `kept` columns only."""
     if len(query.references) != 1:
         raise InvalidRequest(
@@ -42,7 +42,7 @@ def read_lance(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
                 f"the filter of source_query is {kind}, not a boolean",
                 detail="write a condition, as in price > 10",
             )
-    return Found(
+    return ParsedQuery(
         language="lance",
         shape="rows",
         tables=((table, "source_1", ()),),

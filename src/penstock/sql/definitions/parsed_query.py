@@ -33,7 +33,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedQuery:
     language: Language
     shape: Shape
     # With the name of each in `sql`, and all columns that are read there.
@@ -54,7 +54,7 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def make_rows(found: Found, outputs: tuple[Output, ...]) -> Rows:
+def make_rows(found: ParsedQuery, outputs: tuple[Output, ...]) -> Rows:
     """These outputs over the rows of the one source, evaluated by Lance if it may."""
     texts = [output.texts for output in outputs] + ([found.filters] if found.filters else [])
     engine: Language = "lance" if all("lance" in each for each in texts) else "spark"
@@ -74,7 +74,7 @@ def make_rows(found: Found, outputs: tuple[Output, ...]) -> Rows:
     )
 
 
-def make_sources(found: Found, outputs: tuple[Output, ...]) -> tuple[Source, ...]:
+def make_sources(found: ParsedQuery, outputs: tuple[Output, ...]) -> tuple[Source, ...]:
     """The sources, with what can change the view there."""
     sources = []
     for table, name, reads in found.tables:

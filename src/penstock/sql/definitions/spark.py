@@ -10,7 +10,7 @@ from penstock.lance.columns.inference import check_alike
 from penstock.lance.columns.sql_types import list_columns
 from penstock.model.identifiers import Identifier, show
 from penstock.model.views import SYSTEM_COLUMNS, Column
-from penstock.sql.definitions.parsed_query import Found, Output, Texts, quote
+from penstock.sql.definitions.parsed_query import Output, ParsedQuery, Texts, quote
 from penstock.sql.definitions.refusals import refuse
 from penstock.sql.definitions.requests import Query, SourceTable, Statement
 from penstock.sql.definitions.tables import Known, missing
@@ -28,7 +28,7 @@ PLAIN = {"bool", "int8", "int16", "int32", "int64", "float", "double", "string",
          "date32[day]"}  # fmt: skip
 
 
-def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
+def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> ParsedQuery:
     """Read the query against the tables as they are; a star gives the `kept` columns only."""
     from penstock.sql.results import Refusal
     from penstock.sql.spark.query import read_spark_query
@@ -48,7 +48,7 @@ def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> Found:
         filters = {"spark": read.filter}
         if read.lance_filter and alone.check_filter(_show(read.filter_reads), read.lance_filter):
             filters["lance"] = read.lance_filter
-    return Found(
+    return ParsedQuery(
         language="spark",
         shape=read.shape.kind,
         tables=tuple((table, name, _show(read.reads[name])) for name, table in tables.items()),
