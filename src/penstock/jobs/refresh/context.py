@@ -16,6 +16,10 @@ from penstock.model.views import Definition, RefreshSpec, Source, Watermark
 if TYPE_CHECKING:
     from lance import LanceDataset
 
+    from penstock.jobs.refresh.chunks.plan import ChunkWork, Unsettled
+    from penstock.jobs.refresh.groups.plan import Touched
+    from penstock.jobs.refresh.rows.plan import Everything, Some
+    from penstock.jobs.refresh.udtf.plan import UdtfWork
     from penstock.jobs.spark.tasks import Engine
     from penstock.lance.diff.row_sets import Ids, RowSet
 
@@ -91,8 +95,8 @@ class Plan:
     function_calls: int | None = 0
     # Of the sources: those whose rows are read.
     fragments: int = 0
-    # What the strategy's own `run` needs, found out while planning.
-    work: Any = None
+    # What the strategy's own `run` needs, found out while planning; None for all of the query.
+    work: "Everything | Some | Touched | ChunkWork | Unsettled | UdtfWork | None" = None
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -5,13 +5,13 @@ from typing import Any
 
 from msgspec import convert
 
+from penstock.jobs.refresh.kinds import WAYS, find_way
 from penstock.jobs.refresh.plan import (
     Opener,
     choose_versions,
     look_back,
     make_context,
     plan_refresh,
-    strategy_of,
 )
 from penstock.jobs.refresh.rows import plan as rows
 from penstock.model.views import RefreshSpec
@@ -25,7 +25,7 @@ def explain_refresh(spec: Mapping[str, Any], open_table: Opener) -> dict[str, An
     pins = choose_versions(wanted, newest)
     context = make_context(wanted, location, view, newest, pins, history.foreign)
     definition, plan = wanted.definition, plan_refresh(context)
-    if strategy_of(definition) == "rows":
+    if find_way(definition) is WAYS["rows"]:
         # Not a part of the plan itself: a refresh finds these numbers as it goes.
         plan = rows.count(context, plan)
     return {

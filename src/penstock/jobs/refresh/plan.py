@@ -9,45 +9,25 @@ from penstock.errors import (
     InvalidRequest,
     InvalidTableState,
     NotFound,
-    Unsupported,
     VersionNotFound,
 )
-from penstock.jobs.refresh.chunks import plan as chunks
 from penstock.jobs.refresh.context import Context, Plan, SourceAt
-from penstock.jobs.refresh.groups import plan as groups
 from penstock.jobs.refresh.history import History, find_changed, find_moved, read_history
-from penstock.jobs.refresh.rows import plan as rows
-from penstock.jobs.refresh.udtf import plan as udtf
+from penstock.jobs.refresh.kinds import find_way
 from penstock.jobs.refresh.view_notes import Pin, read_failed
-from penstock.jobs.refresh.whole import plan as whole
 from penstock.lance.columns.fields import show_path
 from penstock.lance.columns.schemas import decode_schema
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.row_diff import compare
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location
-from penstock.model.views import Definition, RefreshSpec, Source, Watermark
+from penstock.model.views import RefreshSpec, Source, Watermark
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
 # Where a table lies, and its newest version.
 Opener = Callable[[Sequence[str]], "tuple[Location, LanceDataset]"]
-
-# How a refresh is planned, by the strategy that fits.
-PLANS: dict[str, Callable[[Context], Plan]] = {
-    "rows": rows.plan,
-    "groups": groups.plan,
-    "whole": whole.plan,
-    "chunks": chunks.plan,
-    "udtf": udtf.plan,
-}
-
-
-def strategy_of(definition: Definition) -> str:
-    """The name of the strategy that views of this kind follow their sources by."""
-    by_kind = {"chunker": "chunks", "udtf": "udtf"}
-    return by_kind.get(definition.kind, definition.shape)
 
 
 def look_back(spec: RefreshSpec, view: "LanceDataset") -> tuple[RefreshSpec, History]:
@@ -162,10 +142,7 @@ def plan_refresh(context: Context) -> Plan:
         and watermark.output_limit == context.spec.output_limit
     ):
         return Plan(mode="none", reason="no source has changed since the last refresh")
-    strategy = strategy_of(context.definition)
-    if strategy not in PLANS:
-        raise Unsupported(f"views of shape {strategy} cannot be refreshed yet")
-    return PLANS[strategy](context)
+    return find_way(context.definition).plan(context)
 
 
 def _why_rebuild(spec: RefreshSpec, view: "LanceDataset", foreign: str) -> str:

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import convert, structs
 
 from penstock.crash import crash_point
-from penstock.errors import LeaseLost, Unsupported
+from penstock.errors import LeaseLost
 from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.kept import values as kept
 from penstock.jobs.refresh import view_notes
-from penstock.jobs.refresh.chunks import run as chunks
 from penstock.jobs.refresh.commit import commit_change
 from penstock.jobs.refresh.context import Change, Context, Plan, Work
-from penstock.jobs.refresh.groups import run as groups
 from penstock.jobs.refresh.history import (
     CALLS_PROPERTY,
     DELETED_PROPERTY,
@@ -31,19 +29,16 @@ from penstock.jobs.refresh.history import (
     Refreshed,
     encode_watermark,
 )
+from penstock.jobs.refresh.kinds import find_way
 from penstock.jobs.refresh.plan import (
     choose_versions,
     look_back,
     make_context,
     plan_refresh,
-    strategy_of,
 )
 from penstock.jobs.refresh.retention import Retention
-from penstock.jobs.refresh.rows import run as rows
-from penstock.jobs.refresh.udtf import run as udtf
 from penstock.jobs.refresh.verify import verify
 from penstock.jobs.refresh.view_notes import Pin
-from penstock.jobs.refresh.whole import run as whole
 from penstock.jobs.spark.tasks import Engine
 from penstock.lance.commit.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
 from penstock.lance.session.remote import Location, RemoteCatalog
@@ -51,15 +46,6 @@ from penstock.model.views import RefreshResult, RefreshSpec, Watermark
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-
-# How a plan is carried out, by the strategy that made it.
-RUNS: dict[str, Callable[[Work, Plan], Change]] = {
-    "rows": rows.run,
-    "groups": groups.run,
-    "whole": whole.run,
-    "chunks": chunks.run,
-    "udtf": udtf.run,
-}
 
 
 def run_refresh(
@@ -139,10 +125,7 @@ class Refreshing:
             raise LeaseLost("another attempt has begun to compute, for other versions")
         crash_point("versions pinned")
         work = self._start(context)
-        strategy = strategy_of(spec.definition)
-        if strategy not in RUNS:
-            raise Unsupported(f"views of shape {strategy} cannot be refreshed yet")
-        change = RUNS[strategy](work, plan)
+        change = find_way(spec.definition).run(work, plan)
         self._attempt.check()
         crash_point("files written")
         name = f"failed-{self._attempt.job}-{self._attempt.number}.rows"

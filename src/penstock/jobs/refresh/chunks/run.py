@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 def run(work: Work, plan: Plan) -> Change:
     """Make the children that a plan asks for."""
-    todo: ChunkWork | Unsettled = plan.work
+    todo = plan.work
     if isinstance(todo, Unsettled):
         todo = todo.settle(partial(_match, work))
+    assert isinstance(todo, ChunkWork)
     order = _make_order(work, todo)
     notes = []
     if order.tasks:

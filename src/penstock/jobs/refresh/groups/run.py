@@ -42,7 +42,8 @@ def run(work: Work, plan: Plan) -> Change:
     """Compute the touched groups, or all of them."""
     if plan.mode == "full":
         return whole.run(work, plan)
-    touched: Touched = plan.work
+    touched = plan.work
+    assert isinstance(touched, Touched)
     (source,) = work.sources.values()
     groups = work.definition.groups
     assert groups is not None

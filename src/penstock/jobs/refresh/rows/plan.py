@@ -103,7 +103,8 @@ def count(context: Context, plan: Plan) -> Plan:
     if rows.filter is None or rows.limit is not None or rows.engine != "lance":
         return plan
     (source,) = context.sources.values()
-    what: Everything | Some = plan.work
+    what = plan.work
+    assert isinstance(what, Everything | Some)
     if isinstance(what, Everything):
         with translated():
             total = source.dataset_now.count_rows(rows.filter)

@@ -40,6 +40,7 @@ def run(work: Work, plan: Plan) -> Change:
     (source,) = work.sources.values()
     rows = work.definition.rows
     assert rows is not None
+    assert isinstance(plan.work, Everything | Some)
     what: Everything | Some = plan.work
     computing = _Computing(work, source, rows)
     if isinstance(what, Some) and what.same.any():

@@ -17,7 +17,8 @@ from penstock.model.views import PARTITION
 
 def run(work: Work, plan: Plan) -> Change:
     """Make the partitions that a plan asks for."""
-    todo: UdtfWork = plan.work
+    todo = plan.work
+    assert isinstance(todo, UdtfWork)
     order = _make_order(work, todo)
     notes = []
     if order.tasks:
