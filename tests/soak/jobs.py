@@ -13,9 +13,9 @@ from typing import Any
 
 from penstock.jobs.backfill.run import run_backfill
 from penstock.jobs.engine.attempt import JobCanceled, is_passing
+from penstock.jobs.kinds import KINDS
 from penstock.jobs.refresh.run import run_refresh
 from penstock.model.views import RefreshSpec
-from penstock.runner.loop import RECIPES
 from tests.harness.data.calls import take_calls
 from tests.harness.jobs.function_tables import FunctionTable
 from tests.harness.jobs.held_attempt import HeldAttempt
@@ -119,7 +119,7 @@ class Job:
     def _sweep_canceled(self, attempt: SoakAttempt) -> None:
         """What a runner does after a cancel: leave what the next job needs, if it knows how to."""
         kind = "backfill" if isinstance(self.target, FunctionTable) else "refresh"
-        recipe = RECIPES[kind]
+        recipe = KINDS[kind]
         end = getattr(recipe, "leave", None) or recipe.sweep
         end(self.target.spec(), self.target.catalog, attempt.job, attempt.number)
 

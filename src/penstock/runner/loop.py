@@ -3,8 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,8 @@ from typing import Any
 import msgspec
 
 from penstock.errors import LeaseLost, PenstockError, Unsupported
-from penstock.jobs.backfill.run import leave_backfill, run_backfill, sweep_backfill
 from penstock.jobs.engine.attempt import JobCanceled, is_passing
-from penstock.jobs.preview.run import run_preview, sweep_preview
-from penstock.jobs.refresh.cascade import run_refreshes, sweep_refreshes
+from penstock.jobs.kinds import KINDS
 from penstock.jobs.spark.tasks import Engine
 from penstock.lance.session.remote import RemoteCatalog
 from penstock.retries import Growing
@@ -34,23 +32,6 @@ LEASE_WAIT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.2, 5.0
 # How long a stop waits for jobs to be given back; the process must be gone after ten seconds.
 GIVE_BACK_SECONDS = 7.0
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How a kind of job is run, and how what it leaves is swept."""
-
-    run: Callable[..., msgspec.Struct]
-    sweep: Callable[[Mapping[str, Any], RemoteCatalog, str, int], int]
-    # The same when the job did not succeed, where the next one can use what it finished.
-    leave: Callable[[Mapping[str, Any], RemoteCatalog, str, int], int] | None = None
-
-
-RECIPES = {
-    "backfill": Recipe(run_backfill, sweep_backfill, leave_backfill),
-    "preview": Recipe(run_preview, sweep_preview),
-    "refresh": Recipe(run_refreshes, sweep_refreshes),
-}
 
 
 class Runner:
@@ -164,7 +145,7 @@ class Runner:
         """Run the recipe; None when the job is somebody else's now."""
         lease = attempt.lease
         try:
-            recipe = RECIPES.get(lease.kind)
+            recipe = KINDS.get(lease.kind)
             if recipe is None:
                 raise Unsupported(f"this runner cannot run jobs of kind {lease.kind!r}")
             get_engine = partial(self._engine, attempt)
@@ -223,10 +204,10 @@ class Runner:
 
     def _sweep(self, attempt: LeasedAttempt, ending: Ending) -> None:
         lease = attempt.lease
-        recipe = RECIPES.get(lease.kind)
-        if recipe is None:
+        kind = KINDS.get(lease.kind)
+        if kind is None:
             return
-        sweep = recipe.sweep if ending.state == SUCCEEDED else recipe.leave or recipe.sweep
+        sweep = kind.sweep if ending.state == SUCCEEDED else kind.leave or kind.sweep
         try:
             removed = sweep(lease.spec, self._catalog, lease.id, lease.attempt)
         except PenstockError as error:

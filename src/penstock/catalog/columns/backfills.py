@@ -22,7 +22,7 @@ from penstock.lance.columns.computed import Computed, list_group
 from penstock.lance.expressions.check import check_expression
 from penstock.lance.session.remote import Location
 from penstock.model.identifiers import from_path, show
-from penstock.model.jobs import BACKFILL, NewJob
+from penstock.model.jobs import BACKFILL, Job, NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import Table
 
@@ -79,6 +79,16 @@ async def explain_backfill(
 
     plan = await datasets.read(catalog, table, request.branch, request.read_version, work)
     return plan | {"estimated_seconds": await _estimate(catalog.database, column, plan)}
+
+
+async def complete(tx: Transaction, job: Job) -> tuple[dict[str, Any] | None, str]:
+    """The spec of a backfill as it is leased; None, and why, when there is nothing to fill."""
+    spec = await complete_spec(tx, job.spec)
+    if spec is None:
+        return None, f"the table of {job.target} was dropped"
+    if not await is_bound(tx, spec):
+        return None, f"{job.target} was dropped or declared anew since the backfill was requested"
+    return spec, ""
 
 
 async def complete_spec(tx: Transaction, spec: dict[str, Any]) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import backfills, functions
@@ -83,3 +84,9 @@ async def _enqueue(
     )
     # Whoever waits for it can ask again.
     return await jobs.enqueue_in(tx, new, max_attempts=1)
+
+
+async def complete(tx: Transaction, job: Job) -> tuple[dict[str, Any] | None, str]:
+    """The spec of a preview as it is leased; None, and why, when there is nothing to look at."""
+    spec = await backfills.complete_spec(tx, job.spec)
+    return (None, f"the table of {job.target} was dropped") if spec is None else (spec, "")

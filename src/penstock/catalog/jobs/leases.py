@@ -8,23 +8,19 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import backfills
 from penstock.catalog.jobs import job_events, jobs
+from penstock.catalog.jobs.kinds import KINDS
 from penstock.catalog.jobs.queue import CHANGES
-from penstock.catalog.materialized_views import consents, refreshes
 from penstock.database.interface import Transaction
 from penstock.errors import LeaseLost
 from penstock.model.jobs import (
-    BACKFILL,
     CANCELED,
     FAILED,
     QUEUED,
-    REFRESH,
     RUNNING,
     SUCCEEDED,
     Job,
@@ -193,27 +189,12 @@ def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:
 
 async def _begin(tx: Transaction, job: Job) -> Job | None:
     """Complete what is leased with what is true now; None when there is nothing to work on."""
-    spec, error = await _complete(tx, job)
+    spec, error = await KINDS[job.kind].complete(tx, job)
     if spec is None:
         await _end(tx, job, FAILED, Report(FAILED, {}, error))
         return None
     await job_events.record_event(tx, job.id, RUNNING, job.attempt, job.runner)
     return replace(job, spec=spec)
-
-
-async def _complete(tx: Transaction, job: Job) -> tuple[dict[str, Any] | None, str]:
-    """A job's spec with what is true now; None, and why, when it has nothing to work on."""
-    if job.kind == REFRESH:
-        spec, error = await refreshes.complete_spec(tx, job.spec)
-        if spec is not None and (obstacle := await consents.find_obstacle(tx, job.spec)):
-            return None, obstacle
-        return spec, error
-    spec = await backfills.complete_spec(tx, job.spec)
-    if spec is None:
-        return None, f"the table of {job.target} was dropped"
-    if job.kind == BACKFILL and not await backfills.is_bound(tx, spec):
-        return None, f"{job.target} was dropped or declared anew since the backfill was requested"
-    return spec, ""
 
 
 async def _heartbeat(tx: Transaction, id: str, attempt: int, news: News, lease_millis: int) -> bool:
@@ -240,10 +221,8 @@ async def _finish(tx: Transaction, id: str, attempt: int, report: Report, news: 
     job = replace(job, progress=merge_progress(job.progress, news.progress))
     state = next_state(job, report)
     await _end(tx, job, state, report)
-    if state == SUCCEEDED and job.kind == BACKFILL:
-        await backfills.record_watermark(tx, job.spec, report.result)
-    elif state == SUCCEEDED and job.kind == REFRESH:
-        await refreshes.record_refresh(tx, job.spec, report.result)
+    if state == SUCCEEDED:
+        await KINDS[job.kind].record(tx, job.spec, report.result)
     return state
 
 

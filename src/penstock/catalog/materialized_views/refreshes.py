@@ -20,7 +20,7 @@ from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest
 from penstock.model.functions import Function
 from penstock.model.identifiers import Identifier, from_path, show
-from penstock.model.jobs import REFRESH, NewJob
+from penstock.model.jobs import REFRESH, Job, NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table
 from penstock.model.views import Definition, Mode, RefreshSpec, Watermark
@@ -175,6 +175,14 @@ def make_spec(table: Table, defined: Defined, request: Refresh) -> dict[str, Any
         # What the runner may read for the job.
         "source_ids": sorted({source.id for source in defined.definition.sources}),
     }
+
+
+async def complete(tx: Transaction, job: Job) -> tuple[dict[str, Any] | None, str]:
+    """The spec of a refresh as it is leased; None, and why, when it has nothing to work on."""
+    spec, error = await complete_spec(tx, job.spec)
+    if spec is not None and (obstacle := await consents.find_obstacle(tx, job.spec)):
+        return None, obstacle
+    return spec, error
 
 
 async def complete_spec(
