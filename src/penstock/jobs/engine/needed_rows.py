@@ -1,11 +1,9 @@
 """Expressions over some rows of a fragment, with their ids and addresses. All of it blocks."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from penstock.lance.diff.masks import pack, unpack
+from penstock.jobs.engine.row_ranges import NeededRows
 from penstock.lance.errors import translated
 from penstock.lance.read.scans import (
     ADDRESS,
@@ -26,58 +24,10 @@ TAKEN = "__taken"
 SPARSE = 50
 
 
-class Needed(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of a fragment, by offset: those of a range, or some of them."""
-
-    fragment: int
-    physical_rows: int
-    start: int
-    end: int
-    # How many they are.
-    rows: int
-    # Masks of the range. None: all that are alive.
-    need: bytes | None = None
-    # Those that the view has, and, by function, those whose value there is still right.
-    was: bytes | None = None
-    kept: tuple[bytes | None, ...] = ()
-
-    def mask(self, packed: bytes | None) -> Any:
-        """Which of the fragment's rows one of the fields means."""
-        import numpy as np
-
-        if packed is None:
-            return None
-        found = np.zeros(self.physical_rows, bool)
-        found[self.start : self.end] = unpack(packed, self.end - self.start)
-        return found
-
-    def divide(self, ranges: Iterable[tuple[int, int, int]]) -> "Iterator[Needed]":
-        """The rows in parts, each given by its range and how many it has; masks go with them."""
-        need, was, *kept = (
-            None if packed is None else unpack(packed, self.end - self.start)
-            for packed in (self.need, self.was, *self.kept)
-        )
-        for start, end, rows in ranges:
-            at = slice(start - self.start, end - self.start)
-            yield msgspec.structs.replace(
-                self,
-                start=start,
-                end=end,
-                rows=rows,
-                need=_cut(need, at),
-                was=_cut(was, at),
-                kept=tuple(_cut(each, at) for each in kept),
-            )
-
-
-def _cut(mask: Any, at: slice) -> bytes | None:
-    return pack(mask[at]) if mask is not None and mask[at].any() else None
-
-
 def scan_needed(
     dataset: "LanceDataset",
     fragment: "LanceFragment",
-    needed: Needed,
+    needed: NeededRows,
     columns: Mapping[str, str],
     where: str | None,
 ) -> "Iterator[pa.RecordBatch]":
@@ -102,7 +52,7 @@ def scan_needed(
 def _take(
     dataset: "LanceDataset",
     fragment: "LanceFragment",
-    needed: Needed,
+    needed: NeededRows,
     columns: Mapping[str, str],
     where: str | None,
 ) -> "Iterator[pa.RecordBatch]":

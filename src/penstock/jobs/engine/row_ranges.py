@@ -1,9 +1,9 @@
 """Rows of a table divided among tasks: ranges of its fragments, or chosen rows of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from penstock.lance.diff.masks import pack, unpack
 
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 MIN_TASK_ROWS, MAX_TASK_ROWS = 32, 50_000
 
 
-class Unit(Struct, frozen=True):
+class RowRange(Struct, frozen=True, kw_only=True):
     """Rows of one fragment: all from one place to before another, or some of those."""
 
     fragment: int
     start: int
     end: int
+    # How many they are.
     rows: int
+    # A mask of the range. None: all that are alive.
     need: bytes | None = None
 
     def wanted(self, physical_rows: int) -> Any:
-        """Booleans by offset; None stands for all."""
+        """Booleans by offset in the fragment; None stands for all."""
         import numpy as np
 
         if self.need is None and (self.start, self.end) == (0, physical_rows):
@@ -36,6 +38,48 @@ class Unit(Struct, frozen=True):
         length = self.end - self.start
         found[self.start : self.end] = True if self.need is None else unpack(self.need, length)
         return found
+
+
+class NeededRows(RowRange, frozen=True, kw_only=True):
+    """Rows of one fragment that a view needs, and what it has of them."""
+
+    physical_rows: int
+    # Masks of the range: those that the view has, and, by function, those whose value there is
+    # still right.
+    was: bytes | None = None
+    kept: tuple[bytes | None, ...] = ()
+
+    def mask(self, packed: bytes | None) -> Any:
+        """Which of the fragment's rows one of the masks means; None stands for all."""
+        import numpy as np
+
+        if packed is None:
+            return None
+        found = np.zeros(self.physical_rows, bool)
+        found[self.start : self.end] = unpack(packed, self.end - self.start)
+        return found
+
+    def divide(self, ranges: Iterable[tuple[int, int, int]]) -> "Iterator[NeededRows]":
+        """The rows in parts, each given by its range and how many it has; masks go with them."""
+        need, was, *kept = (
+            None if packed is None else unpack(packed, self.end - self.start)
+            for packed in (self.need, self.was, *self.kept)
+        )
+        for start, end, rows in ranges:
+            at = slice(start - self.start, end - self.start)
+            yield structs.replace(
+                self,
+                start=start,
+                end=end,
+                rows=rows,
+                need=_cut(need, at),
+                was=_cut(was, at),
+                kept=tuple(_cut(each, at) for each in kept),
+            )
+
+
+def _cut(mask: Any, at: slice) -> bytes | None:
+    return pack(mask[at]) if mask is not None and mask[at].any() else None
 
 
 def count_tasks(
@@ -49,11 +93,11 @@ def count_tasks(
     return max(1, min(count, concurrency or count))
 
 
-def divide_all(dataset: "LanceDataset", count: int) -> tuple[tuple[Unit, ...], ...]:
+def divide_all(dataset: "LanceDataset", count: int) -> tuple[tuple[RowRange, ...], ...]:
     """All rows, in so many parts of about one size."""
     sizes = [(each.fragment_id, each.physical_rows) for each in dataset.get_fragments()]
     total = sum(rows for _, rows in sizes)
-    tasks: list[list[Unit]] = [[] for _ in range(count)]
+    tasks: list[list[RowRange]] = [[] for _ in range(count)]
     at = 0
     for fragment, rows in sizes:
         start = 0
@@ -62,12 +106,12 @@ def divide_all(dataset: "LanceDataset", count: int) -> tuple[tuple[Unit, ...], .
             # Where the next task begins.
             border = rows if task == count - 1 else -(-(task + 1) * total // count)
             end = rows if task == count - 1 else min(rows, start + border - at)
-            tasks[task].append(Unit(fragment, start, end, end - start))
+            tasks[task].append(RowRange(fragment=fragment, start=start, end=end, rows=end - start))
             at, start = at + end - start, end
     return tuple(tuple(each) for each in tasks if each)
 
 
-def divide_some(fragments: "Ids", offsets: "Ids", count: int) -> tuple[tuple[Unit, ...], ...]:
+def divide_some(fragments: "Ids", offsets: "Ids", count: int) -> tuple[tuple[RowRange, ...], ...]:
     """Chosen rows, in so many parts of about one size."""
     import numpy as np
 
@@ -76,10 +120,10 @@ def divide_some(fragments: "Ids", offsets: "Ids", count: int) -> tuple[tuple[Uni
     return tuple(_to_units(fragments[part], offsets[part]) for part in parts if len(part))
 
 
-def _to_units(fragments: "Ids", offsets: "Ids") -> tuple[Unit, ...]:
+def _to_units(fragments: "Ids", offsets: "Ids") -> tuple[RowRange, ...]:
     import numpy as np
 
-    units: list[Unit] = []
+    units: list[RowRange] = []
     for fragment in np.unique(fragments).tolist():
         mine = offsets[fragments == fragment]
         start, end = int(mine[0]), int(mine[-1]) + 1
@@ -88,9 +132,9 @@ def _to_units(fragments: "Ids", offsets: "Ids") -> tuple[Unit, ...]:
             mask = np.zeros(end - start, bool)
             mask[mine - start] = True
             need = pack(mask)
-        units.append(Unit(fragment, start, end, len(mine), need))
+        units.append(RowRange(fragment=fragment, start=start, end=end, rows=len(mine), need=need))
     return tuple(units)
 
 
-def total_rows(tasks: Sequence[Sequence[Unit]]) -> int:
+def total_rows(tasks: Sequence[Sequence[RowRange]]) -> int:
     return sum(unit.rows for task in tasks for unit in task)

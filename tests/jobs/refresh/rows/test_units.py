@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from msgspec import json, structs
 
-from penstock.jobs.engine.needed_rows import Needed
+from penstock.jobs.engine.row_ranges import NeededRows
 from penstock.jobs.refresh.rows.kernel import join_masks
 from penstock.jobs.refresh.rows.run import MIN_UNIT_ROWS, make_tasks, make_units
 from penstock.lance.diff.masks import pack
 
 
-def whole(fragment: int, rows: int) -> Needed:
-    return Needed(fragment=fragment, physical_rows=rows, start=0, end=rows, rows=rows)
+def whole(fragment: int, rows: int) -> NeededRows:
+    return NeededRows(fragment=fragment, physical_rows=rows, start=0, end=rows, rows=rows)
 
 
-def some_needed(chance: random.Random) -> list[Needed]:
+def some_needed(chance: random.Random) -> list[NeededRows]:
     needed = []
     for id in range(chance.randrange(1, 5)):
         size = chance.randrange(1, 400)
@@ -29,7 +29,7 @@ def some_needed(chance: random.Random) -> list[Needed]:
     return needed
 
 
-def offsets(needed: Needed) -> list[tuple[int, int]]:
+def offsets(needed: NeededRows) -> list[tuple[int, int]]:
     mask = needed.mask(needed.need)
     return [
         (needed.fragment, at) for at in range(needed.start, needed.end) if mask is None or mask[at]
@@ -66,7 +66,7 @@ def test_few_rows_are_one_task() -> None:
     assert len(make_units([whole(0, 10), whole(1, MIN_UNIT_ROWS - 10)], 8, None)) == 1
 
 
-def masked(*masks: "np.ndarray[Any, Any]") -> Needed:
+def masked(*masks: "np.ndarray[Any, Any]") -> NeededRows:
     """Rows of a fragment: those that are needed, that the view has, and that have values there."""
     (offsets,) = masks[0].nonzero()
     start, end = int(offsets[0]), int(offsets[-1]) + 1

@@ -16,7 +16,7 @@ from penstock.errors import InvalidTableState
 from penstock.jobs.engine.checkpoints import is_stopped
 from penstock.jobs.engine.finished import NewRows, encode_ids, write_finished
 from penstock.jobs.engine.guard import Stopped, guard
-from penstock.jobs.engine.row_ranges import Unit, divide_some
+from penstock.jobs.engine.row_ranges import RowRange, divide_some
 from penstock.jobs.functions.children import flatten, made_schema
 from penstock.jobs.functions.rows import Keyed, RowsRun
 from penstock.jobs.functions.task import FunctionTask, Knobs
@@ -68,8 +68,8 @@ class At(Struct, frozen=True):
 class ChunkTask(Struct, frozen=True):
     """Rows of the source that are called, and rows of the view that get other values."""
 
-    call: tuple[Unit, ...] = ()
-    follow: tuple[Unit, ...] = ()
+    call: tuple[RowRange, ...] = ()
+    follow: tuple[RowRange, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -207,7 +207,7 @@ class _Maker:
             self._calls = run.calls
             task.close()
 
-    def follow(self, unit: Unit) -> None:
+    def follow(self, unit: RowRange) -> None:
         """Copy children, with the inherited values that their source rows have now."""
         import numpy as np
         import pyarrow as pa
@@ -270,7 +270,7 @@ class _Maker:
             yield found.take(pa.array(np.argsort(as_ids(found.column(ROW_ID)))))
             at, size = at + size, min(MOST_ROWS, size * 4)
 
-    def _scan(self, unit: Unit, where: str | None) -> "Iterator[pa.RecordBatch]":
+    def _scan(self, unit: RowRange, where: str | None) -> "Iterator[pa.RecordBatch]":
         fragment = get_fragment(self._source, unit.fragment)
         names = [*self._order.columns]
         # By number: names that Lance does not know are no trouble to it.

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import json
 
 from penstock.jobs.engine.guard import SCHEMA, guard
-from penstock.jobs.engine.row_ranges import Unit, divide_some
+from penstock.jobs.engine.row_ranges import RowRange, divide_some
 from penstock.jobs.refresh.chunks.kernel import ROW_ID, ChunkOrder, make_chunks
 from penstock.jobs.refresh.context import SourceAt
 from penstock.jobs.refresh.rows.spark_rows import ID, PLACE
@@ -62,7 +62,7 @@ def _read(
                     yield cast_in(pa.record_batch([*arrays, *places], [*names, ID, PLACE]))
 
 
-def _units(order: ChunkOrder, number: int) -> tuple[Unit, ...]:
+def _units(order: ChunkOrder, number: int) -> tuple[RowRange, ...]:
     import numpy as np
 
     if order.limit is None:
@@ -74,7 +74,7 @@ def _units(order: ChunkOrder, number: int) -> tuple[Unit, ...]:
 
 
 def _scan(
-    source: "LanceDataset", unit: Unit, columns: dict[str, str]
+    source: "LanceDataset", unit: RowRange, columns: dict[str, str]
 ) -> "Iterator[pa.RecordBatch]":
     fragment = get_fragment(source, unit.fragment)
     wanted = unit.wanted(fragment.physical_rows)

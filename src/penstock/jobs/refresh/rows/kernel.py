@@ -16,7 +16,8 @@ from penstock.errors import SchemaMismatch
 from penstock.jobs.engine.checkpoints import is_stopped
 from penstock.jobs.engine.finished import NewRows, encode_ids, write_finished
 from penstock.jobs.engine.guard import Stopped, guard
-from penstock.jobs.engine.needed_rows import ROW_ID, Needed, scan_needed
+from penstock.jobs.engine.needed_rows import ROW_ID, scan_needed
+from penstock.jobs.engine.row_ranges import NeededRows
 from penstock.jobs.functions.rows import RowsRun
 from penstock.jobs.functions.task import FunctionTask, Knobs
 from penstock.jobs.refresh.row_files import RowFiles
@@ -40,7 +41,7 @@ class Unit(Struct, frozen=True):
     """Rows that are computed together; equal keys stand for equal rows."""
 
     key: str
-    needed: tuple[Needed, ...]
+    needed: tuple[NeededRows, ...]
 
     @property
     def rows(self) -> int:
@@ -248,7 +249,7 @@ def scan_unit(source: "LanceDataset", unit: Unit, order: RowsOrder) -> "Iterator
             yield taken.rename_columns([*names, ROW_ID, ADDRESS])
 
 
-def join_masks(unit: Unit, pick: Callable[[Needed], bytes | None]) -> dict[int, Any]:
+def join_masks(unit: Unit, pick: Callable[[NeededRows], bytes | None]) -> dict[int, Any]:
     """The masks of a unit's fragments; several parts of one may be in it."""
     found: dict[int, Any] = {}
     for each in unit.needed:

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.jobs.engine.finished import NewRows, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
-from penstock.jobs.engine.needed_rows import Needed
+from penstock.jobs.engine.row_ranges import NeededRows
 from penstock.jobs.refresh.context import Change, Plan, SourceAt, Work
 from penstock.jobs.refresh.rows import spark_rows
 from penstock.jobs.refresh.rows.kernel import RowsOrder, Unit, rows_kernel
@@ -74,7 +74,7 @@ def match_rows(work: Work, source: SourceAt, rows: "Places") -> "Places":
     return _Computing(work, source, work.definition.rows).match(rows)
 
 
-def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed]:
+def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[NeededRows]:
     """The rows of the source that are computed, by fragment."""
     sizes = {each.fragment_id: each.physical_rows for each in dataset.get_fragments()}
     if isinstance(what, Some):
@@ -82,7 +82,7 @@ def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed
     if what.rows is not None:
         return _by_fragment(what.rows, sizes, None, ())
     return [
-        Needed(fragment=id, physical_rows=size, start=0, end=size, rows=rows)
+        NeededRows(fragment=id, physical_rows=size, start=0, end=size, rows=rows)
         for fragment in dataset.get_fragments()
         for id, size in [(fragment.fragment_id, fragment.physical_rows)]
         if (rows := size - fragment.num_deletions)
@@ -91,7 +91,7 @@ def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed
 
 def _by_fragment(
     rows: "Places", sizes: Mapping[int, int], was: "Mask | None", kept: "tuple[Mask, ...]"
-) -> list[Needed]:
+) -> list[NeededRows]:
     import numpy as np
 
     found = []
@@ -113,7 +113,7 @@ def _by_fragment(
 
         need = None if len(mine) == size else show(np.ones(len(rows.ids), bool))
         found.append(
-            Needed(
+            NeededRows(
                 fragment=id,
                 physical_rows=size,
                 start=start,
@@ -127,13 +127,13 @@ def _by_fragment(
     return found
 
 
-def make_units(needed: Sequence[Needed], slots: int, size: int | None) -> list[Unit]:
+def make_units(needed: Sequence[NeededRows], slots: int, size: int | None) -> list[Unit]:
     """Divide rows into units: as many for each slot, or of a size that was asked for."""
     total = sum(each.rows for each in needed)
     most = max(1, total // MIN_UNIT_ROWS)
     count = min(most, -(-total // UNIT_ROWS // slots) * slots)
     limit = size or -(-total // count)
-    units: list[list[Needed]] = []
+    units: list[list[NeededRows]] = []
     room = 0
     for part in (part for each in needed for part in _cut(each, limit)):
         if not units or part.rows > room:
@@ -153,12 +153,12 @@ def make_tasks(units: Sequence[Unit], count: int) -> tuple[tuple[Unit, ...], ...
     return tuple(tuple(task) for task in tasks)
 
 
-def _cut(needed: Needed, limit: int) -> Iterator[Needed]:
+def _cut(needed: NeededRows, limit: int) -> Iterator[NeededRows]:
     """The rows of a fragment in parts of at most so many."""
     return needed.divide(_find_cuts(needed, limit))
 
 
-def _find_cuts(needed: Needed, limit: int) -> Iterator[tuple[int, int, int]]:
+def _find_cuts(needed: NeededRows, limit: int) -> Iterator[tuple[int, int, int]]:
     import numpy as np
 
     need = needed.mask(needed.need)
@@ -175,7 +175,7 @@ def _find_cuts(needed: Needed, limit: int) -> Iterator[tuple[int, int, int]]:
         yield start, end, needed.rows * (end - start) // needed.physical_rows
 
 
-def _key(unit: Sequence[Needed]) -> str:
+def _key(unit: Sequence[NeededRows]) -> str:
     return hashlib.sha256(msgspec.json.encode(unit)).hexdigest()[:16]
 
 
@@ -187,7 +187,7 @@ class _Computing:
         self._source = source
         self._rows = rows
 
-    def compute(self, needed: Sequence[Needed]) -> list[NewRows]:
+    def compute(self, needed: Sequence[NeededRows]) -> list[NewRows]:
         """Have Spark compute the rows, but for units that are finished."""
         spec, engine = self._work.spec, self._work.get_engine()
         slots = max(1, min(engine.slots, spec.concurrency or engine.slots))
