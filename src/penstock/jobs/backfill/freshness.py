@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.errors import InvalidRequest, InvalidTableState, NotFound
 from penstock.jobs.backfill import watermarks as marks
 from penstock.jobs.backfill.following import follow
@@ -148,8 +150,6 @@ class Freshness:
         same_function: bool,
     ) -> "Codes | int":
         """The same, where no row of the file can be fresh any more."""
-        import numpy as np
-
         if not is_partial:
             return INPUTS_CHANGED if same_function else FUNCTION_CHANGED
         were = self._read_partial(dataset, state)
@@ -248,8 +248,6 @@ class Freshness:
 
     def _compare(self, dataset: "LanceDataset", states: Sequence[FragmentState]) -> None:
         """Look at every row of some fragments."""
-        import numpy as np
-
         if not states:
             return
         by_id = {state.id: state for state in states}
@@ -270,8 +268,6 @@ class Freshness:
 
     def _judge(self, look: "_Look", ids: "Ids", fragments: "Ids") -> "Codes":
         """The codes of some rows."""
-        import numpy as np
-
         codes = np.full(len(ids), UNKNOWN, np.uint8)
         for mark, then in look.marks:
             rows = np.flatnonzero(codes != FRESH)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
 from msgspec import Struct, json, structs
 
 from penstock.errors import InvalidRequest, PenstockError
@@ -49,7 +50,6 @@ from penstock.lance.write.column_files import (
 from penstock.model.functions import Function
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset, LanceFragment
 
 
@@ -356,8 +356,6 @@ def _naming(what: Computation, work: FragmentWork) -> Iterator[None]:
 
 
 def _kinds(targets: tuple[Target, ...]) -> "pa.Schema":
-    import pyarrow as pa
-
     return pa.schema([pa.field(target.name, target.kind) for target in targets])
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.errors import InvalidTableState
 from penstock.jobs.backfill.row_states import FRESH, REASONS
 from penstock.lance.diff.row_sets import RowSet, decode_row_set
@@ -32,8 +34,6 @@ class LeftRows:
 
     def find(self, ids: "Ids") -> "Codes":
         """The code of each row, if the version has it."""
-        import numpy as np
-
         codes = np.full(len(ids), FRESH, np.uint8)
         for code, rows in self.by_code.items():
             codes[rows.contains(ids)] = code

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
@@ -111,8 +113,6 @@ def count_rows(fragments: Iterable[FragmentRows]) -> RowCounts:
 
 def stale_rows(rows: FragmentRows) -> "Mask | None":
     """The rows of a fragment that are alive and not fresh; None when there is none."""
-    import numpy as np
-
     if isinstance(rows.codes, int):
         if rows.codes == FRESH or not rows.state.rows:
             return None
@@ -126,8 +126,6 @@ def stale_rows(rows: FragmentRows) -> "Mask | None":
 
 def covers(made: FragmentWork, wanted: FragmentWork) -> bool:
     """Whether what was computed for a fragment is all that is wanted of it now."""
-    import numpy as np
-
     same = (made.need, made.left, made.dead) == (wanted.need, wanted.left, wanted.dead)
     if same or (made.need is None and made.left is None and made.dead is None):
         return True
@@ -158,8 +156,6 @@ class _Part:
 
 
 def _divide(rows: FragmentRows, options: BackfillOptions) -> _Part | None:
-    import numpy as np
-
     state = rows.state
     stale = stale_rows(rows)
     forced = options.force and not _did(state, options)
@@ -204,8 +200,6 @@ def _did(state: FragmentState, options: BackfillOptions) -> bool:
 
 def _count_codes(rows: FragmentRows, chosen: "Mask") -> dict[int, int]:
     """How many of the chosen rows have each code."""
-    import numpy as np
-
     if isinstance(rows.codes, int):
         return {rows.codes: int(chosen.sum())}
     return dict(enumerate(np.bincount(rows.codes[chosen], minlength=CODES).tolist()))
@@ -213,8 +207,6 @@ def _count_codes(rows: FragmentRows, chosen: "Mask") -> dict[int, int]:
 
 def codes_of(work: FragmentWork) -> "Codes":
     """Why each row of a fragment was not fresh when it was planned."""
-    import numpy as np
-
     if work.reasons is not None:
         return unpack_codes(work.reasons, work.physical_rows)
     return np.full(work.physical_rows, work.reason, np.uint8)

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.jobs.backfill.left_rows import LeftRows
 from penstock.jobs.backfill.plan_rows import FragmentRows, stale_rows
 from penstock.jobs.backfill.row_states import FRESH, REASONS
@@ -47,8 +49,6 @@ def select(
     dataset: "LanceDataset", branch: str, fragments: Sequence[FragmentRows], scope: Scope
 ) -> list[FragmentRows]:
     """Add which rows are alive and asked for, where that matters."""
-    import numpy as np
-
     open_ones = {
         rows.state.id: rows.state
         for rows in fragments
@@ -91,8 +91,6 @@ def _open_version(dataset: "LanceDataset", branch: str, scope: Scope) -> RowRead
 
 
 def _is_wanted(ids: "Ids", scope: Scope, then: RowReader | None) -> "Mask":
-    import numpy as np
-
     wanted = np.ones(len(ids), bool)
     if scope.row_ids is not None:
         wanted &= np.isin(ids, np.fromiter(scope.row_ids, np.int64, len(scope.row_ids)))
@@ -103,8 +101,6 @@ def _is_wanted(ids: "Ids", scope: Scope, then: RowReader | None) -> "Mask":
 
 def find_left(dataset: "LanceDataset", fragments: Iterable[FragmentRows]) -> LeftRows:
     """The ids of all rows that are not fresh, by why they are not."""
-    import numpy as np
-
     stale = {
         rows.state.id: np.where(found, rows.codes, FRESH)
         for rows in fragments

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from penstock.jobs.backfill.plan import Snapshot, Watermark
 from penstock.lance.columns.fields import get_field, show_path
 from penstock.lance.diff.fragments import leaf_ids, show_files
@@ -55,8 +57,6 @@ def _describe(
 
 def _count_matches(dataset: "LanceDataset", where: str) -> Counter[int]:
     """How many rows of each fragment match."""
-    import pyarrow.compute as pc
-
     counts: Counter[int] = Counter()
     with translated():
         scanner = dataset.scanner(columns=[], filter=where, with_row_address=True)

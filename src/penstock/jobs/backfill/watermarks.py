@@ -11,6 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from lance.file import LanceFileReader
+
 from penstock.errors import (
     ColumnNotFound,
     InvalidRequest,
@@ -106,8 +109,6 @@ def make_mark(
 
 def describe_left(left: "Mask | None", told: "Codes", failed: Collection[int]) -> dict[str, str]:
     """What a file's metadata say of its rows: which were left out, and why, and which failed."""
-    import numpy as np
-
     mask = np.zeros(len(told), bool) if left is None else left.copy()
     codes = mark_left(mask, told, failed)
     mask[list(failed)] = True
@@ -117,8 +118,6 @@ def describe_left(left: "Mask | None", told: "Codes", failed: Collection[int]) -
 
 def read_codes(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Codes":
     """The codes of a fragment's rows, as its file tells them, for the function that it is of."""
-    from lance.file import LanceFileReader
-
     name = state.target_files[0]
     with translated():
         fragment = dataset.get_fragment(state.id)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from penstock.jobs.engine.attempt import Attempt
@@ -107,8 +108,6 @@ def encode_ids(ids: "Ids") -> bytes:
 
 def failed_rows(notes: Sequence[NewRows]) -> RowSet:
     """All ids that functions failed on in this work."""
-    import numpy as np
-
     parts = [decode_row_set(note.failed) for note in notes]
     ids = [
         np.concatenate([np.empty(0, np.int64), *map(np.arange, part.starts, part.ends)])

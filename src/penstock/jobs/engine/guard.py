@@ -5,15 +5,12 @@ for that.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from msgspec import Struct, structs
 
 from penstock.errors import FunctionFailed, PenstockError
 from penstock.jobs.engine.attempt import PASSING
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # What a guarded task yields: nothing, or one `TaskFailed`.
 SCHEMA = "error string, detail string, is_function boolean"
@@ -47,8 +44,6 @@ def find_failure(work: Callable[[], None]) -> TaskFailed | None:
 
 def guard(work: Callable[[], None]) -> "Iterator[pa.RecordBatch]":
     """Do the work, and tell the driver what makes it fail."""
-    import pyarrow as pa
-
     failed = find_failure(work)
     if failed is not None:
         row = structs.asdict(failed)

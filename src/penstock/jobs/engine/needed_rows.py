@@ -3,6 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from penstock.jobs.engine.row_ranges import NeededRows
 from penstock.lance.errors import translated
 from penstock.lance.read.scans import (
@@ -14,7 +18,6 @@ from penstock.lance.read.scans import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset, LanceFragment
 
 ROW_ID = "_rowid"
@@ -32,8 +35,6 @@ def scan_needed(
     where: str | None,
 ) -> "Iterator[pa.RecordBatch]":
     """The expressions, `_rowid` and `_rowaddr` of the rows that are needed and `where` takes."""
-    import pyarrow as pa
-
     need = needed.mask(needed.need)
     if need is not None and needed.rows * SPARSE < needed.end - needed.start:
         yield from _take(dataset, fragment, needed, columns, where)
@@ -56,10 +57,6 @@ def _take(
     columns: Mapping[str, str],
     where: str | None,
 ) -> "Iterator[pa.RecordBatch]":
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     offsets = np.flatnonzero(needed.mask(needed.need))
     offsets = offsets[(offsets >= needed.start) & (offsets < needed.end)]
     ids = read_row_ids(dataset, fragment)

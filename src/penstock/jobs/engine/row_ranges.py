@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct, structs
 
 from penstock.lance.diff.masks import pack, unpack
@@ -30,8 +31,6 @@ class RowRange(Struct, frozen=True, kw_only=True):
 
     def wanted(self, physical_rows: int) -> Any:
         """Booleans by offset in the fragment; None stands for all."""
-        import numpy as np
-
         if self.need is None and (self.start, self.end) == (0, physical_rows):
             return None
         found = np.zeros(physical_rows, bool)
@@ -51,8 +50,6 @@ class NeededRows(RowRange, frozen=True, kw_only=True):
 
     def mask(self, packed: bytes | None) -> Any:
         """Which of the fragment's rows one of the masks means; None stands for all."""
-        import numpy as np
-
         if packed is None:
             return None
         found = np.zeros(self.physical_rows, bool)
@@ -113,16 +110,12 @@ def divide_all(dataset: "LanceDataset", count: int) -> tuple[tuple[RowRange, ...
 
 def divide_some(fragments: "Ids", offsets: "Ids", count: int) -> tuple[tuple[RowRange, ...], ...]:
     """Chosen rows, in so many parts of about one size."""
-    import numpy as np
-
     order = np.lexsort((offsets, fragments))
     parts = np.array_split(order, count)
     return tuple(_to_units(fragments[part], offsets[part]) for part in parts if len(part))
 
 
 def _to_units(fragments: "Ids", offsets: "Ids") -> tuple[RowRange, ...]:
-    import numpy as np
-
     units: list[RowRange] = []
     for fragment in np.unique(fragments).tolist():
         mine = offsets[fragments == fragment]

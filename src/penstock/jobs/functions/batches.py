@@ -3,10 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -55,8 +54,6 @@ class BatchSize:
 
 def cut(rows: "Iterator[pa.RecordBatch]", size: BatchSize) -> "Iterator[pa.RecordBatch]":
     """The rows in batches of the size that is right when each is taken."""
-    import pyarrow as pa
-
     rest: list[pa.RecordBatch] = []
     held = 0
     for batch in rows:

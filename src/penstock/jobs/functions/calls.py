@@ -1,6 +1,8 @@
 """The calling conventions: what a function of each kind is given, and what may come back."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from penstock.jobs.functions.children import by_row, rows_to_lists, tables_to_lists, to_partitions
 from penstock.jobs.functions.load import ROW_BY_ROW, Loaded
@@ -14,9 +16,6 @@ from penstock.jobs.functions.results import (
     to_arrays,
 )
 from penstock.model.functions import Function
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class DirectCaller:
@@ -86,8 +85,6 @@ class DirectCaller:
         return found
 
     def _convert_rows(self, values: list[Any], failures: dict[int, Failure]) -> Outcome:
-        import pyarrow as pa
-
         try:
             arrays = self._to_arrays(values)
         except BadResult:
@@ -122,13 +119,9 @@ class DirectCaller:
 
     def _named(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """The columns that the function reads, by their names."""
-        import pyarrow as pa
-
         return pa.record_batch(self._inputs(batch), names=list(self._function.inputs))
 
     def _run_whole(self, batch: "pa.RecordBatch") -> Outcome:
-        import pyarrow as pa
-
         try:
             if self._loaded.kind == "batch":
                 result = self._loaded.call(self._named(batch))

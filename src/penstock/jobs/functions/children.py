@@ -4,13 +4,13 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.jobs.functions.results import BadResult, from_list, show, to_array
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 # The column of what a function of a view made.
 MADE = "made"
@@ -27,17 +27,11 @@ class Children(NamedTuple):
 
 def made_schema(fields: "Iterable[pa.Field]") -> "pa.Schema":
     """The type of what a function makes of each row that it is given."""
-    import pyarrow as pa
-
     return pa.schema([pa.field(MADE, pa.list_(pa.struct(list(fields))))])
 
 
 def flatten(values: "pa.RecordBatch") -> Children:
     """The rows in what a function made; a null has none."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     made: Any = values.column(MADE)
     counts = np.asarray(pc.list_value_length(made).fill_null(0)).astype(np.int64)
     parents = np.repeat(np.arange(len(counts)), counts)
@@ -49,8 +43,6 @@ def flatten(values: "pa.RecordBatch") -> Children:
 
 def listed(call: Callable[..., Any]) -> Callable[..., list[Any]]:
     """The same function, which has yielded everything when it returns."""
-    import pyarrow as pa
-
     single = (Mapping, pa.Table, pa.RecordBatch)
 
     def called(*values: Any) -> list[Any]:
@@ -71,8 +63,6 @@ def listed(call: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 def to_partitions(column: "pa.ListArray") -> "list[pa.Table]":
     """The tables that a function of partitions is given, one for each row."""
-    import pyarrow as pa
-
     return [pa.Table.from_struct_array(each.values) for each in column]
 
 
@@ -102,8 +92,6 @@ def rows_to_lists(values: Sequence[Sequence[Any] | None], field: "pa.Field") -> 
 
 def tables_to_lists(values: Sequence[Sequence[Any] | None], field: "pa.Field") -> "pa.Array":
     """The same of each partition, from which tables may come as well."""
-    import pyarrow as pa
-
     kind = field.type.value_type
     made = [None if each is None else _from_pieces(each, kind) for each in values]
     whole = pa.concat_arrays([pa.array([], kind), *(each for each in made if each is not None)])
@@ -111,9 +99,6 @@ def tables_to_lists(values: Sequence[Sequence[Any] | None], field: "pa.Field") -
 
 
 def _to_lists(made: "pa.Array", counts: Sequence[int | None], field: "pa.Field") -> "pa.Array":
-    import numpy as np
-    import pyarrow as pa
-
     offsets = np.concatenate([[0], np.cumsum([count or 0 for count in counts])])
     missing = [count is None for count in counts]
     return pa.ListArray.from_arrays(
@@ -125,8 +110,6 @@ def _to_lists(made: "pa.Array", counts: Sequence[int | None], field: "pa.Field")
 
 
 def _from_pieces(pieces: Sequence[Any], kind: "pa.StructType") -> "pa.Array":
-    import pyarrow as pa
-
     made = [pa.array([], kind)]
     for is_table, run in groupby(pieces, lambda each: isinstance(each, pa.Table | pa.RecordBatch)):
         if is_table:
@@ -161,8 +144,6 @@ def _from_dicts(items: Sequence[Any], kind: "pa.StructType") -> "pa.Array":
 
 def _first_wrong(items: Sequence[Any], kind: "pa.StructType", error: Exception) -> BadResult:
     """Say which of the rows is wrong, and in which field."""
-    import pyarrow as pa
-
     for number, item in enumerate(items):
         where = f"row {number} of those it made"
         if not isinstance(item, Mapping):
@@ -183,8 +164,6 @@ def _first_wrong(items: Sequence[Any], kind: "pa.StructType", error: Exception) 
 
 
 def _to_structs(columns: "Sequence[pa.Array]", kind: "pa.StructType") -> "pa.Array":
-    import pyarrow as pa
-
     for column, field in zip(columns, kind, strict=True):
         if isinstance(column, pa.ChunkedArray):
             raise BadResult(f"returned more than 2 GB for column {field.name} at once")

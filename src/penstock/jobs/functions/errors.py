@@ -5,14 +5,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
 
 from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.functions.outcomes import Caller, Failure, Outcome
 from penstock.model.functions import Function, OnError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0
 # So long a service may say "slower" without one row getting through.
@@ -111,8 +110,6 @@ class Policy:
         self, batch: "pa.RecordBatch", done: Computed
     ) -> "tuple[pa.RecordBatch, dict[int, Failure]]":
         """The values of a batch whose rows are tried once, and those that failed."""
-        import pyarrow as pa
-
         parts: list[pa.RecordBatch] = []
         failed: dict[int, Failure] = {}
         ranges = [(0, batch.num_rows)]
@@ -219,15 +216,10 @@ class Policy:
 
 def _put(values: "pa.RecordBatch", rows: list[int], new: "pa.RecordBatch") -> "pa.RecordBatch":
     """The values, with new ones in some rows."""
-    import numpy as np
-    import pyarrow as pa
-
     where_from = np.arange(values.num_rows)
     where_from[rows] = values.num_rows + np.arange(len(rows))
     return pa.concat_batches([values, new]).take(pa.array(where_from))
 
 
 def make_nulls(count: int, kinds: "pa.Schema") -> "pa.RecordBatch":
-    import pyarrow as pa
-
     return pa.record_batch([pa.nulls(count, field.type) for field in kinds], schema=kinds)

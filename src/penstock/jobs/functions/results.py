@@ -1,10 +1,11 @@
 """What functions return becomes Arrow arrays of the columns' types."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as t
 
 MAX_SHOWN = 80
 
@@ -30,8 +31,6 @@ def to_arrays(values: list[Any], fields: Sequence[str], kinds: "pa.Schema") -> "
 
 def split_result(result: Any, fields: Sequence[str], kinds: "pa.Schema") -> list[Any]:
     """The parts of a whole batch's result, one for each column."""
-    import pyarrow as pa
-
     if isinstance(result, pa.ChunkedArray):
         result = result.combine_chunks()
     if isinstance(result, pa.RecordBatch | pa.Table):
@@ -62,9 +61,6 @@ def split_result(result: Any, fields: Sequence[str], kinds: "pa.Schema") -> list
 
 def to_array(result: Any, field: "pa.Field", rows: int) -> "pa.Array":
     """A batch's result for one column, checked and cast."""
-    import numpy as np
-    import pyarrow as pa
-
     if isinstance(result, pa.ChunkedArray):
         result = result.combine_chunks()
     if isinstance(result, pa.Array):
@@ -92,8 +88,6 @@ def to_array(result: Any, field: "pa.Field", rows: int) -> "pa.Array":
 
 
 def _cast(array: "pa.Array", field: "pa.Field") -> "pa.Array":
-    import pyarrow as pa
-
     if array.type == field.type:
         return array
     try:
@@ -105,9 +99,6 @@ def _cast(array: "pa.Array", field: "pa.Field") -> "pa.Array":
 
 
 def from_list(values: list[Any], field: "pa.Field") -> "pa.Array":
-    import numpy as np
-    import pyarrow as pa
-
     kind = field.type
     if pa.types.is_fixed_size_list(kind) and values and isinstance(values[0], np.ndarray):
         if (stacked := _stack(values)) is not None:
@@ -130,8 +121,6 @@ def from_list(values: list[Any], field: "pa.Field") -> "pa.Array":
 
 def _is_whole(kind: "pa.DataType") -> bool:
     """Whether values are whole numbers, or lists of such."""
-    import pyarrow.types as t
-
     while t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         kind = kind.value_type
     return bool(t.is_integer(kind))
@@ -139,8 +128,6 @@ def _is_whole(kind: "pa.DataType") -> bool:
 
 def _refuse_texts(values: list[Any], field: "pa.Field") -> None:
     """A text is no list of its characters."""
-    import pyarrow.types as t
-
     kind = field.type
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         for value in values:
@@ -150,7 +137,6 @@ def _refuse_texts(values: list[Any], field: "pa.Field") -> None:
 
 def _cast_alike(array: "pa.Array", field: "pa.Field") -> "pa.Array":
     """Cast between types of one sort: a text is no number, and a number no truth."""
-    import pyarrow.types as t
 
     def sort(kind: "pa.DataType") -> str:
         if t.is_boolean(kind):
@@ -167,8 +153,6 @@ def _cast_alike(array: "pa.Array", field: "pa.Field") -> "pa.Array":
 
 
 def _stack(values: list[Any]) -> Any:
-    import numpy as np
-
     try:
         stacked = np.stack(values)
     except (ValueError, TypeError):
@@ -178,9 +162,6 @@ def _stack(values: list[Any]) -> Any:
 
 def _from_matrix(matrix: Any, field: "pa.Field") -> "pa.Array":
     """The rows of a matrix as lists; vectors are made without a look at each."""
-    import numpy as np
-    import pyarrow as pa
-
     kind = field.type
     if not pa.types.is_fixed_size_list(kind):
         return from_list([row.tolist() for row in matrix], field)

@@ -5,7 +5,10 @@ only for rows that are not known with these inputs.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.functions.batches import cut, in_order
@@ -16,9 +19,6 @@ from penstock.jobs.kept.rows import Knowing, RowKeeper, look_for_known
 from penstock.jobs.kept.values import name_store
 from penstock.lance.read.samples import show_inputs
 from penstock.lance.read.scans import ADDRESS, OFFSET_BITS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # The column with a partition's rows, which is all that a function of partitions is given.
 PARTITION_ROWS = "rows"
@@ -86,9 +86,6 @@ class RowsRun:
             self._errors.tell()
 
     def _resume(self, known: Sequence[Knowing]) -> Iterator[Keyed]:
-        import numpy as np
-        import pyarrow as pa
-
         for batch in self._items:
             left, pieces = np.ones(batch.num_rows, bool), list[Keyed]()
             for each in known:
@@ -110,8 +107,6 @@ class RowsRun:
                 yield _sort(pieces)
 
     def _compute(self, items: "Iterator[pa.RecordBatch]") -> Iterator[Keyed]:
-        import numpy as np
-
         task = self._task
         for batch, done in in_order(self._run, cut(items, task.size), task.knobs.threads):
             keys = self._keys(batch)
@@ -136,8 +131,6 @@ class RowsRun:
         return [batch.column(name) for name in self._inputs]
 
     def _keys(self, batch: "pa.RecordBatch") -> Any:
-        import numpy as np
-
         return np.asarray(batch.column(self._key_column)).astype(np.int64)
 
     def _find(self, batch: "pa.RecordBatch", row: int) -> Where:
@@ -156,9 +149,6 @@ class RowsRun:
 
 def _sort(pieces: Sequence[Keyed]) -> Keyed:
     """Several pieces as one, by key."""
-    import numpy as np
-    import pyarrow as pa
-
     keys = np.concatenate([each.keys for each in pieces])
     order = np.argsort(keys, kind="stable")
     return Keyed(

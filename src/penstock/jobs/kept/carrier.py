@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from penstock.errors import VanishedFile
 from penstock.jobs.backfill.plan import FragmentWork
 from penstock.jobs.kept.files import KeptFile, KeptPart, Provider
@@ -72,8 +74,6 @@ class Known:
 
         Rows whose values are gone by the time they are read are computed then.
         """
-        import numpy as np
-
         streams = {-1: Pieces(computed)}
         rows = np.flatnonzero(wanted)
         runs = np.split(rows, np.flatnonzero(np.diff(self.owners[rows])) + 1)
@@ -87,8 +87,6 @@ class Known:
                 del streams[owner]
 
     def _take(self, owner: int, wanted: Any, compute: Compute | None) -> Iterator[Piece]:
-        import numpy as np
-
         source = self.sources[owner]
         held = wanted & (self.owners == owner)
         offsets = np.flatnonzero(held)
@@ -137,8 +135,6 @@ class Carrier:
         self, dataset: "LanceDataset", fragment: "LanceFragment", work: FragmentWork
     ) -> Known | None:
         """What is known of the rows that are wanted; None when there is nothing to look at."""
-        import numpy as np
-
         here = find_parts(self._place, self._folder, work.id, work.key)
         elsewhere = bool(self._files or self._order.parts) and dataset.has_stable_row_ids
         if not (here or elsewhere):
@@ -160,8 +156,6 @@ class Carrier:
         self, known: Known, dataset: "LanceDataset", fragment: int, wanted: Any
     ) -> None:
         """By row ids, in what was computed for other fragments and other versions."""
-        import numpy as np
-
         rows = scan_all(dataset, [fragment])
         rows = rows.take(wanted[rows.offsets] & (known.owners[rows.offsets] < 0))
         for source in self._sources():

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+from lance.file import LanceFileReader
 
 from penstock.jobs.backfill.plan import PARTIAL_PREFIX
 from penstock.jobs.backfill.watermarks import UNFILLED_KEY
@@ -25,8 +28,6 @@ from penstock.lance.errors import translated
 from penstock.lance.storage import files
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.jobs.engine.checkpoints import Checkpoint
     from penstock.lance.session.remote import Location
     from penstock.lance.storage.lake import Place
@@ -70,8 +71,6 @@ class KeptPart:
     @staticmethod
     def load(place: "Place", folder: str, part: Part, kinds: "pa.Schema") -> "KeptPart | None":
         """None when it is gone, or its columns have other types now; they may have other names."""
-        import numpy as np
-
         try:
             table = read_part(place, folder, part)
         except FileNotFoundError:
@@ -95,8 +94,6 @@ class KeptPart:
         return replace(self, rows=self.rows.take(well), places=self.places[well])
 
     def stream(self, places: Any) -> "Iterator[tuple[pa.RecordBatch, Any]]":
-        import pyarrow as pa
-
         table = read_part(self.place, self.folder, self.part)
         table = table.select(range(table.num_columns)[-len(self.kinds) :])
         for at in range(0, len(places), STEP_ROWS):
@@ -122,8 +119,6 @@ class KeptFile:
         location: "Location", place: "Place", note: "Checkpoint", kinds: "pa.Schema", reader: str
     ) -> "KeptFile | None":
         """None when it is gone, or the version that it was computed from is."""
-        import numpy as np
-
         made, path = note.work, f"{location.data_folder}/{note.file.path}"
         then = None if note.origin is None else open_origin(location, note.origin, reader)
         if note.origin is None or then is None or not then.has_stable_row_ids:
@@ -146,10 +141,6 @@ class KeptFile:
         return replace(self, rows=self.rows.take(well), places=self.places[well])
 
     def stream(self, places: Any) -> "Iterator[tuple[pa.RecordBatch, Any]]":
-        import numpy as np
-        import pyarrow as pa
-        from lance.file import LanceFileReader
-
         with translated():
             reader = LanceFileReader(self.path, storage_options=self.options or None)
         for at in range(0, len(places), STEP_ROWS):
@@ -164,8 +155,6 @@ class KeptFile:
 
 
 def _read_unfilled(path: str, options: dict[str, str], count: int) -> Any:
-    from lance.file import LanceFileReader
-
     with translated():
         reader = LanceFileReader(path, storage_options=options or None)
         stored = (reader.metadata().schema.metadata or {}).get(UNFILLED_KEY, b"")

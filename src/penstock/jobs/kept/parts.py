@@ -7,15 +7,14 @@ work never write the same one.
 
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from penstock.jobs.backfill.plan import JOB_CHARACTERS, short_job
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER, list_names, write_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 OFFSET, FAILED, ROW_ID = "_offset", "_failed", "_rowid"
 # Where they stand in a part: the function's own columns may be called the same.
@@ -61,8 +60,6 @@ def write_part(
 
     The origin says which version they were computed from, the writer is the job that did so.
     """
-    import pyarrow as pa
-
     start, end = int(offsets.min()), int(offsets.max()) + 1
     unique = f"{short_job(writer)}{uuid.uuid4().hex[:8]}"
     name = f"{fragment}-{key}-{attempt}-{start}-{end}-{unique}.arrow"
@@ -107,7 +104,5 @@ def remove_parts(place: Place, job: str, fragment: int, key: str) -> None:
 
 def read_part(place: Place, job: str, part: Part) -> "pa.Table":
     """The rows of a part."""
-    import pyarrow as pa
-
     content = files.read(place, f"{FOLDER}/{job}/parts/{part.name}")
     return pa.ipc.open_file(pa.py_buffer(content)).read_all()

@@ -6,7 +6,10 @@ Values are kept as soon as that costs little against what it took to make them.
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
 
 from penstock.crash import crash_point
 from penstock.errors import PenstockError
@@ -14,9 +17,6 @@ from penstock.jobs.functions.errors import Computed
 from penstock.jobs.functions.task import FunctionTask
 from penstock.jobs.kept import values as kept
 from penstock.lance.diff.digests import digest_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Values that wait, with what they were made of, are in memory.
 MAX_WAITING_BYTES = 64 * 2**20
@@ -49,8 +49,6 @@ class KnownRows:
     """The values that are kept for a function; they are read when they are needed."""
 
     def __init__(self, task: FunctionTask, store: str) -> None:
-        import numpy as np
-
         self._task = task
         parts = kept.find_parts(task.place, store)
         self._parts = [_KnownPart(task, store, part) for part in parts]
@@ -62,8 +60,6 @@ class KnownRows:
 
     def find(self, keys: Any, columns: "Sequence[pa.Array]", wanted: Any) -> list[Known]:
         """Those of the rows that are wanted which are known, given keys and inputs of all."""
-        import numpy as np
-
         found: list[Known] = []
         if not wanted.any():
             return found
@@ -96,9 +92,6 @@ class _KnownPart:
 
     def find(self, keys: Any, inputs: Any, wanted: Any) -> Known | None:
         """Those of the rows that are wanted which it has."""
-        import numpy as np
-        import pyarrow as pa
-
         rows = np.flatnonzero(wanted & (keys >= self._part.start) & (keys < self._part.end))
         if not len(rows):
             return None
@@ -121,8 +114,6 @@ class _KnownPart:
         return Known(rows[same], batch.select(self._task.kinds.names), failed)
 
     def _read_keys(self) -> "pa.Table | None":
-        import numpy as np
-
         table = kept.read_part(self._task.place, self._store, self._part)
         self._keys = self._inputs = np.empty(0, np.int64)
         if table is None:
@@ -163,8 +154,6 @@ class RowKeeper:
 
     def keep(self, keys: Any, columns: "Sequence[pa.Array]", done: Computed) -> None:
         """Remember what was made of rows with these inputs."""
-        import numpy as np
-
         failed = np.zeros(len(keys), bool)
         failed[list(done.failures)] = True
         self._waiting.append(_Made(keys, columns, failed, done.values))
@@ -191,8 +180,6 @@ class RowKeeper:
 
     def flush(self) -> None:
         """Keep what waits."""
-        import numpy as np
-
         self._before()
         made, place = self._waiting, self._task.place
         table = kept.make_table(
@@ -214,8 +201,6 @@ class RowKeeper:
 
     def _join_small(self) -> None:
         """Make one part of many small ones, so that whoever comes next has less to open."""
-        import pyarrow as pa
-
         if sum(table.nbytes for _, table in self._small) > MAX_SMALL_BYTES:
             self._small = []
         if len(self._small) < MAX_SMALL:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock.crash import crash_point
 from penstock.jobs.functions.errors import Computed
 from penstock.jobs.functions.task import FunctionTask
@@ -47,8 +49,6 @@ class Keeper:
 
     def keep(self, keys: Any, done: Computed, computed: int) -> None:
         """Remember values by key; so many rows were computed up to now."""
-        import numpy as np
-
         failed = np.zeros(len(keys), bool)
         failed[list(done.failures)] = True
         self._waiting.append((keys, failed, done.values))
@@ -75,8 +75,6 @@ class Keeper:
 
     def flush(self) -> None:
         """Leave what is waiting as a part."""
-        import numpy as np
-
         if not self._waiting:
             return
         started = time.monotonic()

@@ -8,17 +8,15 @@ whatever job, and wherever the row lies now. Every file has a name of its own. A
 import hashlib
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 from msgspec import json
 
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER, list_names, write_file
 from penstock.model.functions import Function
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Folders beside those of jobs, and swept like them when nobody has written there for long.
 PREFIX = "kept-view-"
@@ -60,8 +58,6 @@ def name_writer(job: str) -> str:
 
 def make_table(keys: Any, inputs: Any, failed: Any, values: "Sequence[pa.RecordBatch]") -> Any:
     """Values with what they are found by; the failed ones among them are null."""
-    import pyarrow as pa
-
     made = pa.Table.from_batches(values)
     known = [(KEY, pa.array(keys)), (INPUTS, pa.array(inputs)), (FAILED, pa.array(failed))]
     return pa.table(dict([*known, *zip(made.schema.names, made.columns, strict=True)]))
@@ -69,8 +65,6 @@ def make_table(keys: Any, inputs: Any, failed: Any, values: "Sequence[pa.RecordB
 
 def write_part(place: Place, store: str, writer: str, table: "pa.Table") -> str:
     """Keep values; returns the name of their file."""
-    import pyarrow as pa
-
     keys = table[KEY].to_numpy()
     name = f"{keys.min()}_{keys.max() + 1}_{writer}_{uuid.uuid4().hex[:8]}.arrow"
     sink = pa.BufferOutputStream()
@@ -92,8 +86,6 @@ def find_parts(place: Place, store: str) -> list[Part]:
 
 def read_part(place: Place, store: str, part: Part) -> "pa.Table | None":
     """The rows of a part; None when it is gone, because its values are in another one by now."""
-    import pyarrow as pa
-
     try:
         content = files.read(place, f"{FOLDER}/{store}/{part.name}")
     except FileNotFoundError:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
 
 from penstock.errors import DamagedFile, InvalidRequest, InvalidTableState, NotFound
@@ -74,8 +75,6 @@ def find_same(
 
     Rows that only a compaction moved are not read.
     """
-    import numpy as np
-
     try:
         return ~find_changed(now, then, inputs, new, old)
     except (DamagedFile, NotFound, InvalidRequest, InvalidTableState):

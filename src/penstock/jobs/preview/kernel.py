@@ -6,8 +6,9 @@ The functions below `preview_kernel` run in a Python worker, which needs penstoc
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from msgspec import Struct, json, structs
 
 from penstock.errors import FunctionFailed, Unavailable
@@ -17,9 +18,6 @@ from penstock.lance.read.samples import SampledRow, show_inputs, show_value, tak
 from penstock.lance.session.remote import Location, open_version
 from penstock.lance.write.column_files import get_targets
 from penstock.model.functions import Function, OnError, RowError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SCHEMA = "previewed string"
 
@@ -74,8 +72,6 @@ def read_previewed(rows: Sequence[Any]) -> Previewed:
 
 
 def _preview(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    import pyarrow as pa
-
     order = json.decode(encoded, type=PreviewOrder)
     for batch in numbers:
         for _ in range(batch.num_rows):
@@ -88,8 +84,6 @@ def _preview(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[p
 
 
 def _call(order: PreviewOrder) -> Previewed:
-    import pyarrow as pa
-
     function = structs.replace(order.function, on_error=_tolerant(order.function.on_error))
     location = Location(order.uri, order.branch, order.options)
     dataset = open_version(location, order.version)

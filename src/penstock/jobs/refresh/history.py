@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from lance import LanceOperation
+from lance.fragment import FragmentMetadata
 
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.columns.schemas import decode_schema, find_type
@@ -93,9 +95,6 @@ def commit_refresh(
     Lance puts it on top of whatever came meanwhile, also of the same rows in a commit that was
     taken for lost. So it says which version it was made for, and the catalog takes it only there.
     """
-    from lance import LanceOperation
-    from lance.fragment import FragmentMetadata
-
     operation = LanceOperation.Update(
         removed_fragment_ids=removal.removed,
         updated_fragments=removal.updated,
@@ -122,14 +121,10 @@ def _field_ids(dataset: "LanceDataset") -> dict[str, int]:
 
 
 def _alters(operation: Any) -> bool:
-    from lance import LanceOperation
-
     return isinstance(operation, LanceOperation.Merge | LanceOperation.Project)
 
 
 def _writes_rows(operation: Any) -> bool:
-    from lance import LanceOperation
-
     return isinstance(
         operation,
         LanceOperation.Append

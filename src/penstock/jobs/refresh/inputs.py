@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from penstock.errors import InvalidTableState
 from penstock.jobs.refresh.context import SourceAt
 from penstock.lance.diff.compare import step_rows
@@ -25,8 +28,6 @@ def differs_in(
 
     What Lance computes is compared by its values, what only Spark computes by what it reads.
     """
-    import numpy as np
-
     known = {column.name: column for column in query.columns}
     columns = [known[name] for name in names]
     paths = [each.path for each in columns if each.path is not None]
@@ -76,9 +77,6 @@ def _reads_differ_of(
 
 def take(dataset: "LanceDataset", ids: "Ids", expressions: Sequence[str]) -> "list[Any]":
     """Expressions over rows that are there, in the order of the ids."""
-    import numpy as np
-    import pyarrow as pa
-
     columns = {f"c{n}": each for n, each in enumerate(expressions)} | {"_rowid": "_rowid"}
     with translated():
         found = dataset._take_rows(pa.array(ids, pa.uint64()), columns=columns)

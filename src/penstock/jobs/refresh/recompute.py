@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from msgspec import Struct, json
 
 from penstock.jobs.engine.needed_rows import ROW_ID
@@ -24,7 +25,6 @@ from penstock.lance.write.column_files import get_fragment
 from penstock.model.views import SOURCE_ROW_ID, Definition, Rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
 
@@ -75,8 +75,6 @@ def recompute(work: Work, sql: Engine, sample: Sample) -> Any:
 
 
 def _by_row(work: Work, sql: Engine, source: SourceAt, rows: Rows, sample: Sample) -> Any:
-    import pyarrow as pa
-
     # A source that is a view has a column SOURCE_ROW_ID of its own.
     scan = _scan(work, source, sql, ID, sample.of_ids(ROW_ID))
     names = compared_columns(work.definition)
@@ -135,8 +133,6 @@ def _read_by_lance(
 
 
 def _evaluate(order: LanceOrder, piece: Piece) -> "Iterator[pa.RecordBatch]":
-    import pyarrow as pa
-
     scan, wanted = order.scan, decode_schema(order.schema)
     dataset = open_version(scan.location, scan.version, scan.reader)
     columns = {str(n): text for n, text in enumerate(order.columns.values())}

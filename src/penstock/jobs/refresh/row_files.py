@@ -9,13 +9,16 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from lance.file import LanceFileWriter
+from lance.fragment import DataFile, FragmentMetadata
+
 from penstock.jobs.backfill.plan import rows_file_name
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location
 from penstock.lance.write.column_files import get_targets, store_batch
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
 # A fragment of a view has no more rows than one that Lance makes by itself.
@@ -34,8 +37,6 @@ class RowFiles:
         attempt: int,
         max_rows: int | None = None,
     ) -> None:
-        import pyarrow as pa
-
         targets = get_targets(dataset, columns)
         self._version = dataset.data_storage_version
         self._location = location
@@ -71,8 +72,6 @@ class RowFiles:
         return tuple(self._fragments)
 
     def _open(self) -> None:
-        from lance.file import LanceFileWriter
-
         self._name = rows_file_name(self._job, self._attempt, uuid.uuid4().hex[:16])
         with translated():
             self._writer = LanceFileWriter(
@@ -83,8 +82,6 @@ class RowFiles:
             )
 
     def _finish(self) -> None:
-        from lance.fragment import DataFile, FragmentMetadata
-
         with translated():
             self._writer.close()
         major, minor = (int(part) for part in self._version.split("."))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import convert, structs
 
 from penstock.crash import crash_point
@@ -303,6 +304,4 @@ def _next(context: Context, pins: Mapping[str, Pin]) -> Watermark:
 
 
 def _no_ids() -> Any:
-    import numpy as np
-
     return np.empty(0, np.int64)

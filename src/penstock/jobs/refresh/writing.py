@@ -5,8 +5,9 @@ What is below `write_kernel` runs in Python workers, which need penstock install
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from msgspec import Struct, json
 
 from penstock.errors import PenstockError
@@ -17,9 +18,6 @@ from penstock.jobs.refresh.row_files import RowFiles
 from penstock.jobs.spark.tasks import Kernel
 from penstock.jobs.spark.types import cast_out
 from penstock.lance.session.remote import Location, open_planned
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SCHEMA = "fragments string, rows bigint, known bigint, error string, detail string"
 
@@ -54,8 +52,6 @@ def write_kernel(order: WriteOrder) -> Kernel:
 
 
 def _write(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    import pyarrow as pa
-
     order = json.decode(encoded, type=WriteOrder)
     try:
         found = write_rows(order, batches)
@@ -79,8 +75,6 @@ def _write(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.
 
 def write_rows(order: WriteOrder, batches: "Iterator[pa.RecordBatch]") -> Written:
     """Write all rows of a task."""
-    import pyarrow as pa
-
     view = open_planned(order.view, order.version, order.job)
     place = order.view.place()
     files = RowFiles(view, order.view, order.columns, order.job, order.attempt, order.max_rows)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from msgspec import Struct, json
 
 from penstock.jobs.engine.needed_rows import ROW_ID
@@ -19,7 +20,6 @@ from penstock.lance.session.remote import Location, open_version
 from penstock.lance.write.column_files import get_fragment
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
 # Fewer rows are not worth a task of their own.
@@ -89,8 +89,6 @@ def spark_schema(scan: Scan) -> str:
 
 def read_schema(dataset: "LanceDataset", columns: Sequence[str]) -> "pa.Schema":
     """The columns as a scan gives them: blobs as bytes."""
-    import pyarrow as pa
-
     if not columns:
         return pa.schema([])
     scanner = dataset.scanner(columns=list(columns), blob_handling="all_binary", limit=0)
@@ -151,8 +149,6 @@ def show_conditions(piece: Piece, *where: str | None) -> str | None:
 
 
 def _to_spark(scan: Scan, batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    import pyarrow as pa
-
     made = dict(zip(scan.columns, cast_in(batch.select(list(scan.columns))).columns, strict=True))
     if scan.row_id is not None:
         made[scan.row_id] = batch.column(ROW_ID).cast(pa.int64())

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from penstock.errors import Unavailable, Unsupported
 from penstock.jobs.spark.tasks import Engine, Tasks
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SCHEMA = "version string"
 # Long enough for each task to get a worker of its own, which is then warm.
@@ -41,9 +40,6 @@ def warm_up(engine: Engine, cluster: str) -> None:
 
 
 def _probe(numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    import lance  # noqa: F401
-    import pyarrow as pa
-
     from penstock.jobs.backfill import kernel as fill_column  # noqa: F401
 
     for batch in numbers:

@@ -14,14 +14,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from msgspec import json
 
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
@@ -211,8 +209,6 @@ def _decode(encoded: Any) -> list[dict[str, Any]]:
 
 def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterator[bytes]:
     """In a worker: run one task."""
-    import pyarrow as pa
-
     # Spark has a worker look for garbage after each task. With all that the modules hold this takes
     # longer than many a task, so that is left out from now on; there is no garbage at this moment.
     if next(_begun) == 1:

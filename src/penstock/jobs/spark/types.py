@@ -5,12 +5,14 @@ gets instead can hold every value, but for timestamps and durations of nanosecon
 rounded down to microseconds, where Spark's end.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
 
 from penstock.errors import InvalidRequest, SchemaMismatch
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 UTC = "UTC"
 # Spark's decimals end here.
@@ -47,15 +49,11 @@ def to_spark_type(field: "pa.Field[Any]") -> str:
 
 def to_spark_arrow(schema: "pa.Schema") -> "pa.Schema":
     """The schema of the batches that Spark gets instead of those of `schema`."""
-    import pyarrow as pa
-
     return pa.schema([(field.name, _to_spark(field.type, field.name)) for field in schema])
 
 
 def cast_in(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     """Rows of a Lance table as Spark takes them."""
-    import pyarrow as pa
-
     schema = to_spark_arrow(batch.schema)
     columns = zip(batch.columns, schema, strict=True)
     return pa.record_batch(
@@ -68,8 +66,6 @@ def cast_out(batch: "pa.RecordBatch", wanted: "pa.Schema") -> "pa.RecordBatch":
 
     Raises SchemaMismatch naming the column, when a value does not fit.
     """
-    import pyarrow as pa
-
     columns = []
     for field in wanted:
         at = batch.schema.get_all_field_indices(field.name)
@@ -88,8 +84,6 @@ def quote(name: str) -> str:
 
 
 def _fit(column: "pa.Array", field: "pa.Field[Any]") -> "pa.Array":
-    import pyarrow as pa
-
     try:
         found = _convert(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
@@ -110,9 +104,6 @@ def _fit(column: "pa.Array", field: "pa.Field[Any]") -> "pa.Array":
 
 
 def _to_spark(given: "pa.DataType", name: str) -> "pa.DataType":
-    import pyarrow as pa
-    import pyarrow.types as kinds
-
     if kinds.is_dictionary(given) or kinds.is_run_end_encoded(given):
         return _to_spark(given.value_type, name)
     if isinstance(given, pa.BaseExtensionType):
@@ -133,9 +124,6 @@ def _to_spark(given: "pa.DataType", name: str) -> "pa.DataType":
 
 
 def _to_spark_plain(given: "pa.DataType") -> "pa.DataType | None":
-    import pyarrow as pa
-    import pyarrow.types as kinds
-
     wider = {
         "uint8": pa.int16(),
         "uint16": pa.int32(),
@@ -162,8 +150,6 @@ def _to_spark_plain(given: "pa.DataType") -> "pa.DataType | None":
 
 
 def _to_spark_decimal(given: "pa.DataType") -> "pa.DataType | None":
-    import pyarrow as pa
-
     scale = max(0, given.scale)
     digits = max(given.precision - given.scale + scale, scale)
     return pa.decimal128(digits, scale) if digits <= MAX_DIGITS else None
@@ -171,8 +157,6 @@ def _to_spark_decimal(given: "pa.DataType") -> "pa.DataType | None":
 
 def _show(given: "pa.DataType") -> str:
     """A type of `_to_spark` in Spark's words."""
-    import pyarrow.types as kinds
-
     if kinds.is_list(given):
         return f"array<{_show(given.value_type)}>"
     if kinds.is_struct(given):
@@ -185,8 +169,6 @@ def _show(given: "pa.DataType") -> str:
 
 
 def _is_list(given: "pa.DataType") -> bool:
-    import pyarrow.types as kinds
-
     return bool(
         kinds.is_list(given)
         or kinds.is_large_list(given)
@@ -201,9 +183,6 @@ def _is_list(given: "pa.DataType") -> bool:
 
 def _convert(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
     """The same values in another type; raises when one does not fit."""
-    import pyarrow as pa
-    import pyarrow.types as kinds
-
     given = column.type
     if given.equals(wanted):
         return column
@@ -227,9 +206,6 @@ def _convert(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
 
 
 def _convert_plain(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
-    import pyarrow.compute as pc
-    import pyarrow.types as kinds
-
     given = column.type
     if getattr(given, "unit", "") == "ns" and getattr(wanted, "unit", "") == "us":
         column = _drop_digits(column)
@@ -244,17 +220,11 @@ def _convert_plain(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
 
 def _drop_digits(column: "pa.Array") -> "pa.Array":
     """Nanoseconds as whole microseconds."""
-    import numpy as np
-    import pyarrow as pa
-
     whole = np.asarray(column.cast(pa.int64()).fill_null(0)) // 1000 * 1000
     return pa.array(whole, pa.int64(), mask=np.asarray(column.is_null())).cast(column.type)
 
 
 def _convert_list(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
-    import pyarrow as pa
-    import pyarrow.types as kinds
-
     offsets, values, mask = _open_lists(column, column.type.value_type)
     values = _convert(values, wanted.value_type)
     if not kinds.is_fixed_size_list(wanted):
@@ -270,8 +240,6 @@ def _convert_list(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
 
 
 def _convert_map(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
-    import pyarrow as pa
-
     entry = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
     offsets, entries, mask = _open_lists(column, entry)
     keys, items = entries.flatten()
@@ -285,8 +253,6 @@ def _convert_map(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
 
 
 def _convert_struct(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
-    import pyarrow as pa
-
     given = column.type
     names = [field.name for field in given]
     if len(names) != wanted.num_fields:
@@ -307,9 +273,6 @@ def _open_lists(column: "pa.Array", value: "pa.DataType") -> "tuple[pa.Array, pa
 
     What nulls and slices hide is left out.
     """
-    import numpy as np
-    import pyarrow as pa
-
     plain = column.cast(pa.list_(value))
     lengths = plain.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -322,9 +285,6 @@ def _nulls(column: "pa.Array") -> "pa.Array | None":
 
 def _spread(values: "pa.Array", mask: "pa.Array", size: int) -> "pa.Array":
     """Leave places for the values of null lists, as lists of a fixed size have them."""
-    import numpy as np
-    import pyarrow as pa
-
     alive = ~mask.to_numpy(zero_copy_only=False)
     rows = np.cumsum(alive) - 1
     places = (rows[:, None] * size + np.arange(size)).ravel()

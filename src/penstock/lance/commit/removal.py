@@ -10,6 +10,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+from lance.fragment import DeletionFile
+
 from penstock.lance.diff.row_sets import is_among, split_runs
 from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.session.remote import Location
@@ -41,8 +44,6 @@ def remove_rows(
     dataset: "LanceDataset", location: Location, ids: "Ids | Literal['all']"
 ) -> Removal:
     """Take rows away from the version that is open; ids that it does not have are no matter."""
-    import numpy as np
-
     fragments = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
     if isinstance(ids, str):
         return Removal(list(fragments), [], dataset.count_rows())
@@ -76,8 +77,6 @@ def list_files(dataset: "LanceDataset") -> set[str]:
 
 def encode_bitmap(values: "Ids") -> bytes:
     """Sorted numbers below 2^32 as a Roaring bitmap in its portable form."""
-    import numpy as np
-
     keys, starts = np.unique(values >> 16, return_index=True)
     parts = np.split((values & 0xFFFF).astype("<u2"), starts[1:])
     bodies = [_encode_container(part) for part in parts]
@@ -90,8 +89,6 @@ def encode_bitmap(values: "Ids") -> bytes:
 
 
 def _encode_container(low: Any) -> bytes:
-    import numpy as np
-
     if len(low) <= ARRAY_SIZE:
         return bytes(low.tobytes())
     bits = np.zeros(65_536, np.uint8)
@@ -101,8 +98,6 @@ def _encode_container(low: Any) -> bytes:
 
 def _delete(dataset: "LanceDataset", location: Location, id: int, dead: "Ids") -> Any:
     """The metadata of a fragment whose deleted rows are these."""
-    from lance.fragment import DeletionFile
-
     fragment = dataset.get_fragment(id)
     assert fragment is not None
     metadata = fragment.metadata

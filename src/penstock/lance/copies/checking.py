@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import lance
+
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.lance.commit.manifest import MAGIC
 from penstock.lance.copies.transfer import read_ends
@@ -113,8 +115,6 @@ def _base_of(folder: Folder, branch: str, dataset: "LanceDataset", base: int | N
 
 
 def _open(folder: Folder, branch: str, version: int) -> "LanceDataset":
-    import lance
-
     with translated():
         options = dict(folder.options) or None
         if not branch:

@@ -7,14 +7,16 @@ are read and compared. Those that lie outside the table are known by their addre
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from penstock.lance.columns.fields import show_path
 from penstock.lance.diff.equal import rows_equal
 from penstock.lance.diff.fragments import has_blobs, is_blob
 from penstock.lance.read.by_id import RowReader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.lance.diff.masks import Mask
     from penstock.lance.diff.row_sets import Ids
 
@@ -35,9 +37,6 @@ def fields_equal(
     left: Side, right: Side, field: Any, ids: "Ids", step_bytes: int = STEP_BYTES
 ) -> "Mask":
     """Whether each of the rows, which both versions have, has the same in both."""
-    import numpy as np
-    import pyarrow as pa
-
     if not has_blobs(field) or left.values.type != right.values.type:
         return rows_equal(left.values, right.values)
     nulls = np.asarray(left.values.is_null())
@@ -55,16 +54,12 @@ def fields_equal(
 
 
 def _inside(side: Side, name: str) -> Side:
-    import pyarrow.compute as pc
-
     values: Any = pc.struct_field(side.values, name)
     return Side(side.reader, f"{side.path}.{show_path((name,))}", values)
 
 
 def _places_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
     """Whether blobs may be the same: as large, and the same file if that is not the table's."""
-    import numpy as np
-
     same: Mask = _sizes(left) == _sizes(right)
     outside = _is_external(left)
     same &= outside == _is_external(right)
@@ -83,8 +78,6 @@ def _bytes_equal(
     step_bytes: int,
 ) -> "Mask":
     """The rows of `same` that have the same bytes as well; only wanted rows are read."""
-    import numpy as np
-
     found = same.copy()
     rows = np.flatnonzero(same & wanted)
     sizes = np.maximum(_total(left.values, field), _total(right.values, field))[rows]
@@ -108,9 +101,6 @@ def _steps(rows: Any, sizes: Any, step_bytes: int) -> Iterator[Any]:
 
 def _total(values: "pa.Array", field: Any) -> Any:
     """How many bytes the blobs of each row have; those outside the table may have any number."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     if is_blob(field):
         return np.where(_is_external(values), STEP_BYTES, _sizes(values))
     (item,) = field.children()
@@ -120,10 +110,6 @@ def _total(values: "pa.Array", field: Any) -> Any:
 
 
 def _item_total(items: Any, field: Any) -> Any:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if is_blob(field) or not pa.types.is_struct(items.type):
         return _total(items, field) if has_blobs(field) else np.zeros(len(items), np.int64)
     return sum(
@@ -133,17 +119,11 @@ def _item_total(items: Any, field: Any) -> Any:
 
 
 def _sizes(places: "pa.Array") -> "Ids":
-    import numpy as np
-    import pyarrow.compute as pc
-
     found: Any = pc.fill_null(pc.struct_field(places, "size"), 0)
     return np.asarray(found).astype(np.int64)
 
 
 def _is_external(places: "pa.Array") -> "Mask":
-    import numpy as np
-    import pyarrow.compute as pc
-
     kind: Any = places.type
     if kind.get_field_index("kind") < 0:
         return np.zeros(len(places), bool)

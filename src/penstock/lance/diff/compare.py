@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.blobs import Side, fields_equal
 from penstock.lance.read.by_id import RowReader
@@ -27,8 +29,6 @@ def rows_unchanged(
     step: int,
 ) -> "Mask":
     """Whether the fields of each row, which both versions have, are the same in both."""
-    import numpy as np
-
     same = np.ones(len(ids), bool)
     if not new:
         return same
@@ -44,8 +44,6 @@ def rows_unchanged(
 
 def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) -> "Mask":
     """Whether every one of the columns is null, for each row."""
-    import numpy as np
-
     found = np.ones(len(ids), bool)
     for start in range(0, len(ids), step):
         for values in reader.read(ids[start : start + step], columns):

@@ -7,10 +7,12 @@ bits, and a null is a value of its own.
 import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as t
 
 BYTES = 8
 # Odd numbers with bits all over, as good hashes of numbers use them.
@@ -19,8 +21,6 @@ MULTIPLIER, OTHER_MULTIPLIER = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 
 def digest_rows(columns: "Sequence[pa.Array]", rows: int) -> Any:
     """The numbers of rows that these columns have, as an array of numpy."""
-    import numpy as np
-
     found = np.zeros(rows, np.uint64)
     for column in columns:
         found = _mix(found * np.uint64(MULTIPLIER) + _digest(column))
@@ -28,9 +28,6 @@ def digest_rows(columns: "Sequence[pa.Array]", rows: int) -> Any:
 
 
 def _digest(array: "pa.Array") -> Any:
-    import numpy as np
-    import pyarrow as pa
-
     seed = _digest_bytes([str(array.type).encode()])[0]
     while isinstance(array, pa.ExtensionArray | pa.DictionaryArray):
         is_coded = isinstance(array, pa.DictionaryArray)
@@ -45,9 +42,6 @@ def _digest(array: "pa.Array") -> Any:
 
 def _digest_values(array: Any) -> Any:
     """The same of values; those of nulls mean nothing."""
-    import pyarrow as pa
-    import pyarrow.types as t
-
     kind = array.type
     if t.is_struct(kind):
         return digest_rows(array.flatten(), len(array))
@@ -65,9 +59,6 @@ def _digest_values(array: Any) -> Any:
 
 
 def _digest_lists(array: Any) -> Any:
-    import numpy as np
-    import pyarrow.compute as pc
-
     lengths = np.asarray(pc.list_value_length(array).fill_null(0)).astype(np.int64)
     if array.null_count and array.type.id == _fixed_size_list_id():
         # Its nulls have values, which `flatten` leaves out.
@@ -92,9 +83,6 @@ def _digest_lists(array: Any) -> Any:
 
 def _show_numbers(items: Any) -> "tuple[int, Any]":
     """How wide numbers are, and their bytes, which are nothing in nulls; None of other values."""
-    import numpy as np
-    import pyarrow.types as t
-
     if not (t.is_integer(items.type) or t.is_floating(items.type)):
         return 0, None
     width = items.type.bit_width // 8
@@ -107,14 +95,10 @@ def _show_numbers(items: Any) -> "tuple[int, Any]":
 
 
 def _fixed_size_list_id() -> int:
-    import pyarrow as pa
-
     return int(pa.list_(pa.int8(), 1).id)
 
 
 def _digest_texts(array: Any) -> Any:
-    import numpy as np
-
     _, places, content = array.buffers()
     offsets = np.frombuffer(places, np.int64)[array.offset : array.offset + len(array) + 1].tolist()
     held = memoryview(content) if content is not None else memoryview(b"")
@@ -123,8 +107,6 @@ def _digest_texts(array: Any) -> Any:
 
 def _digest_fixed(array: Any) -> Any:
     """Values of one width: their bytes, eight at a time."""
-    import numpy as np
-
     width = array.type.bit_width // 8
     words = -(-width // BYTES)
     whole = np.zeros((len(array), words * BYTES), np.uint8)
@@ -139,15 +121,11 @@ def _digest_fixed(array: Any) -> Any:
 
 
 def _digest_bytes(values: Sequence[Any]) -> Any:
-    import numpy as np
-
     digests = [hashlib.blake2b(value, digest_size=BYTES).digest() for value in values]
     return np.frombuffer(b"".join(digests), np.uint64)
 
 
 def _mix(values: Any) -> Any:
     """Other numbers for other ones, with all bits stirred."""
-    import numpy as np
-
     values = (values ^ (values >> np.uint64(30))) * np.uint64(OTHER_MULTIPLIER)
     return values ^ (values >> np.uint64(31))

@@ -5,17 +5,17 @@ Floats are compared bit by bit otherwise, so that 0.0 and -0.0 differ, as they m
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as t
 
+if TYPE_CHECKING:
     from penstock.lance.diff.masks import Mask
 
 
 def rows_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
     """Whether each row of one array has the value of the same row of the other."""
-    import numpy as np
-
     if len(left) != len(right):
         raise ValueError(f"{len(left)} rows cannot be compared with {len(right)}")
     if left.type != right.type:
@@ -30,11 +30,6 @@ def rows_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
 
 def _values_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
     """The same for arrays without nulls at the top."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.types as t
-
     kind = left.type
     if isinstance(left, pa.ExtensionArray) and isinstance(right, pa.ExtensionArray):
         return rows_equal(left.storage, right.storage)
@@ -63,8 +58,6 @@ def _values_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
 
 
 def _floats_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
-    import numpy as np
-
     a: Any = left.to_numpy(zero_copy_only=False)
     b: Any = right.to_numpy(zero_copy_only=False)
     whole = np.dtype(f"u{a.dtype.itemsize}")
@@ -73,9 +66,6 @@ def _floats_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
 
 
 def _lists_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
-    import numpy as np
-    import pyarrow.compute as pc
-
     lengths = np.asarray(pc.list_value_length(left)).astype(np.int64)
     same: Mask = lengths == np.asarray(pc.list_value_length(right))
     # Items are aligned only where the lists are of one length; empty ones have none.
@@ -89,9 +79,6 @@ def _lists_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
 
 def _to_list(array: "pa.Array", plain: "pa.DataType") -> "pa.Array":
     """A map without nulls as a list of structs."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     given: Any = array
     offsets = given.offsets
     start, end = offsets[0].as_py(), offsets[-1].as_py()
@@ -103,17 +90,12 @@ def _to_list(array: "pa.Array", plain: "pa.DataType") -> "pa.Array":
 
 
 def _valid(array: "pa.Array") -> "Mask":
-    import numpy as np
-
     if array.null_count == 0:
         return np.ones(len(array), bool)
     return np.asarray(array.is_valid())
 
 
 def _filter(array: "pa.Array", mask: "Mask") -> "pa.Array":
-    import numpy as np
-    import pyarrow as pa
-
     # Not `filter`, which some nested types do not have.
     found: pa.Array = array if mask.all() else array.take(pa.array(np.flatnonzero(mask)))
     return found
@@ -136,6 +118,4 @@ def combine(column: "pa.ChunkedArray") -> "pa.Array":
 
 def as_ids(column: "pa.ChunkedArray | pa.Array") -> "np.ndarray[Any, Any]":
     """Row ids as numbers."""
-    import numpy as np
-
     return np.asarray(column).astype(np.int64)

@@ -3,23 +3,19 @@
 import zlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
+if TYPE_CHECKING:
     Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def pack(mask: "Mask") -> bytes:
     """The mask as compressed bits."""
-    import numpy as np
-
     return zlib.compress(np.packbits(mask).tobytes(), 1)
 
 
 def unpack(packed: bytes, length: int) -> "Mask":
     """The mask of so many rows that `pack` was given."""
-    import numpy as np
-
     bits = np.frombuffer(zlib.decompress(packed), np.uint8)
     if len(bits) * 8 < length:
         raise ValueError(f"{len(bits) * 8} bits are too few for {length} rows")

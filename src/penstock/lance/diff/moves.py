@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.fragments import all_ids, show_files
 from penstock.lance.diff.origins import read_compactions
@@ -18,8 +20,6 @@ def find_unmoved(
     now: "LanceDataset", then: "LanceDataset", paths: Sequence[str], new: "Rows", old: "Rows"
 ) -> "Mask":
     """Which rows, given with their places in both versions, only compactions have touched."""
-    import numpy as np
-
     found = np.zeros(len(new.ids), bool)
     if not len(found) or not paths:
         return found

@@ -7,6 +7,8 @@ in whole, so is what became of them, and none of its rows has to be looked at.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from lance import LanceOperation
+
 from penstock.lance.diff.fragments import describe_files
 from penstock.model.fragments import FragmentState
 
@@ -64,8 +66,6 @@ class Origins:
 
 def read_compactions(dataset: "LanceDataset") -> dict[str, list[Any]]:
     """The fragments that each compacted file was made from."""
-    from lance import LanceOperation
-
     found: dict[str, list[Any]] = {}
     for version in range(dataset.version, max(0, dataset.version - VERSIONS_BACK), -1):
         try:

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.blobs import Side, fields_equal
 from penstock.lance.diff.compare import step_rows
@@ -61,8 +63,6 @@ class Difference:
 
     def differs(self, paths: Collection[str]) -> "Mask":
         """Which of the changed rows have another value in one of the paths."""
-        import numpy as np
-
         found = np.zeros(len(self.changed.ids), bool)
         for path in paths:
             found |= self.differing[path]
@@ -74,8 +74,6 @@ def compare(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str]) -> 
 
     Both have stable row ids. Raises ColumnNotFound when one of them lacks a field.
     """
-    import numpy as np
-
     new, old = _describe(now, paths), _describe(then, paths)
     same = {id for id, state in new.items() if old.get(id) == state}
     kept = {id for id in new.keys() - same if _has_files_of(old.get(id), new[id])}
@@ -102,8 +100,6 @@ def compare(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str]) -> 
 
 def find_taken(dataset: "LanceDataset", rows: Rows, where: str) -> "Mask":
     """Which of a version's rows a filter takes."""
-    import numpy as np
-
     holding = np.unique(rows.fragments).tolist()
     parts = [ids for ids, _, _ in scan_rows(dataset, holding, where)]
     return is_among(rows.ids, np.sort(np.concatenate([rows.ids[:0], *parts])))
@@ -135,8 +131,6 @@ def find_changed(
     now: "LanceDataset", then: "LanceDataset", paths: Sequence[str], new: Rows, old: Rows
 ) -> "Mask":
     """Which of some rows, given with their places in both versions, have other values."""
-    import numpy as np
-
     changed = np.zeros(len(new.ids), bool)
     for mask in _compare(now, then, paths, new, old).values():
         changed |= mask
@@ -151,8 +145,6 @@ def scan_all(dataset: "LanceDataset", fragments: Collection[int] | None = None) 
 
 def join_rows(*parts: Rows) -> Rows:
     """Rows of several parts, which have none in common."""
-    import numpy as np
-
     return _sort(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
@@ -192,16 +184,12 @@ def _has_files_of(then: "FragmentState | None", now: "FragmentState") -> bool:
 
 
 def _scan(dataset: "LanceDataset", fragments: Collection[int]) -> Rows:
-    import numpy as np
-
     parts: list[tuple[Ids, Ids, Ids]] = [(np.empty(0, np.int64),) * 3]
     parts += scan_rows(dataset, fragments, batch_rows=SCAN_ROWS)
     return _sort(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def _sort(ids: "Ids", fragments: "Ids", offsets: "Ids") -> Rows:
-    import numpy as np
-
     if (np.diff(ids) > 0).all():
         return Rows(ids, fragments, offsets)
     return Rows(ids, fragments, offsets).take(np.argsort(ids, kind="stable"))
@@ -211,8 +199,6 @@ def _compare(
     now: "LanceDataset", then: "LanceDataset", paths: Sequence[str], new: Rows, old: Rows
 ) -> "dict[str, Mask]":
     """Which of these rows, which both versions have, have other values; by path."""
-    import numpy as np
-
     unequal = {path: np.zeros(len(new.ids), bool) for path in paths}
     looked = np.flatnonzero(~find_unmoved(now, then, paths, new, old))
     if not len(looked) or not paths:

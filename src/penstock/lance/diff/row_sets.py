@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock.errors import InvalidTableState
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from penstock.lance.diff.masks import Mask
 
     Ids = np.ndarray[Any, np.dtype[np.int64]]
@@ -32,8 +32,6 @@ class RowSet:
 
     def contains(self, ids: "Ids") -> "Mask":
         """Whether each of the ids is in the set."""
-        import numpy as np
-
         if not len(self.starts):
             return np.zeros(len(ids), bool)
         run = np.searchsorted(self.starts, ids, side="right") - 1
@@ -41,8 +39,6 @@ class RowSet:
         return found
 
     def encode(self) -> bytes:
-        import numpy as np
-
         gaps = self.starts - np.concatenate([[0], self.ends[:-1]])
         both = np.stack([gaps, self.ends - self.starts]).astype("<i8")
         # At level 6, runs without a pattern take five times as long for 3 % less.
@@ -51,8 +47,6 @@ class RowSet:
 
 def make_row_set(ids: "Iterable[Ids]") -> RowSet:
     """The set of all these ids, given in parts and in any order."""
-    import numpy as np
-
     starts: list[Any] = []
     ends: list[Any] = []
     for part in ids:
@@ -69,8 +63,6 @@ def make_row_set(ids: "Iterable[Ids]") -> RowSet:
 
 def decode_row_set(data: bytes) -> RowSet:
     """A set as `encode` wrote it."""
-    import numpy as np
-
     try:
         if not data.startswith(HEADER):
             raise ValueError("another header")
@@ -84,8 +76,6 @@ def decode_row_set(data: bytes) -> RowSet:
 
 def is_among(ids: "Ids", wanted: "Ids") -> "Mask":
     """Whether each id is one of the wanted, which are sorted."""
-    import numpy as np
-
     if not len(wanted):
         return np.zeros(len(ids), bool)
     found: Mask = (ids >= wanted[0]) & (ids <= wanted[-1])
@@ -97,8 +87,6 @@ def is_among(ids: "Ids", wanted: "Ids") -> "Mask":
 
 def split_runs(values: "Ids") -> list[slice]:
     """Where neighbours are equal."""
-    import numpy as np
-
     if not len(values):
         return []
     cuts = (np.flatnonzero(np.diff(values)) + 1).tolist()
@@ -107,8 +95,6 @@ def split_runs(values: "Ids") -> list[slice]:
 
 def _join(starts: "Ids", ends: "Ids") -> RowSet:
     """Runs that may overlap or touch, as a set."""
-    import numpy as np
-
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], np.maximum.accumulate(ends[order])
     first = np.concatenate([[True], starts[1:] > ends[:-1]])

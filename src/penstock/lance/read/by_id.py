@@ -7,6 +7,9 @@ wanted it is known which place in its fragment each row has, in runs of neighbou
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import pyarrow as pa
+
 from penstock.errors import InvalidTableState
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.diff.equal import as_ids, combine
@@ -15,7 +18,6 @@ from penstock.lance.read.outside_blobs import check_blobs
 from penstock.lance.read.scans import quote_parts
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
     from penstock.lance.diff.masks import Mask
@@ -46,8 +48,6 @@ class RowReader:
 
     def has(self, ids: "Ids") -> "Mask":
         """Whether each row is in one of the fragments."""
-        import numpy as np
-
         if not len(ids):
             return np.zeros(0, bool)
         if self._is_few(ids):
@@ -57,9 +57,6 @@ class RowReader:
 
     def read(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
         """Fields of rows that are there, in the order of the ids."""
-        import numpy as np
-        import pyarrow as pa
-
         if not len(ids) or not paths:
             kinds = [self._take(ids, [path])[0].type for path in paths]
             return [pa.array([], kind) for kind in kinds]
@@ -89,8 +86,6 @@ class RowReader:
 
     def read_bytes(self, ids: "Ids", path: str) -> "pa.Array":
         """A field of rows that are there, with the bytes of its blobs; no other rows are read."""
-        import numpy as np
-
         fragments, places = self._runs.locate(ids)
         order = np.lexsort((places, fragments))
         fragments, places = fragments[order], places[order]
@@ -123,9 +118,6 @@ class RowReader:
         return self._known_runs is None and self._asked <= min(self._rows // FEW, MAX_FEW)
 
     def _read_few(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
-        import numpy as np
-        import pyarrow as pa
-
         table = self._look_up(ids, paths)
         found = as_ids(table["_rowid"])
         if not np.isin(ids, found).all():
@@ -171,9 +163,6 @@ class RowReader:
         return [combine(found[f"c{n}"]) for n in range(len(paths))]
 
     def _take(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
-        import numpy as np
-        import pyarrow as pa
-
         columns = {**self._columns(paths), "_rowid": "_rowid"}
         with translated():
             found = self.dataset._take_rows(pa.array(ids, pa.uint64()), columns=columns)
@@ -195,8 +184,6 @@ class _Runs:
 
     def add(self, fragment: int, first: int, ids: "Ids") -> None:
         """Take rows of a fragment, the first of which has that place there."""
-        import numpy as np
-
         if not len(ids):
             return
         at = np.concatenate([[0], np.flatnonzero(np.diff(ids) != 1) + 1])
@@ -204,16 +191,12 @@ class _Runs:
         self._parts.append(np.stack([ids[at], lengths, np.full(len(at), fragment), first + at]))
 
     def sort(self) -> None:
-        import numpy as np
-
         table = np.concatenate([np.empty((4, 0), np.int64), *self._parts], axis=1)
         self._table = table[:, np.argsort(table[0], kind="stable")]
         self._starts, self._parts = self._table[0], []
 
     def find(self, ids: "Ids") -> "Ids":
         """The run of each id, or -1."""
-        import numpy as np
-
         if not len(self._starts):
             return np.full(len(ids), -1)
         run = np.searchsorted(self._starts, ids, side="right") - 1
@@ -241,9 +224,6 @@ def _scan_ids(dataset: "LanceDataset", fragment: Any) -> "Iterator[Ids]":
 
 def _assemble(parts: "list[list[pa.Array]]", order: Any) -> "list[pa.Array]":
     """The parts' rows, whose places are in `order`, one column after the other."""
-    import numpy as np
-    import pyarrow as pa
-
     columns = [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
     if (np.diff(order) == 1).all():
         return columns

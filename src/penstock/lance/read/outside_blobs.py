@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from penstock.errors import InvalidTableState
 from penstock.lance.diff.fragments import has_blobs
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
 # What a description of a blob says of one that is only an address.
@@ -47,9 +49,6 @@ def _list_blobs(dataset: "LanceDataset") -> list[str]:
 
 def has_outside(values: "pa.Array") -> bool:
     """Whether any blob among values, as they describe their blobs, lies outside the table."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind: Any = values.type
     if isinstance(kind, pa.BaseExtensionType):
         storage: Any = values

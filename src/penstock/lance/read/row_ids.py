@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.lance.diff.equal import as_ids
 from penstock.lance.errors import translated
 from penstock.lance.read.scans import offsets_of
@@ -23,8 +25,6 @@ def scan_rows(
     batch_rows: int = SCAN_ROWS,
 ) -> "Iterator[tuple[Ids, Ids, Ids]]":
     """The row ids of fragments in parts, with the fragment and the place in it of each."""
-    import numpy as np
-
     if not fragments:
         return
     chosen = [each for each in dataset.get_fragments() if each.fragment_id in set(fragments)]

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from penstock.lance.errors import translated
 from penstock.lance.read.outside_blobs import check_blobs
 from penstock.lance.read.scans import quote_path
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
 MAX_NUMBERS, MAX_ITEMS, MAX_TEXT = 16, 100, 1024
@@ -30,8 +31,6 @@ def take_sample(
     dataset: "LanceDataset", paths: Sequence[str], where: str | None, rows: int
 ) -> "tuple[list[SampledRow], pa.RecordBatch]":
     """The first rows that match, in the table's order, and fields of them under their paths."""
-    import pyarrow as pa
-
     # Named by number: the same field may be wanted twice.
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
     chosen: dict[str, Any] = {"filter": where, "limit": rows, "scan_in_order": True}

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from penstock.lance.columns.fields import Path, get_field, parse_path
 from penstock.lance.diff.fragments import all_ids, has_blobs
 from penstock.lance.errors import translated
 from penstock.lance.read.outside_blobs import check_blobs
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset, LanceFragment
 
 ADDRESS = "_rowaddr"
@@ -130,16 +132,12 @@ def scan_expressions(
 
 def offsets_of(batch: "pa.RecordBatch") -> Any:
     """The place of each row within its fragment."""
-    import numpy as np
-
     addresses = np.asarray(batch.column(ADDRESS))
     return (addresses & np.uint64(OFFSET_BITS)).astype(np.int64)
 
 
 def live_rows(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
     """Booleans by offset: the rows that are not deleted."""
-    import numpy as np
-
     if not fragment.num_deletions:
         return np.ones(fragment.physical_rows, bool)
     live = np.zeros(fragment.physical_rows, bool)
@@ -150,8 +148,6 @@ def live_rows(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
 
 def read_row_ids(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
     """The row ids by offset; of deleted rows none is known, and it is 0."""
-    import numpy as np
-
     ids = np.zeros(fragment.physical_rows, np.uint64)
     with translated():
         scanner = dataset.scanner(
@@ -198,8 +194,6 @@ def _stored_bytes(
 
 
 def _pick(batch: "pa.RecordBatch", wanted: Any) -> "pa.RecordBatch":
-    import pyarrow as pa
-
     taken = wanted[offsets_of(batch)]
     return batch if taken.all() else batch.filter(pa.array(taken))
 
@@ -220,8 +214,6 @@ def _ranges(
     dataset: "LanceDataset", fragment: "LanceFragment", wanted: Any
 ) -> list[tuple[int | None, int | None]]:
     """Which ranges of live rows to read: a few short ones, or all."""
-    import numpy as np
-
     if wanted is None:
         return [(None, None)]
     live = live_rows(dataset, fragment)

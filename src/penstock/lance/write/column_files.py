@@ -8,6 +8,11 @@ checked here.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+from lance import BlobDescriptorArrayBuilder
+from lance.file import LanceFileWriter
+
 from penstock.errors import InvalidTableState
 from penstock.lance.columns.fields import get_field, show_path
 from penstock.lance.commit.replacement import ColumnFile, Computation
@@ -23,7 +28,6 @@ from penstock.lance.read.scans import (
 from penstock.lance.session.remote import Location
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset, LanceFragment
 
 
@@ -65,9 +69,6 @@ def write_column_file(
     The metadata is asked for when all of them were written. On a disk the file lies in the folder
     until it is whole: what a killed writer leaves is swept with that.
     """
-    import pyarrow as pa
-    from lance.file import LanceFileWriter
-
     version = dataset.data_storage_version
     schema = pa.schema([target.stored for target in targets])
     kinds = pa.schema([pa.field(target.name, target.kind) for target in targets])
@@ -117,8 +118,6 @@ def compute_pieces(
     dataset: "LanceDataset", fragment: "LanceFragment", target: Target, what: Computation
 ) -> Iterator[Piece]:
     """The values of an expression, for the rows that it is computed for."""
-    import pyarrow as pa
-
     columns = {target.name: what.expression}
     for batch in scan_expressions(dataset, fragment, columns, what.where):
         if batch.num_rows:
@@ -134,8 +133,6 @@ def get_fragment(dataset: "LanceDataset", id: int) -> "LanceFragment":
 
 
 def _get_target(dataset: "LanceDataset", column: str) -> Target:
-    import pyarrow as pa
-
     field = get_field(dataset, show_path((column,))).lance
     arrow = dataset.schema.field(column)
     version = tuple(int(part) for part in dataset.data_storage_version.split("."))
@@ -151,16 +148,12 @@ def _get_target(dataset: "LanceDataset", column: str) -> Target:
 
 
 def _blob_field(name: str) -> "pa.Field":
-    from lance import BlobDescriptorArrayBuilder
-
     field: pa.Field = BlobDescriptorArrayBuilder(name).field
     return field
 
 
 def store_batch(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
     """The values in the form in which the file holds them, where Lance can read them."""
-    import pyarrow as pa
-
     from penstock.lance.write.layout import align_batch
 
     arrays = [
@@ -176,9 +169,6 @@ def _is_prepared(field: "pa.Field") -> bool:
 
 def _to_blobs(values: "pa.Array", field: "pa.Field") -> "pa.Array":
     """Values that stand in the file itself, which is Lance's kind 0."""
-    import numpy as np
-    import pyarrow as pa
-
     count = len(values)
     parts = {
         "kind": pa.array(np.zeros(count, np.uint8)),
@@ -193,8 +183,6 @@ def _to_blobs(values: "pa.Array", field: "pa.Field") -> "pa.Array":
 
 
 def _old(dataset: "LanceDataset", fragment: "LanceFragment", kinds: "pa.Schema") -> Iterator[Piece]:
-    import pyarrow as pa
-
     paths = [show_path((name,)) for name in kinds.names]
     for batch in scan_rows(dataset, fragment, paths):
         values = [_cast(batch.column(n), field.type) for n, field in enumerate(kinds)]
@@ -221,9 +209,6 @@ def _over_old(
     step: int,
 ) -> "Iterator[pa.RecordBatch]":
     """Old values, and new ones in their places, as far as both are known at each step."""
-    import numpy as np
-    import pyarrow as pa
-
     before, coming = Pieces(old), Pieces(pieces)
     at = 0
     while (known := before.end) is not None:
@@ -270,8 +255,6 @@ class Pieces:
 
     def below(self, end: int) -> Iterator[Piece]:
         """Those that come before an offset."""
-        import numpy as np
-
         while self.end is not None:
             piece = self._rest
             assert piece is not None
@@ -286,8 +269,6 @@ class Pieces:
 
 
 def _nulls(count: int, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatch]":
-    import pyarrow as pa
-
     while count > 0:
         size = min(count, step)
         yield pa.record_batch([pa.nulls(size, field.type) for field in kinds], schema=kinds)
@@ -296,9 +277,6 @@ def _nulls(count: int, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatc
 
 def _scatter(piece: Piece, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatch]":
     """The values at their offsets, and null in between, of which there may be far more."""
-    import numpy as np
-    import pyarrow as pa
-
     offsets, values = piece
     first, end = int(offsets[0]), int(offsets[-1]) + 1
     if values.num_rows == end - first:
@@ -322,8 +300,6 @@ def _step_rows(kinds: "pa.Schema", batch_bytes: int) -> int:
 
 
 def _width(kind: "pa.DataType") -> int:
-    import pyarrow as pa
-
     if pa.types.is_fixed_size_list(kind):
         return int(kind.list_size) * _width(kind.value_type)
     if pa.types.is_struct(kind):

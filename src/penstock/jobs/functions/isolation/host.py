@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, BinaryIO
 
+import pyarrow as pa
 from msgspec import json
 
 from penstock.errors import FunctionFailed
@@ -65,8 +66,6 @@ class _Host:
         self._kind = ""
 
     def load(self, head: bytes, content: bytes) -> None:
-        import pyarrow as pa
-
         setup = json.decode(head, type=messages.Setup)
         function = setup.function
         if function.needs.memory:

@@ -1,15 +1,13 @@
 """What passes between a worker and the process that runs its function: JSON and Arrow in frames."""
 
 import struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+import pyarrow as pa
 from msgspec import Struct
 
 from penstock.jobs.functions.outcomes import Failure
 from penstock.model.functions import Function
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SIZES = struct.Struct("<QQ")
 
@@ -74,8 +72,6 @@ def receive(pipe: Source) -> tuple[bytes, bytes] | None:
 
 
 def encode_batch(batch: "pa.RecordBatch") -> "pa.Buffer":
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -83,7 +79,5 @@ def encode_batch(batch: "pa.RecordBatch") -> "pa.Buffer":
 
 
 def decode_batch(content: bytes) -> "pa.RecordBatch":
-    import pyarrow as pa
-
     with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
         return reader.read_next_batch()

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from penstock.lance.diff.equal import as_ids
 from penstock.lance.diff.row_sets import is_among
 from penstock.lance.errors import translated
@@ -34,8 +36,6 @@ class Children(NamedTuple):
 
 def find_children(view: "LanceDataset", sources: "Ids | None" = None) -> Children:
     """The rows that were made of these source rows, or all; by source row, in order."""
-    import numpy as np
-
     empty = np.empty(0, np.int64)
     parts: list[tuple[Any, ...]] = [(empty,) * 5]
     where = None

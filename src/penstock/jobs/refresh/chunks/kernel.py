@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 from msgspec import Struct, json
 
 from penstock.errors import InvalidTableState
@@ -33,7 +35,6 @@ from penstock.model.functions import Function
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
 ROW_ID = "_rowid"
@@ -178,8 +179,6 @@ class _Maker:
 
     def call(self, items: "Iterator[pa.RecordBatch]") -> None:
         """Make the children of source rows, which come with the columns of the query."""
-        import pyarrow as pa
-
         order, schema = self._order, self._files.schema
         fields = [
             pa.field(each.column, schema.field(each.column).type, each.nullable)
@@ -209,9 +208,6 @@ class _Maker:
 
     def follow(self, unit: RowRange) -> None:
         """Copy children, with the inherited values that their source rows have now."""
-        import numpy as np
-        import pyarrow as pa
-
         order, schema = self._order, self._files.schema
         own = [name for name in order.written if name not in order.inherited]
         fragment = get_fragment(self._view, unit.fragment)
@@ -228,8 +224,6 @@ class _Maker:
 
     def finish(self, seconds: float) -> None:
         """Close the files, and say that they are there."""
-        import numpy as np
-
         order = self._order
         made = NewRows(
             key=order.key(self._number),
@@ -254,9 +248,6 @@ class _Maker:
             yield from self._scan(unit, self._order.where)
 
     def _read_in_order(self) -> "Iterator[pa.RecordBatch]":
-        import numpy as np
-        import pyarrow as pa
-
         limit = self._order.limit
         assert limit is not None
         ids, fragments, offsets = (
@@ -288,9 +279,6 @@ class _Maker:
 
     def _inherit(self, ids: Any) -> "list[pa.Array]":
         """The inherited values of some source rows."""
-        import numpy as np
-        import pyarrow as pa
-
         columns = {str(n): each for n, each in enumerate(self._order.inherited.values())}
         with translated():
             found = self._source._take_rows(
@@ -302,8 +290,6 @@ class _Maker:
 
     def _write(self, keyed: Keyed) -> None:
         """Add what was made of some rows."""
-        import pyarrow as pa
-
         schema = self._files.schema
         children = flatten(keyed.values)
         parents, numbers, rows = children
@@ -330,8 +316,6 @@ class _Cap:
     """Lets rows in as long as there is room, in the order of source rows and their children."""
 
     def __init__(self, limit: Limit) -> None:
-        import numpy as np
-
         self._limit = limit
         self._kept = np.frombuffer(limit.kept, np.int64)
         self._before = np.frombuffer(limit.before, np.int64)
@@ -360,8 +344,6 @@ class _Cap:
 
     def take(self, keys: Any, parents: Any, numbers: Any) -> Any:
         """Which of the children get in; called in the order of the source rows."""
-        import numpy as np
-
         counts = np.bincount(parents, minlength=len(keys))
         allowed = np.zeros(len(keys), np.int64)
         for row, (key, count) in enumerate(zip(keys.tolist(), counts.tolist(), strict=True)):
@@ -375,8 +357,6 @@ class _Cap:
 
     def _room(self, id: int) -> int:
         """How many rows fit in before a source row's own."""
-        import numpy as np
-
         before = int(self._before[np.searchsorted(self._kept, id)])
         return self._limit.rows - before - self._made
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.errors import ColumnNotFound
 from penstock.jobs.refresh.chunks.children import Children, find_children
 from penstock.jobs.refresh.context import Context, Plan, SourceAt
@@ -123,8 +125,6 @@ class _Planner:
         self._failed = read_failed(context.place, mark.failed, mark.failed_rows)
 
     def plan(self) -> Plan:
-        import numpy as np
-
         changed = self._difference.changed
         again, other = self._find_again()
         if self._is_spark:
@@ -138,8 +138,6 @@ class _Planner:
 
     def settle(self, match: Match) -> ChunkWork:
         """What there is to do, as soon as rows can be matched with the filter."""
-        import numpy as np
-
         changed = self._difference.changed
         again, other = self._find_again()
         maybe = changed.take(~again)
@@ -167,8 +165,6 @@ class _Planner:
         self, again: "Mask", other: "Mask", passes: "Mask", passed: "Mask"
     ) -> tuple[ChunkWork, dict[str, int]]:
         """The work, by which of the changed rows are and were in the query; and what it is of."""
-        import numpy as np
-
         difference, changed = self._difference, self._difference.changed
         inherits = passes & passed & ~again & other
         follow, known = changed.ids[inherits], _no_ids()
@@ -204,8 +200,6 @@ class _Planner:
         self, calls: Rows, follow: "Ids", gone: "Ids", stale: "Ids", cut: int | None
     ) -> ChunkWork:
         """The same work, without the rows that are known not to get in."""
-        import numpy as np
-
         assert self._limit is not None
         children = find_children(self._context.view)
         is_stale = is_among(children.sources, np.sort(stale))
@@ -235,8 +229,6 @@ class _Planner:
         counts: Mapping[str, int],
         maybe: int = 0,
     ) -> Plan:
-        import numpy as np
-
         assert work.call is not None
         assert work.removed is not None
         calls = len(work.call.ids)
@@ -279,8 +271,6 @@ class _Planner:
 
     def _missing(self) -> Rows:
         """Rows that have not changed, and that the function is to be given nevertheless."""
-        import numpy as np
-
         if not len(self._failed) and self._cut is None:
             return Rows(*[_no_ids()] * 3)
         rows = scan_all(self._now)
@@ -292,8 +282,6 @@ class _Planner:
 
     def _passes(self, rows: Rows) -> "Mask":
         """Whether each row of the new version is in the query; when only Spark knows, it may be."""
-        import numpy as np
-
         where = self._rows.filter
         if where is None or self._rows.engine != "lance" or not len(rows.ids):
             return np.ones(len(rows.ids), bool)
@@ -301,8 +289,6 @@ class _Planner:
 
     def _passed(self, ids: "Ids") -> "Mask":
         """Whether each row of the old version was in the query, as far as that is known."""
-        import numpy as np
-
         where = self._rows.filter
         if where is None or not len(ids):
             return np.ones(len(ids), bool)
@@ -332,6 +318,4 @@ class _Planner:
 
 
 def _no_ids() -> "Ids":
-    import numpy as np
-
     return np.empty(0, np.int64)

@@ -5,6 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.jobs.engine.finished import NewRows, encode_ids, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.row_ranges import count_tasks, divide_all, divide_some
@@ -102,8 +104,6 @@ def _ask(column: Column) -> str:
 
 def _divide(work: Work, source: SourceAt, todo: ChunkWork) -> tuple[ChunkTask, ...]:
     """The tasks; each has some of the rows to call, and some of the rows to copy."""
-    import numpy as np
-
     spec, slots = work.spec, work.get_engine().slots
     call, copied = todo.call, Children(*[np.empty(0, np.int64)] * 5)
     if todo.removed is not None:
@@ -126,8 +126,6 @@ def _divide(work: Work, source: SourceAt, todo: ChunkWork) -> tuple[ChunkTask, .
 
 
 def _make_limit(work: Work, source: SourceAt, todo: ChunkWork) -> Limit:
-    import numpy as np
-
     rows, most = work.definition.rows, work.spec.output_limit
     assert rows is not None
     assert most is not None
@@ -159,8 +157,6 @@ def _make_limit(work: Work, source: SourceAt, todo: ChunkWork) -> Limit:
 
 def _sources_before(todo: ChunkWork) -> "Ids":
     """Source rows that have children in the view, among those that get others."""
-    import numpy as np
-
     found = np.empty(0, np.int64) if todo.removed is None else todo.removed.sources
     return found if todo.cut is None else np.append(found, todo.cut)
 
@@ -169,8 +165,6 @@ def _sources_before(todo: ChunkWork) -> "Ids":
 
 
 def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> Change:
-    import numpy as np
-
     mine = [note for note in notes if note.attempt == work.attempt.number]
     removed, gone, cut = todo.removed, 0, None
     parts: list[Ids] = []
@@ -200,8 +194,6 @@ def _cut_off(
     most: int, todo: ChunkWork, notes: list[NewRows]
 ) -> "tuple[Ids, Ids, tuple[int, int] | None]":
     """The view's rows that are over the limit, those that were made again, and the last row."""
-    import numpy as np
-
     kept = todo.kept
     assert kept is not None
     counts = [pair for note in notes for pair in note.counts]

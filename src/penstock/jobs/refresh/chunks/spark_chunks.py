@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import json
 
@@ -63,8 +64,6 @@ def _read(
 
 
 def _units(order: ChunkOrder, number: int) -> tuple[RowRange, ...]:
-    import numpy as np
-
     if order.limit is None:
         return order.tasks[number].call
     fragments = np.frombuffer(order.limit.fragments, np.int64)

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from penstock.jobs.kept.rows import Known
 from penstock.jobs.refresh.chunks.children import find_children
 from penstock.jobs.refresh.inputs import take
@@ -10,7 +13,6 @@ from penstock.lance.diff.row_sets import RowSet
 from penstock.lance.read.scans import quote_parts
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
 
@@ -25,9 +27,6 @@ class ViewChildren:
 
     def find(self, keys: Any, columns: "Sequence[pa.Array]", wanted: Any) -> list[Known]:
         """Those of the rows that are wanted which are known."""
-        import numpy as np
-        import pyarrow as pa
-
         rows = np.flatnonzero(wanted & self._sources.contains(keys))
         if not len(rows):
             return []

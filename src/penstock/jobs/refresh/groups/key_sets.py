@@ -7,11 +7,14 @@ what it does not tell apart, such as nanoseconds, is one value too.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
 from penstock.jobs.spark.types import cast_in, cast_out
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.lance.diff.masks import Mask
 
 
@@ -19,9 +22,6 @@ class KeySet:
     """A set of groups; keys are arrays, one for each column, whose rows belong together."""
 
     def __init__(self, keys: "Sequence[pa.Array]") -> None:
-        import numpy as np
-        import pyarrow as pa
-
         self._kinds = _to_spark(keys).schema
         # Of each column: its values, and which combinations with those before it there are.
         self._values: list[pa.Array] = []
@@ -41,8 +41,6 @@ class KeySet:
 
     def contains(self, keys: "Sequence[pa.Array]") -> "Mask":
         """Whether each row belongs to one of the groups."""
-        import numpy as np
-
         found = np.ones(len(keys[0]), bool)
         place = np.zeros(len(keys[0]), np.int64)
         if not len(self):
@@ -58,14 +56,10 @@ class KeySet:
     @staticmethod
     def join(*parts: "KeySet") -> "KeySet":
         """The groups that any of some sets has."""
-        import pyarrow as pa
-
         columns = zip(*(part.keys for part in parts), strict=True)
         return KeySet([pa.concat_arrays(each) for each in columns])
 
     def encode(self) -> bytes:
-        import pyarrow as pa
-
         sink = pa.BufferOutputStream()
         batch = pa.record_batch(self.keys, schema=self._kinds)
         with pa.ipc.new_stream(sink, self._kinds) as writer:
@@ -74,8 +68,6 @@ class KeySet:
 
     @staticmethod
     def decode(data: bytes) -> "KeySet":
-        import pyarrow as pa
-
         with pa.ipc.open_stream(data) as reader:
             return KeySet(reader.read_next_batch().columns)
 
@@ -86,16 +78,11 @@ class KeySet:
 
 
 def _to_spark(keys: "Sequence[pa.Array]") -> "pa.RecordBatch":
-    import pyarrow as pa
-
     return cast_in(pa.record_batch(list(keys), [str(number) for number in range(len(keys))]))
 
 
 def _find(column: "pa.Array", values: "pa.Array") -> Any:
     """The place of each value among some, or -1; null is a value."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     if not len(values):
         return np.full(len(column), -1)
     found: Any = pc.index_in(column, value_set=values)
@@ -103,10 +90,6 @@ def _find(column: "pa.Array", values: "pa.Array") -> Any:
 
 
 def _normalise(column: "pa.Array") -> "pa.Array":
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.types as kinds
-
     kind = column.type
     if kinds.is_floating(kind):
         values = np.array(column.fill_null(0.0), copy=True)

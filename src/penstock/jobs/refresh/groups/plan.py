@@ -7,6 +7,9 @@ of a touched group are read again, so every aggregate is exact, whatever it is.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from penstock.errors import ColumnNotFound
 from penstock.jobs.refresh.context import Context, Plan, SourceAt
 from penstock.jobs.refresh.groups.key_sets import KeySet
@@ -103,8 +106,6 @@ def find_obstacle(context: Context, source: SourceAt, groups: Groups) -> str:
 
 def find_touched(source: SourceAt, groups: Groups, found: Difference) -> KeySet:
     """The groups of rows that came, went or changed, as they are and as they were."""
-    import numpy as np
-
     assert source.dataset_then is not None
     paths = key_paths(groups)
     # A row that changed elsewhere only is in the same group as before.
@@ -122,9 +123,6 @@ def find_touched(source: SourceAt, groups: Groups, found: Difference) -> KeySet:
 
 def find_known(view: "LanceDataset", groups: Groups, touched: KeySet) -> Touched:
     """The rows that a view has for some groups."""
-    import numpy as np
-    import pyarrow as pa
-
     columns = {str(number): quote_parts((key.name,)) for number, key in enumerate(groups.keys)}
     ids, keys = [np.empty(0, np.int64)], []
     with translated():

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct, json
 
 from penstock.jobs.refresh.context import Change, Plan, Work
@@ -83,8 +84,6 @@ def _read(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.R
 
 def read_groups(order: GroupsOrder, groups: KeySet, piece: Piece) -> "Iterator[pa.RecordBatch]":
     """Rows of a piece that belong to the groups."""
-    import numpy as np
-
     scan = order.scan
     dataset = open_version(scan.location, scan.version, scan.reader)
     fragment = get_fragment(dataset, piece.fragment)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 from msgspec import Struct, json
 
 from penstock.errors import SchemaMismatch
@@ -33,7 +35,6 @@ from penstock.model.functions import Function
 from penstock.model.views import SOURCE_ROW_ID, Rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset
 
 
@@ -108,8 +109,6 @@ class Worker:
 
     def write_unit(self, unit: Unit, batches: "Iterator[pa.RecordBatch]") -> None:
         """Write rows of a unit, which have the query's outputs, `_rowid` and `_rowaddr`."""
-        import numpy as np
-
         order = self._order
         started = time.perf_counter()
         view = open_planned(order.view, order.view_version, order.job)
@@ -154,8 +153,6 @@ class Worker:
         failed: set[int],
     ) -> "Iterator[pa.RecordBatch]":
         """Add a function's values: those that it gives, and those of the view that are right."""
-        import pyarrow as pa
-
         task = self._get_task(view, number, function)
         kept = join_masks(unit, lambda each: each.kept[number] if each.kept else None)
         waiting: deque[pa.RecordBatch] = deque()
@@ -178,8 +175,6 @@ class Worker:
         yield from waiting
 
     def _get_task(self, view: "LanceDataset", number: int, function: Function) -> FunctionTask:
-        import pyarrow as pa
-
         if number in self._tasks:
             return self._tasks[number]
         order = self._order
@@ -200,8 +195,6 @@ class Worker:
     def _add_old(
         self, view: "LanceDataset", batch: "pa.RecordBatch", kinds: "pa.Schema"
     ) -> "pa.RecordBatch":
-        import numpy as np
-
         if self._old is None:
             self._old = _OldValues(view)
         ids = np.asarray(batch.column(ROW_ID)).astype(np.int64)
@@ -216,9 +209,6 @@ class _OldValues:
         self._reader = RowReader(view, [each.fragment_id for each in view.get_fragments()])
 
     def read(self, sources: Any, kinds: "pa.Schema") -> "pa.RecordBatch":
-        import numpy as np
-        import pyarrow as pa
-
         ids = self._rows.ids[np.searchsorted(self._rows.sources, sources)]
         paths = [show_path((name,)) for name in kinds.names]
         return pa.record_batch(self._reader.read(ids, paths), schema=kinds)
@@ -261,8 +251,6 @@ def join_masks(unit: Unit, pick: Callable[[NeededRows], bytes | None]) -> dict[i
 
 def _pick(batch: "pa.RecordBatch", masks: Mapping[int, Any]) -> Any:
     """Which rows of a batch the masks of their fragments have."""
-    import numpy as np
-
     found = np.zeros(batch.num_rows, bool)
     if not masks:
         return found
@@ -277,8 +265,6 @@ def _pick(batch: "pa.RecordBatch", masks: Mapping[int, Any]) -> Any:
 
 
 def _add(batch: "pa.RecordBatch", values: "pa.RecordBatch") -> "pa.RecordBatch":
-    import pyarrow as pa
-
     # A function may fill what was an input by that name.
     kept = [name for name in batch.schema.names if name not in values.schema.names]
     return pa.record_batch(
@@ -289,8 +275,6 @@ def _add(batch: "pa.RecordBatch", values: "pa.RecordBatch") -> "pa.RecordBatch":
 
 def _to_view(batch: "pa.RecordBatch", schema: "pa.Schema", view: "pa.Schema") -> "pa.RecordBatch":
     """A batch as the view's columns, in the types that files want."""
-    import pyarrow as pa
-
     arrays = []
     for field in schema:
         values = batch.column(ROW_ID if field.name == SOURCE_ROW_ID else field.name)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from penstock.jobs.refresh.context import SourceAt, Work
 from penstock.jobs.refresh.rows.plan import Everything, Some
 from penstock.jobs.refresh.rows.view_rows import ViewRows, find_view_rows
@@ -16,8 +18,6 @@ def limit_rows(
     work: Work, source: SourceAt, what: Everything | Some, limit: int, match: Match
 ) -> Everything | Some:
     """What is computed and what goes, with a limit; only ids are read."""
-    import numpy as np
-
     if isinstance(what, Everything):
         return Everything(_first(match(scan_all(source.dataset_now)), limit))
     old = find_view_rows(work.view, None)
@@ -51,6 +51,4 @@ def limit_rows(
 
 
 def _first(rows: Rows, count: int) -> Rows:
-    import numpy as np
-
     return rows.take(np.arange(min(count, len(rows.ids))))

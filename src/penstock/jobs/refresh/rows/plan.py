@@ -7,6 +7,8 @@ touched.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.errors import ColumnNotFound
 from penstock.jobs.refresh.context import Context, Plan, SourceAt
 from penstock.jobs.refresh.inputs import outputs_differ, reads_differ
@@ -124,8 +126,6 @@ def count(context: Context, plan: Plan) -> Plan:
 def _plan_some(
     context: Context, source: SourceAt, difference: Difference, failed: "RowSet"
 ) -> Plan:
-    import numpy as np
-
     definition = context.definition
     again = _find_again(source.dataset_now, failed, difference)
     touched = [difference.changed.ids, difference.deleted.ids, again.ids]

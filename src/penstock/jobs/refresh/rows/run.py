@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+import numpy as np
 
 from penstock.jobs.engine.finished import NewRows, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
@@ -92,8 +93,6 @@ def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed
 def _by_fragment(
     rows: "Places", sizes: Mapping[int, int], was: "Mask | None", kept: "tuple[Mask, ...]"
 ) -> list[NeededRows]:
-    import numpy as np
-
     found = []
     order = np.argsort(rows.fragments, kind="stable")
     for run in split_runs(rows.fragments[order]):
@@ -159,8 +158,6 @@ def _cut(needed: NeededRows, limit: int) -> Iterator[NeededRows]:
 
 
 def _find_cuts(needed: NeededRows, limit: int) -> Iterator[tuple[int, int, int]]:
-    import numpy as np
-
     need = needed.mask(needed.need)
     if need is not None:
         offsets = np.flatnonzero(need)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import json
 
@@ -49,7 +50,6 @@ def start(engine: Engine, order: RowsOrder, dataset: "LanceDataset", source: Sou
 
 def match(engine: Engine, order: RowsOrder, source: SourceAt, work: Work) -> "Ids":
     """The ids of the rows of an order that the filter takes."""
-    import numpy as np
 
     def then(frame: Any) -> Any:
         name = source.source.name
@@ -127,8 +127,6 @@ def _to_outputs(
 
 
 def _write_ids(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    import numpy as np
-
     order = json.decode(encoded, type=RowsOrder)
     (unit,) = order.tasks[task_number()]
     rows = make_row_set(np.asarray(batch.column(0)) for batch in batches)

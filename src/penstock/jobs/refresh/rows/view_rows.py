@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from penstock.lance.diff.equal import as_ids
 from penstock.lance.diff.row_sets import is_among
 from penstock.lance.errors import translated
@@ -24,8 +26,6 @@ class ViewRows(NamedTuple):
 
 def find_view_rows(view: "LanceDataset", sources: "Ids | None") -> ViewRows:
     """The rows that come from these source rows, which are sorted; None stands for all."""
-    import numpy as np
-
     found: list[tuple[Ids, Ids]] = [(np.empty(0, np.int64),) * 2]
     if sources is None or len(sources):
         with translated():

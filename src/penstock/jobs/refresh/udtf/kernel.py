@@ -5,8 +5,10 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 from msgspec import Struct, json
 
 from penstock.errors import FunctionFailed
@@ -28,9 +30,6 @@ from penstock.lance.read.scans import scan_columns
 from penstock.lance.write.column_files import get_fragment
 from penstock.model.functions import Function
 from penstock.model.views import PARTITION
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NUMBER, LABEL, SHOWN = "number", "label", "shown"
 # Partitions are read together up to so many bytes.
@@ -118,9 +117,6 @@ class _Maker:
 
     def make(self) -> None:
         """Write the rows that the function makes of the task's partitions, and a note."""
-        import numpy as np
-        import pyarrow as pa
-
         order, schema = self._order, self._files.schema
         started = time.perf_counter()
         fields = [
@@ -170,8 +166,6 @@ class _Maker:
             yield self._read_group(group)
 
     def _groups(self) -> Iterator[_Group]:
-        import numpy as np
-
         divided = divide(self._source, self._order.how)
         known = {label: number for number, label in enumerate(divided.labels)}
         numbers = [known[label] for label in self._order.tasks[self._number]]
@@ -192,9 +186,6 @@ class _Maker:
             yield _Group(labels, counts, divided.rows.take(np.concatenate(taken)))
 
     def _read_group(self, group: _Group) -> "pa.RecordBatch":
-        import numpy as np
-        import pyarrow as pa
-
         found = pa.concat_batches(self._scan(group))
         self._group_rows = max(1, GROUP_BYTES * found.num_rows // max(1, found.nbytes))
         self._group_rows = min(self._group_rows, MOST_ROWS)
@@ -253,8 +244,6 @@ class _Maker:
 
 
 def _name(schema: "pa.Schema", names: Sequence[str]) -> "list[pa.Field]":
-    import pyarrow as pa
-
     return [pa.field(name, schema.field(n).type) for n, name in enumerate(names)]
 
 

@@ -9,6 +9,8 @@ import importlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 from msgspec import Struct, json
 
 from penstock.errors import InvalidRequest
@@ -46,8 +48,6 @@ class Divided(NamedTuple):
 
     def labels_of(self, ids: "Ids") -> set[str]:
         """The partitions that have one of these rows, which are sorted."""
-        import numpy as np
-
         found = np.unique(self.numbers[is_among(self.rows.ids, ids)])
         return {self.labels[number] for number in found.tolist()}
 
@@ -69,8 +69,6 @@ def number_of(label: str) -> int:
 
 def moved(now: Divided, then: Divided) -> "Ids":
     """The rows that both have, in other partitions; sorted."""
-    import numpy as np
-
     common = now.rows.ids[is_among(now.rows.ids, then.rows.ids)]
     known = {label: number for number, label in enumerate(now.labels)}
     old = np.array([known.get(label, -1) for label in then.labels], np.int64)
@@ -80,9 +78,6 @@ def moved(now: Divided, then: Divided) -> "Ids":
 
 
 def _by_value(dataset: "LanceDataset", how: Partitioning) -> Divided:
-    import numpy as np
-    import pyarrow as pa
-
     ids, places, values = [np.empty(0, np.int64)], [np.empty(0, np.uint64)], []
     with translated():
         scanner = dataset.scanner(
@@ -108,16 +103,12 @@ def _by_value(dataset: "LanceDataset", how: Partitioning) -> Divided:
 
 def _widen(values: Any) -> Any:
     """Plain values, in a type that holds any number of them."""
-    import pyarrow as pa
-
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     return values.cast(wide.get(kind, kind))
 
 
 def _by_list(dataset: "LanceDataset", column: str, rows: Rows, *, is_strict: bool) -> Divided:
-    import numpy as np
-
     lists = _read_lists(dataset, column)
     if lists is None and is_strict:
         raise InvalidRequest(
@@ -159,8 +150,6 @@ def _read_lists(dataset: "LanceDataset", column: str) -> "tuple[set[int], list[I
 
 
 def _scan(dataset: "LanceDataset", where: str) -> Rows:
-    import numpy as np
-
     ids, places = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     with translated():
         scanner = dataset.scanner(columns=[], filter=where, with_row_id=True, with_row_address=True)
@@ -171,16 +160,12 @@ def _scan(dataset: "LanceDataset", where: str) -> Rows:
 
 
 def _to_rows(ids: "Ids", addresses: Any) -> Rows:
-    import numpy as np
-
     fragments = (addresses >> np.uint64(32)).astype(np.int64)
     return Rows(ids, fragments, (addresses & np.uint64(OFFSET_BITS)).astype(np.int64))
 
 
 def _number(rows: Rows, labels: list[str], numbers: "Ids | None") -> Divided:
     """Rows by id, in partitions that are different ones and have rows."""
-    import numpy as np
-
     if numbers is None:
         numbers = np.zeros(len(rows.ids), np.int64)
     names = sorted({labels[number] for number in np.unique(numbers).tolist()})

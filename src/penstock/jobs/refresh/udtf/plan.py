@@ -6,6 +6,10 @@ A partition is made again when one of its rows came, went or changed in what the
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from penstock.errors import ColumnNotFound, Unsupported
 from penstock.jobs.refresh.context import Context, Plan, SourceAt
 from penstock.jobs.refresh.inputs import differs_in
@@ -89,8 +93,6 @@ def _find_touched(
     context: Context, source: SourceAt, then: "LanceDataset", how: Partitioning, now: Divided
 ) -> tuple[set[str], int, int]:
     """The partitions that are not what they were, how many failed before, and fragments read."""
-    import numpy as np
-
     watermark = context.watermark
     assert watermark is not None
     definition = context.definition
@@ -161,18 +163,12 @@ def _plan_some(
 
 
 def _count(divided: Divided) -> dict[str, int]:
-    import numpy as np
-
     counts = np.bincount(divided.numbers, minlength=len(divided.labels))
     return dict(zip(divided.labels, counts.tolist(), strict=True))
 
 
 def _find_rows(view: "LanceDataset", labels: set[str]) -> tuple[Any, dict[str, int]]:
     """The view's rows of these partitions, and how many each has."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     parts, counts = [np.empty(0, np.int64)], dict[str, int]()
     wanted = pa.array(sorted(labels), pa.string())
     with translated():

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import numpy as np
+
 from penstock.jobs.engine.finished import encode_ids, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.refresh.chunks.kernel import At
@@ -44,8 +46,6 @@ def _start(order: UdtfOrder, numbers: Sequence[int], engine: Engine) -> Tasks:
 
 
 def _make_order(work: Work, todo: UdtfWork) -> UdtfOrder:
-    import numpy as np
-
     (source,) = work.sources.values()
     definition, spec = work.definition, work.spec
     assert definition.rows is not None
