@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+import penstock
 from penstock.errors import InvalidRequest
 from penstock.jobs.spark.tasks import WorkerPython
 
@@ -114,6 +115,4 @@ def _packages(home: Path) -> Path:
 
 def _editable() -> list[str]:
     """Where penstock is imported from; for an editable install that is outside site-packages."""
-    import penstock
-
     return [str(Path(path).parent) for path in penstock.__path__]

@@ -37,6 +37,7 @@ from penstock.jobs.backfill.row_states import (
 )
 from penstock.jobs.backfill.selection import Scope, find_left, select
 from penstock.jobs.backfill.watermarks import Bound, Mark
+from penstock.lance.columns.fields import show_path
 from penstock.lance.commit.replacement import find_fills
 from penstock.lance.diff.compare import is_null, rows_unchanged, step_rows
 from penstock.lance.diff.fragments import describe_fields, describe_fragments
@@ -333,6 +334,4 @@ def _has_rows_of(mark: Mark, state: FragmentState) -> bool:
 
 
 def _quote(columns: Sequence[str]) -> tuple[str, ...]:
-    from penstock.lance.columns.fields import show_path
-
     return tuple(show_path((name,)) for name in columns)

@@ -40,8 +40,6 @@ def warm_up(engine: Engine, cluster: str) -> None:
 
 
 def _probe(numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    from penstock.jobs.backfill import kernel as fill_column  # noqa: F401
-
     for batch in numbers:
         time.sleep(PROBE_SECONDS)
         yield pa.record_batch([[version("penstock")] * batch.num_rows], ["version"])

@@ -26,6 +26,7 @@ from penstock.lance.read.scans import (
     scan_rows,
 )
 from penstock.lance.session.remote import Location
+from penstock.lance.write.layout import align_batch
 
 if TYPE_CHECKING:
     from lance import LanceDataset, LanceFragment
@@ -154,8 +155,6 @@ def _blob_field(name: str) -> "pa.Field":
 
 def store_batch(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
     """The values in the form in which the file holds them, where Lance can read them."""
-    from penstock.lance.write.layout import align_batch
-
     arrays = [
         _to_blobs(values, field) if _is_prepared(field) else values
         for values, field in zip(batch.columns, schema, strict=True)
