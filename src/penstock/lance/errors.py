@@ -36,6 +36,8 @@ PANIC = "PanicException"
 
 # In order: the first that is found in the text decides.
 KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
+    # The way to a catalog's server, which names an address: it must not be taken for the table's.
+    (r"reqwest::Error", Unavailable, "check that the server can be reached"),
     (r"Index name '.*' already exists", IndexAlreadyExists, "choose another name, or drop it"),
     (r"index not found", IndexNotFound, "list the table's indexes"),
     (
