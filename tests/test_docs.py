@@ -19,7 +19,7 @@ from scripts.docs import (
     stale_pages,
     write_pages,
 )
-from tests.attack.families import FAMILIES
+from tests.attack.registry import FAMILIES
 
 
 def test_every_setting_is_on_the_settings_page() -> None:

@@ -27,7 +27,7 @@ def world(
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    from tests.attack.families import count
+    from tests.attack.registry import count
 
     found = count()
     by_family = ", ".join(f"{name} {number}" for name, number in found.items())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.attack import routes
-from tests.attack.families import FAMILIES, count, gather
+from tests.attack.families import routes
+from tests.attack.registry import FAMILIES, count, gather
 from tests.attack.running import run
 from tests.attack.world import World
 

@@ -13,8 +13,8 @@ import pytest
 
 from penstock.model.jobs import FINISHED
 from penstock.server.lance.handlers.jobs import DESCRIBED
+from tests.attack.families.sql import T, hide, script
 from tests.attack.place import HIDDEN, PIT, SECRET
-from tests.attack.sql import T, hide, script
 from tests.attack.world import rows
 from tests.harness.data.arrow import send
 from tests.harness.data.functions import add_function, virtual_column

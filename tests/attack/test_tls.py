@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attack.families import gather
+from tests.attack.registry import gather
 from tests.attack.running import run
 from tests.attack.world import World, standing
 from tests.harness.processes.access import issuing, tls

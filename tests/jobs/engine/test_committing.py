@@ -60,8 +60,8 @@ def test_a_job_that_is_lost_meanwhile_commits_nothing() -> None:
         commit_until_in(HeldAttempt(on_fence=lose), pytest.fail, "the view")
 
 
-def test_the_last_error_is_told_when_it_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "FIRST_PAUSE_SECONDS", 0.0)
+@pytest.mark.slow
+def test_the_last_error_is_told_when_it_is_given_up() -> None:
     calls: list[int] = []
 
     def commit() -> None:

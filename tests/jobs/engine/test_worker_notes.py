@@ -1,29 +1,38 @@
 """Small files in the folders of jobs."""
 
-import os
+import contextlib
+import threading
+import time
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from penstock.jobs.engine.worker_notes import write_note
+from penstock.lance.storage import files
 from penstock.lance.storage.lake import Lake
 from penstock.lance.storage.side_files import FOLDER, list_names
 
+SECONDS = 2.0
 
-def test_a_note_is_written_while_another_job_removes_the_empty_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake, make = Lake(str(tmp_path)), os.mkdir
-    swept: list[str] = []
 
-    def sweep_and_make(path: Any, *mode: Any) -> None:
-        if Path(path).name == "job" and not swept:
-            swept.append(path)
-            os.rmdir(tmp_path / FOLDER)
-        make(path, *mode)
-
-    monkeypatch.setattr(os, "mkdir", sweep_and_make)
+def test_notes_are_written_while_other_jobs_remove_empty_folders(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
     place = lake.place(lake.root)
-    write_note(place, "job", "1-a.json", {})
-    assert (list_names(place, f"{FOLDER}/job"), len(swept)) == (["1-a.json"], 1)
+    stop = threading.Event()
+
+    def sweep() -> None:
+        while not stop.is_set():
+            files.remove_if_empty(place, FOLDER)
+
+    sweeping = threading.Thread(target=sweep)
+    sweeping.start()
+    try:
+        deadline, number = time.monotonic() + SECONDS, 0
+        while time.monotonic() < deadline:
+            number += 1
+            write_note(place, f"job{number}", "1-a.json", {})
+            assert list_names(place, f"{FOLDER}/job{number}") == ["1-a.json"]
+            (tmp_path / FOLDER / f"job{number}" / "1-a.json").unlink()
+            with contextlib.suppress(FileNotFoundError):
+                (tmp_path / FOLDER / f"job{number}").rmdir()
+    finally:
+        stop.set()
+        sweeping.join()

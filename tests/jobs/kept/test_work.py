@@ -1,6 +1,5 @@
 """Finished values follow their rows: into rewritten fragments, later attempts and later jobs."""
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -11,27 +10,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.errors import FunctionFailed, PenstockError
-from penstock.jobs.backfill.leftovers import forget_column
+from penstock.errors import FunctionFailed
 from penstock.jobs.engine.attempt import JobCanceled
-from penstock.jobs.kept.work import KEPT_SECONDS
-from penstock.lance.columns import computed
-from penstock.lance.columns.computed import FUNCTION, PART
-from penstock.lance.columns.fields import MetadataUpdate, update_field_metadata
-from penstock.lance.session.remote import Location
+from penstock.lance.columns.computed import PART
 from tests.harness.data.writers import writing
-from tests.harness.jobs.filled_tables import BINDING
+from tests.harness.jobs.canceled_jobs import (
+    OTHER,
+    OtherColumn,
+    canceled,
+    expected,
+)
 from tests.harness.jobs.function_tables import (
     FunctionTable,
     bound_field,
     fill_and_die,
-    join,
     make_table,
 )
 from tests.harness.jobs.held_attempt import HeldAttempt, once
 from tests.harness.jobs.kernel import declare, seal
-
-OTHER = "f" * 32
 
 
 @pytest.fixture
@@ -45,11 +41,6 @@ def slowly(seconds: float) -> Any:
         return f"{text}:{number}"
 
     return call
-
-
-def expected(table: FunctionTable) -> dict[int, str]:
-    rows = table.open().to_table(columns=["id", "text", "number"]).to_pylist()
-    return {row["id"]: join(row["text"], row["number"]) for row in rows}
 
 
 def work_beside_a_writer(tmp_path: Path, rows: int, seconds: float, every: float) -> None:
@@ -95,32 +86,6 @@ def test_only_rows_with_other_inputs_are_computed_again(table: FunctionTable) ->
     table.fill(HeldAttempt(on_fence=once(rewrite)))
     assert len(table.take_calls()) == 44
     assert table.values() == expected(table)
-
-
-def canceled(table: FunctionTable, **options: Any) -> HeldAttempt:
-    """A job that was canceled when all of it was computed."""
-
-    def cancel() -> None:
-        raise JobCanceled
-
-    attempt = HeldAttempt(on_fence=cancel)
-    with pytest.raises(JobCanceled):
-        table.fill(attempt, **options)
-    table.leave(attempt)
-    return attempt
-
-
-def make_other_column(table: FunctionTable) -> FunctionTable:
-    """The same table with a second column by the same function."""
-    output = msgspec.structs.replace(table.function.outputs[0], column="second")
-    function = msgspec.structs.replace(table.function, outputs=(output,))
-    table.open().add_columns(bound_field("second", function, OTHER))
-    return OtherColumn(table.path, table.catalog, table.engine, function, table.log)
-
-
-class OtherColumn(FunctionTable):
-    def spec(self, branch: str = "", **options: Any) -> dict[str, Any]:
-        return {**super().spec(branch, **options), "binding": OTHER}
 
 
 @pytest.mark.parametrize("rewritten", [False, True])
@@ -244,20 +209,6 @@ def test_rows_that_a_canceled_job_skipped_are_all_that_is_tried_again(tmp_path: 
     assert (done.rows_failed, done.rows) == (5, 40)
 
 
-def test_what_is_kept_goes_with_its_column_and_with_time(table: FunctionTable) -> None:
-    canceled(table)
-    other = make_other_column(table)
-    table.open().drop_columns(["value"])
-    other.fill()
-    assert other.loose_files() == set()
-    canceled(other, force=True)
-    long_ago = time.time() - KEPT_SECONDS - 60
-    for path in table.path.glob("_jobs/**/*"):
-        os.utime(path, (long_ago, long_ago))
-    other.leave(HeldAttempt())
-    assert other.loose_files() == set()
-
-
 def test_a_killed_worker_leaves_no_unfinished_file_when_its_job_is_done(
     table: FunctionTable,
 ) -> None:
@@ -340,84 +291,3 @@ def test_a_kept_file_that_a_clean_up_takes_before_the_commit_is_computed_again(
     assert (len(table.take_calls()), done.rows_left) == (10, 0)
     assert table.values() == expected(table)
     assert table.loose_files() == set()
-
-
-def test_files_of_a_job_that_runs_stay_when_its_function_is_declared_anew(
-    table: FunctionTable,
-) -> None:
-    other = make_other_column(table)
-
-    def declare_anew() -> None:
-        newer = msgspec.structs.replace(table.function, version="2")
-        declared = {FUNCTION: msgspec.json.encode(newer).decode()}
-        update_field_metadata(table.open(), [MetadataUpdate("value", declared)])
-        other.fill()
-
-    table.fill(HeldAttempt(on_fence=once(declare_anew)))
-    assert table.values() == expected(table)
-    assert table.loose_files() == set()
-
-
-def test_a_branch_that_somebody_deletes_is_no_matter_to_who_sweeps(
-    table: FunctionTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    canceled(make_other_column(table))
-    table.open().create_branch("b")
-    read = computed.list_computed
-    delete = once(lambda: table.open().branches.delete("b"))
-
-    def delete_and_read(schema: pa.Schema) -> list[Any]:
-        delete()
-        return read(schema)
-
-    monkeypatch.setattr(computed, "list_computed", delete_and_read)
-    table.leave(HeldAttempt())
-    assert not table.open().branches.list()
-
-
-def test_a_job_for_some_rows_leaves_what_others_finished(table: FunctionTable) -> None:
-    canceled(table)
-    table.take_calls()
-    table.fill(where="id = 1")
-    table.fill()
-    assert table.take_calls() == []
-    assert table.values() == expected(table)
-    assert table.loose_files() == set()
-
-
-def test_a_job_for_some_rows_leaves_parts_of_others_and_none_of_its_own(tmp_path: Path) -> None:
-    table = make_table(tmp_path, fragments=1)
-    small: dict[str, Any] = {"batch_checkpoint_flush_interval_seconds": 0, "checkpoint_size": 40}
-    table.fill(where="id < 3", **small)
-    assert table.loose_files() == set()
-    assert fill_and_die(table, "part written", HeldAttempt().job, **small) == -signal.SIGKILL
-    table.take_calls()
-    table.fill(where="id < 5")
-    table.fill()
-    assert table.take_calls() == []
-    assert table.values() == expected(table)
-
-
-def test_what_is_kept_goes_when_its_column_is_dropped(table: FunctionTable) -> None:
-    canceled(table)
-    assert table.loose_files()
-    table.open().drop_columns(["value"])
-    forget_column(Location(str(table.path), ""), BINDING)
-    assert table.loose_files() == set()
-    assert not (table.path / "_jobs").exists()
-
-
-def test_what_is_kept_of_another_column_stays(table: FunctionTable) -> None:
-    canceled(table)
-    forget_column(Location(str(table.path), ""), OTHER)
-    table.fill()
-    assert len(table.take_calls()) == 40
-
-
-def test_a_job_whose_column_is_dropped_keeps_nothing(table: FunctionTable) -> None:
-    attempt = HeldAttempt(on_fence=once(lambda: table.open().drop_columns(["value"])))
-    with pytest.raises(PenstockError):
-        table.fill(attempt)
-    table.leave(attempt)
-    assert table.loose_files() == set()
-    assert not (table.path / "_jobs").exists()

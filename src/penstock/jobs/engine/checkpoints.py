@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.errors import Unavailable
 from penstock.jobs.backfill.plan import FragmentWork, is_file_of, short_job
 from penstock.jobs.backfill.plan_rows import covers
 from penstock.jobs.engine.worker_notes import Beat
@@ -27,6 +28,7 @@ from penstock.jobs.kept.work import (
     owner_of_column,
 )
 from penstock.jobs.refresh.view_notes import KEY
+from penstock.lance import refs
 from penstock.lance.columns import computed
 from penstock.lance.commit.replacement import ColumnFile
 from penstock.lance.errors import translated
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 ABANDONED_SECONDS = 24 * 3600
 # Clocks of writers and stores differ; a version may seem older than a file that it refers to.
 CLOCK_SECONDS = 3600
+# How often, and how far apart, a branch is looked at that is there and cannot be opened.
+LOOKS, LOOK_SECONDS = 20, 0.02
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -167,14 +171,14 @@ def sweep(
     _sweep_notes(place, job)
     # Nothing says which branch they were on.
     abandoned = [other for other in _abandoned(entries) if other != job]
-    useless = _find_useless(dataset, there, kept, is_needed=is_needed)
+    useless = _find_useless(place, dataset, there, kept, is_needed=is_needed)
     if kept in useless and _is_ahead(place, kept, job, attempt):
         useless.remove(kept)
     at_work = _list_jobs(entries) - {job, *abandoned}
     useless -= {each for each in useless - {kept} if _is_written(place, each, at_work)}
     everywhere = [location]
     if abandoned or useless - {kept}:
-        everywhere = [replace(location, branch=name) for name in ("", *dataset.branches.list())]
+        everywhere = [replace(location, branch=name) for name in _list_branches(place)]
     removed += _remove_kept(place, dataset, useless, everywhere)
     for other in abandoned:
         for each in everywhere:
@@ -197,7 +201,7 @@ def sweep_kept(location: Location, is_gone: Callable[[str], bool]) -> None:
     if not folders:
         return
     dataset = open_newest(location)
-    everywhere = [replace(location, branch=name) for name in ("", *dataset.branches.list())]
+    everywhere = [replace(location, branch=name) for name in _list_branches(place)]
     _remove_kept(place, dataset, folders, everywhere)
 
 
@@ -227,7 +231,7 @@ def _list_kept(entries: Collection[tuple[str, int]]) -> dict[str, int]:
 
 
 def _find_useless(
-    dataset: "LanceDataset", there: Mapping[str, int], kept: str, *, is_needed: bool
+    place: Place, dataset: "LanceDataset", there: Mapping[str, int], kept: str, *, is_needed: bool
 ) -> set[str]:
     """Finished work that no later job can use: of a job that succeeded, of a function or a column
     that is no more, or that is too old."""
@@ -238,14 +242,14 @@ def _find_useless(
     columns = {each for each in there if (owner_of(each) or "").startswith(COLUMN)}
     # Also of the job itself: perhaps its column was dropped meanwhile.
     rest = columns - old - others - own
-    gone = rest - _list_needed(dataset, rest) if rest else set()
+    gone = rest - _list_needed(place, dataset, rest) if rest else set()
     return old | others | own | gone
 
 
-def _list_needed(dataset: "LanceDataset", folders: Collection[str]) -> set[str]:
+def _list_needed(place: Place, dataset: "LanceDataset", folders: Collection[str]) -> set[str]:
     """Those of the folders whose column is there, on its branch, with the function that made it."""
     found = set()
-    for branch, newest in _open_branches(dataset):
+    for branch, newest in _open_branches(place, dataset):
         for column in computed.list_computed(newest.schema):
             if column.function is not None:
                 owner = owner_of_column(column.binding, branch)
@@ -291,7 +295,7 @@ def _remove_files(
         # Only now, because a listing with times has to look at each file.
         entries = files.list_folder(place, location.data_folder)
         written = [entry.modified_millis / 1000 for entry in entries if entry.name in loose]
-        loose -= _referred_since(dataset, min(written, default=0) - CLOCK_SECONDS)
+        loose -= _referred_since(place, dataset, min(written, default=0) - CLOCK_SECONDS)
     for name in loose:
         files.remove(place, f"{location.data_folder}/{name}")
     return len(loose)
@@ -303,10 +307,10 @@ def _sweep_notes(place: Place, job: str) -> None:
     files.remove_if_empty(place, FOLDER)
 
 
-def _referred_since(dataset: "LanceDataset", since: float) -> set[str]:
+def _referred_since(place: Place, dataset: "LanceDataset", since: float) -> set[str]:
     """The names of all files in versions that were committed since, on any branch."""
     found: set[str] = set()
-    for branch, newest in _open_branches(dataset):
+    for branch, newest in _open_branches(place, dataset):
         for version in newest.versions():
             at: Any = version["timestamp"]
             if at.timestamp() >= since:
@@ -314,17 +318,32 @@ def _referred_since(dataset: "LanceDataset", since: float) -> set[str]:
     return found
 
 
-def _open_branches(dataset: "LanceDataset") -> "Iterator[tuple[str, LanceDataset]]":
-    """The newest version of every branch, and of main, which is ''."""
-    for branch in ("", *dataset.branches.list()):
+def _list_branches(place: Place) -> list[str]:
+    """All branches, and main, which is ''; Lance's own list reads each, and one may be gone."""
+    return ["", *refs.list_names(place, refs.BRANCHES)]
+
+
+def _open_branches(place: Place, dataset: "LanceDataset") -> "Iterator[tuple[str, LanceDataset]]":
+    """The newest version of every branch."""
+    for branch in _list_branches(place):
+        newest = _open_branch(place, dataset, branch)
+        if newest is not None:
+            yield branch, newest
+
+
+def _open_branch(place: Place, dataset: "LanceDataset", branch: str) -> "LanceDataset | None":
+    """The newest version of a branch; None when somebody deleted it a moment ago.
+
+    One that is there and cannot be opened must not be taken for deleted: its files are in use.
+    """
+    for _ in range(LOOKS):
         try:
-            newest = dataset.checkout_version((branch or None, None))
-        except ValueError:
-            if branch in ("", *dataset.branches.list()):
-                raise
-            # Somebody deleted it a moment ago.
-            continue
-        yield branch, newest
+            return dataset.checkout_version((branch or None, None))
+        except (OSError, ValueError):
+            if branch not in _list_branches(place):
+                return None
+            time.sleep(LOOK_SECONDS)
+    raise Unavailable(f"branch {branch!r} cannot be opened", detail="look at the table's files")
 
 
 def _paths(dataset: "LanceDataset") -> set[str]:

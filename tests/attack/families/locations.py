@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post, send_arrow
+from tests.attack.families.routes import ICEBERG
 from tests.attack.place import HIDDEN, MINE, OWNER, PIT, THEIRS, Place
-from tests.attack.routes import ICEBERG
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import to_stream
 

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from penstock.server.iceberg.routes import ROUTES
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post
+from tests.attack.families.routes import ICEBERG, LANCE
 from tests.attack.place import OWNER, PIT, Place
-from tests.attack.routes import ICEBERG, LANCE
 from tests.harness.clients import iceberg_requests as views
 
 FAMILY = "names"

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.attack import (
+from tests.attack.attack import Attack
+from tests.attack.families import (
     arrow,
     batches,
     bodies,
@@ -15,7 +16,6 @@ from tests.attack import (
     sql,
     tokens,
 )
-from tests.attack.attack import Attack
 from tests.attack.place import Place, imagined
 
 FAMILIES: Mapping[str, Callable[[Place], Iterator[Attack]]] = {

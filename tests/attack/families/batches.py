@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.attack.attack import REFUSED, Attack, Request, post
+from tests.attack.families.routes import ICEBERG
 from tests.attack.place import ABSENT, HIDDEN, MINE, PIT, THEIRS, Place
-from tests.attack.routes import ICEBERG
 
 FAMILY = "batches"
 CALLERS = ("nobody", "reader", "writer", "owner", "clerk", "guest", "maker")

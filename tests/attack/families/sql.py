@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post
+from tests.attack.families.routes import ICEBERG
 from tests.attack.place import HIDDEN, OWNER, PIT, Place
-from tests.attack.routes import ICEBERG
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.views.definitions import encode_schema, make_spec
 

@@ -12,8 +12,8 @@ from msgspec import inspect
 
 from penstock.server.iceberg.routes import ROUTES
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post, to_json
+from tests.attack.families.routes import ICEBERG, LANCE
 from tests.attack.place import MINE, OWNER, PIT, Place
-from tests.attack.routes import ICEBERG, LANCE
 from tests.harness.clients import iceberg_requests as views
 
 FAMILY = "bodies"

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from tests.attack.arrow import stream
 from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post, send_arrow
+from tests.attack.families.arrow import stream
 from tests.attack.place import OWNER, PIT, Place
 
 FAMILY = "expressions"
