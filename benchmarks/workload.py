@@ -17,7 +17,7 @@ from penstock.lance.storage.lake import Lake
 from penstock.model.origins import NOBODY
 from penstock.settings.places import database_url, lake_root
 from penstock.settings.sections import Settings
-from penstock.settings.storing import Storage
+from penstock.settings.storage_sections import StorageSettings
 
 DESCRIBE, EXISTS, LIST = "describe", "exists", "list 100"
 CREATE_VERSION, CREATE_NAMESPACE = "version/create", "create namespace"
@@ -111,7 +111,7 @@ class Workload:
 
 async def seed(data: str, count: int) -> None:
     """Fill a catalog that no server has open with one namespace of tables."""
-    settings = Settings(storage=Storage(data=data))
+    settings = Settings(storage=StorageSettings(data=data))
     database = await open_catalog(database_url(settings))
     catalog = Catalog(database, Lake(lake_root(settings)))
     await namespaces.create(catalog, ("ns",), {}, "create")

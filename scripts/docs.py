@@ -17,7 +17,7 @@ from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
-from penstock.settings.keys import Key, Section, list_sections
+from penstock.settings.keys import Section, SettingKey, list_sections
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,7 +44,7 @@ def settings_section(section: Section) -> str:
     return f"## {section.name}\n\n{section.description}\n\n{table(header, rows)}"
 
 
-def settings_row(key: Key) -> tuple[str, ...]:
+def settings_row(key: SettingKey) -> tuple[str, ...]:
     flag = f"`{key.flag}`" if key.flag else ""
     default = f"`{json.dumps(msgspec.to_builtins(key.default))}`"
     return (f"`{key.name or 'NAME'}`", key.wanted, default, f"`{key.env}`", flag, key.description)

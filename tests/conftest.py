@@ -1,5 +1,6 @@
 """What every test may use: both databases, an open catalog, and a running server."""
 
+import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 # with `pytest --hypothesis-profile=default`.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
+
+# Their JVMs live for seconds or minutes: compiling code a second time, and better, takes longer
+# than it saves. Spark gives this to every driver that it starts.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.hookimpl(optionalhook=True)

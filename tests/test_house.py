@@ -12,6 +12,15 @@ PACKAGE = "penstock"
 MAX_MODULES, MAX_ROWS = 20, 8
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
+# Who may import inside a function, and why; everything else that is heavy is loaded at a door.
+LATE_IMPORTS = {
+    "cli/operate/doctor.py": "tells of missing libraries instead of failing without them",
+    "cli/operate/runner.py": "Lance reads LANCE_LOG when it is loaded",
+    "database/connect.py": "a driver is loaded when its kind of URL is opened",
+    "jobs/functions/load.py": "what cloudpickle lacks is told as the function's trouble",
+    "runner/java.py": "a machine with a Java of its own needs no packaged one",
+    "sdk/connection/server_note.py": "a server, which writes the note, needs no HTTP client",
+}
 # A path as pages write it: `catalog/names/tables.py`, `server/lance/`, `tests/harness`, `rules.py`;
 # what comes after it (`: describe`, `::test_x`) is not looked at.
 PATH = re.compile(r"(?:[a-z]\w*/)*(?:[a-z]\w*\.(?:py|sql)|[a-z]\w*/(?:[a-z]\w*)?)(?=:|$)")
@@ -95,6 +104,20 @@ def find_cycles(house: Path) -> list[list[str]]:
     paths = {_name_module(house, path): path for path in house.rglob("*.py")}
     graph = {name: set(list_imports(path, paths)) for name, path in paths.items()}
     return sorted(sorted(ring) for ring in _find_rings(graph) if len(ring) > 1)
+
+
+def late_imports(house: Path) -> Iterator[str]:
+    """The modules that import something inside a function."""
+    for path in sorted(house.rglob("*.py")):
+        late = [
+            node
+            for part in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in ast.walk(part)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        if late:
+            yield path.relative_to(house).as_posix()
 
 
 def list_imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
@@ -189,6 +212,10 @@ def test_no_modules_import_each_other() -> None:
     assert find_cycles(ROOT / "src" / PACKAGE) == []
 
 
+def test_heavy_modules_are_loaded_at_doors_that_have_a_name() -> None:
+    assert list(late_imports(ROOT / "src" / PACKAGE)) == sorted(LATE_IMPORTS)
+
+
 def test_every_package_has_its_row_in_the_import_contract() -> None:
     assert list(wrong_rows(ROOT)) == []
 
@@ -266,6 +293,12 @@ def test_modules_that_import_each_other_are_found(tmp_path: Path) -> None:
     assert find_cycles(house) == [["penstock.x.a", "penstock.x.b", "penstock.x.c"]]
     (house / "x" / "c.py").write_text("")
     assert find_cycles(house) == []
+
+
+def test_imports_inside_functions_are_found(tmp_path: Path) -> None:
+    inner = "class A:\n    async def f(self):\n        if self:\n            import json\n"
+    house = make(tmp_path, {"a.py": "import json\n", "b/c.py": inner})
+    assert list(late_imports(house)) == ["b/c.py"]
 
 
 def test_rows_that_are_wrong_are_found(tmp_path: Path) -> None:

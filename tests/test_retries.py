@@ -1,17 +1,17 @@
 """Pauses between tries: they grow up to a bound, and random ones stay within theirs."""
 
-from penstock.retries import Growing, spread
+from penstock.retries import Backoff, spread
 
 
 def test_pauses_grow_up_to_the_longest_and_begin_again_after_a_reset() -> None:
-    pauses = Growing(1.0, 5.0)
+    pauses = Backoff(1.0, 5.0)
     assert [pauses.take() for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
     pauses.reset()
     assert [pauses.take() for _ in range(2)] == [1.0, 2.0]
 
 
 def test_the_first_pause_is_told_from_the_next_ones() -> None:
-    pauses = Growing(0.5, 10.0, 1.5)
+    pauses = Backoff(0.5, 10.0, 1.5)
     assert pauses.is_first
     assert (pauses.take(), pauses.is_first) == (0.5, False)
     assert pauses.take() == 0.75

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.harness.root import ROOT
+
 CONFTEST = """
 import pytest
 from tests.harness.sharing import Sharing
@@ -29,9 +31,9 @@ def test_a_test_that_ends_its_process_fails_alone_and_all_others_run(tmp_path: P
         (tmp_path / f"test_{module}.py").write_text(TESTS)
 
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", tmp_path],
+        [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", "2", tmp_path],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).parents[1])},
+        env={"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=100,

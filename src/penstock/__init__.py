@@ -4,6 +4,7 @@ The names of the SDK are loaded when they are first used, so that importing the 
 nothing to the server and the command line.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,11 +56,9 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # where every name would do
+if not TYPE_CHECKING:  # type checkers would accept any name here
 
     def __getattr__(name: str) -> Any:
-        from importlib import import_module
-
         if name == "errors":
             return import_module("penstock.errors")
         if name not in _HOMES:

@@ -1,6 +1,6 @@
-"""Named places where a test may end the process as a power cut would.
+"""Named points at which a test can kill the process, as a power cut would.
 
-`PENSTOCK_CRASH_AT` names one of them; without it they cost a comparison of two strings.
+`PENSTOCK_CRASH_AT` names one of them; without it, each costs one string comparison.
 """
 
 import os
@@ -11,6 +11,6 @@ _AT = os.environ.get(VARIABLE, "")
 
 
 def crash_point(name: str) -> None:
-    """Die here, at once, if a test asked for it."""
+    """Die here if a test asked for it."""
     if name == _AT:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,15 +1,14 @@
-"""How long to wait until the next try: pauses that grow, and random ones.
+"""Backoff: how long to wait before the next try, growing or random.
 
-Only numbers: who waits, in a thread, in a loop or for an event that may come first, what is tried
-again and what becomes of the last error is the caller's.
+Only numbers: the caller decides how to wait, what to try again, and what to do with the last error.
 """
 
 import random
 from collections.abc import Iterator
 
 
-class Growing:
-    """Pauses that grow by a factor from the first to the longest one."""
+class Backoff:
+    """Pauses that grow by a factor, from the first to the longest."""
 
     def __init__(self, first: float, longest: float, factor: float = 2.0) -> None:
         self._first, self._longest, self._factor = first, longest, factor
@@ -17,21 +16,21 @@ class Growing:
 
     @property
     def is_first(self) -> bool:
-        """Whether none was taken yet, or none since the reset."""
+        """Whether no pause was taken yet, or none since the reset."""
         return self._next == self._first
 
     def take(self) -> float:
-        """The pause to make now."""
+        """The next pause."""
         pause = self._next
         self._next = min(self._longest, pause * self._factor)
         return pause
 
     def reset(self) -> None:
-        """Begin with the first again."""
+        """Start with the first pause again."""
         self._next = self._first
 
 
 def spread(seconds: float, count: int) -> Iterator[float]:
-    """So many pauses for those who want the same thing: random, up to a step longer each time."""
+    """Random pauses for competitors, each up to a step longer than the one before."""
     for number in range(1, count + 1):
         yield random.uniform(0, seconds * number)

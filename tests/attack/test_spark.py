@@ -18,8 +18,7 @@ from tests.attack.place import HIDDEN, PIT, SECRET
 from tests.attack.world import rows
 from tests.harness.data.arrow import send
 from tests.harness.data.functions import add_function, virtual_column
-from tests.harness.processes.access import Guarded, guarded
-from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.access import GuardedServer, guarded
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 from tests.harness.views.definitions import encode_schema
@@ -35,7 +34,7 @@ ROOT = T.rpartition(".")[0].split(".")
 class Camp:
     """A server with its own runner; an owner of the pit without the right to code, one with it."""
 
-    gate: Guarded
+    gate: GuardedServer
     admin: Server
     owner: Server
     maker: Server
@@ -46,12 +45,10 @@ class Camp:
         return self.folder / "canary"
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def camp(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Camp]:
+@pytest.fixture(scope="module")
+def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:
     folder = tmp_path_factory.mktemp("camp")
-    with guarded(folder / "data", database=database_of(request), runner=True) as gate:
+    with guarded(folder / "data", runner=True) as gate:
         admin = gate.admin()
         for ns in (ROOT[0], PIT, HIDDEN):
             admin.post(f"/v1/namespace/{ns}/create").raise_for_status()

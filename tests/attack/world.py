@@ -20,7 +20,7 @@ from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, PIT, SECRET, THEIR
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import send
 from tests.harness.processes import servers
-from tests.harness.processes.access import AUTH, Guarded, Issuer, Link
+from tests.harness.processes.access import AUTH, GuardedServer, Issuer, Link
 from tests.harness.processes.databases import sqlite_url
 from tests.harness.processes.s3 import BUCKET, Store
 from tests.harness.processes.servers import Server
@@ -42,7 +42,7 @@ PATIENT = {
 class World:
     """A server, its database and its stores; started again when an attack has ended it."""
 
-    gate: Guarded
+    gate: GuardedServer
     store: Store
     place: Place
     database: str
@@ -75,7 +75,7 @@ class World:
         started = servers.start(
             self.server.data, database=self.database, environ={**AUTH, **self.environ}
         )
-        self.gate = Guarded(started, self.gate.database, self.gate.link)
+        self.gate = GuardedServer(started, self.gate.database, self.gate.link)
 
 
 def environ_of(store: Store, issuer: Issuer) -> dict[str, str]:
@@ -100,7 +100,7 @@ def standing(
     environ = {**environ_of(store, issuer), **more}
     started = servers.start(data, database=database, environ={**AUTH, **environ})
     url = database or sqlite_url(data)
-    gate = Guarded(started, url, Link(url))
+    gate = GuardedServer(started, url, Link(url))
     world = World(gate, store, _build(gate, store, outside, issuer), database, environ)
     try:
         yield world
@@ -110,7 +110,7 @@ def standing(
         world.gate.link.close()
 
 
-def _build(gate: Guarded, store: Store, outside: Path, issuer: Issuer) -> Place:
+def _build(gate: GuardedServer, store: Store, outside: Path, issuer: Issuer) -> Place:
     admin = gate.admin()
     jobs = {ns: _fill(admin, ns) for ns in (MINE, THEIRS, HIDDEN)}
     jobs[ABSENT] = str(uuid.uuid4())
@@ -176,7 +176,7 @@ def _put_remote(admin: Server, store: Store) -> None:
     admin.post(f"/v1/table/{MINE}$far/declare", body).raise_for_status()
 
 
-def _make_callers(gate: Guarded, issuer: Issuer) -> dict[str, str]:
+def _make_callers(gate: GuardedServer, issuer: Issuer) -> dict[str, str]:
     keys = {"wrong": f"pstk_{'0' * 16}_{'0' * 64}"}
     for name, caller in CALLERS.items():
         if name in ("", "wrong"):
@@ -207,7 +207,7 @@ async def _end_key(database: Database, id: str) -> None:
     await database.write(end)
 
 
-def _grant(gate: Guarded, principal: str, rights: int, on: str) -> None:
+def _grant(gate: GuardedServer, principal: str, rights: int, on: str) -> None:
     below = {"namespace": (MINE,), "table": (MINE, "t"), "view": (MINE, "v")}[on]
     if rights & FUNCTIONS:
         gate.grant(principal, "functions", on, *below)

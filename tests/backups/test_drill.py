@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.harness.clients.iceberg import Iceberg
-from tests.harness.clients.iceberg_views import Loaded, java_replace, sql
+from tests.harness.clients.iceberg_views import LoadedView, java_replace, sql
 from tests.harness.data.arrow import people, read_back, send
 from tests.harness.data.backups import (
     NAMESPACE,
@@ -111,7 +111,7 @@ def test_what_is_written_goes_to_the_new_lake_alone(drill: Drill) -> None:
     iceberg = Iceberg(drill.server)
     view = f"namespaces/{NAMESPACE}/views/seen"
     loaded = iceberg.get(view).ok()
-    known = Loaded(loaded["metadata-location"], loaded["metadata"])
+    known = LoadedView(loaded["metadata-location"], loaded["metadata"])
     updates = java_replace(known, sql("spark", "select 2 as two"))
     iceberg.post(view, {"requirements": [], "updates": updates}).ok()
     assert snapshot(drill.left) == left

@@ -7,15 +7,15 @@ import lance
 import pytest
 
 from penstock.backups import holds
-from penstock.backups.moving import Move, MovedView, settle_in
-from penstock.backups.relocating import relocate
+from penstock.backups.moved_views import Move, MovedView, settle_in
+from penstock.backups.relocate_lake import relocate
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.iceberg_views.metadata_files import Document
+from penstock.catalog.iceberg_views.metadata_files import MetadataDocument
 from penstock.catalog.names import lake_identity, tables
 from penstock.catalog.names.tables import plan_table
 from penstock.database.interface import Transaction
 from penstock.errors import DatabaseMismatch
-from penstock.lance.copies.moment import HOLD
+from penstock.lance.copies.copy_plan import HOLD
 from penstock.lance.storage.files import write_new
 from penstock.lance.storage.lake import Lake
 from tests.harness.data.arrow import people
@@ -41,7 +41,7 @@ async def run_all(tx: Transaction) -> None:
 
 async def test_what_was_consented_to_is_still_consented_to(catalog: Catalog) -> None:
     await catalog.database.write(run_all)
-    moved = MovedView("i", NOW, Document(NEXT, "{}", "/new/i"))
+    moved = MovedView("i", NOW, MetadataDocument(NEXT, "{}", "/new/i"))
     await catalog.database.write(settle_in, Move("/old", "/new"), [moved])
     view = await catalog.database.fetch_one("SELECT metadata_location, edited_in FROM views")
     source = await catalog.database.fetch_one("SELECT state, edition FROM view_sources")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.backups import dump, holds
-from penstock.backups.making import make
-from penstock.backups.restoring import restore
+from penstock.backups.make_backup import make
+from penstock.backups.restore_backup import restore
 from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import tables

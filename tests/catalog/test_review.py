@@ -11,7 +11,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import dependents, removals, tables
 from penstock.catalog.versions import commits, reconcile, versions
 from penstock.catalog.versions.commits import CreateVersion
-from penstock.catalog.versions.settling import LANES, Outcome
+from penstock.catalog.versions.settling import LANES, SettleOutcome
 from penstock.catalog.versions.staging import NewVersion
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, InvalidRequest, Unavailable
@@ -104,7 +104,7 @@ async def test_wishes_that_come_when_lanes_end_are_not_forgotten(catalog: Catalo
         final = f"_versions/{manifest_name(version, 'V2')}"
         return TableVersion(version, final, 1, 0, staged_path=path, settled=False)
 
-    async def settle_two(version: int) -> list[Outcome]:
+    async def settle_two(version: int) -> list[SettleOutcome]:
         return [
             await catalog.settler.settle(place, staged(2 * version)),
             await catalog.settler.settle(place, staged(2 * version + 1)),
@@ -112,7 +112,7 @@ async def test_wishes_that_come_when_lanes_end_are_not_forgotten(catalog: Catalo
 
     wishes = [settle_two(version) for version in range(1, LANES * 10)]
     outcomes = await asyncio.wait_for(asyncio.gather(*wishes), 30)
-    assert outcomes == [[Outcome.SETTLED] * 2] * len(wishes)
+    assert outcomes == [[SettleOutcome.SETTLED] * 2] * len(wishes)
 
 
 async def read_by(tx: Transaction, view_id: str, source_id: str) -> None:

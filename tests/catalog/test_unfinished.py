@@ -13,9 +13,11 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs, leases
 from penstock.catalog.names import tables
 from penstock.database.interface import Transaction
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance.storage.lake import Lake
 from penstock.lance.storage.unfinished_files import UNFINISHED_SECONDS, sweep_unfinished
 from penstock.model.jobs import NewJob
+from penstock.model.slots import Slot
 from penstock.model.tables import MAIN
 from tests.harness.processes.waiting import until
 
@@ -54,8 +56,8 @@ async def test_nothing_goes_while_a_runner_works_on_the_table(catalog: Catalog) 
     file.parent.mkdir(parents=True)
     file.touch()
     os.utime(file, (long_ago := time.time() - UNFINISHED_SECONDS - 60, long_ago))
-    spec = {"table_id": table.id, "branch": "", "binding": "", "column": "c"}
-    job = NewJob("backfill", "a", "a.c", f"{table.id}/c", spec, "local")
+    spec = BackfillSpec(table=("a",), table_id=table.id, column="c")
+    job = NewJob("backfill", "a", "a.c", Slot(table.id, "c"), spec, "local")
     await catalog.database.write(jobs.enqueue_in, job, 3)
     assert len(await leases.lease(catalog, "r", None, 9)) == 1
     for left in (True, False):

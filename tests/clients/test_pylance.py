@@ -16,16 +16,8 @@ from lance_namespace import (
 )
 from lance_namespace.errors import TableAlreadyExistsError
 
-from tests.harness.clients.pylance import Client, connect, rows
+from tests.harness.clients.pylance import Client, rows
 from tests.harness.processes.servers import Server
-
-
-@pytest.fixture
-def client(server: Server, namespace: str) -> Client:
-    """A table that was created with the rows 1, 2 and 3."""
-    client = Client(connect(server), [namespace, "t"])
-    client.write(1, 2, 3, mode="create")
-    return client
 
 
 def test_a_created_table_is_read_back(client: Client) -> None:

@@ -6,18 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import lance
-import pytest
 
 from tests.harness.clients.pylance import Client, connect, rows
 from tests.harness.processes.servers import Server
-
-
-@pytest.fixture
-def client(server: Server, namespace: str) -> Client:
-    """A table that was created with the rows 1, 2 and 3."""
-    client = Client(connect(server), [namespace, "t"])
-    client.write(1, 2, 3, mode="create")
-    return client
 
 
 def test_a_reader_by_path_sees_the_same(client: Client) -> None:

@@ -214,3 +214,30 @@ async def _migrate_with_a_function(tx: Transaction, kind: str) -> None:
             ):
                 await tx.fetch(statement)
         await schema.run_script(tx, migration.text)
+
+
+# Jobs as they were before migration 13: a backfill, and a refresh with a view on the way.
+TABLE, VIEW, OTHER = ("t" * 32, "m" * 32, "o" * 32)
+OLD_JOBS = (
+    *(
+        "INSERT INTO jobs (id, number, kind, object, target, slot, spec, spec_hash, cluster, "
+        "properties, state, attempt, max_attempts, runner, ready_at, lease_until, "
+        "cancel_requested, progress, result, error, retryable, last_report, created_at) "
+        f"VALUES ('{id}', {number}, 'k', 'o', 't', '{slot}', '{{}}', 'h', 'local', '{{}}', "
+        "'QUEUED', 0, 3, '', 0, 0, 0, '{}', '{}', '', 0, '', 0)"
+        for id, number, slot in (("a", 1, f"{TABLE}/dev/c"), ("b", 2, f"{VIEW}//refresh"))
+    ),
+    f"INSERT INTO job_slots VALUES ('b', '{OTHER}//refresh')",
+)
+
+
+async def test_jobs_from_before_name_the_table_that_they_work_on(database_url: str) -> None:
+    database = await connect(database_url)
+    await database.write(migrate_step_by_step, database.kind, 12)
+    await database.write(run_all, OLD_JOBS)
+    await database.write(migrate_step_by_step, database.kind, 13, 13)
+    rows = await database.fetch("SELECT object_id FROM jobs ORDER BY number")
+    assert [row[0] for row in rows] == [TABLE, VIEW]
+    rows = await database.fetch("SELECT object_id FROM job_slots")
+    assert [row[0] for row in rows] == [OTHER]
+    await database.close()

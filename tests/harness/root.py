@@ -1,4 +1,4 @@
-"""Where the checkout is, whichever folder a test lies in."""
+"""The path of the checkout, whichever folder a test is in."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How processes share the tests: which ones stay together, and which go first."""
+"""Distribute tests over processes: which ones stay together, and which go first."""
 
 import functools
 import re
@@ -11,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 # Fixtures with Spark, as tests ask for them: a session of the process, or runners beside it.
 SPARK = {
     "session": re.compile(r"\bengine: Engine\b"),
+    "field": re.compile(r"\bfield: Field\b"),
     "runners": re.compile(r"\b(team: Team|runner: RunnerProcess)\b"),
 }
 KIND = re.compile(r"\[.*?\b(sqlite|postgresql)\b")
@@ -24,7 +25,7 @@ def spark_of(module: Path) -> str:
 
 
 class Sharing(LoadScopeScheduling):  # type: ignore[misc]
-    """What shares Spark is in one process; other modules stay together for each kind of database.
+    """Keeps what shares Spark in one process, and a module together for each kind of database.
 
     A server of one kind is there for many modules, so that a process changes kinds rarely.
     """

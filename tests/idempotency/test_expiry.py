@@ -10,7 +10,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import idempotency
 from penstock.catalog.names.idempotency import GRACE_SECONDS
 from penstock.database.interface import Transaction
-from penstock.model.origins import Key, Origin
+from penstock.model.origins import IdempotencyKey, Origin
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.clients.idempotency_keys import new_key, query
 from tests.harness.processes import servers
@@ -25,9 +25,9 @@ async def age(tx: Transaction, value: str, seconds: int) -> None:
     await tx.fetch(sql, value, seconds * 1000)
 
 
-async def note(catalog: Catalog, seconds: int, *, answered: bool = True) -> Key:
+async def note(catalog: Catalog, seconds: int, *, answered: bool = True) -> IdempotencyKey:
     """A key that was used so long ago."""
-    key = Key("", new_key())
+    key = IdempotencyKey("", new_key())
     await catalog.database.write(idempotency.use, Origin(keys=(key,)), "some transaction")
     if answered:
         await idempotency.record_answer(catalog, key, 200, "{}")
@@ -35,7 +35,7 @@ async def note(catalog: Catalog, seconds: int, *, answered: bool = True) -> Key:
     return key
 
 
-async def is_known(catalog: Catalog, key: Key) -> bool:
+async def is_known(catalog: Catalog, key: IdempotencyKey) -> bool:
     return await idempotency.find(catalog.database, key) is not None
 
 
@@ -66,7 +66,7 @@ async def test_a_round_of_maintenance_forgets_old_keys(catalog: Catalog) -> None
 async def test_a_key_that_was_forgotten_can_be_used_again(catalog: Catalog) -> None:
     old = await note(catalog, catalog.idempotency_seconds + GRACE_SECONDS + 1)
     await idempotency.purge(catalog)
-    again = Key("", old.value)
+    again = IdempotencyKey("", old.value)
     await catalog.database.write(idempotency.use, Origin(keys=(again,)), "another transaction")
     found = await idempotency.find(catalog.database, again)
     assert found is not None

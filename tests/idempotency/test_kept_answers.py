@@ -8,8 +8,8 @@ from penstock import errors
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import idempotency
 from penstock.errors import PenstockError
-from penstock.model.origins import Key
-from penstock.server.access.idempotency import Arrival, Once
+from penstock.model.origins import IdempotencyKey
+from penstock.server.access.idempotency import Arrival, IdempotentRequests
 from penstock.server.iceberg.errors import to_reply
 from penstock.server.transport.http import Message, Reply
 from tests.harness.clients.idempotency_keys import new_key
@@ -44,12 +44,12 @@ class Client:
     """Repeats one request under one key; counts how often it was really run."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.once = Once(catalog)
+        self.once = IdempotentRequests(catalog)
         self.value = new_key()
         self.runs = 0
 
     async def ask(self, run: Callable[[], Awaitable[Reply]], body: bytes = b"x") -> int:
-        arrival = Arrival(Key("", self.value), _receiver(body))
+        arrival = Arrival(IdempotencyKey("", self.value), _receiver(body))
         await arrival.drain()
 
         async def count() -> Reply:
@@ -69,7 +69,7 @@ def _receiver(body: bytes) -> Callable[[], Awaitable[Message]]:
     return receive
 
 
-async def _no_recovery(_: idempotency.Used) -> Reply:
+async def _no_recovery(_: idempotency.KeyRecord) -> Reply:
     raise AssertionError("there is no effect to recover")
 
 
@@ -125,16 +125,16 @@ async def test_a_bug_is_not_kept_and_does_not_block_the_key(catalog: Catalog) ->
 
 async def test_keys_of_different_principals_are_different(catalog: Catalog) -> None:
     value = new_key()
-    await idempotency.record_answer(catalog, Key("ann", value), 200, "of ann")
-    assert await idempotency.find(catalog.database, Key("bob", value)) is None
-    found = await idempotency.find(catalog.database, Key("ann", value))
+    await idempotency.record_answer(catalog, IdempotencyKey("ann", value), 200, "of ann")
+    assert await idempotency.find(catalog.database, IdempotencyKey("bob", value)) is None
+    found = await idempotency.find(catalog.database, IdempotencyKey("ann", value))
     assert found is not None
     assert found.answer == "of ann"
 
 
 async def test_an_answer_that_another_has_noted_is_given(catalog: Catalog) -> None:
     value = new_key()
-    assert await idempotency.record_answer(catalog, Key("", value), 200, "first") is None
-    second = await idempotency.record_answer(catalog, Key("", value), 409, "second")
+    assert await idempotency.record_answer(catalog, IdempotencyKey("", value), 200, "first") is None
+    second = await idempotency.record_answer(catalog, IdempotencyKey("", value), 409, "second")
     assert second is not None
     assert (second.status, second.answer) == (200, "first")

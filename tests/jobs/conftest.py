@@ -12,7 +12,12 @@ from tests.harness.processes import servers
 
 # How `spark/test_clusters.py` has the same tests run elsewhere.
 MASTER, REMOTE = os.environ.get("PENSTOCK_TEST_MASTER"), os.environ.get("PENSTOCK_TEST_REMOTE")
-CLUSTER = Cluster(remote=REMOTE) if REMOTE else Cluster(master=MASTER or "local[2,4]")
+EXECUTORS = {"spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"]}
+CLUSTER = (
+    Cluster(remote=REMOTE)
+    if REMOTE
+    else Cluster(master=MASTER or "local[2,4]", conf=EXECUTORS if MASTER else {})
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

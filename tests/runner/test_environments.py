@@ -39,30 +39,25 @@ def wheel(folder: Path, name: str = "tinymod", version: str = "1.0") -> Path:
     return path
 
 
-def test_pip_requirements_are_installed_beside_our_own_packages(tmp_path: Path) -> None:
-    made = prepare(manifest(pip=[str(wheel(tmp_path))]), tmp_path / "envs")
-    assert run(made.executable, "import tinymod; print(tinymod.VERSION)") == "1.0\n"
-    assert "penstock" in run(made.executable, "import penstock, lance, pyspark; print(penstock)")
-
-
-def test_modules_and_variables_reach_the_workers(tmp_path: Path) -> None:
+def test_an_environment_has_all_of_its_manifest_and_is_built_once_whoever_asks(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "one.py").write_text("NAME = 'one'\n")
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "__init__.py").write_text("NAME = 'pack'\n")
     modules = [str(tmp_path / "one.py"), str(tmp_path / "pack")]
-    made = prepare(manifest(py_modules=modules, env_vars={"COLOR": "blue"}), tmp_path / "envs")
-    assert made.variables == {"COLOR": "blue"}
-    assert run(made.executable, "import one, pack; print(one.NAME, pack.NAME)") == "one pack\n"
-
-
-def test_an_environment_is_built_once_whoever_asks(tmp_path: Path) -> None:
-    text = manifest(pip=[str(wheel(tmp_path))])
+    pip = [str(wheel(tmp_path))]
+    text = manifest(pip=pip, py_modules=modules, env_vars={"COLOR": "blue"})
     with ThreadPoolExecutor(4) as pool:
-        made = {each.executable for each in pool.map(lambda _: prepare(text, tmp_path), range(4))}
-    assert len(made) == 1
-    stamp = Path(made.pop()).parent.parent / READY
+        made = list(pool.map(lambda _: prepare(text, tmp_path / "envs"), range(4)))
+    assert [each.variables for each in made] == [{"COLOR": "blue"}] * 4
+    (python,) = {each.executable for each in made}
+    shown = run(python, "import one, pack, tinymod; print(one.NAME, pack.NAME, tinymod.VERSION)")
+    assert shown == "one pack 1.0\n"
+    assert "penstock" in run(python, "import penstock, lance, pyspark; print(penstock)")
+    stamp = Path(python).parent.parent / READY
     before = stamp.stat().st_mtime_ns
-    prepare(text, tmp_path)
+    prepare(text, tmp_path / "envs")
     assert stamp.stat().st_mtime_ns == before
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.data.arrow import send
 from tests.harness.data.functions import new_column, virtual_column
-from tests.harness.processes.runners import Filled, RunnerProcess, make_filled
+from tests.harness.processes.runners import JobTable, RunnerProcess, make_filled
 from tests.harness.processes.servers import Server
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
@@ -25,7 +25,7 @@ def wait_for_job(server: Server, table: str, count: int) -> str:
     return str(found[0]["job_id"])
 
 
-def declare(table: Filled, calls: Path, spoiled: Path) -> None:
+def declare(table: JobTable, calls: Path, spoiled: Path) -> None:
     """A column that notes each call, and fails on row 3 as long as a file is there."""
     calls_path, spoiled_path = str(calls), str(spoiled)
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from tests.harness.data.functions import new_column, virtual_column
-from tests.harness.processes.runners import Filled, RunnerProcess, make_filled
+from tests.harness.processes.runners import JobTable, RunnerProcess, make_filled
 from tests.harness.processes.servers import Server
 
 pytestmark = pytest.mark.timeout(400)
 
 
-def declare(table: Filled, calls: Path) -> None:
+def declare(table: JobTable, calls: Path) -> None:
     path = str(calls)
 
     def double(id: int) -> int:
@@ -25,7 +25,7 @@ def declare(table: Filled, calls: Path) -> None:
     table.server.post(f"/v1/table/{table.name}/add_columns", body).raise_for_status()
 
 
-def fill(table: Filled, **more: Any) -> dict[str, Any]:
+def fill(table: JobTable, **more: Any) -> dict[str, Any]:
     body = {"column": "twice", **more}
     told = table.server.post(f"/v1/table/{table.name}/explain_backfill", body)
     asked = table.server.post(f"/v1/table/{table.name}/backfill_column", body)

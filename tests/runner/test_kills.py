@@ -8,7 +8,7 @@ import pytest
 from tests.harness.jobs.fake_runner import describe
 from tests.harness.processes.runners import (
     SLOW,
-    Filled,
+    JobTable,
     RunnerProcess,
     Team,
     make_filled,
@@ -21,7 +21,7 @@ from tests.runner.conftest import LEASES
 pytestmark = pytest.mark.timeout(400)
 
 
-def begun(server: Server, rows: int = 4_000, fragments: int = 16) -> tuple[Filled, str]:
+def begun(server: Server, rows: int = 4_000, fragments: int = 16) -> tuple[JobTable, str]:
     """A job that has finished some of its fragments, and not all.
 
     Progress is told once a second, so there must be work for several.
@@ -33,7 +33,7 @@ def begun(server: Server, rows: int = 4_000, fragments: int = 16) -> tuple[Fille
     return table, job
 
 
-def ends_right(table: Filled, job: str) -> dict[str, str]:
+def ends_right(table: JobTable, job: str) -> dict[str, str]:
     found = table.finish(job)
     assert found["status"] == "SUCCEEDED", found
     assert table.is_right()

@@ -1,60 +1,30 @@
-"""The same jobs with the catalog in PostgreSQL, while runner or server are killed."""
+"""The same jobs with the catalog in PostgreSQL, while server and runners are killed."""
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.harness.processes import servers
 from tests.harness.processes.databases import new_postgres_database
-from tests.harness.processes.runners import RunnerProcess, Team, restart
-from tests.harness.processes.servers import Server
-from tests.runner.conftest import LEASES, SPARK
-from tests.runner.test_kills import begun, ends_right
 from tests.runner.test_sql_views import check_groups, check_iceberg, check_join
+from tests.soak.live.field import Field, open_field
+from tests.soak.live.rounds import run_rounds
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
-def environ(postgres: str) -> Mapping[str, str]:
-    return LEASES | {"PENSTOCK__DATABASE__URL": new_postgres_database(postgres)}
+def field(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    with open_field(tmp_path_factory.mktemp("field"), new_postgres_database(postgres)) as opened:
+        yield opened
 
 
-@pytest.fixture(scope="module")
-def server(
-    environ: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    started = servers.start(tmp_path_factory.mktemp("data"), environ=environ)
-    yield started
-    with contextlib.suppress(ProcessLookupError):
-        started.stop()
+def test_jobs_of_all_kinds_survive_the_end_of_everything(field: Field, tmp_path: Path) -> None:
+    found = run_rounds(field, tmp_path, 1, victims=["all"])
+    assert [each for each in found if each.problems] == []
 
 
-@pytest.fixture(scope="module")
-def team(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    found = Team(server, tmp_path_factory.mktemp("runner"), SPARK)
-    yield found
-    found.stop()
-
-
-@pytest.fixture
-def pair(team: Team) -> list[RunnerProcess]:
-    return team.at_least(2)
-
-
-def test_a_job_survives_its_server_and_its_runner(
-    server: Server, environ: Mapping[str, str], team: Team, pair: list[RunnerProcess]
-) -> None:
-    table, job = begun(server)
-    restart(server, environ=environ)
-    team.holder(job).kill()
-    found = ends_right(table, job)
-    assert found["attempt"] == "2"
-    assert int(found["function_calls"]) < 4_000
-
-
-def test_views_by_spark_sql_are_the_same(server: Server, pair: list[RunnerProcess]) -> None:
-    check_join(server)
-    check_groups(server)
-    check_iceberg(server)
+def test_views_by_spark_sql_are_the_same(field: Field) -> None:
+    check_join(field.server)
+    check_groups(field.server)
+    check_iceberg(field.server)

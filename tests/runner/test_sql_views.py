@@ -157,7 +157,8 @@ def test_a_query_that_spark_cannot_end_is_over_ten_seconds_after_its_cancel(
     wait(server, job, lambda found: found["status"] == "RUNNING")
     jvm = team.holder(job).jvm()
     start = cpu_seconds(jvm)
-    while cpu_seconds(jvm) < start + 15:
+    # More than Spark takes to plan it.
+    while cpu_seconds(jvm) < start + 6:
         time.sleep(0.2)
     canceled = time.monotonic()
     server.post("/v1/jobs/cancel", {"job_id": job}).raise_for_status()

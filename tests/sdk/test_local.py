@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidRequest, Unavailable
-from penstock.sdk.connection.server_note import FILE, Running, find
+from penstock.sdk.connection.server_note import FILE, ServerNote, find
 from tests.harness.processes import servers
 from tests.harness.processes.waiting import until
 
@@ -39,9 +39,9 @@ def told(program: "subprocess.Popen[str]") -> str:
     return program.stdout.readline().strip()
 
 
-def note(folder: Path) -> Running:
+def note(folder: Path) -> ServerNote:
     content = (folder / "penstock-data" / FILE).read_bytes()
-    return msgspec.json.decode(content, type=Running)
+    return msgspec.json.decode(content, type=ServerNote)
 
 
 def is_gone(pid: int) -> bool:
@@ -107,7 +107,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 def test_a_folder_sends_nobody_to_another_machine(tmp_path: Path) -> None:
-    running = Running("http://192.0.2.1:2333", os.getpid())
+    running = ServerNote("http://192.0.2.1:2333", os.getpid())
     (tmp_path / FILE).write_bytes(msgspec.json.encode(running))
     assert find(tmp_path) is None
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.harness.processes import servers
-from tests.harness.processes.access import Guarded, guarded, tls
+from tests.harness.processes.access import GuardedServer, guarded, tls
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 
@@ -27,7 +27,7 @@ HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 
 
 @pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedServer]:
     """A server that wants credentials, and takes few connections."""
     with guarded(tmp_path_factory.mktemp("data"), environ=FEW) as found:
         yield found
@@ -78,7 +78,9 @@ def read_answer(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize(("count", "addresses"), [(60, 1), (200, 5)])
-def test_silent_connections_keep_nobody_out(gate: Guarded, count: int, addresses: int) -> None:
+def test_silent_connections_keep_nobody_out(
+    gate: GuardedServer, count: int, addresses: int
+) -> None:
     known = gate.as_(gate.key("known"))
     known.get("/v1/table").raise_for_status()
     with crowded(gate.server, count, addresses) as silent:
@@ -125,32 +127,36 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-@pytest.mark.parametrize(
-    ("first", "then"),
-    [
-        (HEAD + b"\r\n", b""),
-        (HEAD + b"\r\n", b"\r\n"),
-        (b"POST /v1/table/t/insert HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n", b"{"),
-        (
-            b"POST /v1/namespace/a/create HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
-            b"Expect: 100-continue\r\n\r\n",
-            b"",
-        ),
-    ],
-    ids=["nothing more", "an empty line", "less than the body", "no body after a 100"],
-)
+# What a client sends, and what after the answer.
+SILENT = {
+    "nothing more": (HEAD + b"\r\n", b""),
+    "an empty line": (HEAD + b"\r\n", b"\r\n"),
+    "less than the body": (
+        b"POST /v1/table/t/insert HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n",
+        b"{",
+    ),
+    "no body after a 100": (
+        b"POST /v1/namespace/a/create HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
+        b"Expect: 100-continue\r\n\r\n",
+        b"",
+    ),
+}
+
+
 @pytest.mark.slow
-def test_who_has_shown_no_credentials_is_not_waited_for(
-    gate: Guarded, first: bytes, then: bytes
+def test_who_has_shown_no_credentials_is_not_waited_for(gate: GuardedServer) -> None:
+    with contextlib.ExitStack() as stack:
+        waiting = {how: stack.enter_context(dial(gate.server)) for how in SILENT}
+        for how, (first, then) in SILENT.items():
+            waiting[how].sendall(first)
+            read_answer(waiting[how])
+            waiting[how].sendall(then)
+        assert [how for how in SILENT if not ends(waiting[how], 9)] == []
+
+
+def test_a_body_that_trickles_in_after_its_refusal_is_not_read_for_ever(
+    gate: GuardedServer,
 ) -> None:
-    with dial(gate.server) as connection:
-        connection.sendall(first)
-        read_answer(connection)
-        connection.sendall(then)
-        assert ends(connection, 9)
-
-
-def test_a_body_that_trickles_in_after_its_refusal_is_not_read_for_ever(gate: Guarded) -> None:
     with dial(gate.server) as connection:
         connection.sendall(
             b"POST /v1/table/n$t/insert HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
@@ -161,7 +167,7 @@ def test_a_body_that_trickles_in_after_its_refusal_is_not_read_for_ever(gate: Gu
 
 
 @pytest.mark.slow
-def test_who_takes_no_answers_is_cut_off(gate: Guarded) -> None:
+def test_who_takes_no_answers_is_cut_off(gate: GuardedServer) -> None:
     key = gate.key("greedy")
     gate.grant("greedy", "reader")
     asked = b"GET /metrics HTTP/1.1\r\nHost: x\r\nx-api-key: %b\r\n\r\n" % key.encode()
@@ -176,7 +182,7 @@ def test_who_takes_no_answers_is_cut_off(gate: Guarded) -> None:
 
 
 @pytest.mark.parametrize(("count", "status"), [(200, b"200"), (300, b"431"), (20_000, b"431")])
-def test_a_head_has_so_many_headers(gate: Guarded, count: int, status: bytes) -> None:
+def test_a_head_has_so_many_headers(gate: GuardedServer, count: int, status: bytes) -> None:
     with dial(gate.server) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(HEAD + b"x:y\r\n" * count + b"\r\n")
@@ -187,20 +193,20 @@ CHUNKED = b"POST /v1/namespace/a/exists HTTP/1.1\r\nHost: x\r\nTransfer-Encoding
 
 
 @pytest.mark.parametrize("beside", [b"2;", b"2\r\n{}\r\n0\r\nx: "], ids=["extension", "trailer"])
-def test_what_is_around_a_body_is_bounded_as_a_head_is(gate: Guarded, beside: bytes) -> None:
+def test_what_is_around_a_body_is_bounded_as_a_head_is(gate: GuardedServer, beside: bytes) -> None:
     with dial(gate.server) as connection:
         connection.sendall(CHUNKED + beside)
         with pytest.raises(ConnectionError):
             trickle(connection, b"a" * 10_000, 200, 0.01)
 
 
-def test_too_many_trailers_are_refused(gate: Guarded) -> None:
+def test_too_many_trailers_are_refused(gate: GuardedServer) -> None:
     with dial(gate.server) as connection:
         connection.sendall(CHUNKED + b"2\r\n{}\r\n0\r\n" + b"x:y\r\n" * 300 + b"\r\n")
         assert b" 431 " in read_answer(connection)
 
 
-def test_what_follows_a_body_is_no_header(gate: Guarded) -> None:
+def test_what_follows_a_body_is_no_header(gate: GuardedServer) -> None:
     key = gate.key("trailing").encode()
     with dial(gate.server) as connection:
         connection.sendall(CHUNKED + b"2\r\n{}\r\n0\r\nx-api-key: %b\r\n\r\n" % key)
@@ -219,14 +225,14 @@ def test_what_follows_a_body_is_no_header(gate: Guarded) -> None:
         b"Content-Length: 2\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\n",
     ],
 )
-def test_a_head_that_can_be_read_in_two_ways_is_refused(gate: Guarded, twice: bytes) -> None:
+def test_a_head_that_can_be_read_in_two_ways_is_refused(gate: GuardedServer, twice: bytes) -> None:
     with dial(gate.server) as connection:
         connection.sendall(b"POST /v1/namespace/a/create HTTP/1.1\r\nHost: x\r\n")
         connection.sendall(twice + b"\r\n{}")
         assert read_answer(connection).startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_thousand_requests_at_once_are_answered_one_by_one(gate: Guarded) -> None:
+def test_a_thousand_requests_at_once_are_answered_one_by_one(gate: GuardedServer) -> None:
     with dial(gate.server) as connection:
         connection.sendall((HEAD + b"\r\n") * 1000)
         found = b""

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.server.transport.connections import Bounds, Crowd, Visit, group_of, make_bounds
+from penstock.server.transport.connections import (
+    ConnectionLimits,
+    ConnectionTracker,
+    TrackedConnection,
+    group_of,
+    make_limits,
+)
 
 
 @dataclass
@@ -21,48 +27,50 @@ class Client:
         self.has_left = True
 
 
-def let_in(crowd: Crowd, address: str, *, proven: bool = False, waits: bool = True) -> Client:
-    visit = crowd.enter(address)
-    assert isinstance(visit, Visit)
-    visit.guest = client = Client(waits)
+def let_in(
+    tracker: ConnectionTracker, address: str, *, proven: bool = False, waits: bool = True
+) -> Client:
+    visit = tracker.enter(address)
+    assert isinstance(visit, TrackedConnection)
+    visit.user = client = Client(waits)
     if proven:
-        crowd.prove(visit)
+        tracker.prove(visit)
     return client
 
 
 def test_a_newcomer_pushes_out_the_oldest_who_has_shown_nothing() -> None:
-    crowd = Crowd(Bounds(3, 3))
-    clients = [let_in(crowd, "a", proven=True), let_in(crowd, "b"), let_in(crowd, "c")]
-    let_in(crowd, "d")
+    tracker = ConnectionTracker(ConnectionLimits(3, 3))
+    clients = [let_in(tracker, "a", proven=True), let_in(tracker, "b"), let_in(tracker, "c")]
+    let_in(tracker, "d")
     assert [client.has_left for client in clients] == [False, True, False]
-    assert len(crowd) == 3
+    assert len(tracker) == 3
 
 
 def test_one_address_pushes_out_its_own() -> None:
-    crowd = Crowd(Bounds(10, 2))
-    other = let_in(crowd, "other")
-    clients = [let_in(crowd, "a", proven=True), let_in(crowd, "a")]
-    let_in(crowd, "a")
+    tracker = ConnectionTracker(ConnectionLimits(10, 2))
+    other = let_in(tracker, "other")
+    clients = [let_in(tracker, "a", proven=True), let_in(tracker, "a")]
+    let_in(tracker, "a")
     assert [client.has_left for client in (other, *clients)] == [False, False, True]
 
 
 def test_who_is_known_but_idle_goes_before_anybody_is_refused() -> None:
-    crowd = Crowd(Bounds(2, 2))
-    busy = let_in(crowd, "a", proven=True, waits=False)
-    idle = let_in(crowd, "a", proven=True)
-    let_in(crowd, "b").waits = False
+    tracker = ConnectionTracker(ConnectionLimits(2, 2))
+    busy = let_in(tracker, "a", proven=True, waits=False)
+    idle = let_in(tracker, "a", proven=True)
+    let_in(tracker, "b").waits = False
     assert (busy.has_left, idle.has_left) == (False, True)
-    assert crowd.enter("c") is None
+    assert tracker.enter("c") is None
 
 
 def test_who_leaves_is_not_counted_whoever_tells_it() -> None:
-    crowd = Crowd(Bounds(2, 1))
-    visit = crowd.enter("a")
+    tracker = ConnectionTracker(ConnectionLimits(2, 1))
+    visit = tracker.enter("a")
     assert visit is not None
-    crowd.exit(visit)
-    crowd.exit(visit)
-    assert len(crowd) == 0
-    assert crowd.enter("a") is not None
+    tracker.exit(visit)
+    tracker.exit(visit)
+    assert len(tracker) == 0
+    assert tracker.enter("a") is not None
 
 
 @pytest.mark.parametrize(
@@ -80,8 +88,8 @@ def test_a_network_of_ipv6_is_one_address(address: str, group: str) -> None:
 
 
 def test_neither_all_descriptors_nor_all_connections_are_one_client_s() -> None:
-    assert make_bounds(10_000, 2_000, 1024) == Bounds(768, 576)
-    assert make_bounds(10_000, 2_000, 65_536) == Bounds(10_000, 2_000)
+    assert make_limits(10_000, 2_000, 1024) == ConnectionLimits(768, 576)
+    assert make_limits(10_000, 2_000, 65_536) == ConnectionLimits(10_000, 2_000)
 
 
 def test_a_server_takes_the_descriptors_that_it_may_have() -> None:

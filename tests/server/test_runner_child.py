@@ -177,13 +177,18 @@ def wait_for_session(server: servers.Server) -> int:
     return session
 
 
+def is_daemon(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
 @pytest.mark.slow
 def test_nothing_of_a_warm_runner_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
     server = servers.start(tmp_path, runner=True)
     session = wait_for_session(server)
-    # The runner itself, its JVM, and what these start.
-    waiting.until(lambda: len(list_session(session)) >= 2)
-    time.sleep(10)
+    # The last that is started: by the JVM, for Python workers.
+    waiting.until(lambda: any(is_daemon(pid) for pid in list_session(session)), "it has no workers")
     server.kill()
     waiting.until(lambda: not list_session(session), "something is left")
 

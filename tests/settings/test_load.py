@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.settings.load import Loaded, SettingsError, load
+from penstock.settings.load import LoadedSettings, SettingsError, load
 from penstock.settings.sections import clusters_of
 
 
@@ -21,7 +21,7 @@ def load_in(
     file: str = "",
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     if file:
         (folder / "penstock.toml").write_text(file)
     with chdir(folder):

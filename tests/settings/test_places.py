@@ -6,7 +6,7 @@ import pytest
 
 from penstock.settings.places import allowed_roots, database_url, lake_root
 from penstock.settings.sections import Settings
-from penstock.settings.storing import Database, Storage
+from penstock.settings.storage_sections import DatabaseSettings, StorageSettings
 
 LOCAL_ENGINE = os.getcwd()
 
@@ -23,17 +23,17 @@ LOCAL_ENGINE = os.getcwd()
     ],
 )
 def test_the_lake_root_is_absolute(root: str, place: str) -> None:
-    assert lake_root(Settings(storage=Storage(root=root))) == place
+    assert lake_root(Settings(storage=StorageSettings(root=root))) == place
 
 
 def test_the_lake_and_the_database_follow_the_data_folder() -> None:
-    settings = Settings(storage=Storage(data="/srv/data"))
+    settings = Settings(storage=StorageSettings(data="/srv/data"))
     assert lake_root(settings) == "/srv/data/lake"
     assert database_url(settings) == "sqlite:////srv/data/catalog.sqlite"
 
 
 def test_allowed_roots_are_absolute() -> None:
-    settings = Settings(storage=Storage(allowed_roots=("more", "gs://bucket/")))
+    settings = Settings(storage=StorageSettings(allowed_roots=("more", "gs://bucket/")))
     assert allowed_roots(settings) == (f"{LOCAL_ENGINE}/more", "gs://bucket")
 
 
@@ -46,4 +46,4 @@ def test_allowed_roots_are_absolute() -> None:
     ],
 )
 def test_the_database_url_has_an_absolute_path(url: str, absolute: str) -> None:
-    assert database_url(Settings(database=Database(url=url))) == absolute
+    assert database_url(Settings(database=DatabaseSettings(url=url))) == absolute

@@ -1,6 +1,5 @@
 """Jobs of a history, run as a runner runs them: attempts, cancels, deaths, and what they leave."""
 
-import json
 import os
 import subprocess
 import sys
@@ -11,11 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.jobs.backfill.run import run_backfill
+from msgspec import json
+
 from penstock.jobs.engine.attempt import JobCanceled, is_passing
-from penstock.jobs.kinds import KINDS
-from penstock.jobs.refresh.run import run_refresh
-from penstock.model.views import RefreshSpec
+from penstock.jobs.specs import KINDS, JobSpec, RefreshSpec, decode_spec
 from tests.harness.data.calls import take_calls
 from tests.harness.jobs.function_tables import FunctionTable
 from tests.harness.jobs.held_attempt import HeldAttempt
@@ -119,21 +117,21 @@ class Job:
     def _sweep_canceled(self, attempt: SoakAttempt) -> None:
         """What a runner does after a cancel: leave what the next job needs, if it knows how to."""
         kind = "backfill" if isinstance(self.target, FunctionTable) else "refresh"
-        recipe = KINDS[kind]
-        end = getattr(recipe, "leave", None) or recipe.sweep
+        recipe = KINDS[kind].load_recipe()
+        end = recipe.leave or recipe.sweep
         end(self.target.spec(), self.target.catalog, attempt.job, attempt.number)
 
     def _die(self, attempt: SoakAttempt, environ: dict[str, str]) -> int:
         """The first attempt in a process of its own, which may die; how often it did."""
         if isinstance(self.target, FunctionTable):
             kind, place = "backfill", self.target.path.parent
-            spec = self.target.spec(**BACKFILL, **self.options)
+            spec: JobSpec = self.target.spec(**BACKFILL, **self.options)
         else:
             kind, place = "refresh", self.target.folder
             spec = self.target.spec(**REFRESH, **self.options)
         done = subprocess.run(
             [sys.executable, "-m", "tests.soak.jobs", kind, str(place), attempt.job],
-            input=json.dumps(spec),
+            input=json.encode(spec).decode(),
             text=True,
             cwd=ROOT,
             env={**os.environ, **environ},
@@ -150,11 +148,9 @@ class Job:
 def main() -> None:
     """Run the first attempt of a job, in a process that is told when to die."""
     kind, place, job = sys.argv[1:]
-    spec, attempt = json.load(sys.stdin), HeldAttempt(job=job)
-    if kind == "backfill":
-        run_backfill(spec, FolderLake(Path(place)), lambda: LOCAL_ENGINE, attempt)
-    else:
-        run_refresh(spec, FolderLake(Path(place)), lambda: LOCAL_ENGINE, attempt)
+    spec, attempt = decode_spec(kind, sys.stdin.read()), HeldAttempt(job=job)
+    recipe = KINDS[kind].load_recipe()
+    recipe.run(spec, FolderLake(Path(place)), lambda: LOCAL_ENGINE, attempt)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The judge of a history: holds what jobs did against the model, value by value, call by call."""
 
+import copy
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,9 +130,19 @@ class Judge:
         # Where a restore took a value away meanwhile, the row is the next job's.
         stale = ([r for r in self.model.at(v).values() if not r.is_fresh] for v in since)
         calm = set.intersection(*({_key(row) for row in rows} for rows in stale))
+        calm -= self._taken_away(ended.result.committed_versions)
         lost = [r.id for r in self.model.now.values() if not r.is_fresh and _key(r) in calm]
         assert not lost, f"rows that nobody touched were not filled: {_show(lost)}"
         return self._count("source", ended, cap, exact=False)
+
+    def _taken_away(self, committed: Sequence[int]) -> set[tuple[Any, ...]]:
+        """The rows that a job filled in a version of its own before a restore."""
+        found: set[tuple[Any, ...]] = set()
+        for version in (v for v in committed if any(v < each for each in self.model.restored)):
+            rows = copy.deepcopy(self.model.at(version))
+            self._read(rows, self.table.open().checkout_version(version))
+            found |= {_key(row) for row in rows.values() if row.is_fresh}
+        return found
 
     def _stale_runs(self, versions: list[int]) -> Counter[Line]:
         """The calls that writers made necessary meanwhile, beside those of the beginning."""

@@ -63,6 +63,8 @@ class Model:
 
     now: Rows = field(default_factory=dict)
     past: dict[int, Rows] = field(default_factory=dict)
+    # The versions that a restore made.
+    restored: list[int] = field(default_factory=list)
     next_id: int = 0
 
     def note(self, version: int) -> None:

@@ -136,7 +136,9 @@ class Writers:
         earlier: Any = dataset.checkout_version(version)
         earlier.restore()
         self.model.now = copy.deepcopy(self.model.past[version])
-        return self.open()
+        newest = self.open()
+        self.model.restored.append(newest.version)
+        return newest
 
 
 def to_arrow(rows: list[Row]) -> pa.Table:

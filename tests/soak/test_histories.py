@@ -6,7 +6,7 @@ import pytest
 
 from tests.soak.histories import INGREDIENTS, run_history
 
-FEW, MANY = range(2), range(100, 110)
+FEW, MANY = range(2), range(100, 106)
 
 
 def run(folder: Path, seed: int, *ingredients: str) -> None:

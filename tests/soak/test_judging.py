@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,22 @@ def test_a_row_that_a_disturbed_fill_left_is_found_unless_a_restore_emptied_it(
         begun, ended = refresh(history, "source")
     history.writers.open().update({"value": "NULL"}, where="id = 1")
     if restored:
+        history.judge.end("source", begun, ended, disturbed="other")
+        return
+    with pytest.raises(AssertionError, match="nobody touched"):
+        history.judge.end("source", begun, ended, disturbed="other")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_values_that_a_restore_took_away_from_a_commit_of_the_job_are_not_missed(
+    history: History, known: bool
+) -> None:
+    begun, ended = refresh(history, "source")
+    earlier: Any = history.writers.open().checkout_version(begun.version)
+    earlier.restore()
+    version = history.writers.open().version
+    if known:
+        history.model.restored.append(version)
         history.judge.end("source", begun, ended, disturbed="other")
         return
     with pytest.raises(AssertionError, match="nobody touched"):

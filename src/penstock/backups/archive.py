@@ -1,6 +1,6 @@
-"""A backup as a folder: the catalog's rows, the lake's files, and a page that says it is whole.
+"""A backup as a folder: the catalog's rows, the lake's files, and `backup.json`.
 
-`backup.json` is written last. A folder without it is what an interrupted backup left.
+`backup.json` is written last: a folder without it is an interrupted backup.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ PAGE, CATALOG, LAKE = "backup.json", "catalog", "lake"
 FORMAT = 1
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class SkippedVersion(msgspec.Struct, frozen=True):
     """A version that could not be read when the backup was made, and so is not in it."""
 
     table: str
@@ -28,7 +28,7 @@ class LeftOut(msgspec.Struct, frozen=True):
     is_newest: bool = False
 
 
-class Copied(msgspec.Struct, frozen=True):
+class CopiedTable(msgspec.Struct, frozen=True):
     """A table in a backup: its folder in `lake`, and where it was."""
 
     id: str
@@ -39,8 +39,8 @@ class Copied(msgspec.Struct, frozen=True):
     bytes: int = 0
 
 
-class Page(msgspec.Struct, frozen=True):
-    """What a backup is."""
+class BackupInfo(msgspec.Struct, frozen=True):
+    """What `backup.json` says about its backup."""
 
     format: int
     penstock: str
@@ -51,8 +51,8 @@ class Page(msgspec.Struct, frozen=True):
     at_millis: int
     rows: dict[str, int]
     pieces: list[str]
-    tables: list[Copied]
-    left_out: list[LeftOut] = []
+    tables: list[CopiedTable]
+    left_out: list[SkippedVersion] = []
 
     @property
     def bytes(self) -> int:
@@ -64,7 +64,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def place_of(lake: Lake, *steps: str) -> Place:
-    """A folder of the backup that a lake stands for."""
+    """Open a folder of the backup as a lake."""
     location = lake.root
     for step in steps:
         location = join(location, step)
@@ -72,7 +72,7 @@ def place_of(lake: Lake, *steps: str) -> Place:
 
 
 def folder_of(lake: Lake, place: Place, was: str = "") -> Folder:
-    """A table's folder with what Lance needs to open it."""
+    """A table's folder, with the options that Lance needs to open it."""
     return Folder(place, {} if place.is_local else lake.options, was)
 
 
@@ -85,16 +85,16 @@ def write_rows(lake: Lake, rows: Dump) -> list[str]:
     return names
 
 
-def write_page(lake: Lake, page: Page) -> None:
-    """Say that the backup is whole, once all of it is on the disk."""
+def write_info(lake: Lake, page: BackupInfo) -> None:
+    """Write `backup.json` when everything else is on disk: the backup is complete."""
     place = place_of(lake)
     transfer.make_names_durable(place)
     transfer.write(place, PAGE, msgspec.json.format(msgspec.json.encode(page)))
     transfer.make_names_durable(place)
 
 
-def read_page(lake: Lake) -> Page:
-    """What the backup says of itself."""
+def read_info(lake: Lake) -> BackupInfo:
+    """Read `backup.json`."""
     try:
         raw = files.read(place_of(lake), PAGE)
     except FileNotFoundError as error:
@@ -103,7 +103,7 @@ def read_page(lake: Lake) -> Page:
             detail="name the folder that 'penstock backup' wrote, and let that finish",
         ) from error
     try:
-        page = msgspec.json.decode(raw, type=Page)
+        page = msgspec.json.decode(raw, type=BackupInfo)
     except msgspec.MsgspecError as error:
         raise InvalidRequest(
             f"{lake.root}/{PAGE} is damaged: {error}", detail="use another backup"
@@ -116,8 +116,8 @@ def read_page(lake: Lake) -> Page:
     return page
 
 
-def read_rows(lake: Lake, page: Page) -> Dump:
-    """The catalog's rows, if they are all there."""
+def read_rows(lake: Lake, page: BackupInfo) -> Dump:
+    """Read the catalog's rows; raises when a piece is missing."""
     place = place_of(lake, CATALOG)
     try:
         rows = dump.decode(files.read(place, name) for name in page.pieces)

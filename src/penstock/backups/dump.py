@@ -1,4 +1,4 @@
-"""The catalog's rows, out of one database and into another, whichever of the two kinds each is."""
+"""Dump the catalog's rows and load them into another database, of either kind."""
 
 import base64
 from collections.abc import Iterable, Iterator
@@ -9,20 +9,20 @@ import msgspec
 
 from penstock.database.interface import Transaction
 
-# In this order, what a row refers to comes before it.
+# Ordered so that a row comes after the rows it refers to.
 KEPT = (
     *("namespaces", "objects", "tables", "table_versions", "transactions", "views"),
     *("idempotency_keys", "jobs", "job_slots", "job_events", "job_logs", "manifests", "columns"),
     *("functions", "declarations", "tokens", "grants", "audit", "environments"),
     *("materialized_views", "view_sources", "locks"),
 )
-# A restored catalog has its own: tokens signed elsewhere do not open it, and it has nothing to
-# remove, because what was dropped is not copied.
+# Not dumped: a restored catalog signs tokens with keys of its own, and has nothing to remove,
+# because dropped tables are not copied.
 LEFT_OUT = ("signing_keys", "lake_mark", "removals", "migrations")
 BINARY = {("functions", "content")}
-# Rows that a fresh database has.
+# Rows that every fresh database has.
 SEEDED = ("namespaces", "locks")
-# Both databases take about 32,000 values in a statement.
+# Both databases accept about 32,000 values per statement.
 MOST_VALUES = 8_000
 ROWS_IN_A_PIECE = 20_000
 
@@ -36,7 +36,7 @@ class Header(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """The rows of one relation, which whoever makes a backup may change."""
+    """The rows of one relation; a backup may change them before it writes them."""
 
     name: str
     columns: list[str]
@@ -55,7 +55,7 @@ async def dump(tx: Transaction, kind: str) -> Dump:
     for relation in KEPT:
         columns = await _list_columns(tx, kind, relation)
         by = "path" if relation == "namespaces" else ", ".join(map(str, range(1, len(columns) + 1)))
-        # Claims of who is at work now are of no use to anybody else.
+        # Claims of running processes mean nothing in another catalog.
         where = "WHERE name NOT LIKE '%:%'" if relation == "locks" else ""
         rows = await tx.fetch(f"SELECT {', '.join(columns)} FROM {relation} {where} ORDER BY {by}")
         found[relation] = Relation(relation, columns, [list(row) for row in rows])
@@ -68,7 +68,7 @@ def encode(relations: Iterable[Relation]) -> Iterator[tuple[str, bytes]]:
     for relation in relations:
         for start in range(0, len(relation.rows), ROWS_IN_A_PIECE):
             rows = relation.rows[start : start + ROWS_IN_A_PIECE]
-            # Bytes become base64.
+            # Bytes are encoded as base64.
             lines = [encoder.encode(Header(relation.name, relation.columns))]
             lines += [encoder.encode(row) for row in rows]
             number = start // ROWS_IN_A_PIECE
@@ -87,7 +87,7 @@ def decode(pieces: Iterable[bytes]) -> Dump:
 
 
 async def load(tx: Transaction, rows: Dump) -> None:
-    """Put the rows into a catalog that has none."""
+    """Load the rows into an empty catalog."""
     for relation in SEEDED:
         await tx.fetch(f"DELETE FROM {relation}")
     for relation in KEPT:

@@ -1,9 +1,8 @@
-"""What keeps the files of a moment while a backup copies them.
+"""Holds: they keep files from being deleted while a backup copies them.
 
-A row among the locks keeps the server from emptying folders of dropped tables, as long as the
-backup says again and again that it is still at work. A tag on the newest version of each branch
-keeps that version from being cleaned up by whoever cleans up; tags of backups that died are
-removed by the next one.
+A row in `locks`, renewed while the backup runs, stops the server from emptying folders of dropped
+tables. A tag on the newest version of each branch protects that version from clean-ups; tags that a
+crashed backup left are removed by the next backup.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from penstock.database.interface import Database, Transaction
 from penstock.errors import Unavailable
 from penstock.lance import refs
-from penstock.lance.copies.moment import HOLD
+from penstock.lance.copies.copy_plan import HOLD
 from penstock.lance.refs import TAGS, Tag
 from penstock.lance.storage.lake import Place
 
@@ -26,7 +25,7 @@ BEAT_SECONDS = 60
 
 @asynccontextmanager
 async def hold_removals(database: Database) -> AsyncIterator[str]:
-    """Keep dropped tables' files for the length of a block; gives the name of the hold."""
+    """Keep dropped tables' files for the length of a block; yields the name of the hold."""
     name = uuid.uuid4().hex[:16]
     await database.write(_extend, name)
     beat = asyncio.create_task(_go_on(database, name))
@@ -40,7 +39,7 @@ async def hold_removals(database: Database) -> AsyncIterator[str]:
 
 
 async def list_holds(tx: Transaction) -> set[str]:
-    """The names of backups that are at work."""
+    """The names of the backups that are running."""
     rows = await tx.fetch(
         "SELECT name FROM locks WHERE name LIKE 'backup:%' AND taken > now_millis()"
     )
@@ -54,7 +53,7 @@ def hold_versions(
     """Keep these versions of a table for the length of a block; blocks."""
     made = []
     try:
-        # Where nothing can be written, nothing is cleaned up either.
+        # A store that cannot be written to cannot be cleaned up either.
         with contextlib.suppress(Unavailable):
             for tag in refs.list_names(place, TAGS):
                 if tag.startswith(HOLD) and tag.removeprefix(HOLD).split("-")[0] not in alive:

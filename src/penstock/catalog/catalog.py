@@ -1,4 +1,4 @@
-"""The catalog's open parts, handed to every rule that needs more than one transaction."""
+"""The catalog's shared state, passed to every rule that needs more than one transaction."""
 
 import asyncio
 import time
@@ -28,30 +28,30 @@ class Catalog:
     cache_bytes: int = 268_435_456
     data_threads: int = 8
     max_data_requests: int = 64
-    # Where a database is whose disk is ours to watch; empty for one elsewhere.
+    # The folder of a local database, whose disk is checked; empty for a remote database.
     database_folder: str = ""
     min_free_bytes: int = 0
     query_seconds: float = 60
     max_batch_bytes: int = 268_435_456
     queue: Queue = field(default_factory=Queue)
-    # Makes credentials for clients; None where they get none.
+    # Issues credentials to clients; None when they get none.
     vendor: Vendor | None = None
     settler: Settler = field(init=False)
     datasets: Datasets = field(init=False)
     workers: Workers = field(init=False)
-    # Held while the ledger is looked at and added to.
+    # Held while the ledger is read and appended to.
     ledger_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # By table and branch; `appends` knows what is in here.
+    # By table and branch; managed by `appends`.
     appenders: dict[tuple[str, str], object] = field(default_factory=dict)
-    # By table and branch: held by the merge that runs there, and gone when none does.
+    # By table and branch: held by the merge that is running there, and removed when none is.
     merge_locks: "WeakValueDictionary[tuple[str, str], asyncio.Lock]" = field(
         default_factory=WeakValueDictionary
     )
-    # Branches with commits, and when (monotonic) it is worth looking for staged leftovers there.
+    # Branches with commits, and when (monotonic) to look for staged leftovers there.
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Frozen for everybody else; these are made of the other parts.
+        # The class is frozen for everyone else; these fields are made from the others.
         object.__setattr__(self, "settler", Settler(self.lake, self._note_settled))
         object.__setattr__(self, "datasets", Datasets(self.lake.options, self.cache_bytes))
         object.__setattr__(self, "workers", Workers(self.data_threads, self.max_data_requests))
@@ -60,7 +60,7 @@ class Catalog:
         await self.database.write(versions.mark_settled, keys)
 
     def visit_later(self, table: Table, branch: str) -> None:
-        """Have maintenance look for leftovers once those of this moment are old enough."""
+        """Make maintenance look for leftovers here once the present ones are old enough."""
         due = time.monotonic() + self.staged_seconds
         self.visits.setdefault((table.id, branch), (table, due))
 

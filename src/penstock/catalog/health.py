@@ -1,4 +1,4 @@
-"""Whether the catalog's parts answer and have room, and how much work waits."""
+"""Health checks: do the catalog's parts answer, do they have room, how much work is waiting."""
 
 import asyncio
 import time
@@ -8,13 +8,13 @@ from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
 from penstock.lance.storage import disks, files
 
-# So that probes stay cheap, however many come.
+# Results are cached for so long, so that probes stay cheap.
 KEPT_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class Readiness:
-    """What is wrong with which part, as it was found a moment ago."""
+    """Which part has which problem, as of a moment ago."""
 
     catalog: Catalog
     _found: dict[str, str] = field(default_factory=dict)
@@ -40,14 +40,14 @@ class Readiness:
 
 
 async def check_database(catalog: Catalog) -> None:
-    """Raise when the database does not answer, or its disk takes no more."""
+    """Raise when the database does not answer, or its disk is full."""
     await catalog.database.fetch_one("SELECT count(*) FROM locks")
     if catalog.database_folder:
         await _check_disk(catalog, catalog.database_folder)
 
 
 async def check_storage(catalog: Catalog) -> None:
-    """Raise when the lake's root cannot be listed, or a local one takes no more."""
+    """Raise when the lake's root cannot be listed, or its local disk is full."""
     place = catalog.lake.place(catalog.lake.root)
     await catalog.lake.run(files.check_root, place)
     if place.is_local:
@@ -59,7 +59,7 @@ async def _check_disk(catalog: Catalog, folder: str) -> None:
 
 
 async def count_work(catalog: Catalog) -> dict[str, int]:
-    """What maintenance has to do, by kind."""
+    """Count maintenance work that is waiting, by kind."""
     found = {}
     for name, sql in (
         ("unsettled_versions", "SELECT count(*) FROM table_versions WHERE settled = 0"),

@@ -1,4 +1,4 @@
-"""Maintenance: finish what a crash interrupted, remove what was dropped, forget what is old."""
+"""Maintenance: finish interrupted commits, remove dropped files, delete old records."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 async def run_for_ever(catalog: Catalog, pause_seconds: float) -> None:
-    """Do a round at once and then after each pause; what fails is tried again in the next."""
+    """Run a round at once and then after each pause; failed work is retried in the next round."""
     if catalog.database.kind == "sqlite":
         await catalog.database.write(removals.release_claims)
     while True:
@@ -28,14 +28,14 @@ async def run_for_ever(catalog: Catalog, pause_seconds: float) -> None:
         except PenstockError as error:
             log.warning("maintenance stopped early: %s", error.message)
         except Exception:
-            # A bug, told in full; but it must not end all later rounds.
+            # A bug: log it in full, but keep going.
             log.exception("maintenance failed")
         await asyncio.sleep(pause_seconds)
 
 
 async def run_round(catalog: Catalog) -> None:
-    """One round of everything."""
-    # Fresh ones belong to commits in flight; the flush a moment later settles those.
+    """Run one round of all maintenance."""
+    # Young ones belong to commits in flight, which the next flush settles.
     await catalog.settler.flush()
     for table, branch in await catalog.database.read(_list_unfinished):
         await _reconcile(catalog, table, branch)
@@ -51,7 +51,7 @@ async def run_round(catalog: Catalog) -> None:
 
 
 async def finish_commits(catalog: Catalog, transaction_ids: Sequence[str]) -> None:
-    """Finish, or take back, what a crash left of these commits."""
+    """Finish or withdraw what a crash left of these commits."""
     for id in transaction_ids:
         for table, branch in await catalog.database.read(_list_unfinished, id):
             await reconcile.reconcile(catalog, table, branch)
@@ -70,8 +70,8 @@ async def _reconcile(catalog: Catalog, table: Table, branch: str) -> None:
 
 
 async def _sweep_unfinished(catalog: Catalog, table: Table, branch: str) -> None:
-    """Remove what killed writers had begun, once nobody can own it."""
-    # A worker may compute for days what it then writes in one go.
+    """Remove unfinished files of killed writers, once nobody can own them."""
+    # A worker may compute for days before it writes anything.
     is_left = await catalog.database.read(jobs.is_worked_on, table.id)
     if not is_left:
         before = int((time.time() - unfinished_files.UNFINISHED_SECONDS) * 1000)

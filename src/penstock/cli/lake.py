@@ -1,20 +1,21 @@
-"""The server that a command talks to, for all commands that need one that runs."""
+"""The connection of commands that need a running server."""
 
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from penstock.sdk.lake import Lake
+from penstock.sdk.connection.connect import connect
+from penstock.sdk.connection.server_note import find
+from penstock.sdk.lake import Lake
 
 DATA, DEFAULT = Path("penstock-data"), "http://127.0.0.1:2333"
 
 
 def lake_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--url`; it gets a `Lake` as its first argument."""
+    """Add `--url`; the command gets a `Lake` as its first argument."""
 
     @wraps(command)
     def with_lake(*, url: str | None, **given: Any) -> None:
@@ -30,11 +31,8 @@ def lake_option(command: Callable[..., None]) -> Callable[..., None]:
     )(with_lake)
 
 
-def open_lake(url: str | None) -> "Lake":
-    """Connect to the server that is meant."""
-    from penstock.sdk.connection.connect import connect
-    from penstock.sdk.connection.server_note import find
-
+def open_lake(url: str | None) -> Lake:
+    """Connect to the server that the options name."""
     if url is None:
         found = find(DATA.absolute())
         url = DEFAULT if found is None else found.url

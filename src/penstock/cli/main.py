@@ -1,4 +1,4 @@
-"""The `penstock` command: finds the sub-command, and turns our errors into lines on stderr.
+"""The `penstock` command: finds the sub-command, and prints our errors as lines on stderr.
 
 A sub-command's module is imported only when it is called, so that `--help` and `config` are quick
 and work without the server's libraries. Each module calls its click command `command`.
@@ -85,7 +85,7 @@ def penstock() -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is exit code 2."""
+    """Run the command line; our own errors exit with code 2."""
     try:
         penstock(prog_name="penstock")
     except PenstockError as error:

@@ -1,4 +1,4 @@
-"""The flags that set settings, for every command that reads settings."""
+"""Flags for settings, shared by every command that reads settings."""
 
 import os
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from penstock.settings.keys import list_keys
-from penstock.settings.load import Loaded, load
+from penstock.settings.load import LoadedSettings, load
 
-# How each flag looks in `--help`; a setting with a flag has its entry here.
+# The `--help` text of each flag; every setting with a flag has an entry here.
 _SHAPES: dict[str, dict[str, Any]] = {
     "--host": {"metavar": "HOST"},
     "--port": {"metavar": "PORT"},
@@ -30,7 +30,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
 
 
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the settings flags; it gets a `Loaded` as its first argument."""
+    """Add the settings flags; the command gets a `LoadedSettings` as its first argument."""
     flagged = {key.dotted.replace(".", "_"): key for key in list_keys() if key.flag}
 
     @wraps(command)
@@ -39,7 +39,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
         flags = {
             key.dotted: given[name] for name, key in flagged.items() if given[name] is not None
         }
-        loaded: Loaded = load(config, os.environ, flags)
+        loaded: LoadedSettings = load(config, os.environ, flags)
         command(loaded, **rest)
 
     decorated = click.option(
@@ -48,7 +48,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
         help="Settings file, instead of penstock.toml in the working directory.",
     )(with_settings)
     for name, key in reversed(flagged.items()):
-        # Values stay text here: the loader checks them, so a bad one reads the same everywhere.
+        # Values stay text here: the loader checks them, so errors read the same everywhere.
         shape = {"help": key.description.replace("`", ""), **_SHAPES[key.flag]}
         decorated = click.option(key.flag, name, **shape)(decorated)
     return decorated

@@ -1,4 +1,4 @@
-"""What commands share that print: tables, JSON, times, colours, and questions before a change."""
+"""Output that commands share: tables, JSON, times, colours, and confirmations."""
 
 import sys
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ COLOURS = {"SUCCEEDED": "green", "RUNNING": "cyan", "FAILED": "red", "CANCELED":
 
 
 def echo_json(value: Any) -> None:
-    """One line of JSON."""
+    """Print one line of JSON."""
     click.echo(msgspec.json.encode(value).decode())
 
 
 def echo_plan(plan: Mapping[str, Any], as_json: bool) -> None:
-    """What a job would do."""
+    """Print what a job would do."""
     if as_json:
         echo_json(dict(plan))
     else:
@@ -31,7 +31,7 @@ def echo_plan(plan: Mapping[str, Any], as_json: bool) -> None:
 
 
 def echo_table(rows: list[tuple[str, ...]]) -> None:
-    """Columns that line up; the first row is their names."""
+    """Print aligned columns; the first row has their names."""
     widths = [
         max(len(click.unstyle(cell)) for cell in column) for column in zip(*rows, strict=True)
     ]
@@ -44,14 +44,14 @@ def echo_table(rows: list[tuple[str, ...]]) -> None:
 
 
 def echo_pairs(pairs: list[tuple[str, str]]) -> None:
-    """Names and values, one pair a line."""
+    """Print names and values, one pair a line."""
     width = max(len(name) for name, _ in pairs)
     for name, value in pairs:
         click.echo(f"{name:<{width}}  {value}".rstrip())
 
 
 def show_state(state: str) -> str:
-    """A job's state, in its colour; none is printed but on a terminal."""
+    """A job's state in its colour, which only shows on a terminal."""
     colour = COLOURS.get(state)
     return click.style(state, fg=colour) if colour else state
 
@@ -63,6 +63,6 @@ def show_time(millis: int | None, without: str) -> str:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask on a terminal; a script means what it says."""
+    """Ask for confirmation on a terminal; scripts are not asked."""
     if not yes and sys.stdin.isatty():
         click.confirm(question, abort=True)

@@ -11,9 +11,10 @@ from penstock.errors import DatabaseMismatch, InvalidRequest
 async def connect(
     url: str, pool_size: int = 8, *, to_write: bool = True, beside: bool = False
 ) -> Database:
-    """Open `sqlite:///path` or `postgresql://…`, without looking at its schema.
+    """Open `sqlite:///path` or `postgresql://…` without checking its schema.
 
-    A SQLite file that is not `to_write`, or is used `beside`, may belong to a running server.
+    A SQLite file that is not opened `to_write`, or is opened `beside`, may belong to a running
+    server.
     """
     if url.startswith("sqlite:///"):
         from penstock.database.sqlite import SqliteDatabase
@@ -22,7 +23,7 @@ async def connect(
             Path(url.removeprefix("sqlite:///")), to_write=to_write, beside=beside
         )
     if url.startswith(("postgresql://", "postgres://")):
-        # Imported here: each driver is only loaded where it is used.
+        # Imported here: each driver is loaded only where it is used.
         from penstock.database.postgres import connect_postgres
 
         return await connect_postgres(url, pool_size)
@@ -37,9 +38,9 @@ async def open_catalog(
     pool_size: int = 8,
     before_setup: Callable[[Database], Awaitable[None]] | None = None,
 ) -> Database:
-    """Open a database for serving: a fresh one is set up, an old SQLite file is upgraded.
+    """Open a database for serving: sets up a fresh one, upgrades an old SQLite file.
 
-    `before_setup` may refuse to make a catalog of a fresh one.
+    `before_setup` may refuse to set up a fresh one.
     """
     database = await connect(url, pool_size)
     try:
@@ -60,7 +61,7 @@ async def open_catalog(
 
 
 async def open_beside(url: str) -> Database:
-    """Open a catalog that a server may be using, for a few small writes; a fresh one is made."""
+    """Open a catalog that a server may be using, for a few small writes; sets up a fresh one."""
     if _is_missing(url):
         return await open_catalog(url)
     database = await connect(url, 1, beside=True)

@@ -1,8 +1,8 @@
-"""What the catalog sees of a database: reads, and writes that are durable once they return.
+"""The interface of a database: reads, and writes that are durable once they return.
 
-One SQL text serves SQLite and PostgreSQL: `$1` parameters, `KEYTEXT` for text that is
-compared byte by byte, `now_millis()` for the database's clock, `relative` and `absolute`
-for locations (`places`), 0 and 1 for booleans.
+One SQL text serves SQLite and PostgreSQL: `$1` parameters, `KEYTEXT` for text that is compared byte
+by byte, `now_millis()` for the database's clock, `relative` and `absolute` for locations
+(`location_sql`), 0 and 1 for booleans.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ Row = Sequence[Any]
 
 
 class Transaction(Protocol):
-    """The statements of one transaction; nothing else may be awaited inside it."""
+    """The statements of one transaction; await nothing else inside it."""
 
     async def fetch(self, sql: str, *args: object) -> list[Row]: ...
 
@@ -26,7 +26,7 @@ Work = Callable[Concatenate[Transaction, P], Awaitable[T]]
 
 
 class Database(Transaction, Protocol):
-    """A catalog database; used as a transaction, each statement is a read of its own."""
+    """A catalog database; used as a transaction, each statement is a separate read."""
 
     kind: str
 
@@ -37,12 +37,12 @@ class Database(Transaction, Protocol):
     async def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the work in a transaction; once this returns, its effect survives a power cut.
 
-        The work may run more than once (a lost race is run again), so it has no other effect.
+        The work may run more than once (after a lost race), so it must have no other effects.
         """
         ...
 
     def pending_writes(self) -> int:
-        """How many writes wait or run now."""
+        """How many writes are waiting or running."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""PostgreSQL through asyncpg: a pool, and transactions that are run again when a race was lost."""
+"""PostgreSQL through asyncpg: a pool, and transactions that are repeated after a lost race."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import asyncpg
 
 from penstock.database.interface import P, Row, T, Work
-from penstock.database.places import expand
+from penstock.database.location_sql import expand
 from penstock.errors import DatabaseMismatch, Unavailable
 from penstock.retries import spread
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 20
 PAUSE_SECONDS = 0.002
-# A constraint that fires is a race that the checks before it lost: the next run sees the winner.
+# A constraint violation means that a race was lost after the checks: the next run sees the winner.
 LOST_RACES = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
@@ -115,12 +115,12 @@ class PostgresDatabase:
             ) from error
         except GONE as error:
             if isinstance(error, ValueError):
-                raise  # a parameter of the wrong type: our bug, not an outage
+                raise  # our bug (a parameter of the wrong type), not an outage
             raise _unreachable(error) from error
 
 
 async def connect_postgres(url: str, pool_size: int) -> PostgresDatabase:
-    """Open the pool; the domain and the clock function that our SQL relies on come with it."""
+    """Open the pool; also creates the domain and the clock function that our SQL uses."""
     try:
         pool = await asyncpg.create_pool(
             url,
@@ -129,7 +129,7 @@ async def connect_postgres(url: str, pool_size: int) -> PostgresDatabase:
             timeout=10,
             command_timeout=60,
             reset=_leave,
-            # By it, an operator and `penstock relocate` know who is connected.
+            # Shows operators and `penstock relocate` who is connected.
             server_settings={"application_name": "penstock"},
         )
     except (
@@ -139,7 +139,7 @@ async def connect_postgres(url: str, pool_size: int) -> PostgresDatabase:
     ) as error:
         raise _unreachable(error) from error
     except ValueError as error:
-        # The driver's text may hold a piece of the password.
+        # The driver's message may contain part of the password.
         raise Unavailable(
             "database.url is not a PostgreSQL address",
             detail="write it as postgresql://user:password@host:5432/name, with special characters "
@@ -149,9 +149,9 @@ async def connect_postgres(url: str, pool_size: int) -> PostgresDatabase:
 
 
 async def _leave(_: object) -> None:
-    """Give a connection back as it is: an open transaction was ended, and nothing else here stays.
+    """Return a connection without a reset: its transaction has ended, and nothing else is kept.
 
-    To reset the session each time would be a second round trip for every statement.
+    Resetting the session would cost a second round trip for every statement.
     """
 
 

@@ -1,7 +1,7 @@
-"""The schema: what a fresh database gets, and the numbered steps that bring an old one up.
+"""The schema: what a fresh database gets, and the migrations that upgrade an old one.
 
-Migrations only go forward. Each is recorded with the checksum of its text, so a database that
-was made by other text, or by a newer release, is refused before anything is read from it.
+Migrations only go forward. Each is recorded with the checksum of its text, so a database made by
+other text, or by a newer release, is refused before anything is read from it.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class SchemaStatus:
-    """Where a database stands; `applied` is empty for one that holds no catalog yet."""
+    """The state of a database; `applied` is empty for one without a catalog."""
 
     applied: tuple[int, ...]
     pending: tuple[Migration, ...]
@@ -65,17 +65,17 @@ def list_migrations() -> tuple[Migration, ...]:
 
 
 async def get_status(database: Database) -> SchemaStatus:
-    """Compare the database with this release; raise when it can't be used."""
+    """Compare the database with this release; raises when it can't be used."""
     return await database.read(_read_status, database.kind)
 
 
 async def upgrade(database: Database) -> SchemaStatus:
-    """Bring the database up to this release; returns the status found before."""
+    """Upgrade the database to this release; returns the status from before."""
     return await database.write(_upgrade, database.kind)
 
 
 async def set_up(tx: Transaction, kind: str, number: int) -> None:
-    """Make an empty database what it was at a migration, for rows of then; refuses any other."""
+    """Set up an empty database as of a given migration, for rows of then; refuses any other."""
     if not (await _read_status(tx, kind)).is_fresh:
         raise DatabaseMismatch(
             "the database holds a catalog already", detail="name an empty one with --database"
@@ -99,7 +99,7 @@ async def set_up(tx: Transaction, kind: str, number: int) -> None:
 
 
 async def upgrade_in(tx: Transaction, kind: str) -> SchemaStatus:
-    """Bring the database up to this release in the caller's transaction."""
+    """Upgrade the database to this release in the caller's transaction."""
     return await _upgrade(tx, kind)
 
 
@@ -152,7 +152,7 @@ async def _note(tx: Transaction, migration: Migration) -> None:
 
 
 async def run_script(tx: Transaction, text: str) -> None:
-    """Run a script of statements that each end a line with a semicolon."""
+    """Run a script whose statements each end a line with a semicolon."""
     for statement in text.split(";\n"):
         if statement.strip():
             await tx.fetch(statement)

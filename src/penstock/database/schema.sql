@@ -134,7 +134,8 @@ CREATE TABLE jobs (
     created_at BIGINT NOT NULL,
     started_at BIGINT,
     finished_at BIGINT,
-    token KEYTEXT NOT NULL DEFAULT ''
+    token KEYTEXT NOT NULL DEFAULT '',
+    object_id KEYTEXT NOT NULL DEFAULT ''
 );
 
 -- Whatever goes wrong elsewhere, two jobs never work on the same thing.
@@ -148,14 +149,19 @@ CREATE INDEX jobs_finished_at ON jobs (finished_at);
 
 CREATE INDEX jobs_by_token ON jobs (token, state);
 
+CREATE INDEX jobs_by_object ON jobs (object_id, state);
+
 -- What a job works on besides its slot: no other job works on it meanwhile.
 CREATE TABLE job_slots (
     job_id KEYTEXT NOT NULL REFERENCES jobs (id),
     slot KEYTEXT NOT NULL,
+    object_id KEYTEXT NOT NULL DEFAULT '',
     PRIMARY KEY (job_id, slot)
 );
 
 CREATE INDEX job_slots_by_slot ON job_slots (slot);
+
+CREATE INDEX job_slots_by_object ON job_slots (object_id);
 
 -- What happened to a job: its states, one after the other.
 CREATE TABLE job_events (

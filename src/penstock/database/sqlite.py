@@ -1,9 +1,9 @@
 """SQLite through apsw: reads inline, writes by durable group commit.
 
-Writes that arrive while a commit is on its way to the disk are collected and share the next
-one, each under a savepoint of its own, so that one of them failing leaves the others whole.
-The statements run on the event loop's thread (microseconds each); only COMMIT, which waits for
-the disk, runs in a thread. One process owns a file: a lock beside it refuses a second one.
+Writes that arrive while a commit is being synced share the next commit, each under its own
+savepoint, so that a failing write leaves the others whole. Statements run on the event loop's
+thread (microseconds each); only COMMIT, which waits for the disk, runs in another thread. One
+process owns a file: a lock beside it refuses a second one.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from typing import Any, cast
 import apsw
 
 from penstock.database.interface import P, Row, T, Work
-from penstock.database.places import expand
+from penstock.database.location_sql import expand
 from penstock.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ BROKEN = (
     *(apsw.CorruptError, apsw.NotADBError),
 )
 
-# Bounds how long one batch may keep the event loop busy.
+# Bounds how long one batch may block the event loop.
 MAX_BATCH = 64
 
 
@@ -100,7 +100,7 @@ class SqliteDatabase(SqliteTransaction):
         self._queue.append(_Write(coroutine, done))
         if self._drain is None or self._drain.done():
             self._drain = asyncio.create_task(self._drain_queue())
-        # A client that goes away must not cancel what others share.
+        # A client that disconnects must not cancel a commit that others share.
         return await asyncio.shield(done)
 
     def pending_writes(self) -> int:
@@ -122,7 +122,7 @@ class SqliteDatabase(SqliteTransaction):
             failure: Exception | None = None
             try:
                 changed = self._apply(batch)
-                # A batch that changed nothing has nothing to make durable.
+                # A batch without changes has nothing to sync.
                 end = "COMMIT" if changed else "ROLLBACK"
                 await loop.run_in_executor(self._disk, self._writer.execute, end)
             except (apsw.Error, Unavailable) as error:
@@ -142,7 +142,7 @@ class SqliteDatabase(SqliteTransaction):
                 write.result = _run(write.work)
                 changed = True
             except Exception as error:
-                # Not swallowed: it is what the caller of `write` gets.
+                # Not swallowed: it is raised to the caller of `write`.
                 write.error = error
                 connection.execute("ROLLBACK TO one")
             connection.execute("RELEASE one")
@@ -150,7 +150,7 @@ class SqliteDatabase(SqliteTransaction):
 
 
 def _deliver(write: _Write, failure: Exception | None) -> None:
-    # One that never ran, because the batch failed before it, must not wait for ever.
+    # A write that never ran, because its batch failed first, must not wait for ever.
     write.work.close()
     if write.done.cancelled():
         return
@@ -163,7 +163,7 @@ def _deliver(write: _Write, failure: Exception | None) -> None:
 
 
 def _run(work: Awaitable[T]) -> T:
-    """Run a coroutine that waits for nothing but its own statements."""
+    """Run a coroutine that awaits nothing but its own statements."""
     coroutine = cast("Coroutine[Any, Any, T]", work)
     try:
         coroutine.send(None)
@@ -179,14 +179,14 @@ def _translate(sql: str) -> str:
 
 
 def _connect(path: Path) -> apsw.Connection:
-    # It holds what tokens are signed with: nobody else on this machine is to read it. SQLite gives
-    # the files that it makes beside it the same permissions.
+    # The file holds signing keys, so only its owner may read it. SQLite gives the files that it
+    # creates beside it the same permissions.
     if not path.exists():
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(10_000)
-    # A plan does not depend on the values that a statement is given; without this, SQLite makes a
-    # new one whenever they are bound, which takes longer than to run it.
+    # Plans do not depend on bound values; without this, SQLite plans again whenever values are
+    # bound, which takes longer than running the statement.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")

@@ -1,4 +1,4 @@
-"""Reading fields out of JSON that a client sent; what is wrong is said with the field's path."""
+"""Read fields of JSON that a client sent; errors name the field's path."""
 
 import math
 import re
@@ -7,7 +7,7 @@ from typing import Any
 from penstock.errors import InvalidRequest, InvalidView
 from penstock.iceberg.metadata import Json
 
-# 33 structs within each other; JSON parsers give up at about 1,000.
+# 33 nested structs; JSON parsers give up at about 1,000 levels.
 MAX_DEPTH = 100
 INT32 = range(-(2**31), 2**31)
 INT64 = range(-(2**63), 2**63)
@@ -15,7 +15,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def check_json(value: object, path: str = "", depth: int = 0) -> None:
-    """Refuse what can't be stored, or can't be read again by everybody, wherever it stands."""
+    """Refuse values, at any depth, that can't be stored or that not everyone can read again."""
     kind = type(value)
     if kind is str:
         _check_text(value, path)
@@ -126,7 +126,7 @@ def get_string_map(parent: Json, key: str, path: str) -> dict[str, str]:
 
 
 def check_location(value: object, path: str) -> str:
-    """A location as it is stored: without the slash at its end."""
+    """A location as it is stored: without a trailing slash."""
     if value is None:
         raise InvalidView("Invalid location: null", detail=f"send {path} as a string")
     location = strip_slash(check_text(value, path))
@@ -144,13 +144,13 @@ def strip_slash(location: str) -> str:
 
 
 def join(path: str, key: str) -> str:
-    """The path of a field; names that don't read well are quoted."""
+    """The path of a field; unusual names are quoted."""
     shown = key if key.isascii() and key.isprintable() and 0 < len(key) <= 60 else show(key)
     return f"{path}.{shown}" if path else shown
 
 
 def show(value: object) -> str:
-    """A value as it stands in a message: short, and always printable."""
+    """A value for a message: short, and always printable."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if value is None or isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Metadata files: their names, and their bytes."""
+"""Names and contents of metadata files."""
 
 import gzip
 import io
@@ -19,14 +19,14 @@ MAX_BYTES = 64 * 1024 * 1024
 _NUMBER = re.compile(r"([0-9]{1,18})-")
 _GZIPPED = (".gz.metadata.json", ".metadata.json.gz")
 _MAGIC = b"\x1f\x8b"
-# Metadata is mostly repeated names: the fastest level saves nearly as much as the best.
+# Metadata is mostly repeated names, so the fastest level saves nearly as much as the best.
 _LEVEL = 1
 
 
 def next_metadata_path(
     location: str, properties: dict[str, str], previous: str | None, uuid: str
 ) -> str:
-    """Where the next metadata file goes; its number follows that of the previous one."""
+    """The path of the next metadata file, numbered after the previous one."""
     folder = f"{strip_slash(location)}/metadata"
     if chosen := properties.get(METADATA_PATH):
         folder = check_location(chosen, METADATA_PATH)
@@ -37,14 +37,14 @@ def next_metadata_path(
 
 
 def encode_metadata(metadata: Json, path: str) -> bytes:
-    """The bytes of the file, compressed if its name says so; equal metadata gives equal bytes."""
+    """The bytes of a file, compressed if its name says so; equal metadata gives equal bytes."""
     body = msgspec.json.encode(metadata)
     return gzip.compress(body, _LEVEL, mtime=0) if path.endswith(_GZIPPED) else body
 
 
 def decode_metadata(raw: bytes, path: str, max_bytes: int = MAX_BYTES) -> Json:
-    """What a metadata file holds; one whose name and bytes disagree is read as its bytes say."""
-    # No JSON begins as gzip does, so the bytes answer what the name would.
+    """Read a metadata file; when name and bytes disagree on compression, the bytes win."""
+    # No JSON begins like gzip, so the bytes tell.
     body = _decompress(raw, path, max_bytes) if raw.startswith(_MAGIC) else raw
     if len(body) > max_bytes:
         raise InvalidView(

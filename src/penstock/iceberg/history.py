@@ -1,4 +1,4 @@
-"""How many versions a view keeps, and what its log forgets with them."""
+"""How many versions a view keeps, and which log entries are dropped with them."""
 
 import re
 from collections.abc import Collection
@@ -28,10 +28,10 @@ def history_limit(properties: dict[str, str]) -> int:
 def expire_versions(
     versions: list[Json], current_id: int, added: Collection[int], limit: int
 ) -> list[Json]:
-    """The versions that stay: the current one, then the highest ids, downwards.
+    """The versions to keep: the current one, then those with the highest ids.
 
-    What one commit adds is kept even if it is more than the limit. Up to the limit, the list is
-    the one that was given.
+    Versions added by one commit are kept even beyond the limit. Within the limit, the given list is
+    returned.
     """
     keep = max(limit, len({current_id, *added}))
     if len(versions) <= keep:
@@ -43,7 +43,7 @@ def expire_versions(
 
 
 def trim_log(log: list[Json], versions: list[Json]) -> list[Json]:
-    """The log after its last entry about a version that is gone: before it, time has a gap."""
+    """The log after its last entry about a dropped version, because a log must not have gaps."""
     kept = {version["version-id"] for version in versions}
     for position in range(len(log) - 1, -1, -1):
         if log[position]["version-id"] not in kept:

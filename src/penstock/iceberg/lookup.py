@@ -1,4 +1,4 @@
-"""Finding what a view has already, however much it has and however many a request adds."""
+"""Find existing schemas and versions of a view by content, in linear time."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
@@ -7,10 +7,10 @@ from penstock.iceberg.metadata import Json
 
 
 class Lookup:
-    """Schemas or versions by what they say.
+    """Schemas or versions by content.
 
-    The exact content of one is dear to work out, so a cheap fingerprint first tells which of the
-    stored ones may be meant; each is looked at once at most, and a request stays linear.
+    Exact content is expensive to compute, so a cheap fingerprint selects candidates first; each
+    stored one is examined at most once.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class Lookup:
             self._rough[fingerprint(each)].append(each)
 
     def find(self, wanted: Json) -> Json | None:
-        """The first one that says the same."""
+        """The first one with the same content."""
         for each in self._rough.pop(self._fingerprint(wanted), ()):
             self._exact.setdefault(self._content(each), each)
         return self._exact.get(self._content(wanted))

@@ -1,7 +1,7 @@
-"""View metadata as plain JSON, and what one asks of it.
+"""View metadata as plain JSON, and accessors for it.
 
-It is never changed in place, and fields that we don't know are kept: on the view, a version, a
-representation, a schema, a column. What is stored was checked when it came in, so nothing here
+Metadata is never changed in place, and unknown fields are kept: on the view, a version, a
+representation, a schema, a column. Stored metadata was checked when it came in, so nothing here
 checks it again.
 """
 
@@ -22,12 +22,12 @@ def current_schema(metadata: Json) -> Json:
 
 
 def current_representations(metadata: Json) -> list[tuple[str, str]]:
-    """Each (dialect, SQL) of the current version, in its order."""
+    """The (dialect, SQL) pairs of the current version, in order."""
     return representations(current_version(metadata))
 
 
 def get_version(metadata: Json, version_id: int) -> Json:
-    """A version that is known to exist; new ones are last, so the search begins there."""
+    """Get a version that exists; searches from the end, where new ones are."""
     return next(v for v in reversed(metadata["versions"]) if v["version-id"] == version_id)
 
 
@@ -36,5 +36,5 @@ def representations(version: Json) -> list[tuple[str, str]]:
 
 
 def properties(metadata: Json) -> dict[str, str]:
-    """The view's properties; the file leaves out an empty map."""
+    """The view's properties; the file omits an empty map."""
     return metadata.get("properties") or {}

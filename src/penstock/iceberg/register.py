@@ -1,4 +1,4 @@
-"""Whether a metadata file that somebody else wrote can become a view of this catalog."""
+"""Check a metadata file that someone else wrote, before it becomes a view of this catalog."""
 
 import re
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ _DETAIL = "name a metadata file of an Iceberg view"
 
 
 def check_metadata(metadata: object) -> Json:
-    """The metadata as it stands in the file, when all its parts fit each other."""
+    """Check that all parts of the metadata fit each other; returns it unchanged."""
     try:
         return _check(metadata)
     except InvalidView:
         raise
     except InvalidRequest as error:
-        # The request is in order; it is the file that is not.
+        # The request is fine; the file is not.
         raise InvalidView(f"Invalid view metadata: {error.message}", detail=_DETAIL) from None
 
 
@@ -69,7 +69,7 @@ def _check_dated(value: object, path: str) -> Json:
 
 
 def _check_log(metadata: Json, current: int) -> None:
-    """The log leads to the current version; on its way are versions that may be gone."""
+    """Check that the log ends with the current version; others in it may be dropped."""
     last = None
     for position, each in enumerate(checks.get_objects(metadata, "version-log", "")):
         path = f"version-log[{position}]"

@@ -1,7 +1,7 @@
-"""Replacing a view: requirements, updates in their order, and what must hold in the end.
+"""Replace a view's metadata: check requirements, apply updates in order, check the result.
 
-A draft is the view while one request works on it. It looks at what is stored once, so that neither
-a long history nor a long list of updates makes a request slow.
+A draft holds the view while one request changes it. It reads the stored metadata once, so neither a
+long history nor a long list of updates makes a request slow.
 """
 
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ DROP_DIALECT_ALLOWED = "replace.drop-dialect.allowed"
 
 
 def replace_metadata(metadata: Json, request: ReplaceView, now_millis: int) -> Json:
-    """The metadata after the request, or the very same object when it changes nothing."""
+    """The metadata after the request; the same object when nothing changes."""
     for requirement in request.requirements:
         _check_requirement(metadata, requirement)
     draft = _open(metadata, now_millis)
@@ -53,11 +53,11 @@ class _Draft:
     added: dict[int, Json] = field(default_factory=dict)
     last_schema: int | None = None
     last_version: int | None = None
-    # The ids that versions were sent with, and those that they have.
+    # The ids that versions were sent with, and the ids that they got.
     sent_as: dict[int, int] = field(default_factory=dict)
     highest_schema: int = -1
     highest_version: int = 0
-    # Made when the first one is added.
+    # Created when the first one is added.
     schema_lookup: Lookup | None = None
     version_lookup: Lookup | None = None
 
@@ -131,7 +131,7 @@ def _add_schema(draft: _Draft, schema: Json) -> None:
         draft.highest_schema = _next_id(draft.highest_schema, "schema")
         same = draft.schemas[draft.highest_schema] = {**schema, "schema-id": draft.highest_schema}
         lookup.add(same)
-    # Also when it was there before: two clients may add the same schema at the same time.
+    # Also when it existed before: two clients may add the same schema at the same time.
     draft.last_schema = same.get("schema-id", 0)
 
 
@@ -178,7 +178,7 @@ def _set_current(draft: _Draft, wanted: int) -> None:
                 detail="put add-view-version before it, or name a version of the view",
             )
         wanted = draft.last_version
-    # An id that this request sent means what became of it, also when others had taken it.
+    # An id from this request means the version that it became, even if others had taken that id.
     wanted = draft.sent_as.get(wanted, wanted)
     if wanted not in draft.versions:
         raise InvalidView(

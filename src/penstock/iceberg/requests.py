@@ -1,6 +1,6 @@
-"""What clients ask for: the bodies of create and replace, as frozen data.
+"""Requests to create and replace views, as frozen data.
 
-Everything that can be wrong without knowing the view is found here.
+Every error that can be found without knowing the view is found here.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from penstock.model.identifiers import Identifier, check_name
 
 T = TypeVar("T")
 
-# Where a request names an id, this is the one that the same request added last.
+# In place of an id, this means the last one that the same request added.
 LAST_ADDED = -1
 
 
@@ -96,7 +96,7 @@ class ReplaceView:
 
 
 def read_create(body: object) -> CreateView:
-    """The body of POST views."""
+    """Read the body of POST views."""
     given = _read_body(body)
     location = given.get("location")
     return CreateView(
@@ -109,7 +109,7 @@ def read_create(body: object) -> CreateView:
 
 
 def read_replace(body: object) -> ReplaceView:
-    """The body of POST views/{view}."""
+    """Read the body of POST views/{view}."""
     given = _read_body(body)
     return ReplaceView(
         identifier=_read_identifier(given),
@@ -121,7 +121,7 @@ def read_replace(body: object) -> ReplaceView:
 
 
 def check_target(request: ReplaceView, namespace: Identifier, name: str) -> None:
-    """Refuse a body that speaks of another view than the path does."""
+    """Refuse a body that names another view than the path."""
     if request.identifier not in (None, (namespace, name)):
         raise InvalidRequest(
             "identifier names another view than the path",
@@ -162,7 +162,7 @@ REQUIREMENTS: dict[str, Callable[[Json, str], Requirement]] = {
 def _read_choices(
     body: Json, key: str, chooser: str, known: dict[str, Callable[[Json, str], T]]
 ) -> tuple[T, ...]:
-    """A list of objects, each read as its `action` or `type` says."""
+    """A list of objects, each read according to its `action` or `type`."""
     found = []
     for position, each in enumerate(checks.get_objects(body, key, "")):
         path = f"{key}[{position}]"
@@ -191,7 +191,7 @@ def _read_identifier(body: Json) -> tuple[Identifier, str] | None:
 
 
 def _read_properties(body: Json) -> dict[str, str]:
-    # Java leaves them out when they are empty, though the specification requires them.
+    # Java omits them when they are empty, though the specification requires them.
     if body.get("properties") is None:
         return {}
     return checks.get_string_map(body, "properties", "")

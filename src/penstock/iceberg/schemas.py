@@ -1,8 +1,8 @@
-"""Schemas of views: whether one can be right, and whether two are the same.
+"""Schemas of views: validate them, and compare their content.
 
-pyiceberg's Schema knows the rules between columns, but trusts its input: it takes "1" and true for
-1, and Python's spelling of a field for Iceberg's. So the shape is checked here, and pyiceberg gets
-a copy with just the fields that it knows.
+pyiceberg's Schema checks rules between columns, but trusts its input: it accepts "1" and true for
+1, and Python's spelling of fields for Iceberg's. So the shape is checked here, and pyiceberg gets a
+copy with only the fields that it knows.
 """
 
 import re
@@ -23,18 +23,18 @@ _PRIMITIVES = {"boolean", "int", "long", "float", "double", "string", "uuid", "b
 _PRIMITIVES |= {"date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
 _DECIMAL = re.compile(r"decimal\(\s*([1-9]|[12]\d|3[0-8])\s*,\s*(\d{1,2})\s*\)", re.ASCII)
 _FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]", re.ASCII)
-# pyiceberg needs a dozen of Python's 1,000 frames for each; 80 is where its clients give up.
+# pyiceberg uses a dozen of Python's 1,000 frames per level; its clients give up at 80.
 MAX_LEVELS = 32
 # Legal, but pyiceberg 0.12 can't read them, or not as Java writes them.
 _NEWER = re.compile(r"variant|(geometry|geography)(\s*\([^()]*\))?")
-# Java takes null for absent here; pyiceberg can't read it.
+# Java treats null as absent here; pyiceberg can't read it.
 _OPTIONAL = ("schema-id", "identifier-field-ids")
 _TYPE_FIELDS = ("type", "element", "key", "value")
 _DEFAULTS = ("initial-default", "write-default")
 
 
 def check_schema(value: object, path: str) -> Json:
-    """The schema as it was sent, when every reader will understand it."""
+    """Check a schema that every reader must understand; returns it unchanged."""
     schema = checks.check_object(value, path)
     if schema.get("type") != "struct":
         raise InvalidRequest(
@@ -59,13 +59,13 @@ def check_schema(value: object, path: str) -> Json:
 
 
 def content(schema: Json) -> bytes:
-    """What the schema says: equal for two that differ in nothing but their ids and spelling."""
+    """The schema's content: equal for schemas that differ only in ids and spelling."""
     said = _spell({key: each for key, each in schema.items() if key != "schema-id"})
     return msgspec.json.encode(said, order="deterministic")
 
 
 def fingerprint(schema: Json) -> Hashable:
-    """Equal for schemas that say the same, and rarely for others."""
+    """Equal for schemas with the same content, and rarely for others."""
     return tuple([field["name"] for field in schema["fields"]])
 
 
@@ -94,7 +94,7 @@ def _read_field(field: Json, path: str, ids: set[int]) -> Json:
     if field.get("doc") is not None:
         checks.get_text(field, "doc", path)
     for name in _DEFAULTS:
-        # A stand-in's default is not a value of its type.
+        # The default of a stand-in is not a value of its type.
         if field.get(name) is not None and not _is_newer(field["type"]):
             known[name] = field[name]
     return known
@@ -191,7 +191,7 @@ def _count_levels(type: Any) -> int:
 
 
 def _check_rules(known: Json, path: str) -> None:
-    """What pyiceberg knows: full names, identifier columns, defaults that fit their types."""
+    """Check pyiceberg's rules: full names, identifier columns, defaults that fit their types."""
     try:
         Schema(**known)
     except ValidationError as error:
@@ -204,7 +204,7 @@ def _check_rules(known: Json, path: str) -> None:
     except (ValueError, IcebergValidationError) as error:
         raise InvalidView(f"Invalid schema: {path}: {clip(str(error))}", detail=_MEND) from None
     except (TypeError, ArithmeticError, LookupError, AttributeError):
-        # The shape is right by now, so what is left to fail is the conversion of a default.
+        # The shape is right by now, so only the conversion of a default can fail.
         raise InvalidView(
             f"Invalid schema: {path} has a default that is no value of its column's type",
             detail="send defaults in Iceberg's JSON form of single values, or leave them out",
@@ -215,7 +215,7 @@ _MEND = "mend the schema as the message says"
 
 
 def _spell(value: Any, key: str = "") -> Any:
-    """One spelling for schemas that say the same."""
+    """Normalise schemas with the same content to one spelling."""
     if isinstance(value, dict):
         spelled = {k: _spell(v, k) for k, v in value.items()}
         return {k: v for k, v in spelled.items() if v is not None}

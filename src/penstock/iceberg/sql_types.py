@@ -1,4 +1,4 @@
-"""A schema's columns for those who reason about SQL: names, and types in sqlglot's words."""
+"""A schema's columns for SQL analysis: names, and types in sqlglot's words."""
 
 from penstock.iceberg.metadata import Json
 
@@ -21,7 +21,7 @@ PLAIN = {
 
 
 def list_columns(schema: Json) -> dict[str, str]:
-    """The type of each column; UNKNOWN for one that SQL has no word for."""
+    """The type of each column; UNKNOWN where SQL has no word for it."""
     return {field["name"]: to_sql_type(field["type"]) for field in schema["fields"]}
 
 

@@ -1,7 +1,7 @@
-"""Versions of views: whether one can be right, and whether two say the same.
+"""Versions of views: validate them, and compare their content.
 
-By hand, because pyiceberg's ViewVersion takes true and "1" for a number, fills in what is missing,
-and accepts `default_namespace` for `default-namespace`.
+Checked by hand, because pyiceberg's ViewVersion accepts true and "1" as numbers, fills in missing
+fields, and accepts `default_namespace` for `default-namespace`.
 """
 
 from collections.abc import Hashable
@@ -17,7 +17,7 @@ _OWN = ("version-id", "timestamp-ms")
 
 
 def check_version(value: object, path: str) -> Json:
-    """The version as it was sent; only its timestamp may be missing."""
+    """Check a version; returns it as sent. Only its timestamp may be missing."""
     version = checks.check_object(value, path)
     checks.get_integer(version, "version-id", path)
     checks.get_integer(version, "schema-id", path)
@@ -34,13 +34,13 @@ def check_version(value: object, path: str) -> Json:
 
 
 def content(version: Json) -> bytes:
-    """What the version says: equal for two that differ in nothing but their ids and times."""
+    """The version's content: equal for versions that differ only in ids and times."""
     said = {k: v for k, v in version.items() if k not in _OWN and v is not None}
     return msgspec.json.encode(said, order="deterministic")
 
 
 def fingerprint(version: Json) -> Hashable:
-    """Equal for versions that say the same, and rarely for others."""
+    """Equal for versions with the same content, and rarely for others."""
     return version["schema-id"], version["representations"][0]["sql"]
 
 

@@ -1,1 +1,1 @@
-"""Data jobs: each is planned, run on Spark and committed by one engine."""
+"""Data jobs: plan them, run them on Spark, and commit their results."""

@@ -1,14 +1,12 @@
-"""A job's events as an Arrow stream, which is how lancedb's client reads them. It blocks."""
+"""A job's events as an Arrow stream, as lancedb's client reads them. Blocks."""
 
 import io
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from penstock.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lance.doors import pa
 
 COLUMNS = ("state", "updated_by", "emitted_from", "emitted_by", "claim_entity", "message", "job_id")
 _TERM = re.compile(
@@ -20,7 +18,7 @@ _TEXT = re.compile(r"'((?:[^']|'')*)'")
 
 
 class Event(Protocol):
-    """What the catalog knows of a change of a job."""
+    """A change of a job, as the catalog recorded it."""
 
     @property
     def job_id(self) -> str: ...
@@ -37,9 +35,7 @@ class Event(Protocol):
 
 
 def encode_events(events: Sequence[Event], condition: str | None) -> bytes:
-    """The events that match, as an Arrow IPC stream; the schema is there without any."""
-    import pyarrow as pa
-
+    """The matching events as an Arrow IPC stream; an empty one has its schema."""
     schema = _schema()
     rows = [row for row in map(_to_row, events) if _matches(row, condition)]
     sink = io.BytesIO()
@@ -49,8 +45,6 @@ def encode_events(events: Sequence[Event], condition: str | None) -> bytes:
 
 
 def _schema() -> "pa.Schema":
-    import pyarrow as pa
-
     texts = [pa.field(name, pa.string()) for name in COLUMNS]
     return pa.schema(
         [*texts, pa.field("attempt", pa.int64()), pa.field("updated_at_millis", pa.int64())]

@@ -1,4 +1,4 @@
-"""The ledger's rows: what is kept of a row that a function failed on, and how it is read back.
+"""The ledger's rows: the record of a failed row, and how to read it back.
 
 Everything here blocks.
 """
@@ -7,21 +7,18 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from penstock.lance.doors import lance, pa, pc
 from penstock.model.functions import RowError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
-
-# What is longer is cut: a traceback of thousands of lines helps nobody.
+# Longer values are cut: a traceback of thousands of lines helps nobody.
 MAX_INPUTS, MAX_MESSAGE, MAX_TRACEBACK = 4_000, 8_000, 16_000
 CUT = " …"
 
 
 @dataclass(frozen=True, slots=True)
-class Failing:
+class FailureOrigin:
     """Where errors come from: the job, the attempt, and the columns that it fills."""
 
     table: str
@@ -38,8 +35,8 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which entries a listing is about; None is any."""
+class LedgerFilter:
+    """Which entries to list; None matches any."""
 
     table_id: str
     branch: str
@@ -49,7 +46,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class CutFragment:
-    """A fragment of which a listing shows fewer entries than there are."""
+    """A fragment with more entries than a listing shows."""
 
     job_id: str
     fragment: int
@@ -59,7 +56,7 @@ class CutFragment:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Entries, the newest first."""
+    """Entries, newest first."""
 
     entries: list[dict[str, Any]]
     cut: list[CutFragment]
@@ -69,8 +66,6 @@ class Listing:
 @cache
 def schema() -> "pa.Schema":
     """The columns of the ledger."""
-    import pyarrow as pa
-
     text, number = pa.string(), pa.int64()
     return pa.schema(
         [
@@ -80,7 +75,7 @@ def schema() -> "pa.Schema":
             ("table_version", number),
             ("branch", text),
             ("column", text),
-            # All that the function fills, when these are several.
+            # All columns that the function fills, if there are several.
             ("columns", pa.list_(text)),
             ("binding", text),
             ("function", text),
@@ -100,26 +95,24 @@ def schema() -> "pa.Schema":
     )
 
 
-def make_id(failing: Failing, row_id: int) -> str:
-    """The same for the same failure, so that one that is sent twice is one."""
+def make_id(failing: FailureOrigin, row_id: int) -> str:
+    """An id that is the same for the same failure, so that duplicates are found."""
     text = f"{failing.job_id}\n{failing.table_id}\n{row_id}\n{failing.column}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def encode(errors: Sequence[tuple[Failing, RowError]]) -> bytes:
+def encode(errors: Sequence[tuple[FailureOrigin, RowError]]) -> bytes:
     """Entries as an Arrow stream; of several about one row and column the last is kept."""
     rows = {row["error_id"]: row for row in (_entry(*each) for each in errors)}
     return _encode(list(rows.values()))
 
 
 def encode_nothing() -> bytes:
-    """The stream that an empty ledger is made of."""
+    """The stream that an empty ledger is created from."""
     return _encode([])
 
 
 def _encode(rows: list[dict[str, Any]]) -> bytes:
-    import pyarrow as pa
-
     table = pa.Table.from_pylist(rows, schema())
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -127,24 +120,22 @@ def _encode(rows: list[dict[str, Any]]) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def find_ids(dataset: "LanceDataset", ids: Sequence[str]) -> set[str]:
-    """Those of the ids that are in the ledger."""
+def find_ids(dataset: "lance.LanceDataset", ids: Sequence[str]) -> set[str]:
+    """The ids that are in the ledger."""
     listed = ", ".join(_quote(id) for id in ids)
     found = dataset.to_table(columns=["error_id"], filter=f"error_id IN ({listed})")
     return set(found["error_id"].to_pylist())
 
 
-def list_rows(dataset: "LanceDataset", table_id: str, branch: str, binding: str) -> list[int]:
-    """The ids of the rows on which a column's function failed."""
+def list_rows(dataset: "lance.LanceDataset", table_id: str, branch: str, binding: str) -> list[int]:
+    """The ids of the rows that a column's function failed on."""
     condition = _join({"table_id": table_id, "branch": branch, "binding": binding})
     found = dataset.to_table(columns=["row_id"], filter=condition)
     return sorted(set(found["row_id"].to_pylist()))
 
 
-def list_entries(dataset: "LanceDataset", wanted: Wanted, limit: int) -> Listing:
+def list_entries(dataset: "lance.LanceDataset", wanted: LedgerFilter, limit: int) -> Listing:
     """The newest entries, and which fragments have more."""
-    import pyarrow.compute as pc
-
     condition = _join({"table_id": wanted.table_id, "branch": wanted.branch})
     if wanted.column is not None:
         condition += f" AND array_has(columns, {_quote(wanted.column)})"
@@ -163,13 +154,13 @@ def list_entries(dataset: "LanceDataset", wanted: Wanted, limit: int) -> Listing
     return Listing([_to_millis(row) for row in entries.to_pylist()], cut, is_truncated)
 
 
-def has_before(dataset: "LanceDataset", millis: int) -> bool:
-    """Whether there are entries from before a moment."""
+def has_before(dataset: "lance.LanceDataset", millis: int) -> bool:
+    """Whether there are entries older than a moment."""
     return dataset.count_rows(_before(millis)) > 0
 
 
-def delete_before(dataset: "LanceDataset", millis: int) -> None:
-    """Delete the entries from before a moment, in one commit."""
+def delete_before(dataset: "lance.LanceDataset", millis: int) -> None:
+    """Delete entries older than a moment, in one commit."""
     dataset.delete(_before(millis))
 
 
@@ -177,7 +168,7 @@ def _before(millis: int) -> str:
     return f"at < to_timestamp_millis({millis})"
 
 
-def _entry(failing: Failing, error: RowError) -> dict[str, Any]:
+def _entry(failing: FailureOrigin, error: RowError) -> dict[str, Any]:
     return {
         "error_id": make_id(failing, error.row_id),
         "table": failing.table,

@@ -1,13 +1,12 @@
-"""pylance's errors in our terms: what a client sent wrong is never our internal error.
+"""Translate pylance's errors to ours, so that a client's mistake is never an internal error.
 
-pylance raises OSError, ValueError or RuntimeError with the Rust error's text, so the text decides.
+pylance raises OSError, ValueError or RuntimeError with the Rust error's text, so we go by the text.
 """
 
 import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from penstock.errors import (
     ColumnNotFound,
@@ -22,21 +21,19 @@ from penstock.errors import (
     Unavailable,
     VanishedFile,
 )
+from penstock.lance import doors
+from penstock.lance.doors import lance
 from penstock.lance.session.damage import find_damage, name_file
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.session.bridge import Bridge
-    from penstock.lance.storage.lake import Place
+from penstock.lance.storage.lake import Place
 
 log = logging.getLogger(__name__)
 
 PANIC = "PanicException"
 
-# In order: the first that is found in the text decides.
+# In order: the first one found in the text decides.
 KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
-    # The way to a catalog's server, which names an address: it must not be taken for the table's.
+    # Errors on the way to a catalog's server: they name an address that must not be taken for the
+    # table's.
     (r"reqwest::Error", Unavailable, "check that the server can be reached"),
     (r"Index name '.*' already exists", IndexAlreadyExists, "choose another name, or drop it"),
     (r"index not found", IndexNotFound, "list the table's indexes"),
@@ -47,9 +44,9 @@ KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
     ),
     (
         r"[Cc]ommit conflict|concurrent (transaction|writers|commit)|Too much write contention"
-        # What the commit was prepared for is not there any more: somebody was faster.
+        # The commit was prepared for something that is gone: another writer was faster.
         r"|Incompatible transaction|(preempted|removed) by (a )?concurrent"
-        # Somebody else made a table's first version.
+        # Another writer made the table's first version.
         r"|Dataset already exists",
         ConcurrentCommit,
         "read the table again and retry",
@@ -76,8 +73,8 @@ KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
 
 
 @contextmanager
-def translated(bridge: "Bridge | None" = None) -> Iterator[None]:
-    """Turn what pylance raises inside into one of our errors."""
+def translated(bridge: "doors.bridge.Bridge | None" = None) -> Iterator[None]:
+    """Translate what pylance raises inside the block."""
     try:
         yield
     except PenstockError:
@@ -97,7 +94,7 @@ def translated(bridge: "Bridge | None" = None) -> Iterator[None]:
 
 
 @contextmanager
-def naming(place: "Place", dataset: "LanceDataset") -> Iterator[None]:
+def naming(place: Place, dataset: "lance.LanceDataset") -> Iterator[None]:
     """Name the file when Lance only says that one is damaged."""
     try:
         yield
@@ -109,12 +106,12 @@ def naming(place: "Place", dataset: "LanceDataset") -> Iterator[None]:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether Rust panicked: pyo3 makes an exception outside Exception of that."""
+    """Whether Rust panicked: pyo3 raises that outside of Exception."""
     return type(error).__name__ == PANIC
 
 
 def translate(error: BaseException) -> PenstockError:
-    """The error of ours that says what happened."""
+    """Our error for what happened."""
     text = str(error)
     if (damaged := find_damage(text)) is not None:
         return damaged
@@ -125,7 +122,7 @@ def translate(error: BaseException) -> PenstockError:
 
 
 def _brief(error: BaseException) -> str:
-    """The first line of a message, without the place in Lance's source and its own dumps."""
+    """The first line of a message, without Lance's source location and dumps."""
     line = (str(error) or type(error).__name__).splitlines()[0]
     line = re.sub(r",? ?/\S+/rust/\S+", "", line)
     line = re.sub(r" in dataset schema: Schema \{.*", "", line)

@@ -1,20 +1,17 @@
-"""Indexes: which parameters each type takes, building, describing and dropping them. Blocks."""
+"""Indexes: check their parameters, build, describe and drop them. Blocks."""
 
 import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from penstock.errors import IndexAlreadyExists, IndexNotFound, InvalidRequest
 from penstock.lance.columns.fields import get_field
+from penstock.lance.doors import lance
 from penstock.model.identifiers import check_name, check_part
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-    from lance.lance.indices import IndexDescription
 
 IVF = (
     "distance_type",
@@ -35,7 +32,7 @@ TEXT = (
     "remove_stop_words",
     "ascii_folding",
 )
-# What each type takes, in the protocol's words.
+# The parameters of each type, in the protocol's words.
 VECTOR_TYPES: dict[str, tuple[str, ...]] = {
     "IVF_FLAT": IVF,
     "IVF_PQ": (*IVF, *PQ),
@@ -57,14 +54,14 @@ SCALAR_TYPES: dict[str, tuple[str, ...]] = {
     "FTS": TEXT,
     "INVERTED": TEXT,
 }
-# How many bits a quantizer can have; Lance ignores others, or notices them only with many rows.
+# The bits that a quantizer can have; Lance ignores others, or notices them only with many rows.
 BITS = {"PQ": (8, 4), "SQ": (8,), "RQ": tuple(range(1, 10))}
 TOKENIZER = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
-# pylance's word where it is another one.
+# pylance's word where it differs.
 PYLANCE_NAMES = {"distance_type": "metric", "max_iterations": "max_iters"}
-# Lance's word for a type where it is more than a matter of case.
+# Lance's word for a type where more than the case differs.
 TYPE_NAMES = {"LabelList": "LABEL_LIST", "Inverted": "FTS"}
-# Lance keeps indexes of its own under such names; clients neither see nor make them.
+# Lance's internal indexes have such names; clients neither see nor make them.
 RESERVED = "__lance"
 MAX_NAME = 255
 NAME = "name of the index"
@@ -121,7 +118,7 @@ def check_index_name(name: str) -> str:
 
 
 def check_parameters(kind: str, parameters: Mapping[str, object]) -> None:
-    """Refuse what would have no effect: nobody should believe in a setting that is ignored."""
+    """Refuse parameters without effect: nobody should rely on a setting that is ignored."""
     taken = (VECTOR_TYPES | SCALAR_TYPES)[kind]
     for name in parameters:
         if name not in taken:
@@ -136,7 +133,7 @@ def check_parameters(kind: str, parameters: Mapping[str, object]) -> None:
         )
     tokenizer = parameters.get("base_tokenizer", "simple")
     if not TOKENIZER.fullmatch(str(tokenizer)):
-        # Some are folders of models; no name may lead out of where those lie.
+        # Some are folders of models; no name may lead out of their parent folder.
         raise InvalidRequest(
             f"base_tokenizer is {tokenizer!r}",
             detail="use simple, whitespace, raw, ngram, icu, or a model as in jieba/default",
@@ -150,7 +147,7 @@ def check_parameters(kind: str, parameters: Mapping[str, object]) -> None:
 
 
 def create_index(
-    dataset: "LanceDataset",
+    dataset: "lance.LanceDataset",
     column: str,
     kind: str,
     name: str | None,
@@ -158,9 +155,9 @@ def create_index(
 ) -> int:
     """Build an index on all rows; returns the version that has it."""
     field = get_field(dataset, column)
-    # Full text looks through lists by itself, and does not know their items by name.
+    # Full text indexes search lists by themselves, and do not know their items by name.
     path = field.short_path if kind in ("FTS", "INVERTED") else field.path
-    # Without a name, the index gets the column's, which may be one that no index can have.
+    # Without a name the index gets the column's, which may be illegal for an index.
     wanted = name or check_name(f"{path}_idx", NAME, MAX_NAME * 4)
     if any(index.name == wanted for index in dataset.describe_indices()):
         raise IndexAlreadyExists(
@@ -176,27 +173,27 @@ def create_index(
     return dataset.version
 
 
-def drop_index(dataset: "LanceDataset", name: str) -> int:
+def drop_index(dataset: "lance.LanceDataset", name: str) -> int:
     """Drop an index; returns the version without it."""
     _get(dataset, name)
     dataset.drop_index(name)
     return dataset.version
 
 
-def describe_indexes(dataset: "LanceDataset") -> list["IndexDescription"]:
+def describe_indexes(dataset: "lance.LanceDataset") -> list["lance.lance.indices.IndexDescription"]:
     """All indexes that clients made, by name."""
     found = [i for i in dataset.describe_indices() if not i.name.startswith(RESERVED)]
     return sorted(found, key=lambda index: index.name)
 
 
-def list_indexes(dataset: "LanceDataset", after: str, limit: int) -> list[IndexInfo]:
-    """The first indexes whose names follow `after`."""
+def list_indexes(dataset: "lance.LanceDataset", after: str, limit: int) -> list[IndexInfo]:
+    """The first indexes whose names come after `after`."""
     found = [index for index in describe_indexes(dataset) if index.name > after][:limit]
     rows = dataset.count_rows() if found else 0
     return [_to_info(index, rows) for index in found]
 
 
-def load_index_stats(dataset: "LanceDataset", name: str) -> IndexStats:
+def load_index_stats(dataset: "lance.LanceDataset", name: str) -> IndexStats:
     index = _get(dataset, name)
     indexed = index.num_rows_indexed
     metric = index.details.get("metric_type")
@@ -210,7 +207,7 @@ def load_index_stats(dataset: "LanceDataset", name: str) -> IndexStats:
 
 
 def suggest_sub_vectors(field: Any) -> int:
-    """How many sub-vectors to quantize by when nobody says; what is no vector is refused later."""
+    """The default number of sub-vectors; columns without vectors are refused later."""
     kind = field.to_arrow().type
     while not hasattr(kind, "list_size") and hasattr(kind, "value_type"):
         kind = kind.value_type
@@ -222,14 +219,14 @@ def show_type(lance_name: str) -> str:
     return TYPE_NAMES.get(lance_name, lance_name.upper())
 
 
-def _get(dataset: "LanceDataset", name: str) -> "IndexDescription":
+def _get(dataset: "lance.LanceDataset", name: str) -> "lance.lance.indices.IndexDescription":
     for index in describe_indexes(dataset):
         if index.name == name:
             return index
     raise IndexNotFound(f"index {name!r} does not exist", detail="list the table's indexes")
 
 
-def _to_info(index: "IndexDescription", rows: int) -> IndexInfo:
+def _to_info(index: "lance.lance.indices.IndexDescription", rows: int) -> IndexInfo:
     first = index.segments[0]
     return IndexInfo(
         index.name,

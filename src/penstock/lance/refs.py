@@ -1,13 +1,13 @@
-"""Tags and branches as Lance keeps them: one small file each in the table's folder. Blocks.
+"""Tags and branches as Lance stores them: one small file each in the table's folder. Blocks.
 
-They are read and written here directly, without opening the dataset: the file of a new tag is
-put only where there is none, so of two clients that create it at once one hears that it exists.
+They are read and written directly, without opening the dataset: a new tag's file is only put where
+there is none, so of two clients that create it at once one is told that it exists.
 """
 
 import contextlib
 import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -16,18 +16,16 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 
 from penstock.errors import InvalidRequest, InvalidTableState, Unavailable
 from penstock.lance.commit.manifest import MAX_VERSION
+from penstock.lance.doors import lance
 from penstock.lance.errors import translated
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.model.branches import check_branch, check_tag
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
 TAGS, BRANCHES = "_refs/tags", "_refs/branches"
-# Tags of backfills, which keep versions to compare rows with; nobody misses them.
+# Tags of backfills, which keep versions to compare rows with; they do not block anyone.
 OUR_TAGS = "penstock-backfill-"
-# A branch below another one lies in its folder, and must not take one of these names there.
+# A branch below another one is in its folder, and must not take one of these names there.
 FOLDERS = {"_versions", "_transactions", "_deletions", "_indices", "_refs", "data", "tree"}
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_VERSION)]
@@ -45,7 +43,7 @@ class Tag(msgspec.Struct, rename="camel"):
 
 
 class Branch(msgspec.Struct, rename="camel"):
-    """What the file of a branch holds, as far as it matters here."""
+    """The parts of a branch's file that matter here."""
 
     parent_version: Count
     parent_branch: str | None = None
@@ -62,12 +60,12 @@ _branch = msgspec.json.Decoder(Branch)
 
 
 def check_new_tag(name: str) -> str:
-    """A tag's name as Lance takes it."""
+    """Check a new tag's name, by Lance's rules."""
     return _check_ref("tag", check_tag(name), name.startswith(".") or name.endswith("."))
 
 
 def check_new_branch(name: str) -> str:
-    """A branch's name as Lance takes it, without confusion of one's files with another's."""
+    """Check a new branch's name, by Lance's rules, and that its files cannot mix with another's."""
     branch = check_branch(name)
     if not branch:
         raise InvalidRequest("branch 'main' is always there", detail="choose another name")
@@ -89,14 +87,14 @@ def find_branch(place: Place, name: str) -> Branch | None:
 
 
 def create_tag(place: Place, name: str, tag: Tag) -> bool:
-    """Write a new tag; False, and nothing changed, when there is one of this name."""
+    """Write a new tag; False, and nothing changed, when the name is taken."""
     now = _now()
     tag.created_at, tag.updated_at, tag.metadata = now, now, {}
     return _put(place, _path(TAGS, name), tag, "create")
 
 
 def update_tag(place: Place, name: str, tag: Tag) -> None:
-    """Write a tag that points elsewhere now."""
+    """Point a tag elsewhere."""
     tag.updated_at = _now()
     _put(place, _path(TAGS, name), tag, "overwrite")
 
@@ -106,7 +104,7 @@ def delete_tag(place: Place, name: str) -> None:
 
 
 def delete_branch(place: Place, name: str) -> None:
-    """Remove a branch's file, then all it wrote; branches below it keep theirs."""
+    """Remove a branch's file, then everything it wrote; branches below it keep their files."""
     for tag in _list_tags(place, name):
         if tag.startswith(OUR_TAGS):
             delete_tag(place, tag)
@@ -121,10 +119,10 @@ def delete_branch(place: Place, name: str) -> None:
                 os.rmdir(folder)
 
 
-def hold_version(dataset: "LanceDataset", tag: str, branch: str, version: int) -> None:
-    """Have a tag of ours keep a version from being cleaned up; one that keeps a later one stays.
+def hold_version(dataset: "lance.LanceDataset", tag: str, branch: str, version: int) -> None:
+    """Protect a version from clean-ups with a tag of ours; never moves the tag to an earlier one.
 
-    Only this tag is looked at: others come and go while their jobs do.
+    Only this tag is read: others come and go with their jobs.
     """
     reference = (branch or None, version)
     with translated():
@@ -137,8 +135,8 @@ def hold_version(dataset: "LanceDataset", tag: str, branch: str, version: int) -
                 dataset.tags.update(tag, reference)
 
 
-def restore(dataset: "LanceDataset", version: int) -> int:
-    """Commit what an old version of this branch was as its newest; returns the new number."""
+def restore(dataset: "lance.LanceDataset", version: int) -> int:
+    """Commit an old version's content as this branch's newest; returns the new number."""
     old = dataset.checkout_version(version)
     old.restore()  # type: ignore[no-untyped-call]
     return old.version
@@ -173,7 +171,7 @@ def _check_ref(kind: str, name: str, is_bad: bool) -> str:
     return name
 
 
-def _find(place: Place, path: str, decoder: "msgspec.json.Decoder[R]") -> R | None:
+def _find(place: Place, path: str, decoder: msgspec.json.Decoder[R]) -> R | None:
     try:
         return decoder.decode(files.read(place, path))
     except FileNotFoundError:
@@ -196,7 +194,7 @@ def _put(place: Place, path: str, tag: Tag, mode: Literal["create", "overwrite"]
         return False
     except (BaseError, OSError) as error:
         raise _failed(place, error) from error
-    # Who deletes it at this moment, or drops the table, comes after: it was there.
+    # If it is deleted or its table dropped right now, that comes after: it was there.
     with contextlib.suppress(FileNotFoundError):
         files.make_durable(place, path, with_parents=True)
     return True

@@ -1,4 +1,4 @@
-"""The one table between our errors and the status and code of the Lance protocol.
+"""The table that maps our errors to status and code of the Lance protocol.
 
 Server and SDK read it, each in its direction.
 """

@@ -1,7 +1,7 @@
-"""What `udf` holds: a function's code as clients pack it, read without looking into the pickle.
+"""Envelopes: a function's code as clients pack it into `udf`, read without unpickling.
 
-After base64 it is our own envelope (JSON with `format`), another client's (JSON with `udf_pickle`),
-or nothing but the pickle. All of it is pure.
+Decoded from base64 it is our own envelope (JSON with `format`), another client's (JSON with
+`udf_pickle`), or a bare pickle. Everything here is pure.
 """
 
 import base64
@@ -23,8 +23,8 @@ Seconds = Annotated[float, Meta(gt=0, le=30 * 86400)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class Code(Struct, frozen=True, kw_only=True):
-    """The bytes that a client sent, and what their envelope says of them."""
+class FunctionCode(Struct, frozen=True, kw_only=True):
+    """The bytes that a client sent, and what their envelope says about them."""
 
     content: bytes
     form: Form
@@ -33,7 +33,7 @@ class Code(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     on_error: OnError = OnError()
     needs: Needs = Needs()
-    # Where the pickle was made: `python` as "3.11", `system`, `arch`; as far as it is told.
+    # Where the pickle was made: `python` as "3.11", `system`, `arch`; as far as it says.
     platform: dict[str, str] = {}
 
     @property
@@ -69,21 +69,21 @@ class _Envelope(Struct):
     env: dict[str, Any] | None = None
 
 
-class _Foreign(Struct):
+class _ForeignEnvelope(Struct):
     udf_pickle: str
     udf_checksum: str | None = None
 
 
-def read_code(udf: str) -> Code:
-    """Read the text of `udf`; raises when it is not base64, or its checksum is another's."""
+def read_code(udf: str) -> FunctionCode:
+    """Read the text of `udf`; raises when it is not base64, or its checksum does not match."""
     content = from_base64("udf", udf)
     if not content:
         raise InvalidRequest("udf is empty", detail="send the base64 of a function")
     return read_content(content)
 
 
-def read_content(content: bytes) -> Code:
-    """Read what is in `udf` once it is decoded: an envelope or a pickle."""
+def read_content(content: bytes) -> FunctionCode:
+    """Read a decoded `udf`: an envelope or a pickle."""
     try:
         found = msgspec.json.decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -93,7 +93,7 @@ def read_content(content: bytes) -> Code:
                 f"udf is not JSON, though it begins like it: {error}",
                 detail="encode the whole JSON object in base64, once",
             ) from error
-        return Code(content=content, form="pickle")
+        return FunctionCode(content=content, form="pickle")
     if not isinstance(found, dict):
         raise _other(f"a JSON {_kind_of(found)}")
     if "format" in found:
@@ -104,7 +104,7 @@ def read_content(content: bytes) -> Code:
 
 
 def check_sha256(what: str, given: str, content: bytes) -> None:
-    """Refuse a checksum that is not the one of the content."""
+    """Refuse a checksum that does not match the content."""
     found = hashlib.sha256(content).hexdigest()
     if given.strip().lower() != found:
         raise InvalidRequest(
@@ -113,7 +113,7 @@ def check_sha256(what: str, given: str, content: bytes) -> None:
         )
 
 
-def _read_own(content: bytes, found: dict[str, Any]) -> Code:
+def _read_own(content: bytes, found: dict[str, Any]) -> FunctionCode:
     if found["format"] != FORMAT:
         raise InvalidRequest(
             f"udf has the unknown format {str(found['format'])[:100]!r}",
@@ -121,7 +121,7 @@ def _read_own(content: bytes, found: dict[str, Any]) -> Code:
         )
     sent = _convert(found, _Envelope)
     check_sha256("sha256 in udf", sent.sha256, from_base64("payload in udf", sent.payload))
-    return Code(
+    return FunctionCode(
         content=content,
         form=FORMAT,
         kind=sent.kind,
@@ -133,12 +133,12 @@ def _read_own(content: bytes, found: dict[str, Any]) -> Code:
     )
 
 
-def _read_foreign(content: bytes, found: dict[str, Any]) -> Code:
-    sent = _convert(found, _Foreign)
+def _read_foreign(content: bytes, found: dict[str, Any]) -> FunctionCode:
+    sent = _convert(found, _ForeignEnvelope)
     pickled = from_base64("udf_pickle in udf", sent.udf_pickle)
     if sent.udf_checksum is not None:
         check_sha256("udf_checksum in udf", sent.udf_checksum, pickled)
-    return Code(content=content, form="udf_pickle")
+    return FunctionCode(content=content, form="udf_pickle")
 
 
 def _read_platform(sent: _Envelope) -> dict[str, str]:
@@ -149,7 +149,7 @@ def _read_platform(sent: _Envelope) -> dict[str, str]:
 
 
 def from_base64(what: str, text: str) -> bytes:
-    """The bytes of a text in base64; `what` it is, for the error."""
+    """Decode base64; `what` names the field in errors."""
     # Encoders for mail break lines.
     try:
         return base64.b64decode("".join(text.split()), validate=True)
@@ -160,13 +160,13 @@ def from_base64(what: str, text: str) -> bytes:
 
 
 def read_on_error(what: str, found: object) -> OnError:
-    """What a failed row or partition means; None is the default, that the job fails."""
+    """What a failed row or partition means; None is the default: the job fails."""
     made: OnError = _finish(_convert(found or {}, _OnError, what), OnError, what)
     return made
 
 
 def read_needs(what: str, found: object) -> Needs:
-    """What one task of a function needs."""
+    """The resources that one task of a function needs."""
     made: Needs = _finish(_convert(found, _Needs, what), Needs, what)
     return made
 

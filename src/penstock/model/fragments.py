@@ -9,14 +9,14 @@ class FragmentState(Struct, frozen=True):
     id: int
     physical_rows: int
     rows: int
-    # Rows that `where` takes; all of them without one.
+    # Rows that match `where`; all of them without one.
     matching_rows: int
     # `path:field ids` of the files that hold the inputs; the names of those that hold the column.
     input_files: tuple[str, ...]
     target_files: tuple[str, ...]
-    # All files but those of the column: what a `where` may look at.
+    # All files but those of the column: what a `where` may read.
     other_files: tuple[str, ...]
-    # The file that says which rows are deleted.
+    # The file that lists deleted rows.
     deletions: str = ""
-    # One file holds all of the column.
+    # Whether one file holds all of the column.
     is_whole: bool = True

@@ -1,4 +1,4 @@
-"""Functions that fill columns or make rows: what is known of one without looking into its code."""
+"""Functions that fill columns or make rows: everything but their code."""
 
 from typing import Any, Literal
 
@@ -7,39 +7,39 @@ from msgspec import Struct
 from penstock.model.identifiers import check_name
 
 Kind = Literal["scalar", "arrow", "batch"]
-# Functions of views: a row of the source gives rows, given alone or in batches; a partition does.
+# Functions of views: they make rows from a source row (alone or in batches), or from a partition.
 RowsKind = Literal["chunker", "batch_chunker", "udtf"]
 Action = Literal["fail", "skip", "retry"]
-# How the code is packed: our envelope, another client's, nothing but the pickle, or what
-# `udtf_spec` of a view holds (JSON with `udtf_payload` or `chunker_payload`).
+# How the code is packed: our envelope, another client's, a bare pickle, or the content of a view's
+# `udtf_spec` (JSON with `udtf_payload` or `chunker_payload`).
 Form = Literal["penstock/1", "udf_pickle", "pickle", "udtf_spec"]
 
 
-# What 400 characters take at most.
+# The most bytes that 400 characters take.
 MAX_LABEL_BYTES = 1600
 
 
 def check_label(name: str, what: str) -> str:
-    """What a function is called, for people to read and for what shows it in a path."""
+    """Check a function's name, which people read and which may appear in a path."""
     return check_name(name, what, MAX_LABEL_BYTES)
 
 
 class OnError(Struct, frozen=True, kw_only=True):
-    """What a row that fails means for the job."""
+    """What a failing row means for the job."""
 
     action: Action = "fail"
     max_attempts: int = 3
     backoff_seconds: float = 1.0
-    # Names of exceptions that are tried again; all of them when there is none.
+    # Names of exceptions to retry; all of them when empty.
     match: tuple[str, ...] = ()
-    # Names of exceptions that mean "slower, please", beside those that are known.
+    # Names of exceptions that mean "slow down", besides the known ones.
     rate_limit: tuple[str, ...] = ()
     max_failed_rows: int | None = None
     max_failed_fraction: float | None = None
 
 
-class Output(Struct, frozen=True):
-    """A column that a function fills; the field names its part of a result with several."""
+class FunctionOutput(Struct, frozen=True):
+    """A column that a function fills; `field` names its part of a result with several."""
 
     column: str
     struct_field: str
@@ -48,7 +48,7 @@ class Output(Struct, frozen=True):
 
 
 class Needs(Struct, frozen=True):
-    """What one task of the function needs; None is whatever there is."""
+    """Resources that one task of the function needs; None is the default."""
 
     num_cpus: float | None = None
     num_gpus: float | None = None
@@ -56,18 +56,18 @@ class Needs(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True, kw_only=True):
-    """A function bound to columns; its name and version tell whether it is another one."""
+    """A function bound to columns; name and version identify it."""
 
     name: str
     version: str
     # Of the stored bytes, which are what the client sent.
     sha256: str
     form: Form
-    # None: the callable says it itself, in the worker.
+    # None: the callable itself says it, in the worker.
     kind: Kind | RowsKind | None
     inputs: tuple[str, ...]
-    # Of a function of a view: the columns that it makes, with their names as `struct_field`.
-    outputs: tuple[Output, ...]
+    # For functions of views: the columns that it makes, with their names as `struct_field`.
+    outputs: tuple[FunctionOutput, ...]
     batch_size: int | None = None
     timeout_seconds: float | None = None
     on_error: OnError = OnError()
@@ -81,7 +81,7 @@ class Function(Struct, frozen=True, kw_only=True):
 
 
 def identify(name: str, version: str) -> str:
-    """What a function is known by: other code under the same is the same function."""
+    """A function's identity: other code with the same identity is the same function."""
     return f"{name}@{version}"
 
 
@@ -92,10 +92,10 @@ class Declaration(Struct, frozen=True, kw_only=True):
     # None: the code's own hash.
     version: str | None
     inputs: tuple[str, ...]
-    outputs: tuple[Output, ...]
-    # What the fields of the outputs carry beside the binding, in their order.
+    outputs: tuple[FunctionOutput, ...]
+    # Metadata of the outputs' fields besides the binding, in their order.
     metadata: tuple[dict[str, str], ...]
-    # Kept and shown; nothing here acts on them.
+    # Stored and shown; nothing here uses them.
     backend: str | None = None
     image: str | None = None
     manifest: str | None = None
@@ -103,7 +103,7 @@ class Declaration(Struct, frozen=True, kw_only=True):
 
 
 class Redeclaration(Struct, frozen=True, kw_only=True):
-    """What is to be another one from now on; None leaves that as it is."""
+    """Changes of a function; None keeps the value."""
 
     name: str | None = None
     version: str | None = None
@@ -121,7 +121,7 @@ class RowError(Struct, frozen=True, kw_only=True):
     row_id: int
     fragment: int
     offset: int
-    # The values it was given, shortened.
+    # The inputs, shortened.
     inputs: str
     exception: str
     message: str
@@ -130,5 +130,5 @@ class RowError(Struct, frozen=True, kw_only=True):
     # How many times it was tried.
     tries: int
     at: int
-    # The first column that the function fills: of a view there may be several functions.
+    # The first column that the function fills: a view may have several functions.
     column: str = ""

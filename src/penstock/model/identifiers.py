@@ -1,7 +1,7 @@
 """Identifiers: lists of names, and which names are legal.
 
-Names stand in paths of URLs, which clients and proxies decode, sometimes twice, and tidy up. No
-name may be one that leads elsewhere then: `check_name` is for every name of everything.
+Names appear in URL paths, which clients and proxies decode, sometimes twice, and normalise. No name
+may lead elsewhere then, so `check_name` checks every name of everything.
 """
 
 import re
@@ -13,10 +13,10 @@ from penstock.errors import InvalidRequest
 Identifier = tuple[str, ...]
 
 ROOT: Identifier = ()
-# Stored paths join names with a character that no name may hold.
+# Stored paths join names with a character that no name may contain.
 SEPARATOR = "\x1f"
 MAX_NAME_BYTES = 255
-# PostgreSQL refuses index entries past about 2,700 bytes; this keeps well below.
+# PostgreSQL refuses index entries of more than about 2,700 bytes; this stays well below.
 MAX_IDENTIFIER_BYTES = 1600
 
 
@@ -30,7 +30,7 @@ def check_name(name: str, what: str, max_bytes: int = MAX_NAME_BYTES) -> str:
         raise InvalidRequest(
             f"{what} is {'blank' if name else 'empty'}", detail="give every part of the id a name"
         )
-    # Most names are plain, and each is looked at for every request.
+    # Most names are plain, and each request checks some.
     if not (name.isascii() and name.replace("_", "").isalnum()) and _leads_elsewhere(name):
         raise InvalidRequest(
             f"{what} {name!r} is, or holds, a step to another path",
@@ -50,7 +50,7 @@ def check_name(name: str, what: str, max_bytes: int = MAX_NAME_BYTES) -> str:
 
 
 def check_part(name: str, what: str, max_bytes: int = MAX_NAME_BYTES) -> str:
-    """A name that is one segment of a path by itself, whoever tidies the path up."""
+    """Check a name that must stay one segment of a path, however the path is normalised."""
     if found := _SEPARATORS.search(check_name(name, what, max_bytes)):
         raise InvalidRequest(
             f"{what} {name!r} holds {found[0]!r}", detail="choose a name without slashes"
@@ -59,7 +59,7 @@ def check_part(name: str, what: str, max_bytes: int = MAX_NAME_BYTES) -> str:
 
 
 def check_identifier(parts: Identifier, what: str = "id") -> Identifier:
-    """Return the identifier when each of its names and its whole length are legal."""
+    """Return the identifier when its names and its total length are legal."""
     for part in parts:
         check_name(part, f"a name in {what}")
     if len(key := to_path(parts)) * 4 > MAX_IDENTIFIER_BYTES and (
@@ -73,7 +73,7 @@ def check_identifier(parts: Identifier, what: str = "id") -> Identifier:
 
 
 def parse_identifier(text: str, delimiter: str) -> Identifier:
-    """Split an id as it stands in a URL; the delimiter alone is the root."""
+    """Split an id from a URL; the delimiter alone is the root."""
     if not delimiter:
         raise InvalidRequest("delimiter is empty", detail="leave it out to use '$'")
     if text == delimiter:
@@ -82,7 +82,7 @@ def parse_identifier(text: str, delimiter: str) -> Identifier:
 
 
 def split_table(identifier: Identifier) -> tuple[Identifier, str]:
-    """The namespace and the name of a table's identifier."""
+    """The namespace and the name in a table's identifier."""
     if not identifier:
         raise InvalidRequest(
             "the id names the root namespace, not a table", detail="give the table's name"
@@ -101,7 +101,7 @@ def from_path(path: str) -> Identifier:
 
 
 def show(parts: Identifier) -> str:
-    """An identifier as people read it in messages."""
+    """An identifier for messages."""
     return "$".join(parts) if parts else "the root namespace"
 
 
@@ -113,7 +113,7 @@ def _leads_elsewhere(name: str) -> bool:
         name = decoded
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name)
-    # Some take what follows a semicolon for a parameter of the step.
+    # Some treat what follows a semicolon as a parameter of the step.
     steps = _SEPARATORS.split(name)
     return any(step.partition(";")[0].strip() in _DOTS for step in steps)
 

@@ -1,8 +1,8 @@
-"""Locations: the one spelling of a place on storage, which is compared, kept and used.
+"""Locations: the canonical spelling of a place on storage.
 
-A location is an absolute path for local storage and `scheme://bucket/key` for any other. Several
-libraries read it, and not all alike: some decode `%2e`, and cut at `?` and `#`. So no location
-holds a character that any of them takes for something else than itself. All of it is pure.
+A location is an absolute path for local storage and `scheme://bucket/key` for anything else.
+Several libraries read it, and not all alike: some decode `%2e`, and cut at `?` and `#`. So a
+location has only characters that all of them take literally. Everything here is pure.
 """
 
 import re
@@ -14,27 +14,27 @@ from penstock.errors import InvalidRequest
 
 REMOTE_SCHEMES = ("s3", "gs", "az", "memory")
 MAX_LOCATION_BYTES = 1600
-# A key of an object has at most 1,024 bytes, and files of a table are below its location.
+# An object's key has at most 1,024 bytes, and a table's files are below its location.
 MAX_KEY_BYTES = 800
 MAX_STEP_BYTES = 255
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _BUCKET = re.compile(r"[A-Za-z0-9$][A-Za-z0-9$._-]*")
-# Decoded or cut off by what reads URLs; a separator elsewhere; a wildcard of policies.
+# Decoded or cut off by URL parsers; a separator elsewhere; a wildcard of policies.
 _SPECIAL = re.compile(r"[%?#\\*]|\$\{")
 
 
 @dataclass(frozen=True, slots=True)
-class Spelt:
-    """A location as a client wrote it, taken apart; `path` is absolute, relative, or a key."""
+class LocationParts:
+    """A client's location, taken apart; `path` is absolute, relative, or a key."""
 
     store: str
     path: str
     is_relative: bool = False
 
 
-def spell_out(text: str, what: str = "location") -> Spelt:
-    """Take a location apart, or say what in it nobody can be sure of."""
+def spell_out(text: str, what: str = "location") -> LocationParts:
+    """Take a location apart; raises when any part of it is ambiguous."""
     if not text or not text.isprintable():
         raise InvalidRequest(
             f"{what} is empty or holds control characters", detail="send a path or a URI"
@@ -46,10 +46,10 @@ def spell_out(text: str, what: str = "location") -> Spelt:
     if text.startswith(":"):
         raise InvalidRequest(f"{what} {text!r} has no scheme", detail="send a path or a URI")
     if (found := _SCHEME.match(text)) is None:
-        return Spelt("", text, is_relative=not text.startswith("/"))
+        return LocationParts("", text, is_relative=not text.startswith("/"))
     scheme = found[1]
     if scheme == "file":
-        return Spelt("", _read_file_uri(text, what))
+        return LocationParts("", _read_file_uri(text, what))
     if scheme not in REMOTE_SCHEMES or not text.startswith(f"{scheme}://"):
         raise InvalidRequest(
             f"{what} {text!r} has the unknown scheme {scheme!r}",
@@ -59,18 +59,18 @@ def spell_out(text: str, what: str = "location") -> Spelt:
         )
     rest = text.removeprefix(f"{scheme}://")
     if scheme == "memory":
-        return Spelt("memory://", rest.strip("/"))
+        return LocationParts("memory://", rest.strip("/"))
     bucket, _, key = rest.partition("/")
     if not _BUCKET.fullmatch(bucket):
         raise InvalidRequest(
             f"{what} {text!r} names {bucket!r}, which is no bucket",
             detail="write it as scheme://bucket/key, without a user and a port",
         )
-    return Spelt(f"{scheme}://{bucket}", key.rstrip("/"))
+    return LocationParts(f"{scheme}://{bucket}", key.rstrip("/"))
 
 
 def check_steps(path: str, what: str = "location") -> str:
-    """A path below a root, if all of its steps mean the same to everybody who reads them."""
+    """Check a path below a root: all steps must mean the same to every reader."""
     if (found := _SPECIAL.search(path)) is not None:
         raise InvalidRequest(
             f"{what} holds {found[0]!r} in {path!r}",
@@ -101,7 +101,7 @@ def check_steps(path: str, what: str = "location") -> str:
 
 
 def check_key(key: str, what: str = "location") -> str:
-    """The key of a folder in an object store, which a whole store has none of."""
+    """Check the key of a folder in an object store; a whole store has none."""
     if len(key.encode(errors="replace")) > MAX_KEY_BYTES:
         raise InvalidRequest(
             f"{what} has a key of more than {MAX_KEY_BYTES} bytes", detail="choose a shorter one"
@@ -110,12 +110,12 @@ def check_key(key: str, what: str = "location") -> str:
 
 
 def join(folder: str, name: str) -> str:
-    """What has this name in a folder."""
+    """The location of this name in a folder."""
     return f"{folder}{name}" if folder.endswith("/") else f"{folder}/{name}"
 
 
 def is_within(location: str, folder: str) -> bool:
-    """Whether a location is a folder itself, or anywhere below it; both in the one spelling."""
+    """Whether a location is a folder itself, or anywhere below it; both in canonical spelling."""
     return location == folder or location.startswith(join(folder, ""))
 
 

@@ -1,4 +1,4 @@
-"""Where a change comes from: the caller's trace, and the keys under which it happens only once."""
+"""The origin of a change: the caller's trace, and the request's idempotency keys."""
 
 import hashlib
 import uuid
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """An idempotency key: whose it is, and a digest of the request that came with it.
+class IdempotencyKey:
+    """An idempotency key: its owner, and a digest of its request.
 
-    The digest grows while a streamed body arrives; nobody asks for it before the last byte.
+    The digest grows while a streamed body arrives; it is only read after the last byte.
     """
 
     principal: str
     value: str
-    # Of this arrival; when the same request comes again, it has another.
+    # Unique for each arrival; a repetition of the request has another.
     request: str = field(default_factory=lambda: uuid.uuid4().hex)
     digest: "_Hash" = field(default_factory=hashlib.sha256, compare=False)
 
@@ -29,16 +29,16 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a catalog rule needs to know of the request behind a change."""
+    """What catalog rules need to know about the request behind a change."""
 
     trace_id: str = ""
     # Several when requests share a commit.
-    keys: tuple[Key, ...] = ()
-    # Who asked for the change; empty where authentication is off.
+    keys: tuple[IdempotencyKey, ...] = ()
+    # Who requested the change; empty where authentication is off.
     principal: str = ""
     # The names under which they hold grants.
     grantees: tuple[str, ...] = ()
-    # The id of the runner's key that was shown; empty with any other.
+    # The id of the runner's key that was used; empty with any other.
     runner_key: str = ""
 
 

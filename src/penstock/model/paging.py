@@ -1,4 +1,4 @@
-"""Pages of a listing: keyset tokens that are opaque, and bound to the listing they came from."""
+"""Pages of a listing: opaque keyset tokens, each bound to its listing."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What part of a listing is wanted: `limit` entries after `after`."""
+    """The part of a listing that is wanted: `limit` entries after `after`."""
 
     scope: str
     limit: int
@@ -34,7 +34,7 @@ def request_page(
     max_limit: int,
     names: tuple[str, str] = ("limit", "page_token"),
 ) -> PageRequest:
-    """Check what a client asks for, under its protocol's names; an empty token is page one."""
+    """Check a client's page parameters, under its protocol's names; an empty token is page one."""
     if limit is not None and limit < 1:
         raise InvalidRequest(f"{names[0]} is {limit}", detail="ask for at least 1 entry")
     wanted = max_limit if limit is None else min(limit, max_limit)
@@ -42,7 +42,7 @@ def request_page(
 
 
 def cut_page(request: PageRequest, rows: list[T], keys: list[str]) -> Page[T]:
-    """Make a page of rows that were read with one more than the limit."""
+    """Make a page from rows that were read with one more than the limit."""
     if len(rows) <= request.limit:
         return Page(rows)
     rows = rows[: request.limit]

@@ -1,40 +1,41 @@
-"""Who asks: principals, the groups they are in, and the names that both may have."""
+"""Principals, their groups, and the names that both may have."""
 
 from dataclasses import dataclass, field
 
 from penstock.errors import InvalidRequest
 
 MAX_NAME_BYTES = 255
-# Before the name of a group in a grant, and before a name that an identity provider gave.
+# Prefixes of a group's name in a grant, and of a name from an identity provider.
 GROUP, FOREIGN = "group:", "oidc:"
-# Who works on the database itself, and the runner that a server starts: nobody else is called so.
+# Names of the operator at the database, and of the runner that a server starts; nobody else may use
+# them.
 OPERATOR, CHILD = "operator", "runner"
 RESERVED = (OPERATOR, CHILD)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller that has proved who it is; `token` is the key that it did so with, if it was one."""
+    """An authenticated caller; `token` is the key that it used, if it was one."""
 
     principal: str
     groups: tuple[str, ...] = ()
     token: str = ""
     is_runner: bool = False
-    # Milliseconds; None when what was proved does not end by itself.
+    # Milliseconds; None when the credential does not expire.
     expires_at: int | None = None
-    # Whose jobs a runner leases; none means the default cluster.
+    # The clusters whose jobs a runner leases; none means the default cluster.
     clusters: tuple[str, ...] = ()
-    # The names under which this caller holds grants; a runner's rights are its jobs'.
+    # The names under which this caller holds grants; a runner has the rights of its jobs.
     grantees: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Made once: an identity is kept, and asked for them with every request.
+        # Computed once: an identity is cached, and every request needs them.
         names = (self.principal, *(f"{GROUP}{group}" for group in self.groups))
         object.__setattr__(self, "grantees", ("",) if self.is_runner else names)
 
 
 def check_principal(name: str) -> str:
-    """The name of a principal that this server makes itself, which must not look like others."""
+    """Check the name of a principal that this server creates; it must not look like others."""
     if ":" in name:
         raise InvalidRequest(
             f"the principal {name!r} holds a colon",
@@ -44,7 +45,7 @@ def check_principal(name: str) -> str:
 
 
 def check_free(name: str) -> str:
-    """The name of a principal that somebody wants, which must not be one of the server's own."""
+    """Check the name of a new principal; it must not be one of the server's own."""
     if name in RESERVED:
         raise InvalidRequest(
             f"the principal {name!r} is the server's own", detail="choose another name"
@@ -53,7 +54,7 @@ def check_free(name: str) -> str:
 
 
 def check_group(name: str) -> str:
-    """The name of a group that a key is put into, without what stands before it in a grant."""
+    """Check the name of a key's group, without the prefix that it has in a grant."""
     for prefix in (GROUP, FOREIGN):
         if name.startswith(prefix):
             raise InvalidRequest(
@@ -64,7 +65,7 @@ def check_group(name: str) -> str:
 
 
 def check_grantee(name: str) -> str:
-    """The name of a principal or group, as a grant has it."""
+    """Check the name of a principal or group in a grant."""
     if ":" in name and not name.startswith((GROUP, FOREIGN)):
         raise InvalidRequest(
             f"{name!r} holds a colon, and no principal's name does",

@@ -1,18 +1,18 @@
-"""Rights: what a role allows, and what an operation needs on what."""
+"""Rights: what a role allows, and what an operation needs."""
 
 from dataclasses import dataclass
 
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
 
-# To see that something is there needs any right on it, or on something below it.
+# Seeing that something exists needs any right on it, or on something below it.
 SEE = 0
 READ, WRITE, OWN, FUNCTIONS = 1, 2, 4, 8
-# What makes a thing visible; bringing code says nothing of whose data.
+# Rights that make an object visible; bringing code says nothing about data.
 SEEING = READ | WRITE | OWN
 
 ROLES = {"reader": READ, "writer": READ | WRITE, "owner": SEEING, "functions": FUNCTIONS}
-# The least role that brings a right.
+# The least role that includes a right.
 ROLE_OF = {READ: "reader", WRITE: "writer", OWN: "owner", FUNCTIONS: "functions"}
 
 NAMESPACE, TABLE, VIEW = "namespace", "table", "view"
@@ -21,7 +21,7 @@ KINDS = (NAMESPACE, TABLE, VIEW)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A right on one thing; the namespace without a name is the whole catalog."""
+    """A right on one object; the namespace without a name is the whole catalog."""
 
     right: int
     kind: str
@@ -33,7 +33,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a caller may do with one thing; `sees` when it may know that it is there."""
+    """What a caller may do with one object; `sees` when it may know that it exists."""
 
     rights: int
     sees: bool
@@ -49,5 +49,5 @@ def check_role(role: str) -> str:
 
 
 def name_target(kind: str, id: Identifier) -> str:
-    """What a grant is on, as people read it."""
+    """The target of a grant, for people."""
     return f"{kind} {show(id)}" if id else "the catalog"

@@ -9,7 +9,7 @@ MAIN = ""
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One Lance table: who it is, where it lies, who arbitrates its commits."""
+    """One Lance table: its identity, its location, and who arbitrates its commits."""
 
     id: str
     namespace: Identifier
@@ -19,7 +19,7 @@ class Table:
     properties: dict[str, str]
     # Whether any column of any branch is known to be computed.
     has_bound_columns: bool = False
-    # Whether it is the table of a materialized view, whose rows only a refresh writes.
+    # Whether it belongs to a materialized view, whose rows only a refresh writes.
     is_view: bool = False
 
     @property
@@ -43,7 +43,7 @@ class TableVersion:
     staged_path: str = ""
     settled: bool = True
     transaction_id: str = ""
-    # Its record was deleted, and is kept only because it is the newest.
+    # Its record was deleted, and is only kept because it is the newest.
     hidden: bool = False
 
 

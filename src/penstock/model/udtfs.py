@@ -1,7 +1,7 @@
-"""`udtf_spec`: the function of a udtf or chunker view, read without looking into its pickle.
+"""`udtf_spec`: the function of a udtf or chunker view, read without unpickling.
 
-Its `udtf` is base64 of a JSON object with `udtf_payload` or `chunker_payload`; that object is kept
-with the view, and only a worker looks into the payload.
+Its `udtf` is base64 of a JSON object with `udtf_payload` or `chunker_payload`; that object is
+stored with the view, and only a worker unpickles the payload.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ class Udtf(Struct, frozen=True, kw_only=True):
     kind: RowsKind
     name: str
     version: str
-    # The JSON that is kept with the view, under its hash.
+    # The JSON that is stored with the view, under its hash.
     content: bytes
     sha256: str
-    # None is all columns of the query.
+    # None: all columns of the query.
     input_columns: tuple[str, ...] | None = None
     partition_by: str | None = None
     partition_by_indexed_column: str | None = None
-    # Base64 of the Arrow schema of what the function makes.
+    # Base64 of the Arrow schema of the function's results.
     output_schema: str | None = None
     on_error: OnError = OnError()
     needs: Needs = Needs()
@@ -80,7 +80,7 @@ class _Envelope(Struct):
 
 
 def read_kind(kind: str) -> Kind:
-    """`query`, `udtf` or `chunker`, which is also called `scalar_udtf`."""
+    """Read the kind: `query`, `udtf` or `chunker`, which is also called `scalar_udtf`."""
     if kind not in KINDS:
         raise InvalidRequest(
             f"kind is {kind[:100]!r}", detail="use one of " + ", ".join(map(repr, KINDS))
@@ -135,7 +135,7 @@ def read_udtf(kind: str, spec: object) -> Udtf | None:
 
 
 def _check_sha(sent: _Spec, content: bytes) -> None:
-    """It is of the text as it is sent, or of the bytes that it stands for."""
+    """Check a hash, which may be of the text or of the bytes that it encodes."""
     assert sent.udtf_sha is not None
     if sent.udtf_sha.strip().lower() != hashlib.sha256(sent.udtf.encode()).hexdigest():
         check_sha256("udtf_sha", sent.udtf_sha, content)

@@ -1,41 +1,43 @@
-"""One attempt at a leased job: its heartbeats, its fence, and what it tells on the way."""
+"""One attempt at a leased job: it sends heartbeats, progress and logs, and checks its lease."""
 
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from penstock.errors import LeaseLost, PenstockError, Unavailable
 from penstock.jobs.engine.attempt import JobCanceled, Value
+from penstock.jobs.specs import JobSpec, decode_spec
 from penstock.model.functions import RowError
-from penstock.runner.client import Ending, Lease, LogLine, Pulse, ServerClient
+from penstock.model.jobs import LogLine
+from penstock.runner.client import AttemptEnd, HeartbeatReply, Lease, ServerClient
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# While something moves it is told at least so often, however rare heartbeats are.
+# Progress is reported at least this often while there is any, however rare heartbeats are.
 MOVING_SECONDS = 1.0
 AWAY_SECONDS = 0.5
-# So long an answer of the server's stands, if that is but a small part of the lease that it gave:
-# nobody else can have the job before that one is over.
+# How long a server's answer stays valid, if that is a small part of the lease: nobody else can get
+# the job before the lease ends.
 RECENT_SECONDS, RECENT_PART = 0.25, 0.05
-# How many lines wait to be sent, the newest ones, and what one report carries of them.
+# How many of the newest log lines wait to be sent, and how many one report carries.
 MAX_LINES, MAX_LINE = 10_000, 8_000
 MAX_REPORT_LINES, MAX_REPORT_CHARACTERS = 1_000, 500_000
-# What one request to the ledger may carry.
+# The size limit of one request to the ledger.
 MAX_ERRORS, MAX_CHARACTERS = 500, 2_000_000
 
 
 class RunnerStopping(Exception):
-    """The runner was asked to end; the job goes back."""
+    """The runner stops, and gives the job back."""
 
 
 class LeasedAttempt:
-    """What a recipe sees of its lease. Heartbeats come from a thread of its own."""
+    """A recipe's view of its lease. A separate thread sends the heartbeats."""
 
     def __init__(
         self, client: ServerClient, lease: Lease, clock: Callable[[], float] = time.monotonic
@@ -48,7 +50,7 @@ class LeasedAttempt:
         self._is_news = False
         self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
         self._ended = threading.Event()
-        # When the last heartbeat was sent that was answered.
+        # When the last answered heartbeat was sent.
         self._answered_at = float("-inf")
         self._stop: Exception | None = None
         self._thread = threading.Thread(target=self._beat, name=f"heartbeat {lease.id}")
@@ -61,6 +63,11 @@ class LeasedAttempt:
     @property
     def number(self) -> int:
         return self.lease.attempt
+
+    @cached_property
+    def spec(self) -> JobSpec:
+        """What the job is asked for; raises when this release cannot read it."""
+        return decode_spec(self.lease.kind, self.lease.spec)
 
     def start(self) -> None:
         self._thread.start()
@@ -80,8 +87,8 @@ class LeasedAttempt:
             try:
                 return self._client.publish(versions)
             except Unavailable:
-                # It may have gone in, or be about to: an attempt that was canceled now would sweep
-                # files that a version refers to in a moment. One that lost its lease sweeps none.
+                # The commit may have gone in, or be about to: canceling now would sweep files that
+                # a version may refer to in a moment. An attempt that lost its lease sweeps nothing.
                 if isinstance(self._stop, LeaseLost):
                     raise self._stop from None
                 self._ended.wait(AWAY_SECONDS)
@@ -94,7 +101,7 @@ class LeasedAttempt:
         return self._insist(lambda: self._client.error_rows(self.lease))
 
     def _insist(self, ask: Callable[[], T]) -> T:
-        """Ask the server until it answers; raises what makes the work stop."""
+        """Ask the server until it answers; raises what should stop the work."""
         while True:
             self.check()
             try:
@@ -106,7 +113,7 @@ class LeasedAttempt:
                 raise
 
     def is_held(self, give_up: Callable[[], bool]) -> bool:
-        """Whether the job is still this attempt's, asked until the server answers."""
+        """Whether this attempt still holds the job; asks until the server answers."""
         while not self._is_recent():
             try:
                 self._pulse()
@@ -131,25 +138,25 @@ class LeasedAttempt:
             self._progress.update(values)
 
     def told(self, name: str) -> float:
-        """A number that was told as progress; 0 when it was not."""
+        """A number that was reported as progress; 0 when it was not."""
         value = self._progress.get(name, 0)
         return value if isinstance(value, int | float) else 0
 
     def log(self, text: str, level: str = "info") -> None:
-        # What a function prints has a level of its own; it is for the job's log.
+        # Prints of a function have a level of their own, for the job's log.
         known = logging.getLevelNamesMapping().get(level.upper(), logging.DEBUG)
         log.log(known, "job %s: %s", self.job, text)
-        # A program may print what no JSON can hold.
+        # A program may print what JSON cannot represent.
         told = text[:MAX_LINE].encode(errors="replace").decode()
         with self._lock:
             self._lines.append(LogLine(int(time.time() * 1000), level, told))
 
     def give_back(self) -> None:
-        """Have the work stop because the runner does."""
+        """Stop the work, because the runner stops."""
         self._stop = self._stop or RunnerStopping()
 
-    def finish(self, ending: Ending, give_up: Callable[[], bool]) -> str:
-        """Report the end until the server has heard it; '' when it never did."""
+    def finish(self, ending: AttemptEnd, give_up: Callable[[], bool]) -> str:
+        """Report the end until the server answers; '' when it never did."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -191,14 +198,14 @@ class LeasedAttempt:
             except LeaseLost:
                 return
             except Unavailable as error:
-                # A server that restarts is back in a moment; the work goes on meanwhile.
+                # A restarting server is back in a moment; the work goes on meanwhile.
                 log.debug("job %s: no heartbeat: %s", self.job, error.message)
             except PenstockError as error:
                 self._tell_refusal(error)
             last = self._clock()
 
-    def _pulse(self) -> Pulse:
-        """One heartbeat; notes what it brings back."""
+    def _pulse(self) -> HeartbeatReply:
+        """Send one heartbeat and handle its answer."""
         with self._lock:
             progress, self._is_news = dict(self._progress), False
         lines = self._take_lines()
@@ -219,8 +226,8 @@ class LeasedAttempt:
             self._stop = JobCanceled()
         return pulse
 
-    def _report(self, progress: Mapping[str, Value], lines: Sequence[LogLine]) -> Pulse:
-        """Keep the lease and tell news; when the server refuses the news, keep the lease alone."""
+    def _report(self, progress: Mapping[str, Value], lines: Sequence[LogLine]) -> HeartbeatReply:
+        """Send a heartbeat with progress and logs; without them if the server refuses those."""
         try:
             return self._client.heartbeat(self.lease, progress, lines)
         except (LeaseLost, Unavailable):
@@ -233,7 +240,7 @@ class LeasedAttempt:
         log.error("job %s: the server refuses a report: %s", self.job, error.message)
 
     def _take_lines(self) -> list[LogLine]:
-        """As many of the lines that wait as one report may carry, the oldest first."""
+        """As many waiting lines as one report may carry, oldest first."""
         taken: list[LogLine] = []
         size = 0
         with self._lock:
@@ -246,7 +253,7 @@ class LeasedAttempt:
 
 
 def _divide(rows: Sequence[RowError]) -> Iterator[list[RowError]]:
-    """Batches that a request can carry; one row is always small enough."""
+    """Split rows into requests of limited size; a single row always fits."""
     batch: list[RowError] = []
     size = 0
     for row in rows:

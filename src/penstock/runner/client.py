@@ -1,4 +1,4 @@
-"""The runner's side of its protocol with a server, over HTTP."""
+"""The client for a server's runner protocol, over HTTP."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -8,11 +8,12 @@ import msgspec
 
 from penstock.errors import ConcurrentCommit, InvalidRequest, LeaseLost, PenstockError, Unavailable
 from penstock.model.functions import RowError
+from penstock.model.jobs import LogLine
 
 T = TypeVar("T")
 
 REQUEST_SECONDS = 15
-# What is written to tables is on storage that may be slow.
+# Requests that write tables, on storage that may be slow.
 STORAGE_SECONDS = 60
 
 
@@ -22,7 +23,8 @@ class Lease(msgspec.Struct, frozen=True):
     id: str
     kind: str
     attempt: int
-    spec: dict[str, Any]
+    # As JSON; `LeasedAttempt.spec` decodes it.
+    spec: msgspec.Raw
     cluster: str
     lease_seconds: float
     heartbeat_seconds: float
@@ -33,20 +35,14 @@ class Leases(msgspec.Struct, frozen=True):
     jobs: tuple[Lease, ...] = ()
 
 
-class Pulse(msgspec.Struct, frozen=True):
+class HeartbeatReply(msgspec.Struct, frozen=True):
     """The server's answer to a heartbeat."""
 
     cancel: bool = False
     lease_seconds: float = 0
 
 
-class LogLine(msgspec.Struct, frozen=True):
-    at: int
-    level: str
-    text: str
-
-
-class Ending(msgspec.Struct, frozen=True):
+class AttemptEnd(msgspec.Struct, frozen=True):
     """How an attempt ended."""
 
     state: str
@@ -55,7 +51,7 @@ class Ending(msgspec.Struct, frozen=True):
     retryable: bool = False
 
 
-class _Finished(msgspec.Struct, frozen=True):
+class _FinishReply(msgspec.Struct, frozen=True):
     state: str
 
 
@@ -73,7 +69,7 @@ class ServerClient:
     def lease(
         self, runner: str, clusters: Sequence[str], free: int, wait_seconds: float
     ) -> tuple[Lease, ...]:
-        """Wait for jobs, at most so long, and hold as many as there is room for."""
+        """Wait for jobs, up to a time limit, and lease as many as there is room for."""
         body = {
             "runner": runner,
             "clusters": list(clusters),
@@ -85,16 +81,16 @@ class ServerClient:
 
     def heartbeat(
         self, lease: Lease, progress: Mapping[str, Any], logs: Sequence[LogLine]
-    ) -> Pulse:
-        """Keep a lease; raises LeaseLost when it is not ours any more."""
+    ) -> HeartbeatReply:
+        """Extend a lease; raises LeaseLost when it is not ours any more."""
         body = {"attempt": lease.attempt, "progress": progress, "logs": logs}
         content = self._post(f"/v1/runner/job/{lease.id}/heartbeat", body)
-        return _read(content, Pulse)
+        return _read(content, HeartbeatReply)
 
     def finish(
-        self, lease: Lease, ending: Ending, progress: Mapping[str, Any], logs: Sequence[LogLine]
+        self, lease: Lease, ending: AttemptEnd, progress: Mapping[str, Any], logs: Sequence[LogLine]
     ) -> str:
-        """Tell how the attempt ended; returns the job's state, QUEUED when there is another."""
+        """Report how the attempt ended; returns the job's state, QUEUED when there is another."""
         body = {
             "attempt": lease.attempt,
             **msgspec.structs.asdict(ending),
@@ -102,15 +98,15 @@ class ServerClient:
             "logs": logs,
         }
         content = self._post(f"/v1/runner/job/{lease.id}/finish", body)
-        return _read(content, _Finished).state
+        return _read(content, _FinishReply).state
 
     def errors(self, lease: Lease, rows: Sequence[RowError], view: str = "") -> None:
-        """Put rows that a function failed on into the ledger; may be repeated."""
+        """Record rows that a function failed on in the ledger; may be repeated."""
         body = {"attempt": lease.attempt, "errors": rows, "view": view or None}
         self._post(f"/v1/runner/job/{lease.id}/errors", body, STORAGE_SECONDS)
 
     def error_rows(self, lease: Lease) -> frozenset[int]:
-        """The rows of the ledger that the job's column failed on."""
+        """The ledger's rows that the job's column failed on."""
         body = {"attempt": lease.attempt}
         content = self._post(f"/v1/runner/job/{lease.id}/error_rows", body, STORAGE_SECONDS)
         return frozenset(_read(content, _ErrorRows).rows)
@@ -146,7 +142,7 @@ def _read(content: bytes, kind: type[T]) -> T:
 
 def _refusal(path: str, answer: httpx.Response) -> PenstockError:
     shown = f"{path}: {answer.status_code} {answer.text[:300]}"
-    # A job that is not there any more was finished without us.
+    # A job that is gone was finished without us.
     if answer.status_code in (404, 409) and "/job/" in path:
         return LeaseLost(shown)
     if answer.status_code == 409:

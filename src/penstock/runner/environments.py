@@ -1,7 +1,6 @@
-"""Environments of jobs: a manifest becomes a virtualenv, built once and kept.
+"""Build a virtualenv from a job's manifest, once, and keep it.
 
-The virtualenv sees the runner's own packages behind its own, so that penstock, pylance and PySpark
-are there without being installed again.
+It also sees the runner's own packages, so that penstock, pylance and PySpark need no installation.
 """
 
 import fcntl
@@ -24,7 +23,7 @@ READY = "penstock-ready"
 PIP_LINES = 8
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class EnvironmentManifest(msgspec.Struct, frozen=True):
     """What a job's Python workers need; other keys are for other programs."""
 
     name: str = ""
@@ -39,7 +38,7 @@ def prepare(text: str, folder: Path) -> WorkerPython:
     checksum = hashlib.sha256(f"{sys.version}\n{text}".encode()).hexdigest()[:24]
     home = folder / checksum
     folder.mkdir(parents=True, exist_ok=True)
-    # Several runners may share the folder: one builds, the others wait.
+    # Runners may share the folder: one builds, the others wait.
     with open(folder / f"{checksum}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / READY).exists():
@@ -47,9 +46,9 @@ def prepare(text: str, folder: Path) -> WorkerPython:
     return WorkerPython(str(home / "bin" / "python"), manifest.env_vars)
 
 
-def read_manifest(text: str) -> Manifest:
+def read_manifest(text: str) -> EnvironmentManifest:
     try:
-        return msgspec.json.decode(text, type=Manifest)
+        return msgspec.json.decode(text, type=EnvironmentManifest)
     except msgspec.MsgspecError as error:
         raise InvalidRequest(
             f"the manifest cannot be read: {error}",
@@ -57,11 +56,11 @@ def read_manifest(text: str) -> Manifest:
         ) from error
 
 
-def _build(manifest: Manifest, home: Path) -> None:
+def _build(manifest: EnvironmentManifest, home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
     venv.EnvBuilder(symlinks=True).create(home)
     packages = _packages(home)
-    # Behind what is installed here, so that the manifest's versions win.
+    # Behind the installed packages, so that the manifest's versions win.
     behind = [*site.getsitepackages(), *_editable()]
     (packages / "penstock-runner.pth").write_text("\n".join(behind) + "\n")
     _add_modules(manifest, packages)
@@ -70,7 +69,7 @@ def _build(manifest: Manifest, home: Path) -> None:
     (home / READY).touch()
 
 
-def _install(manifest: Manifest, home: Path) -> None:
+def _install(manifest: EnvironmentManifest, home: Path) -> None:
     python = home / "bin" / "python"
     done = subprocess.run(
         [
@@ -91,7 +90,7 @@ def _install(manifest: Manifest, home: Path) -> None:
         )
 
 
-def _add_modules(manifest: Manifest, packages: Path) -> None:
+def _add_modules(manifest: EnvironmentManifest, packages: Path) -> None:
     for entry in manifest.py_modules:
         source = Path(entry)
         if not source.exists():
@@ -114,5 +113,5 @@ def _packages(home: Path) -> Path:
 
 
 def _editable() -> list[str]:
-    """Where penstock is imported from; for an editable install that is outside site-packages."""
+    """The source folder of an editable penstock, which is outside site-packages."""
     return [str(Path(path).parent) for path in penstock.__path__]

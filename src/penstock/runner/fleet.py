@@ -1,4 +1,4 @@
-"""Several clusters: a process for each, because a process can have one classic session only."""
+"""Run a process for each cluster, because a process can have only one classic Spark session."""
 
 import contextlib
 import logging
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from penstock.retries import Growing
+from penstock.retries import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -19,9 +19,9 @@ STOP_SECONDS = 9.0
 def run_fleet(
     commands: Mapping[str, Sequence[str]], stop: threading.Event, token: str = ""
 ) -> None:
-    """Keep a process running for each cluster until `stop` is set; each is told the key, if any."""
+    """Keep a process running for each cluster until `stop` is set; passes each the key, if any."""
     children = {name: _start(command, token) for name, command in commands.items()}
-    pauses = {name: Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS) for name in commands}
+    pauses = {name: Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS) for name in commands}
     due = dict.fromkeys(commands, 0.0)
     while not stop.wait(LOOK_SECONDS):
         for name, child in children.items():
@@ -48,7 +48,7 @@ def _start(command: Sequence[str], token: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(command, text=True)
     child = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
     assert child.stdin is not None
-    # One that died at once is seen, and started again, like any other.
+    # A process that dies at once is seen, and restarted, like any other.
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(f"{token}\n")
         child.stdin.close()

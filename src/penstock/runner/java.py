@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: one of the machine when it is new enough, else the packaged one."""
+"""Find the Java that Spark runs on: the machine's if it is new enough, else the packaged one."""
 
 import os
 import re
@@ -12,14 +12,14 @@ from pathlib import Path
 from penstock.errors import Unavailable
 
 OLDEST = 17
-# A JVM that prints its version answers in well under a second.
+# A JVM prints its version in well under a second.
 VERSION_SECONDS = 20
 REMEDY = (
     "pip install 'penstock[runner]', which brings one, or install a JDK or JRE of version "
     f"{OLDEST} or newer and put it on PATH, or set JAVA_HOME"
 )
-# Spark's launcher asks for a module that small runtimes lack, and that Spark does without: it is
-# there for a faster BLAS in MLlib.
+# Spark's launcher asks for a module that small runtimes lack and Spark does not need: it only
+# speeds up BLAS in MLlib.
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 WRAPPER = """#!/bin/sh
 # Starts Java without a module that this runtime lacks and Spark does without.
@@ -45,7 +45,7 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """The Java to run Spark on; that of JAVA_HOME first, then PATH's, then the packaged one."""
+    """Choose the Java for Spark: JAVA_HOME's, then PATH's, then the packaged one."""
     unfit: list[str] = []
     if home := environ.get("JAVA_HOME"):
         executable = Path(home) / "bin" / "java"
@@ -69,7 +69,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
 
 
 def point_spark_at(java: Java, folder: Path, environ: MutableMapping[str, str]) -> None:
-    """Have Spark's launcher, which looks at JAVA_HOME and then at PATH, start this Java."""
+    """Make Spark's launcher, which looks at JAVA_HOME and then at PATH, start this Java."""
     if java.is_packaged:
         environ["JAVA_HOME"] = str(_wrap(java, folder))
     elif Path(environ.get("JAVA_HOME", ""), "bin", "java") != java.executable:
@@ -77,10 +77,10 @@ def point_spark_at(java: Java, folder: Path, environ: MutableMapping[str, str]) 
 
 
 def _wrap(java: Java, folder: Path) -> Path:
-    """A Java home in a folder of ours, whose `java` leaves out what the packaged one lacks."""
+    """A Java home in our own folder, whose `java` drops the option that the packaged one lacks."""
     wrapper = folder / "java" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
-    # Another session may start from it at this moment.
+    # Another session may be starting from it right now.
     made = wrapper.with_name(f"java.{os.getpid()}")
     quoted = str(java.executable).replace("'", "'\\''")
     made.write_text(WRAPPER.format(module=VECTOR_MODULE, java=quoted))
@@ -90,7 +90,7 @@ def _wrap(java: Java, folder: Path) -> Path:
 
 
 def read_version(text: str) -> int | None:
-    """The major version in what `java -version` prints; 1.8 is 8."""
+    """The major version that `java -version` prints; 1.8 is 8."""
     match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if match is None:
         return None

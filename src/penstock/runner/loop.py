@@ -3,31 +3,32 @@
 import logging
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.jobs.engine.attempt import JobCanceled, is_passing
-from penstock.jobs.kinds import KINDS
 from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.specs import KINDS, UpstreamSpec
 from penstock.lance.session.remote import RemoteCatalog
-from penstock.retries import Growing
+from penstock.model.functions import Needs
+from penstock.model.jobs import CANCELED, FAILED, FINISHED, QUEUED, SUCCEEDED
+from penstock.retries import Backoff
 from penstock.runner.attempt import LeasedAttempt, RunnerStopping
-from penstock.runner.client import Ending, Lease, ServerClient
+from penstock.runner.client import AttemptEnd, Lease, ServerClient
 from penstock.runner.environments import prepare
 from penstock.runner.metrics import RunnerMetrics
-from penstock.runner.resources import Resources, grant
+from penstock.runner.resources import grant
 from penstock.runner.session import Session
 
 log = logging.getLogger(__name__)
 
-QUEUED, SUCCEEDED, FAILED, CANCELED = "QUEUED", "SUCCEEDED", "FAILED", "CANCELED"
-FINISHED = (SUCCEEDED, FAILED, CANCELED)
+# Loaded before the first job, which is not to wait for them.
+RECIPES = {word: kind.load_recipe() for word, kind in KINDS.items()}
+
 LEASE_WAIT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.2, 5.0
 # How long a stop waits for jobs to be given back; the process must be gone after ten seconds.
@@ -59,8 +60,8 @@ class Runner:
         self._running: dict[LeasedAttempt, threading.Thread] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set; then give back what is not finished."""
-        # Not this thread, which has to hear signals while a long poll waits.
+        """Work until `stop` is set; then give unfinished jobs back."""
+        # In another thread, because this one must handle signals during a long poll.
         threading.Thread(target=self._lease, args=(stop,), name="lease", daemon=True).start()
         stop.wait()
         self._stopping.set()
@@ -75,21 +76,21 @@ class Runner:
         self._session.stop()
 
     def _lease(self, stop: threading.Event) -> None:
-        """Lease until the runner stops; a runner that can't is of no use, so it stops."""
+        """Lease jobs until the runner stops; if leasing fails for good, the runner stops."""
         try:
             self._lease_for_ever()
         finally:
             stop.set()
 
     def _lease_for_ever(self) -> None:
-        pauses = Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
+        pauses = Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
         while free := self._wait_for_room():
             try:
                 leases = self._client.lease(
                     self._name, [self._session.name], free, LEASE_WAIT_SECONDS
                 )
             except PenstockError as error:
-                # A server that restarts, or is not up yet; told once, not at every try.
+                # The server is restarting, or not up yet; logged once, not at every try.
                 level = logging.WARNING if pauses.is_first else logging.DEBUG
                 log.log(level, "no jobs: %s", error.message)
                 self._stopping.wait(pauses.take())
@@ -101,7 +102,7 @@ class Runner:
                 self._begin(lease)
 
     def _wait_for_room(self) -> int:
-        """How many more jobs can be taken, as soon as it is one; 0 when the runner stops."""
+        """Wait for room for a job; returns for how many, and 0 when the runner stops."""
         with self._room:
             while not self._stopping.is_set():
                 if free := self._max_jobs - len(self._running):
@@ -112,7 +113,7 @@ class Runner:
     def _begin(self, lease: Lease) -> None:
         attempt = LeasedAttempt(self._client, lease)
         thread = threading.Thread(target=self._work, args=(attempt,), name=f"job {lease.id}")
-        # One that hangs in Spark must not keep a stopped runner alive.
+        # A job that hangs in Spark must not keep a stopped runner alive.
         thread.daemon = True
         with self._room:
             self._running[attempt] = thread
@@ -141,22 +142,20 @@ class Runner:
                 self._metrics.running.set(len(self._running))
                 self._room.notify_all()
 
-    def _run(self, attempt: LeasedAttempt) -> Ending | None:
-        """Run the recipe; None when the job is somebody else's now."""
+    def _run(self, attempt: LeasedAttempt) -> AttemptEnd | None:
+        """Run the recipe; None when the attempt lost its lease."""
         lease = attempt.lease
         try:
-            recipe = KINDS.get(lease.kind)
-            if recipe is None:
-                raise Unsupported(f"this runner cannot run jobs of kind {lease.kind!r}")
+            spec = attempt.spec
             get_engine = partial(self._engine, attempt)
-            result = recipe.run(lease.spec, self._catalog, get_engine, attempt)
-            return Ending(SUCCEEDED, msgspec.to_builtins(result))
+            result = RECIPES[lease.kind].run(spec, self._catalog, get_engine, attempt)
+            return AttemptEnd(SUCCEEDED, msgspec.to_builtins(result))
         except JobCanceled:
-            return Ending(CANCELED)
+            return AttemptEnd(CANCELED)
         except RunnerStopping:
-            return Ending(QUEUED, retryable=True)
+            return AttemptEnd(QUEUED, retryable=True)
         except LeaseLost as error:
-            # Whoever holds the job now may use what was written: nothing is touched.
+            # Another attempt may use what was written, so nothing is touched.
             log.warning("job %s: attempt %d lost its lease", lease.id, lease.attempt)
             log.debug("%s", error.message)
             return None
@@ -164,22 +163,22 @@ class Runner:
             self._session.suspect()
             shown = "; ".join(part for part in (error.message, error.detail) if part)
             attempt.log(shown, "error")
-            return Ending(FAILED, error=shown, retryable=is_passing(error))
-        # A bug of ours, or an error of a library: the job fails, the runner goes on.
+            return AttemptEnd(FAILED, error=shown, retryable=is_passing(error))
+        # A bug of ours, or a library's error: the job fails, the runner goes on.
         except Exception as error:
             self._session.suspect()
             log.exception("job %s: attempt %d failed", lease.id, lease.attempt)
             shown = f"{type(error).__name__}: {error}"[:1000]
             attempt.log(shown, "error")
-            return Ending(FAILED, error=shown, retryable=True)
+            return AttemptEnd(FAILED, error=shown, retryable=True)
 
-    def _engine(self, attempt: LeasedAttempt, of: Mapping[str, Any] | None = None) -> Engine:
-        """The session as this job needs it, or a part of it with a spec of its own: resources and
-        environment.
+    def _engine(self, attempt: LeasedAttempt, of: UpstreamSpec | None = None) -> Engine:
+        """The session with the resources and the environment that the job needs, or a view that it
+        refreshes on the way.
         """
-        lease = attempt.lease
-        spec, manifest = (lease.spec, lease.manifest) if of is None else (of, of.get("manifest"))
-        wanted = msgspec.convert(spec.get("resources") or {}, Resources)
+        spec = attempt.spec if of is None else of
+        manifest = attempt.lease.manifest if of is None else of.manifest
+        wanted = spec.resources or Needs()
         if manifest and not self._session.is_local:
             raise Unsupported(
                 f"cluster {self._session.name!r} cannot run jobs with a manifest: its Python "
@@ -193,8 +192,8 @@ class Runner:
         engine = grant(wanted, self._session.engine(attempt.check), self._session.cluster)
         return engine if python is None else replace(engine, python=python)
 
-    def _report(self, attempt: LeasedAttempt, ending: Ending) -> str:
-        """Sweep, and tell the server; the files of a job that is tried again stay for it."""
+    def _report(self, attempt: LeasedAttempt, ending: AttemptEnd) -> str:
+        """Sweep and report; the files of a job that will be retried are kept."""
         if not ending.retryable and attempt.is_held(self._stopping.is_set):
             self._sweep(attempt, ending)
         state = attempt.finish(ending, self._stopping.is_set)
@@ -202,16 +201,14 @@ class Runner:
             self._sweep(attempt, ending)
         return state
 
-    def _sweep(self, attempt: LeasedAttempt, ending: Ending) -> None:
+    def _sweep(self, attempt: LeasedAttempt, ending: AttemptEnd) -> None:
         lease = attempt.lease
-        kind = KINDS.get(lease.kind)
-        if kind is None:
-            return
-        sweep = kind.sweep if ending.state == SUCCEEDED else kind.leave or kind.sweep
         try:
-            removed = sweep(lease.spec, self._catalog, lease.id, lease.attempt)
+            spec, recipe = attempt.spec, RECIPES[lease.kind]
+            sweep = recipe.sweep if ending.state == SUCCEEDED else recipe.leave or recipe.sweep
+            removed = sweep(spec, self._catalog, lease.id, lease.attempt)
         except PenstockError as error:
-            # The table may be gone, or the store away; the next job of the table sweeps too.
+            # The table may be gone, or the store unreachable; the table's next job sweeps too.
             log.warning("job %s: not swept: %s", lease.id, error.message)
         else:
             if removed:

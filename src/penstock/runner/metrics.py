@@ -1,4 +1,4 @@
-"""What a runner tells Prometheus, on a port of its own."""
+"""The metrics of a runner for Prometheus, on a port of its own."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
@@ -40,7 +40,7 @@ class RunnerMetrics:
         self._rows.labels(kind, "failed").inc(failed)
 
     def observe(self, kind: str, state: str, seconds: float) -> None:
-        """Count one attempt that ended."""
+        """Count one finished attempt."""
         self._attempts.labels(kind, state).inc()
         self._seconds.labels(kind).observe(seconds)
 

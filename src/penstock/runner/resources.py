@@ -1,37 +1,29 @@
-"""What a job asks of each of its tasks (CPUs, GPUs, memory), and what a cluster makes of it."""
+"""Grant jobs the CPUs, GPUs and memory that they ask for, as far as the cluster can."""
 
 import os
 from dataclasses import replace
 from typing import Any
 
-from msgspec import Struct
-
 from penstock.errors import InvalidRequest, Unsupported
+from penstock.jobs.spark.doors import resource
 from penstock.jobs.spark.tasks import Engine
+from penstock.model.functions import Needs
 from penstock.settings.sections import Cluster
 
 GIGABYTE = 10**9
 
 
-class Resources(Struct, frozen=True):
-    """What one task needs; None is whatever there is."""
-
-    num_cpus: float | None = None
-    num_gpus: float | None = None
-    memory: int | None = None
-
-
-def grant(wanted: Resources, engine: Engine, cluster: Cluster) -> Engine:
-    """The engine with which the job gets what it asks for; refuses what can't be had."""
-    if wanted == Resources():
+def grant(wanted: Needs, engine: Engine, cluster: Cluster) -> Engine:
+    """The engine with the resources that a job asks for; raises when the cluster lacks them."""
+    if wanted == Needs():
         return engine
     if cluster.master.startswith("local"):
         return _grant_locally(wanted, engine)
     return replace(engine, profile=_profile(wanted, cluster))
 
 
-def _grant_locally(wanted: Resources, engine: Engine) -> Engine:
-    """A local session schedules by slots alone, so fewer tasks run at once."""
+def _grant_locally(wanted: Needs, engine: Engine) -> Engine:
+    """A local session schedules by slots alone, so run fewer tasks at once."""
     if wanted.num_gpus:
         raise Unsupported(
             f"the job asks for {wanted.num_gpus:g} GPUs, and a local cluster cannot schedule any",
@@ -58,15 +50,9 @@ def _grant_locally(wanted: Resources, engine: Engine) -> Engine:
     return replace(engine, slots=slots)
 
 
-def _profile(wanted: Resources, cluster: Cluster) -> Any:
-    from pyspark.resource import (
-        ExecutorResourceRequests,
-        ResourceProfileBuilder,
-        TaskResourceRequests,
-    )
-
-    builder = ResourceProfileBuilder()
-    tasks = TaskResourceRequests()
+def _profile(wanted: Needs, cluster: Cluster) -> Any:
+    builder = resource.ResourceProfileBuilder()
+    tasks = resource.TaskResourceRequests()
     if wanted.num_cpus:
         tasks.cpus(max(1, round(wanted.num_cpus)))
     if wanted.num_gpus:
@@ -84,7 +70,9 @@ def _profile(wanted: Resources, cluster: Cluster) -> Any:
                 "the job asks for memory, and the cluster's executors have a fixed size",
                 detail="set spark.dynamicAllocation.enabled in the cluster's conf, or leave it out",
             )
-        builder.require(ExecutorResourceRequests().pysparkMemory(f"{wanted.memory // 2**20}m"))
+        builder.require(
+            resource.ExecutorResourceRequests().pysparkMemory(f"{wanted.memory // 2**20}m")
+        )
     return builder.build
 
 

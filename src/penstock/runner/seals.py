@@ -1,24 +1,25 @@
-"""What Spark must not bring into a runner's process: anything that runs when it is read.
+"""Close PySpark's paths by which a worker could run code in the runner's process.
 
-A function may write whatever it likes where its worker writes to Spark. So PySpark's ways to the
-driver that end in a pickle, or in a name that is imported, are closed before the first job.
+A function may write anything where its worker writes to Spark. So whatever ends in a pickle, or in
+the import of a name, is closed before the first job.
 """
 
 import threading
 from typing import Any, NoReturn
 
 from penstock.errors import InvalidRequest
+from penstock.jobs.spark.doors import accumulators, types
 
 
 def seal_classic(context: Any) -> None:
-    """Take the accumulators from a context; its workers' updates then go nowhere.
+    """Close the accumulators of a context; updates from its workers are dropped.
 
-    Their server unpickles what a task sends with its end, and what anybody writes to its socket.
+    Their server unpickles what a task sends at its end, and what anyone writes to its socket.
     """
     server, context._accumulatorServer = context._accumulatorServer, None
-    # What functions are wrapped with from now on, by which the JVM would pass updates on.
+    # Functions are wrapped with these from now on; the JVM would use them to pass updates on.
     context._javaAccumulator = None
-    # It looks only twice a second whether it is to end; nobody has a word for it meanwhile.
+    # It checks only twice a second whether it should stop; nobody sends to it meanwhile.
     closing = threading.Thread(target=server.shutdown, name="accumulators", daemon=True)
     closing.start()
     seal_types()
@@ -26,18 +27,14 @@ def seal_classic(context: Any) -> None:
 
 
 def seal_connect() -> None:
-    """Have nothing taken from the accumulators of a Spark Connect server but plain values."""
-    from pyspark import accumulators
-
-    # The profiler's statistics, which are let through, open whatever file they name.
+    """Accept only plain values from the accumulators of a Spark Connect server."""
+    # The profiler's statistics are allowed through, and open whatever file they name.
     accumulators.specialAccumulatorSer.allowed_names = ()
     seal_types()
 
 
 def seal_types() -> None:
-    """Have no type imported by the name that a schema gives; the text of a query can hold one."""
-    from pyspark.sql import types
-
+    """Import no type by a name in a schema; the text of a query can hold one."""
     kinds: Any = types.UserDefinedType
     kinds.fromJson = classmethod(_refuse_type)
 

@@ -1,6 +1,6 @@
-"""The Spark session of a runner: warm, one for its cluster, made again when it has died.
+"""The Spark session of a runner: one for its cluster, kept warm, and started again when it dies.
 
-What Spark itself prints goes to a file of its own.
+Spark's own output goes to a separate file.
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.errors import PenstockError, Unavailable, Unsupported
+from penstock.jobs.spark.doors import classic_session, connect_session, java_gateway, pyspark
 from penstock.jobs.spark.gate.reader import prepare
 from penstock.jobs.spark.probe import count_slots, warm_up
 from penstock.jobs.spark.sql_sessions import CATALOG, LOCKED
@@ -31,20 +33,20 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WAIT_SECONDS = 0.1
 JUDGE_CONF = {"spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "1"}
 CATALOGS = ("spark.sql.catalog.", "spark.sql.hive.", "spark.hadoop.hive.")
-# Set by us unless the cluster's own conf says otherwise.
+# Our defaults; the cluster's own conf can override them.
 CONF = {
     "spark.app.name": "penstock",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
-    # Over TCP each task begins with a delayed acknowledgement, of 40 ms.
+    # Over TCP, each task would start with a delayed acknowledgement of 40 ms.
     "spark.python.unix.domain.socket.enabled": "true",
-    # Jobs of a runner share its session: none waits for the tasks of another.
+    # Jobs of a runner share its session: none waits for another's tasks.
     "spark.scheduler.mode": "FAIR",
-    # Our queries are one stage; compiling code for them takes longer than running them.
+    # Our queries have one stage; generating code for them takes longer than running them.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
-    # A task that a cancel does not end, is ended with its executor.
+    # A task that a cancel does not stop is killed with its executor.
     "spark.task.reaper.enabled": "true",
     "spark.task.reaper.killTimeout": "4s",
     "spark.task.reaper.pollingInterval": "1s",
@@ -69,7 +71,7 @@ class Session:
         self._is_suspect = False
         self._is_stopped = False
         self._has_workers = has_workers
-        # One of Spark Connect shows no plans. What it is to run is looked at in a JVM beside us.
+        # Spark Connect shows no plans, so queries are checked in a JVM beside us.
         self._judge = None
         if cluster.remote:
             beside = Cluster(master="local[1]", conf=JUDGE_CONF)
@@ -80,7 +82,7 @@ class Session:
         return self.cluster.master.startswith("local")
 
     def start(self) -> None:
-        """Begin to start it in the background, unless it is there or starting."""
+        """Start it in the background, unless it is there or starting."""
         with self._lock:
             if self._engine is not None and not self._is_alive():
                 log.warning("the Spark session of cluster %s has died; starting again", self.name)
@@ -91,7 +93,7 @@ class Session:
                 self._starting.start()
 
     def engine(self, check: Callable[[], None]) -> Engine:
-        """The session, as soon as it is there; `check` may raise while it starts."""
+        """Wait for the session; `check` may raise while it starts."""
         self.start()
         while True:
             with self._lock:
@@ -104,11 +106,11 @@ class Session:
             starting.join(WAIT_SECONDS)
 
     def suspect(self) -> None:
-        """Have the session looked at before its next use: something went wrong on it."""
+        """Check the session before its next use, because a job failed on it."""
         self._is_suspect = True
 
     def stop(self) -> None:
-        """End the session and its JVM."""
+        """Stop the session and its JVM."""
         with self._lock:
             self._is_stopped = True
             if self._engine is not None:
@@ -117,7 +119,7 @@ class Session:
             self._judge.stop()
 
     def _abandon(self, process: "subprocess.Popen[bytes]") -> None:
-        """End a JVM, because Spark can't end a task in it; other jobs on it are tried again."""
+        """Kill a JVM because Spark can't stop a task in it; other jobs on it are retried."""
         log.warning("Spark on %s can't end a canceled task: its JVM is ended", self.name)
         process.kill()
         process.wait()
@@ -133,7 +135,7 @@ class Session:
                 prepare(engine.spark)
         except PenstockError as error:
             self._fail(error)
-        # A bad conf, a missing Java, an address where nobody listens: Spark has no common error.
+        # A bad conf, a missing Java, a wrong address: Spark has no common error.
         except Exception as error:
             shown = str(error).strip().splitlines() or [type(error).__name__]
             self._fail(
@@ -159,24 +161,20 @@ class Session:
             self._discard()
 
     def _launch(self) -> Engine:
-        from pyspark import SparkConf, SparkContext
-        from pyspark.java_gateway import launch_gateway
-        from pyspark.sql import SparkSession
-
         values = self._classic_conf()
-        conf = SparkConf(loadDefaults=False).setAll(list(values.items()))
+        conf = pyspark.SparkConf(loadDefaults=False).setAll(list(values.items()))
         folder = self.log_file.parent
         folder.mkdir(parents=True, exist_ok=True)
         java = find_java(os.environ)
         point_spark_at(java, folder, os.environ)
         log.info("Spark on %s starts with %s", self.name, java)
         with open(self.log_file, "wb") as output:
-            launch: Any = launch_gateway
+            launch: Any = java_gateway.launch_gateway
             self._gateway = launch(conf, {"stdout": output, "stderr": output})
-        context = SparkContext(conf=conf, gateway=self._gateway)
+        context = pyspark.SparkContext(conf=conf, gateway=self._gateway)
         seal_classic(context)
         return Engine(
-            SparkSession(context),
+            classic_session.SparkSession(context),
             context.defaultParallelism,
             abandon=partial(self._abandon, self._gateway.proc) if self.is_local else None,
         )
@@ -186,21 +184,19 @@ class Session:
         values = {**CONF, "spark.master": self.cluster.master}
         if self.is_local or urlsplit(self.cluster.master).hostname in LOOPBACK:
             values |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-            # Read by the JVM before it reads any conf.
+            # The JVM reads this before any conf.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ["PYSPARK_PYTHON"] = given.get("spark.pyspark.python", sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        # A catalog of the operator's is nothing that a job needs.
+        # Jobs never need the operator's catalogs.
         kept = {key: value for key, value in given.items() if not key.startswith(CATALOGS)}
         return {**values, **kept, **LOCKED, **CATALOG}
 
     def _connect(self) -> Engine:
-        from pyspark.sql.connect.session import SparkSession
-
         assert self._judge is not None
         self._judge.start()
         seal_connect()
-        builder = SparkSession.builder.remote(self.cluster.remote)
+        builder = connect_session.SparkSession.builder.remote(self.cluster.remote)
         for key, value in self.cluster.conf.items():
             builder = builder.config(key, value)
         spark = builder.create()
@@ -213,10 +209,8 @@ class Session:
             raise
 
     def _check_release(self, theirs: str) -> None:
-        """Refuse a server whose Spark may read SQL in another way than the one beside us."""
-        import pyspark
-
-        # Vendors put a name of theirs behind the release.
+        """Refuse a server whose release of Spark is not this runner's PySpark."""
+        # Vendors append their name to the release.
         if theirs.partition("-")[0] != pyspark.__version__.partition("-")[0]:
             raise Unsupported(
                 f"the server of cluster {self.name!r} is Spark {theirs}, and this runner has "
@@ -238,7 +232,7 @@ class Session:
         return False
 
     def _discard(self) -> None:
-        """Forget a session; what PySpark keeps of a dead one would come back with the next."""
+        """Discard a session; PySpark's leftovers of a dead one would otherwise break the next."""
         engine, gateway = self._engine, self._gateway
         self._engine, self._gateway = None, None
         if self.cluster.remote:
@@ -246,16 +240,13 @@ class Session:
                 with contextlib.suppress(Exception):
                     engine.spark.stop()
             return
-        from pyspark import SparkContext
-        from pyspark.sql import SparkSession
-
         if engine is not None:
             # A dead JVM can't be told anything.
             with contextlib.suppress(Exception):
                 engine.spark.stop()
-        internals: Any = SparkContext
+        internals: Any = pyspark.SparkContext
         internals._active_spark_context = internals._gateway = internals._jvm = None
-        sessions: Any = SparkSession
+        sessions: Any = classic_session.SparkSession
         sessions._instantiatedSession = None
         if gateway is not None:
             with contextlib.suppress(Exception):
@@ -263,3 +254,20 @@ class Session:
             gateway.proc.stdin.close()
             gateway.proc.kill()
             gateway.proc.wait()
+
+
+def hush_spark() -> None:
+    """Silence log lines of Spark that are useless or repeat our own errors."""
+    for name in ("py4j", "pyspark", "grpc", "httpx", "httpcore"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    # Spark's JVM is started by fork and exec, which does not harm Lance.
+    warnings.filterwarnings("ignore", "lance is not fork-safe")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_Py4JFilter())
+
+
+class _Py4JFilter(logging.Filter):
+    """Drops Py4J's lines, some of which come from the root logger, by their source."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "py4j" not in record.pathname

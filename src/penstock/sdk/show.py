@@ -1,4 +1,4 @@
-"""How things look: small tables for notebooks, times, and text that is safe in HTML."""
+"""Formatting for notebooks and messages: small tables, times, and escaped HTML."""
 
 import datetime
 import html
@@ -36,7 +36,7 @@ def show_states(states: Mapping[str, int]) -> str:
 
 
 def show_filler(found: Mapping[str, Any] | None) -> str:
-    """What fills a column, and what its rows are, as far as that is known."""
+    """What fills a column, and its row states, as far as known."""
     if found is None:
         return ""
     states = found.get("rows_by_state")

@@ -1,4 +1,4 @@
-"""The ASGI application: hand each request to its protocol; every error is answered here."""
+"""The ASGI application: passes each request to its protocol and answers every error."""
 
 import logging
 import time
@@ -9,11 +9,11 @@ from penstock.catalog.health import Readiness
 from penstock.errors import PenstockError
 from penstock.model.rights import READ
 from penstock.server import probes
-from penstock.server.access.browser_origins import Pages
+from penstock.server.access.browser_origins import AllowedPages
 from penstock.server.access.gate import Gate
-from penstock.server.access.idempotency import Once
-from penstock.server.iceberg.entry import Iceberg
-from penstock.server.lance.entry import Lance
+from penstock.server.access.idempotency import IdempotentRequests
+from penstock.server.iceberg.entry import IcebergProtocol
+from penstock.server.lance.entry import LanceProtocol
 from penstock.server.logs import REQUESTS
 from penstock.server.metrics import Metrics
 from penstock.server.transport.exchange import Exchange, begin
@@ -28,15 +28,15 @@ from penstock.server.transport.http import (
     send_reply,
 )
 
-# What the audit log tells of a client that did not wait for its answer.
+# The audit log's outcome for a client that did not wait for its answer.
 GONE = 499
 
 log = logging.getLogger(__name__)
 request_log = logging.getLogger(REQUESTS)
 
 
-class Entry(Protocol):
-    """The way into one protocol: its operations, and its shape of errors."""
+class ProtocolEntry(Protocol):
+    """The entry to one protocol: its operations, and its form of errors."""
 
     async def answer(self, exchange: Exchange) -> Reply: ...
 
@@ -54,17 +54,17 @@ class App:
         limits: Limits,
         warehouse: str,
         gate: Gate | None = None,
-        pages: Pages | None = None,
+        pages: AllowedPages | None = None,
     ) -> None:
         self._catalog = catalog
         self._gate = gate
-        # Who knows its callers need not mind through which page they come.
+        # With authentication, it does not matter which page a request comes from.
         self._pages = pages if gate is None else None
         self._metrics = Metrics(catalog.queue)
         self._readiness = Readiness(catalog)
-        once = Once(catalog)
-        self._lance = Lance(catalog, limits, once, gate)
-        self._iceberg = Iceberg(catalog, limits, once, warehouse, gate)
+        once = IdempotentRequests(catalog)
+        self._lance = LanceProtocol(catalog, limits, once, gate)
+        self._iceberg = IcebergProtocol(catalog, limits, once, warehouse, gate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -82,7 +82,7 @@ class App:
             self._metrics.in_flight -= 1
             if exchange.at_end is not None:
                 exchange.at_end()
-        # Who leaves before the answer may have changed something all the same.
+        # A client that left before the answer may still have changed something.
         status = GONE if reply is None else reply.status
         if self._gate is not None and exchange.subject is not None:
             self._gate.note(exchange, status)
@@ -95,7 +95,7 @@ class App:
 
     async def _answer(self, exchange: Exchange) -> Reply:
         first = exchange.segments[0] if exchange.segments else ""
-        entry: Entry = self._iceberg if first == "iceberg" else self._lance
+        entry: ProtocolEntry = self._iceberg if first == "iceberg" else self._lance
         try:
             exchange.headers.check()
             if self._pages is not None:

@@ -1,4 +1,4 @@
-"""Logs: human lines, or one JSON object a line; requests are told one line each."""
+"""Logs: human-readable lines, or one JSON object a line; one line per request."""
 
 import logging
 import sys
@@ -8,7 +8,7 @@ from typing import TextIO
 
 import msgspec
 
-# Requests have a logger of their own, so that they can be switched on apart.
+# Requests have a logger of their own, so that it can be switched on separately.
 REQUESTS = "penstock.requests"
 FIELDS = (
     *("request_id", "trace_id", "principal", "operation", "method", "path", "status"),
@@ -17,14 +17,14 @@ FIELDS = (
 
 
 def configure(level: str, style: str, stream: TextIO | None = None) -> None:
-    """Set logging up: `auto` is human lines, with a line for each request only on a terminal."""
+    """Set up logging: `auto` is human-readable lines, with requests only on a terminal."""
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonFormatter() if style == "json" else _HumanFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     wanted = style != "auto" or stream.isatty()
     logging.getLogger(REQUESTS).setLevel(logging.NOTSET if wanted else logging.WARNING)
-    # uvicorn's own lines repeat ours, and anybody can cause its warnings.
+    # uvicorn's lines repeat ours, and anyone can cause its warnings.
     for name in ("uvicorn", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

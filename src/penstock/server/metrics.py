@@ -1,6 +1,6 @@
-"""What /metrics tells: requests by operation and status, latencies, and the catalog's work.
+"""The /metrics page: requests by operation and status, latencies, and the catalog's work.
 
-Requests are counted in plain numbers and put into Prometheus' shape only when they are asked for.
+Requests are counted in plain numbers, and converted to Prometheus' form only when scraped.
 """
 
 from bisect import bisect_left
@@ -23,7 +23,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 
 
 class _Latency:
-    """How long one operation took: counts by bucket, the last one for all that took longer."""
+    """Latencies of one operation: counts by bucket, the last one for all that took longer."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BUCKETS) + 1)
@@ -168,7 +168,7 @@ class Metrics(Collector):
 
 
 def _accumulate(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
-    """Counts by bucket in Prometheus' shape, where each bucket holds those before it."""
+    """Counts by bucket in Prometheus' form, where each bucket includes those before it."""
     buckets: list[tuple[str, float]] = []
     total = 0
     for bound, count in zip((*bounds, float("inf")), counts, strict=True):

@@ -1,11 +1,11 @@
-"""What a row says of an operation in either protocol: its route, its effect, what it needs."""
+"""The definition of an operation in either protocol: its route, effect and rule."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
-from penstock.catalog.names.idempotency import Used
+from penstock.catalog.names.idempotency import KeyRecord
 from penstock.server.access.limits import UPLOADS
 from penstock.server.access.rules import Rule
 from penstock.server.transport.http import Reply
@@ -14,16 +14,16 @@ C = TypeVar("C")
 # What the operations of a protocol return.
 R_co = TypeVar("R_co", covariant=True)
 Handler = Callable[[C], Awaitable[R_co]]
-# Makes the answer to a call whose effect took place, and whose own answer was lost.
-Recover = Callable[[C, Used], Awaitable[Reply]]
+# Rebuilds the answer to a call whose effect happened, but whose answer was lost.
+Recover = Callable[[C, KeyRecord], Awaitable[Reply]]
 
 
 class Effect(Enum):
-    """What an operation does; only a change may carry a key, and goes into the audit log."""
+    """What an operation does; only changes may carry a key, and are audited."""
 
     READS = "reads"
     CHANGES = "changes"
-    # A runner's report names the attempt that it is about, which does what a key would do.
+    # A runner's report names its attempt, which serves as its key.
     REPORTS = "reports"
 
 
@@ -38,18 +38,18 @@ class Operation(Generic[C, R_co]):
     method: str
     path: str
     handler: Handler[C, R_co]
-    # These two have no default, so that none is forgotten.
+    # Without defaults, so that none is forgotten.
     effect: Effect = field(kw_only=True)
     needs: Rule[C] = field(kw_only=True)
-    # Another method that does as well.
+    # Another accepted method.
     also: str = ""
-    # The kind of work that takes a while, of which a principal may have so much at once.
+    # The kind of long-running work, of which a principal may have so much at once.
     work: str = ""
-    # Whether a runner's key is good for it at all.
+    # Whether runners' keys may be used for it at all.
     for_runners: bool = False
-    # Whether clients may do it to the ledger of errors, whose rows and columns are the server's.
+    # Whether clients may do it to the ledger of errors, which the server writes.
     is_for_ledger: bool = False
-    # Whether it is among the endpoints that Iceberg's clients are told of.
+    # Whether it is among the endpoints that Iceberg's clients are told about.
     is_told: bool = True
     recover: Recover[C] | None = None
 

@@ -1,4 +1,4 @@
-"""The pages for machines that watch the server: /healthz, /readyz and /metrics."""
+"""Pages for monitoring: /healthz, /readyz and /metrics."""
 
 import msgspec
 
@@ -18,7 +18,7 @@ PATHS = ("healthz", "readyz", "metrics")
 async def answer(
     page: str, catalog: Catalog, metrics: Metrics, readiness: Readiness, *, tells_why: bool = True
 ) -> Reply:
-    """One of the pages in PATHS; `tells_why` when everybody may know what is wrong."""
+    """Answer one of PATHS; `tells_why` when anyone may know what is wrong."""
     match page:
         case "healthz":
             return Reply(200, b'{"status":"ok"}')

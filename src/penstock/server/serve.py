@@ -1,4 +1,4 @@
-"""Run a server until it is told to stop: bind, open the catalog, answer, close in order."""
+"""Run a server: bind, open the catalog, answer, and close in order when told to stop."""
 
 import asyncio
 import contextlib
@@ -13,13 +13,14 @@ from types import FrameType
 from typing import Any, cast
 
 import uvicorn
+import uvloop
 
 from penstock.catalog import maintenance
 from penstock.catalog.access import tokens
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import auto_backfill
 from penstock.catalog.jobs import keeper, leases
-from penstock.catalog.jobs.due import Rules
+from penstock.catalog.jobs.due import TriggerRules
 from penstock.catalog.jobs.queue import Queue
 from penstock.catalog.materialized_views import auto_refresh
 from penstock.catalog.names import lake_identity
@@ -36,30 +37,28 @@ from penstock.server.access.bootstrap_security import (
     make_gate,
     read_tls,
 )
-from penstock.server.access.browser_origins import Pages
+from penstock.server.access.browser_origins import AllowedPages
 from penstock.server.app import App
 from penstock.server.runner_api.child import RunnerChild, lease_prefix, make_child
-from penstock.server.transport.connections import Crowd, Visit, make_bounds
+from penstock.server.transport.connections import ConnectionTracker, TrackedConnection, make_limits
 from penstock.server.transport.http import Limits
 from penstock.server.transport.listener import Listener, raise_descriptors
 from penstock.server.transport.protocol import (
     UNPROVEN_IDLE_SECONDS,
+    ClientLimits,
     JoiningProtocol,
-    Patience,
     make_protocol,
     watch,
 )
 from penstock.settings.places import allowed_roots, database_folder, database_url, lake_root
 from penstock.settings.sections import Settings, clusters_of
-from penstock.settings.storing import Storage
+from penstock.settings.storage_sections import StorageSettings
 
 log = logging.getLogger(__name__)
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None], config: str = "") -> None:
-    """Serve until SIGTERM or SIGINT; what is in flight then is finished first."""
-    import uvloop
-
+    """Serve until SIGTERM or SIGINT; requests in flight are finished first."""
     uvloop.run(_serve(settings, on_ready, config))
 
 
@@ -95,7 +94,7 @@ async def open_parts(settings: Settings) -> Catalog:
 
 
 async def _open_database(settings: Settings, lake: Lake) -> Database:
-    """The catalog's database, which must be that of the lake."""
+    """Open the catalog's database, which must belong to the lake."""
     begin_anew = settings.catalog.begin_anew
 
     async def check_setup(database: Database) -> None:
@@ -112,14 +111,14 @@ async def _open_database(settings: Settings, lake: Lake) -> Database:
     return database
 
 
-def _make_vendor(storage: Storage) -> Vendor | None:
+def _make_vendor(storage: StorageSettings) -> Vendor | None:
     if not storage.vend_role:
         return None
     return Vendor(storage.vend_role, storage.vend_seconds, storage.options, storage.vend_endpoint)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, or a line that says why there is none."""
+    """Open a listening socket, or raise an error that says why that failed."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -161,7 +160,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
                 limits,
                 settings.iceberg.warehouse,
                 gate,
-                Pages(settings.server.allowed_origins, is_loopback(settings.server.host)),
+                AllowedPages(settings.server.allowed_origins, is_loopback(settings.server.host)),
             ),
             http=make_protocol(_make_patience(settings)),
             **tls,
@@ -183,11 +182,13 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         *(asyncio.create_task(chore) for chore in gate_chores),
     ]
     if settings.auto_backfill.enabled:
-        rules = Rules(settings.auto_backfill.changes, settings.auto_backfill.cooldown_seconds)
+        rules = TriggerRules(
+            settings.auto_backfill.changes, settings.auto_backfill.cooldown_seconds
+        )
         chores.append(asyncio.create_task(auto_backfill.run_for_ever(catalog, rules)))
     if settings.auto_refresh.enabled:
         auto = settings.auto_refresh
-        rules = Rules(auto.changes, auto.cooldown_seconds, auto.rows)
+        rules = TriggerRules(auto.changes, auto.cooldown_seconds, auto.rows)
         chores.append(asyncio.create_task(auto_refresh.run_for_ever(catalog, rules)))
     chores.append(asyncio.create_task(watch(server.server_state.connections)))
     host, port = listener.getsockname()[:2]
@@ -195,7 +196,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         await make_child_key(catalog) if gate is not None and settings.runner.start else None
     )
     if settings.server.tls_certificate and settings.runner.start:
-        # The child need not know whom the certificate is for: it has a way in on this machine.
+        # The child need not know the certificate's name: it connects on this machine.
         server.inner = bind("127.0.0.1", 0)
         inner_host, inner_port = server.inner.getsockname()[:2]
         child = _make_child(settings, catalog, inner_host, inner_port, config, child_key)
@@ -209,15 +210,15 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
             child.start()
 
     server.handshake_seconds = settings.server.head_seconds
-    server.crowd = Crowd(
-        make_bounds(
+    server.tracker = ConnectionTracker(
+        make_limits(
             settings.server.max_connections,
             settings.server.max_address_connections,
             raise_descriptors(),
         )
     )
     server.on_started, server.on_exit = begin, catalog.queue.close
-    # While the server still answers, so that the runner can give back what it works on.
+    # While the server still answers, so that the runner can give its jobs back.
     server.before_exit = None if child is None else child.stop
     try:
         await server.serve(sockets=[listener])
@@ -238,9 +239,9 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         await catalog.close()
 
 
-def _make_patience(settings: Settings) -> Patience:
+def _make_patience(settings: Settings) -> ClientLimits:
     server = settings.server
-    return Patience(
+    return ClientLimits(
         max_head_bytes=server.max_head_bytes,
         max_headers=server.max_headers,
         head_seconds=server.head_seconds,
@@ -268,7 +269,7 @@ def _make_child(
         except PenstockError as error:
             log.warning("the runner's leases are left to expire: %s", error.message)
 
-    # An address that stands for all of this machine's is no address to go to.
+    # A wildcard address cannot be connected to.
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     url = f"http://{_bracket(reachable)}:{port}"
     token = "" if key is None else key[1]
@@ -280,19 +281,19 @@ def _bracket(host: str) -> str:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which tells when it is up and leaves the end of the process to us."""
+    """uvicorn's server, which reports when it is up and leaves ending the process to us."""
 
     on_started: Callable[[], None] = staticmethod(lambda: None)
     on_exit: Callable[[], None] = staticmethod(lambda: None)
-    # What is done between a first signal and the exit; a second signal does not wait for it.
+    # What runs between a first signal and the exit; a second signal does not wait for it.
     before_exit: Callable[[], Coroutine[Any, Any, None]] | None = None
     _exiting: asyncio.Task[None] | None = None
-    # A listener on this machine that does without TLS.
+    # A local listener without TLS.
     inner: socket.socket | None = None
 
-    # How long a client may take to agree on TLS.
+    # How long a TLS handshake may take.
     handshake_seconds = 60.0
-    crowd: Crowd
+    tracker: ConnectionTracker
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # We listen ourselves: uvicorn lets a handshake take as long as asyncio does.
@@ -304,14 +305,14 @@ class _Server(uvicorn.Server):
         self.on_started()
 
     def _listen(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
-        started = Listener(listener, self._make, self.crowd, tls, self.handshake_seconds)
+        started = Listener(listener, self._make, self.tracker, tls, self.handshake_seconds)
         started.start(self.config.backlog)
         self.servers.append(cast("asyncio.Server", started))
 
-    def _make(self, visit: Visit) -> JoiningProtocol:
+    def _make(self, visit: TrackedConnection) -> JoiningProtocol:
         make = cast("type[JoiningProtocol]", self.config.http_protocol_class)
         made = make(self.config, self.server_state, {})
-        made.crowd, made.visit = self.crowd, visit
+        made.tracker, made.visit = self.tracker, visit
         return made
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

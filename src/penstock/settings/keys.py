@@ -1,4 +1,4 @@
-"""Each setting described as data: its names, type, default, meaning, and what a value must be."""
+"""Settings described as data: names, type, default, meaning, and valid values."""
 
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -9,8 +9,8 @@ from msgspec.structs import fields
 from penstock.settings.sections import Settings
 
 
-class Key(Struct, frozen=True, kw_only=True):
-    """One setting, `section.name`; without a name, all of a section that people fill freely."""
+class SettingKey(Struct, frozen=True, kw_only=True):
+    """One setting, `section.name`; without a name, a whole section with free keys."""
 
     section: str
     name: str
@@ -39,12 +39,12 @@ class Section(Struct, frozen=True, kw_only=True):
 
     name: str
     description: str
-    keys: tuple[Key, ...]
+    keys: tuple[SettingKey, ...]
 
 
 @cache
 def list_sections() -> tuple[Section, ...]:
-    """All sections in the order of their definition."""
+    """All sections, in the order of their definition."""
     return tuple(
         Section(name=section.name, description=_describe(section), keys=_keys_of(section))
         for section in fields(Settings)
@@ -52,22 +52,22 @@ def list_sections() -> tuple[Section, ...]:
 
 
 @cache
-def list_keys() -> tuple[Key, ...]:
-    """All settings in the order of their definition."""
+def list_keys() -> tuple[SettingKey, ...]:
+    """All settings, in the order of their definition."""
     return tuple(key for section in list_sections() for key in section.keys)
 
 
-def _keys_of(section: Any) -> tuple[Key, ...]:
+def _keys_of(section: Any) -> tuple[SettingKey, ...]:
     if get_origin(section.type) is Annotated:
         return (_key(section.name, section, name=""),)
     return tuple(_key(section.name, field, field.name) for field in fields(section.type))
 
 
-def _key(section: str, field: Any, name: str) -> Key:
+def _key(section: str, field: Any, name: str) -> SettingKey:
     bare, meta = _split(field.type)
     extra = meta.extra or {}
     default = field.default_factory() if field.default is NODEFAULT else field.default
-    return Key(
+    return SettingKey(
         section=section,
         name=name,
         type=field.type,

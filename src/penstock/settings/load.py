@@ -1,6 +1,6 @@
-"""Where settings come from: default, then file, then environment, then flags; the last one wins.
+"""Load settings: default, then file, then environment, then flags; the last one wins.
 
-Every problem is collected, so that one run shows all of them.
+All problems are collected, so that one run shows all of them.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import PenstockError
-from penstock.settings.keys import Key, list_keys, list_sections
+from penstock.settings.keys import SettingKey, list_keys, list_sections
 from penstock.settings.redact import redact
 from penstock.settings.sections import Settings
 
@@ -26,50 +26,52 @@ class SettingsError(PenstockError):
     """The settings are not usable; the message has one line per problem."""
 
 
-class Loaded(msgspec.Struct, frozen=True):
-    """The settings, and for each dotted key where its value came from."""
+class LoadedSettings(msgspec.Struct, frozen=True):
+    """The settings, and the source of each dotted key's value."""
 
     settings: Settings
     sources: Mapping[str, str]
-    # The file that was read, for a child that is to read the same; empty without one.
+    # The file that was read, for a child that must read the same; empty without one.
     file: str = ""
 
 
-class Given(msgspec.Struct, frozen=True):
-    """A value somebody gave for a key; a textual one came from a shell, where all is text."""
+class GivenValue(msgspec.Struct, frozen=True):
+    """A value given for a key; `textual` when it came from a shell, where all is text."""
 
-    key: Key
+    key: SettingKey
     value: object
     source: str
     textual: bool
 
 
-class Problem(msgspec.Struct, frozen=True):
+class SettingProblem(msgspec.Struct, frozen=True):
     """One line of a SettingsError."""
 
     line: str
 
 
-def load(config: Path | None, environ: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
-    """Read the settings; `flags` maps dotted keys to what the command line gave."""
+def load(
+    config: Path | None, environ: Mapping[str, str], flags: Mapping[str, object]
+) -> LoadedSettings:
+    """Read the settings; `flags` maps dotted keys to values from the command line."""
     values = {key.dotted: key.default for key in list_keys()}
     sources = {key.dotted: "default" for key in list_keys()}
     problems = []
     for found in _find_all(config, environ, flags):
-        checked = _checked(found) if isinstance(found, Given) else found
-        if isinstance(checked, Problem):
+        checked = _checked(found) if isinstance(found, GivenValue) else found
+        if isinstance(checked, SettingProblem):
             problems.append(checked.line)
         else:
             values[checked.key.dotted] = checked.value
             sources[checked.key.dotted] = checked.source
     if problems:
         raise SettingsError("\n".join(problems))
-    return Loaded(_settings(values), sources, str(_find_file(config, environ) or ""))
+    return LoadedSettings(_settings(values), sources, str(_find_file(config, environ) or ""))
 
 
 def _find_all(
     config: Path | None, environ: Mapping[str, str], flags: Mapping[str, object]
-) -> Iterator[Given | Problem]:
+) -> Iterator[GivenValue | SettingProblem]:
     path = _find_file(config, environ)
     if path is not None:
         yield from _from_file(path)
@@ -86,73 +88,77 @@ def _find_file(config: Path | None, environ: Mapping[str, str]) -> Path | None:
     return beside if beside.exists() else None
 
 
-def _from_file(path: Path) -> Iterator[Given | Problem]:
+def _from_file(path: Path) -> Iterator[GivenValue | SettingProblem]:
     content = _read(path)
-    if isinstance(content, Problem):
+    if isinstance(content, SettingProblem):
         yield content
         return
     sections = {section.name: {k.name: k for k in section.keys} for section in list_sections()}
     for section, entries in content.items():
         if section not in sections:
-            yield Problem(f"unknown section [{section}] in {path}{_nearest(section, sections)}")
+            yield SettingProblem(
+                f"unknown section [{section}] in {path}{_nearest(section, sections)}"
+            )
         elif not isinstance(entries, dict):
-            yield Problem(f"{section} in {path} is a section: write [{section}] and its keys below")
+            yield SettingProblem(
+                f"{section} in {path} is a section: write [{section}] and its keys below"
+            )
         elif key := sections[section].get(""):
-            yield Given(key, entries, str(path), textual=False)
+            yield GivenValue(key, entries, str(path), textual=False)
         else:
             for name, value in entries.items():
                 if found := sections[section].get(name):
-                    yield Given(found, value, str(path), textual=False)
+                    yield GivenValue(found, value, str(path), textual=False)
                 else:
                     unknown = f"{section}.{name}"
                     near = _nearest(unknown, [key.dotted for key in list_keys()])
-                    yield Problem(f"unknown key {unknown} in {path}{near}")
+                    yield SettingProblem(f"unknown key {unknown} in {path}{near}")
 
 
-def _read(path: Path) -> dict[str, object] | Problem:
+def _read(path: Path) -> dict[str, object] | SettingProblem:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        return Problem(f"cannot read the settings file {path}: {error.strerror}")
+        return SettingProblem(f"cannot read the settings file {path}: {error.strerror}")
     except UnicodeDecodeError as error:
-        return Problem(f"{path} is not UTF-8 text (at byte {error.start})")
+        return SettingProblem(f"{path} is not UTF-8 text (at byte {error.start})")
     except tomllib.TOMLDecodeError as error:
-        return Problem(f"{path} is not valid TOML: {error}")
+        return SettingProblem(f"{path} is not valid TOML: {error}")
 
 
-def _from_environment(environ: Mapping[str, str]) -> Iterator[Given | Problem]:
+def _from_environment(environ: Mapping[str, str]) -> Iterator[GivenValue | SettingProblem]:
     keys = {key.env: key for key in list_keys()}
-    # PENSTOCK_SERVER_PORT is the likeliest slip, and silence about it would cost an hour.
+    # PENSTOCK_SERVER_PORT is the most likely slip, and ignoring it would cost someone an hour.
     slips = {name.replace("__", "_") for name in keys}
     for name, value in environ.items():
         if key := keys.get(name):
-            yield Given(key, value, name, textual=True)
+            yield GivenValue(key, value, name, textual=True)
         elif name.startswith(ENV_PREFIX) or name.replace("__", "_") in slips:
-            yield Problem(f"unknown environment variable {name}{_nearest(name, keys)}")
+            yield SettingProblem(f"unknown environment variable {name}{_nearest(name, keys)}")
 
 
-def _from_flags(flags: Mapping[str, object]) -> Iterator[Given]:
+def _from_flags(flags: Mapping[str, object]) -> Iterator[GivenValue]:
     keys = {key.dotted: key for key in list_keys()}
     for dotted, value in flags.items():
         key = keys[dotted]
-        yield Given(key, value, key.flag or dotted, textual=isinstance(value, str))
+        yield GivenValue(key, value, key.flag or dotted, textual=isinstance(value, str))
 
 
-def _checked(given: Given) -> Given | Problem:
+def _checked(given: GivenValue) -> GivenValue | SettingProblem:
     try:
         raw = _parsed(given.key, given.value) if given.textual else given.value
         value = msgspec.convert(raw, given.key.type, strict=not given.textual)
     except ValueError:
         shown = json.dumps(redact(given.key.dotted, given.value), default=str)
-        return Problem(
+        return SettingProblem(
             f"bad value {given.key.dotted} = {shown} (from {given.source}): "
             f"it must be {given.key.wanted}"
         )
     return msgspec.structs.replace(given, value=value)
 
 
-def _parsed(key: Key, value: Any) -> object:
-    """Text for a list or a map: JSON, or `a,b` and `name=a,other=b`."""
+def _parsed(key: SettingKey, value: Any) -> object:
+    """Parse text for a list or a map: JSON, or `a,b` and `name=a,other=b`."""
     text = value.strip()
     if isinstance(key.default, tuple):
         if text.startswith("["):
@@ -162,7 +168,7 @@ def _parsed(key: Key, value: Any) -> object:
         if text.startswith("{"):
             return json.loads(text)
         parts = [part.strip() for part in text.split(",") if part.strip()]
-        # A part without "=" has no second half, and dict() refuses it with a ValueError.
+        # For a part without "=", dict() raises ValueError.
         return dict([part.split("=", 1) for part in parts])
     return value
 

@@ -1,4 +1,4 @@
-"""Where things are by the settings, as absolute paths and URIs."""
+"""Locations that the settings name, as absolute paths and URIs."""
 
 import os.path
 
@@ -12,12 +12,12 @@ def lake_root(settings: Settings) -> str:
 
 
 def allowed_roots(settings: Settings) -> tuple[str, ...]:
-    """Further places where tables may be registered, in the shape of `lake_root`."""
+    """Further places where tables may be registered, in the form of `lake_root`."""
     return tuple(absolute_place(root) for root in settings.storage.allowed_roots)
 
 
 def audit_file(settings: Settings) -> str:
-    """The file that gets a line for each change."""
+    """The file with a line for each change."""
     return _absolute(settings.auth.audit_file or _in_data(settings, "audit.jsonl"))
 
 
@@ -32,7 +32,7 @@ def database_url(settings: Settings) -> str:
 
 
 def database_folder(settings: Settings) -> str:
-    """The folder of a database that is a file; empty for any other."""
+    """The folder of a database file; empty for any other database."""
     url = database_url(settings)
     prefix = "sqlite:///"
     return os.path.dirname(url.removeprefix(prefix)) if url.startswith(prefix) else ""
@@ -43,7 +43,7 @@ def _in_data(settings: Settings, name: str) -> str:
 
 
 def absolute_place(place: str) -> str:
-    """A path or URI that somebody gave, as an absolute path or a URI without a trailing slash."""
+    """A given path or URI, as an absolute path or a URI without a trailing slash."""
     path = place.removeprefix("file://")
     scheme, separator, rest = path.partition("://")
     return f"{scheme}://{rest.rstrip('/')}" if separator else _absolute(path)

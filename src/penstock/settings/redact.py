@@ -1,4 +1,4 @@
-"""What of a setting may be shown: passwords and object store options are hidden."""
+"""Redact settings: hide passwords and object store options."""
 
 import re
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ import msgspec
 
 HIDDEN = "***"
 
-# Greedy up to the last "@": hiding too much of an odd URL beats showing a piece of its password.
+# Greedy up to the last "@": better hide too much of an odd URL than show part of its password.
 _USER_PASSWORD = re.compile(r"^([^:]*://[^:@/?]*):.*@", re.DOTALL)
 _SECRET = re.compile(r"key|secret|token|password|credential", re.IGNORECASE)
 _QUERY_PASSWORD = re.compile(r"([?&][^=&]*password)=[^&]*", re.IGNORECASE)
 
 
 def redact(key: str, value: object) -> object:
-    """The value of the dotted key, fit for a screen or a log."""
+    """The value of the dotted key, safe for a screen or a log."""
     if key == "storage.options":
         return dict.fromkeys(value, HIDDEN) if isinstance(value, Mapping) else HIDDEN
     if key == "clusters":
@@ -27,7 +27,7 @@ def redact(key: str, value: object) -> object:
 
 
 def _redact_cluster(cluster: object) -> object:
-    """A cluster as plain data; of Spark's settings, those that look secret are hidden."""
+    """A cluster as plain data; Spark settings that look secret are hidden."""
     shown: object = msgspec.to_builtins(cluster)
     conf = shown.get("conf") if isinstance(shown, dict) else None
     if not isinstance(shown, dict) or not isinstance(conf, dict):

@@ -1,6 +1,6 @@
-"""What can be set: one frozen struct per section, with each key's default, limits and meaning.
+"""All settings: one frozen struct per section, with each key's default, limits and meaning.
 
-The reference page, `penstock config` and the error messages are all made from these fields.
+The reference page, `penstock config` and the error messages are generated from these fields.
 """
 
 from collections.abc import Mapping
@@ -8,9 +8,19 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from penstock.settings.serving import Auth, Log, Server
-from penstock.settings.storing import Catalog, Database, Iceberg, Storage
-from penstock.settings.working import AutoBackfill, AutoRefresh, Jobs, Runner
+from penstock.settings.job_sections import (
+    AutoBackfillSettings,
+    AutoRefreshSettings,
+    JobSettings,
+    RunnerSettings,
+)
+from penstock.settings.server_sections import AuthSettings, LogSettings, ServerSettings
+from penstock.settings.storage_sections import (
+    CatalogSettings,
+    DatabaseSettings,
+    IcebergSettings,
+    StorageSettings,
+)
 
 
 class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,20 +51,20 @@ LOCAL = Cluster(master="local[*,4]")
 class Settings(Struct, frozen=True, kw_only=True):
     """All settings of one program, read once at its start."""
 
-    server: Server = Server()
-    storage: Storage = Storage()
-    database: Database = Database()
-    catalog: Catalog = Catalog()
-    iceberg: Iceberg = Iceberg()
-    auth: Auth = Auth()
-    jobs: Jobs = Jobs()
-    auto_backfill: AutoBackfill = AutoBackfill()
-    auto_refresh: AutoRefresh = AutoRefresh()
-    runner: Runner = Runner()
+    server: ServerSettings = ServerSettings()
+    storage: StorageSettings = StorageSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    catalog: CatalogSettings = CatalogSettings()
+    iceberg: IcebergSettings = IcebergSettings()
+    auth: AuthSettings = AuthSettings()
+    jobs: JobSettings = JobSettings()
+    auto_backfill: AutoBackfillSettings = AutoBackfillSettings()
+    auto_refresh: AutoRefreshSettings = AutoRefreshSettings()
+    runner: RunnerSettings = RunnerSettings()
     clusters: Clusters = field(default_factory=lambda: {"local": LOCAL})
-    log: Log = Log()
+    log: LogSettings = LogSettings()
 
 
 def clusters_of(settings: Settings) -> dict[str, Cluster]:
-    """Every cluster by its name, `local` among them."""
+    """Every cluster by name, including `local`."""
     return {"local": LOCAL, **settings.clusters}

@@ -1,1 +1,1 @@
-"""The SQL of views: read, checked, resolved, translated; what a query and a function are."""
+"""The SQL of views: parse, check, resolve and translate it; definitions of views."""

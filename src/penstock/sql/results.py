@@ -1,4 +1,4 @@
-"""What dialect care answers: frozen values, each with the plain form that HTTP sends."""
+"""Results of SQL analysis: frozen values, each with the plain form that HTTP sends."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from typing import Any
 
 from penstock.model.identifiers import Identifier
 
-# A table's columns: name to type in sqlglot's own words ("BIGINT", "TIMESTAMPTZ", "ARRAY<INT>"),
-# or None where the table exists and its columns are not known.
+# A table's columns: name to type in sqlglot's words ("BIGINT", "TIMESTAMPTZ", "ARRAY<INT>"), or
+# None where the table exists and its columns are unknown.
 Columns = Mapping[str, str]
 Tables = Mapping[Identifier, Columns | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SqlProblem:
     """Why a statement is not one query of its dialect; lines and columns count from 1."""
 
     message: str
@@ -26,7 +26,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no translation or lineage, in a sentence that somebody can act on."""
+    """Why there is no translation or lineage, in a sentence that someone can act on."""
 
     reason: str
     line: int | None = None
@@ -37,7 +37,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Source:
+class SourceColumn:
     """One column of one table of the catalog."""
 
     table: Identifier
@@ -49,10 +49,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of a query's result; the name is empty where each engine makes up its own."""
+    """A column of a query's result; the name is empty where each engine invents its own."""
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceColumn, ...]
     expression: str
 
     def to_json(self) -> dict[str, Any]:
@@ -62,10 +62,10 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Which columns feed which output; `filters` only decide which rows there are."""
+    """The columns that feed each output; `filters` only decide which rows there are."""
 
     columns: tuple[OutputColumn, ...]
-    filters: tuple[Source, ...]
+    filters: tuple[SourceColumn, ...]
     references: tuple[Identifier, ...]
 
     def to_json(self) -> dict[str, Any]:

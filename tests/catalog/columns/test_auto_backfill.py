@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.catalog.columns.auto_backfill import Stale
-from penstock.catalog.jobs.due import MAX_UNCHANGED_MILLIS, Ended, Rules, plan_due
+from penstock.catalog.columns.auto_backfill import StaleColumn
+from penstock.catalog.jobs.due import MAX_UNCHANGED_MILLIS, PastJob, TriggerRules, plan_due
 from penstock.model.tables import Table
 from tests.harness.data.arrow import send
 from tests.harness.data.functions import virtual_column
@@ -25,20 +25,20 @@ ENVIRON = {
 # Long enough for two looks, were they to request something.
 QUIET_SECONDS = 0.8
 TABLE = Table("t", ("ns",), "t", "/t", True, {})
-RULES = Rules(changes=1, cooldown_seconds=5)
-STALE = Stale(TABLE, "", "c", "b", 3, 5, 10_000, 20_000, ())
+RULES = TriggerRules(changes=1, cooldown_seconds=5)
+STALE = StaleColumn(TABLE, "", "c", "b", 3, 5, 10_000, 20_000, ())
 
 
-def after(*jobs: Ended, **fields: Any) -> int | None:
+def after(*jobs: PastJob, **fields: Any) -> int | None:
     return plan_due(replace(STALE, jobs=jobs, **fields), RULES)
 
 
 def test_what_fails_waits_even_without_a_cooldown() -> None:
-    rules = Rules(cooldown_seconds=0)
-    failed = Ended("FAILED", 30_000, 31_000)
+    rules = TriggerRules(cooldown_seconds=0)
+    failed = PastJob("FAILED", 30_000, 31_000)
     assert plan_due(replace(STALE, jobs=(failed,)), rules) == 33_000
     assert plan_due(replace(STALE, jobs=(failed,) * 3), rules) == 39_000
-    assert plan_due(replace(STALE, jobs=(Ended("SUCCEEDED", 1, 31_000),)), rules) == 31_000
+    assert plan_due(replace(STALE, jobs=(PastJob("SUCCEEDED", 1, 31_000),)), rules) == 31_000
 
 
 def test_a_column_is_due_a_cooldown_after_the_first_change() -> None:
@@ -46,30 +46,30 @@ def test_a_column_is_due_a_cooldown_after_the_first_change() -> None:
 
 
 def test_a_column_is_due_a_cooldown_after_its_last_job() -> None:
-    assert after(Ended("SUCCEEDED", 8_000, 9_000)) == 15_000
-    assert after(Ended("SUCCEEDED", 8_000, 40_000)) == 45_000
+    assert after(PastJob("SUCCEEDED", 8_000, 9_000)) == 15_000
+    assert after(PastJob("SUCCEEDED", 8_000, 40_000)) == 45_000
 
 
 def test_a_column_with_a_job_is_not_due() -> None:
-    assert after(Ended("QUEUED", 1, None)) is None
-    assert after(Ended("RUNNING", 1, None)) is None
+    assert after(PastJob("QUEUED", 1, None)) is None
+    assert after(PastJob("RUNNING", 1, None)) is None
 
 
 def test_a_column_that_was_found_fresh_is_not_due_before_a_change() -> None:
-    assert after(Ended("SUCCEEDED", 30_000, 40_000, fresh_at=5)) is None
-    assert after(Ended("SUCCEEDED", 8_000, 9_000, fresh_at=4)) == 15_000
+    assert after(PastJob("SUCCEEDED", 30_000, 40_000, fresh_at=5)) is None
+    assert after(PastJob("SUCCEEDED", 8_000, 9_000, fresh_at=4)) == 15_000
 
 
 def test_a_canceled_backfill_is_not_repeated_before_a_change() -> None:
-    assert after(Ended("CANCELED", 30_000, 31_000)) is None
-    assert after(Ended("CANCELED", 11_000, 12_000)) == 17_000
+    assert after(PastJob("CANCELED", 30_000, 31_000)) is None
+    assert after(PastJob("CANCELED", 11_000, 12_000)) == 17_000
 
 
 def test_failures_are_repeated_later_and_later() -> None:
-    failed = Ended("FAILED", 30_000, 31_000)
+    failed = PastJob("FAILED", 30_000, 31_000)
     assert after(failed) == 31_000 + 10_000
     assert after(failed, failed) == 31_000 + 20_000
-    assert after(failed, failed, Ended("SUCCEEDED", 1, 1)) == 31_000 + 20_000
+    assert after(failed, failed, PastJob("SUCCEEDED", 1, 1)) == 31_000 + 20_000
     assert after(*[failed] * 10) == 31_000 + MAX_UNCHANGED_MILLIS
     assert after(*[failed] * 10, last_change_at=40_000) == 31_000 + 60_000
 

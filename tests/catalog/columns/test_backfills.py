@@ -108,10 +108,10 @@ def test_a_success_moves_the_watermark(column: Column) -> None:
     column.runner.finish(job, result={"version": 5, "watermark": {"version": 5}}).raise_for_status()
     column.request()
     (job,) = column.runner.lease()
-    assert job["spec"]["watermark"] == {"version": 5}
+    assert job["spec"]["watermark"]["version"] == 5
     column.runner.finish(job, result={"version": 9, "watermark": {"version": 8}})
     column.request()
-    assert column.runner.lease()[0]["spec"]["watermark"] == {"version": 8}
+    assert column.runner.lease()[0]["spec"]["watermark"]["version"] == 8
 
 
 @pytest.mark.parametrize("partial", [{"where": "id = 1"}, {"num_frags": 1}])
@@ -140,7 +140,7 @@ def test_a_watermark_is_what_it_is_when_the_job_begins(column: Column) -> None:
     (job,) = column.runner.lease()
     column.runner.finish(job, result={"version": 5, "watermark": {"version": 5}}).raise_for_status()
     (behind,) = column.runner.lease()
-    assert behind["spec"]["watermark"] == {"version": 5}
+    assert behind["spec"]["watermark"]["version"] == 5
 
 
 def test_a_watermark_goes_with_a_rename_and_ends_with_a_drop(column: Column) -> None:
@@ -151,7 +151,7 @@ def test_a_watermark_goes_with_a_rename_and_ends_with_a_drop(column: Column) -> 
     column.ask("alter_columns", rename).raise_for_status()
     column.request(column="length")
     (job,) = column.runner.lease()
-    assert job["spec"]["watermark"] == {"version": 5}
+    assert job["spec"]["watermark"]["version"] == 5
     column.runner.finish(job, "CANCELED").raise_for_status()
     column.ask("drop_columns", {"columns": ["length"]}).raise_for_status()
     add_computed(column.server, column.table, length="length(text)").raise_for_status()

@@ -133,7 +133,7 @@ def test_the_columns_of_a_function_are_one_job(pair: Column) -> None:
     assert pair.runner.lease() == []
     pair.runner.finish(job, result={"watermark": {"version": 4, "function": "1"}})
     (behind,) = pair.runner.lease()
-    assert behind["spec"]["watermark"] == {"version": 4, "function": "1"}
+    assert behind["spec"]["watermark"].items() >= {"version": 4, "function": "1"}.items()
 
 
 def test_three_watermarks_are_kept_the_newest_first(column: Column) -> None:
@@ -170,7 +170,7 @@ def test_a_new_version_keeps_the_watermark_and_other_inputs_lose_it(column: Colu
     column.runner.finish(lease(column), result={"watermark": mark}).raise_for_status()
     alter_function(column.server, column.table, "len", udf_version="2").raise_for_status()
     job = lease(column)
-    assert job["spec"]["watermark"] == mark
+    assert job["spec"]["watermark"].items() >= mark.items()
     column.runner.finish(job, "CANCELED").raise_for_status()
     alter_function(column.server, column.table, "len", input_columns=["id"]).raise_for_status()
     assert lease(column)["spec"]["watermark"] is None

@@ -6,7 +6,8 @@ import pytest
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import backfills, functions
-from penstock.model.functions import Function, Output
+from penstock.jobs.specs import BackfillSpec
+from penstock.model.functions import Function, FunctionOutput
 
 pytestmark = pytest.mark.anyio
 
@@ -19,17 +20,12 @@ def make_function(sha256: str, version: str = "1") -> Function:
         form="pickle",
         kind=None,
         inputs=("a",),
-        outputs=(Output("b", "", {"type": "int8"}),),
+        outputs=(FunctionOutput("b", "", {"type": "int8"}),),
     )
 
 
-def spec(function: Function) -> dict[str, Any]:
-    return {
-        "function": {"sha256": function.sha256},
-        "table_id": "t",
-        "branch": "",
-        "binding": "b",
-    }
+def spec(function: Function) -> BackfillSpec:
+    return BackfillSpec(table=(), table_id="t", column="c", binding="b", function=function)
 
 
 async def record(catalog: Catalog, *made: Function) -> None:

@@ -6,6 +6,7 @@ import lance
 import pytest
 
 from penstock.jobs.backfill import watermarks
+from penstock.jobs.kept.store import name_column
 from penstock.lance import refs
 from tests.harness.data.functions import add_function, alter_function, virtual_column
 from tests.harness.jobs.fake_runner import Column, make_table
@@ -43,7 +44,7 @@ def keep(column: Column, binding: str, branch: str = "") -> None:
     dataset = lance.dataset(location)
     head = dataset.checkout_version((branch or None, None)).version
     refs.hold_version(dataset, watermarks.tag_of(binding, branch), branch, head)
-    folder = Path(location, "_backfill", watermarks.folder_of(binding, branch))
+    folder = Path(location, "_backfill", name_column(binding, branch))
     folder.mkdir(parents=True)
     (folder / "1-a.rows").write_bytes(b"")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog.jobs.keeper import Pace
+from penstock.catalog.jobs.keeper import ClockMonitor
 from tests.catalog.conftest import HASTY
 from tests.harness.clients.idempotency_keys import query
 from tests.harness.jobs.fake_runner import describe, make_column
@@ -24,7 +24,7 @@ def set_clock(database: str, ahead_millis: int) -> None:
 
 
 def test_only_what_differs_from_the_pace_of_time_is_a_jump() -> None:
-    pace = Pace()
+    pace = ClockMonitor()
     assert pace.find_jump(10.0, 1_000_000) == 0
     assert pace.find_jump(11.0, 1_001_000) == 0
     # The answer took long, or the clock is being slewed.

@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.runner.attempt import MAX_LINES, MAX_REPORT_LINES, LeasedAttempt
-from penstock.runner.client import Ending, Lease, ServerClient
+from penstock.runner.client import AttemptEnd, Lease, ServerClient
 from tests.harness.jobs.fake_runner import Column
 
 NAMES = ("id", "kind", "attempt", "spec", "cluster", "lease_seconds", "heartbeat_seconds")
@@ -34,7 +34,7 @@ def test_more_lines_than_a_report_carries_arrive_in_pieces_and_in_order(column: 
     for line in told:
         attempt.log(line, "print")
     attempt.fence()
-    assert attempt.finish(Ending("FAILED", error="x"), lambda: True) == "FAILED"
+    assert attempt.finish(AttemptEnd("FAILED", error="x"), lambda: True) == "FAILED"
     assert read_log(column, attempt.job)[: len(told)] == told
 
 
@@ -42,14 +42,14 @@ def test_the_newest_lines_are_kept_when_there_are_too_many(column: Column) -> No
     attempt = hold(column)
     for n in range(MAX_LINES + 10):
         attempt.log(str(n))
-    attempt.finish(Ending("FAILED", error="x"), lambda: True)
+    attempt.finish(AttemptEnd("FAILED", error="x"), lambda: True)
     assert read_log(column, attempt.job)[0] == "10"
 
 
 def test_a_line_that_is_no_unicode_is_told_as_far_as_it_can_be(column: Column) -> None:
     attempt = hold(column)
     attempt.log("half \ud800 a pair, and a \0", "print")
-    attempt.finish(Ending("FAILED", error="x"), lambda: True)
+    attempt.finish(AttemptEnd("FAILED", error="x"), lambda: True)
     assert read_log(column, attempt.job) == ["half ? a pair, and a �"]
 
 
@@ -59,4 +59,4 @@ def test_a_refused_line_costs_no_lease(column: Column) -> None:
     attempt.fence()
     attempt.check()
     attempt.log("fine", "and so is this level of the last line")
-    assert attempt.finish(Ending("FAILED", error="x"), lambda: True) == "FAILED"
+    assert attempt.finish(AttemptEnd("FAILED", error="x"), lambda: True) == "FAILED"

@@ -13,13 +13,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs, leases
-from penstock.catalog.jobs.leases import News
+from penstock.catalog.jobs.leases import ProgressReport
 from penstock.catalog.jobs.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.database.interface import Transaction
 from penstock.errors import LeaseLost
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance.storage.lake import Lake
 from penstock.model.jobs import FINISHED, NewJob, Report
+from penstock.model.slots import Slot
 from tests.harness.processes.databases import sqlite_url
 
 CHANCES = 2
@@ -66,8 +68,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(slot=st.sampled_from("ab"), request=st.integers(0, 2))
     def request_job(self, slot: str, request: int) -> None:
-        spec = {"table_id": "x", "branch": "", "binding": "", "n": request}
-        new = NewJob("backfill", "t", f"t.{slot}", slot, spec, "local")
+        spec = BackfillSpec(table=(), table_id="x", column=f"c{request}")
+        new = NewJob("backfill", "t", f"t.{slot}", Slot("x", slot), spec, "local")
         id = self.run(self.catalog.database.write(jobs.enqueue_in, new, CHANCES))
         same = [j for j in self.active(slot) if j.request == request and not j.canceled]
         if same:
@@ -105,12 +107,12 @@ class QueueMachine(RuleBasedStateMachine):
                 job.state = "CANCELED"
             elif state == "FAILED" and retryable and attempt < CHANCES:
                 job.state = "QUEUED"
-            self.run(leases.finish(self.catalog, id, attempt, report, News({})))
+            self.run(leases.finish(self.catalog, id, attempt, report, ProgressReport({})))
             self.run(self.catalog.database.write(_hurry))
             return
         # Lost, or a repetition; either way it changes nothing.
         with contextlib.suppress(LeaseLost):
-            self.run(leases.finish(self.catalog, id, attempt, report, News({})))
+            self.run(leases.finish(self.catalog, id, attempt, report, ProgressReport({})))
 
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:

@@ -5,7 +5,7 @@ import pytest
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views.iceberg_views import Edition
 from penstock.catalog.materialized_views import consents
-from penstock.catalog.materialized_views.definitions import Reading
+from penstock.catalog.materialized_views.definitions import QuerySources
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
 from penstock.model.identifiers import Identifier
@@ -25,12 +25,12 @@ RECORDS = (
 )
 
 
-def read(edition: Edition, *below: str, direct: tuple[str, ...] = ()) -> Reading:
+def read(edition: Edition, *below: str, direct: tuple[str, ...] = ()) -> QuerySources:
     names: dict[Identifier, str] = {(id,): id for id in ("i", *below, *direct)}
-    return Reading(names, {"i": edition}, {"i": frozenset(below)}, {})
+    return QuerySources(names, {"i": edition}, {"i": frozenset(below)}, {})
 
 
-async def prepare(tx: Transaction, reading: Reading) -> None:
+async def prepare(tx: Transaction, reading: QuerySources) -> None:
     for statement in RECORDS:
         await tx.fetch(statement)
     await consents.record(tx, "m", reading, {"t": "ann"})
@@ -61,7 +61,7 @@ async def test_an_edition_that_is_not_the_newest_is_not_consented_to(catalog: Ca
         (read(Edition("first", ("eve",)), "t", "u"), ["u"]),
     ],
 )
-async def test_what_needs_consent(catalog: Catalog, reading: Reading, gaps: list[str]) -> None:
+async def test_what_needs_consent(catalog: Catalog, reading: QuerySources, gaps: list[str]) -> None:
     await catalog.database.write(prepare, read(Edition("first", ("eve",)), "t"))
     found, _ = await catalog.database.read(consents.find_gaps, "m", reading)
     assert [need.id for gap in found for need in gap.needs] == [(id,) for id in gaps]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import tables
 from penstock.catalog.versions import commits, reconcile, versions
-from penstock.catalog.versions.commits import Created, CreateVersion
+from penstock.catalog.versions.commits import CommittedVersion, CreateVersion
 from penstock.catalog.versions.staging import NewVersion
 from penstock.errors import ConcurrentCommit, InvalidRequest, VersionNotFound
 from penstock.model.paging import PageRequest
@@ -29,7 +29,7 @@ async def commit(catalog: Catalog, table: Table, version: int, branch: str = MAI
     staged = stage(table.location, version, branch)
     operation = CreateVersion(table.identifier, NewVersion(branch, version, staged))
     done = await commits.commit(catalog, [operation])
-    assert isinstance(done.results[0], Created)
+    assert isinstance(done.results[0], CommittedVersion)
 
 
 async def listed(catalog: Catalog, table: Table, branch: str = MAIN) -> list[int]:

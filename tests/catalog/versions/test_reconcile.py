@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from penstock.catalog.versions.reconcile import plan_reconcile
 from penstock.lance.commit.manifest import manifest_name
-from penstock.lance.storage.files import Entry
+from penstock.lance.storage.files import FileEntry
 from penstock.model.tables import TableVersion
 
 
@@ -16,12 +16,12 @@ def record(version: int, *, settled: bool = True) -> TableVersion:
     return TableVersion(version, final, 1, 0, staged_path=f"{final}-x", settled=settled)
 
 
-def file(version: int) -> Entry:
-    return Entry(manifest_name(version, "V2"), 1, 0, None)
+def file(version: int) -> FileEntry:
+    return FileEntry(manifest_name(version, "V2"), 1, 0, None)
 
 
-def staged(name: str, modified_millis: int) -> Entry:
-    return Entry(f"{name}.manifest-abc", 1, modified_millis, None)
+def staged(name: str, modified_millis: int) -> FileEntry:
+    return FileEntry(f"{name}.manifest-abc", 1, modified_millis, None)
 
 
 def test_what_agrees_needs_nothing() -> None:
@@ -53,7 +53,7 @@ def test_only_old_staged_files_that_no_record_waits_for_are_collected() -> None:
     entries = [
         staged("old", 10),
         staged("young", 200),
-        Entry(waiting.staged_path.rpartition("/")[2], 1, 10, None),
+        FileEntry(waiting.staged_path.rpartition("/")[2], 1, 10, None),
     ]
     found = plan_reconcile([waiting], entries, "_versions", 100)
     assert found.collect == ["_versions/old.manifest-abc"]

@@ -1,4 +1,4 @@
-"""Every change that the two protocols know, as one request that works."""
+"""One working request for every change that the two protocols have."""
 
 from collections.abc import Callable
 from typing import Any

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
-from tests.harness.clients.iceberg_views import Json, Loaded, create_body
+from tests.harness.clients.iceberg_views import Json, LoadedView, create_body
 from tests.harness.processes.servers import Server
 
 PREFIX = "penstock"
@@ -208,7 +208,7 @@ class View:
     def try_load(self) -> Answer:
         return self.client.get(self.path)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedView:
         return to_loaded(self.try_load())
 
     def exists(self) -> bool:
@@ -223,13 +223,13 @@ class View:
         whole = {"requirements": [known], "updates": updates, **body}
         return self.client.post(self.path, whole)
 
-    def replace(self, *updates: Json, **body: Any) -> Loaded:
+    def replace(self, *updates: Json, **body: Any) -> LoadedView:
         return to_loaded(self.try_replace(*updates, **body))
 
 
-def to_loaded(answer: Answer) -> Loaded:
+def to_loaded(answer: Answer) -> LoadedView:
     found = answer.ok()
-    return Loaded(found["metadata-location"], found["metadata"])
+    return LoadedView(found["metadata-location"], found["metadata"])
 
 
 def _exists(answer: Answer) -> bool:

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedView:
     """A view's metadata, and where its file is."""
 
     location: str
@@ -101,7 +101,7 @@ def new_version(*representations: Json, **more: Any) -> tuple[Json, Json]:
 
 
 def java_replace(
-    known: Loaded,
+    known: LoadedView,
     *queries: Json,
     schema: Json = SCHEMA,
     properties: Mapping[str, str] | None = None,

@@ -1,4 +1,4 @@
-"""Locations that nobody should name, and what a store holds."""
+"""Locations that no client should name, and the files in a store."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Queries with what nobody should write: comments, quotes, letters that look like others."""
+"""Noisy queries: comments, quotes, letters that look like others."""
 
 import random
 

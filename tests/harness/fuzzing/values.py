@@ -1,4 +1,4 @@
-"""What tests send where it does not belong: words, numbers at the limits, and nests of them."""
+"""Unexpected values for requests: words, numbers at the limits, and nests of them."""
 
 import json
 from collections.abc import Sequence

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.specs import BackfillSpec
 from tests.harness.jobs.function_tables import (
     FunctionTable,
     bound_field,
@@ -38,8 +39,8 @@ def make_other_column(table: FunctionTable) -> FunctionTable:
 
 
 class OtherColumn(FunctionTable):
-    def spec(self, branch: str = "", **options: Any) -> dict[str, Any]:
-        return {**super().spec(branch, **options), "binding": OTHER}
+    def spec(self, branch: str = "", **options: Any) -> BackfillSpec:
+        return msgspec.structs.replace(super().spec(branch, **options), binding=OTHER)
 
 
 def expected(table: FunctionTable) -> dict[int, str]:

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import lance
+import msgspec
 import pyarrow as pa
 
 from penstock.jobs.backfill.run import BackfillResult, run_backfill, sweep_backfill
 from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance.session.remote import RemoteCatalog
 from tests.harness.clients.pylance import connect
 from tests.harness.data.tables import new_name
@@ -18,7 +20,7 @@ from tests.harness.processes.servers import Server
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedTable:
     """A table with a column that an expression computes."""
 
     catalog: RemoteCatalog
@@ -33,14 +35,14 @@ class Computed:
         dataset = lance.dataset(namespace_client=self.namespace, table_id=self.id)
         return dataset.checkout_version((branch, None)) if branch else dataset
 
-    def spec(self, **options: Any) -> dict[str, Any]:
-        return {
+    def spec(self, **options: Any) -> BackfillSpec:
+        known = {
             "table": self.id,
             "column": self.column,
             "expression": self.expression,
-            "inputs": list(self.inputs),
-            **options,
+            "inputs": self.inputs,
         }
+        return msgspec.convert(msgspec.to_builtins(known | options), BackfillSpec)
 
     def fill(self, attempt: HeldAttempt | None = None, **options: Any) -> BackfillResult:
         """Run a backfill to its end, as a runner does when nothing goes wrong."""
@@ -83,7 +85,7 @@ def compute(
     inputs: tuple[str, ...] = ("text", "id"),
     data: pa.Table | None = None,
     storage: str | None = None,
-) -> Computed:
+) -> ComputedTable:
     """A new table with an empty column that the expression is to fill."""
     namespace, name = connect(server), new_name()
     server.post(f"/v1/namespace/{name}/create").raise_for_status()
@@ -106,4 +108,4 @@ def compute(
     )
     dataset.add_columns(pa.field("value", kind))
     catalog = RemoteCatalog(server.url)
-    return Computed(catalog, namespace, id, engine, "value", expression, inputs)
+    return ComputedTable(catalog, namespace, id, engine, "value", expression, inputs)

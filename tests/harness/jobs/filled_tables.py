@@ -20,14 +20,14 @@ from penstock.jobs.backfill.freshness import Freshness
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
-    FragmentWork,
     UpToDate,
     Watermark,
-    file_name,
 )
 from penstock.jobs.backfill.plan_rows import codes_of, plan_rows
 from penstock.jobs.backfill.selection import Scope, find_left
-from penstock.jobs.backfill.watermarks import Bound
+from penstock.jobs.backfill.watermarks import BoundFunction
+from penstock.jobs.engine.fragment_work import FragmentWork, file_name
+from penstock.jobs.kept.store import name_column
 from penstock.lance import refs
 from penstock.lance.commit.replacement import ColumnFile, commit_files
 from penstock.lance.commit.transaction import transaction_of
@@ -39,7 +39,7 @@ BINDING = "0123456789abcdef0123456789abcdef"
 
 
 @dataclass
-class Filled:
+class FilledTable:
     """A table on disk whose column `value` is f(text, number) in some version."""
 
     path: Path
@@ -58,7 +58,7 @@ class Filled:
         return Location(str(self.path), branch)
 
     def freshness(self, branch: str = "") -> Freshness:
-        bound = Bound(self.columns, self.inputs, self.version)
+        bound = BoundFunction(self.columns, self.inputs, self.version)
         known = self.watermarks.get(branch) or self.watermarks.get("", [])
         return Freshness(bound, known, self.location(branch))
 
@@ -87,7 +87,7 @@ class Filled:
         self, dataset: lance.LanceDataset, branch: str, freshness: Freshness, job: str
     ) -> None:
         rows = find_left(dataset, freshness.snapshot(dataset).fragments)
-        place, folder = self.location(branch).place(), marks.folder_of(BINDING, branch)
+        place, folder = self.location(branch).place(), name_column(BINDING, branch)
         name = marks.write_left(place, folder, f"{dataset.version}-{job}.rows", rows)
         mark = Watermark(
             dataset.version,
@@ -190,7 +190,7 @@ def make_filled(
     fields: Sequence[pa.Field] = (pa.field("value", pa.string()),),
     stable: bool = True,
     **given: Any,
-) -> Filled:
+) -> FilledTable:
     """A new table with an empty column."""
     data = some_rows(0, rows) if data is None else data
     dataset = lance.write_dataset(
@@ -200,7 +200,7 @@ def make_filled(
         enable_stable_row_ids=stable,
     )
     dataset.add_columns(pa.schema(list(fields)))
-    return Filled(path, columns=tuple(f.name for f in fields), **given)
+    return FilledTable(path, columns=tuple(f.name for f in fields), **given)
 
 
 def packed(offsets: Sequence[int], length: int) -> bytes:

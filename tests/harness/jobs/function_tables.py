@@ -18,6 +18,7 @@ from penstock.jobs.backfill.explain import explain_backfill
 from penstock.jobs.backfill.plan import Watermark
 from penstock.jobs.backfill.run import BackfillResult, leave_backfill, run_backfill, sweep_backfill
 from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance.columns.computed import BINDING as BINDING_KEY
 from penstock.lance.columns.computed import FUNCTION, VIRTUAL
 from penstock.lance.session.remote import Location, RemoteCatalog, open_newest
@@ -55,20 +56,18 @@ class FunctionTable:
         """Bind the columns to a function in a version."""
         self.function = store(self.path, self.log, compute, version, self.function, **more)
 
-    def spec(self, branch: str = "", **options: Any) -> dict[str, Any]:
-        known = self.watermarks.get(branch, [])
-        return {
-            "table": list(self.table),
+    def spec(self, branch: str = "", **options: Any) -> BackfillSpec:
+        known = {
+            "table": self.table,
             "column": self.function.outputs[0].column,
             "columns": [output.column for output in self.function.outputs],
-            "inputs": list(self.function.inputs),
-            "function": msgspec.to_builtins(self.function),
-            "expression": None,
+            "inputs": self.function.inputs,
+            "function": self.function,
             "binding": BINDING,
             "branch": branch,
-            "watermarks": msgspec.to_builtins(known),
-            **options,
+            "watermarks": self.watermarks.get(branch, []),
         }
+        return msgspec.convert(msgspec.to_builtins(known | options), BackfillSpec)
 
     def fill(
         self, attempt: HeldAttempt | None = None, branch: str = "", **options: Any

@@ -3,10 +3,9 @@
 import base64
 import hashlib
 import json
-import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.jobs.backfill.kernel import FillOrder, fill_fragments
-from penstock.jobs.backfill.plan import FragmentWork
 from penstock.jobs.engine.checkpoints import Checkpoint
+from penstock.jobs.engine.fragment_work import FragmentWork
 from penstock.jobs.engine.guard import TaskFailed, find_failure
+from penstock.jobs.functions.task import FunctionOptions
 from penstock.lance.commit.replacement import Computation, commit_files
 from penstock.lance.diff.masks import pack
-from penstock.model.functions import Function, OnError, Output, RowError
+from penstock.lance.session.remote import Location
+from penstock.model.functions import Function, FunctionOutput, OnError, RowError
 from tests.harness.data.calls import pickled
 
 
@@ -58,7 +59,8 @@ def declare(
         kind=kind,
         inputs=tuple(inputs),
         outputs=tuple(
-            Output(column, column if len(outputs) > 1 else "", {}, nullable) for column in outputs
+            FunctionOutput(column, column if len(outputs) > 1 else "", {}, nullable)
+            for column in outputs
         ),
         on_error=OnError(**(on_error or {})),
         **more,
@@ -101,17 +103,19 @@ class Bench:
 
     def order(self, work: tuple[FragmentWork, ...], **more: Any) -> FillOrder:
         what = more.pop("what", Computation(self.columns[0]))
+        knobs = {
+            each.name: more.pop(each.name) for each in fields(FunctionOptions) if each.name in more
+        }
         return FillOrder(
             self.job,
             self.attempt,
-            str(self.root),
-            "",
-            {},
+            Location(str(self.root), ""),
             self.open().version,
             what,
             (work,),
             self.function,
             self.columns,
+            FunctionOptions(**knobs),
             **more,
         )
 
@@ -146,7 +150,7 @@ class Bench:
         return [line for p in sorted(found) for line in json.loads(p.read_text())]
 
     def parts(self) -> list[str]:
-        return sorted(os.listdir(self.folder / "parts")) if (self.folder / "parts").exists() else []
+        return sorted(path.name for path in self.folder.glob("*.arrow"))
 
     def values(self, column: str = "value") -> list[Any]:
         table = self.open().scanner(columns=[column], blob_handling="all_binary").to_table()

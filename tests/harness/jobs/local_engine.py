@@ -12,18 +12,18 @@ from penstock.jobs.spark.tasks import Engine
 from penstock.lance.session.remote import Location, RemoteCatalog, open_newest
 
 
-class InProcess:
+class InProcessTasks:
     """Runs numbered tasks one after the other, where Spark would."""
 
     def __init__(self) -> None:
         self._tasks: Callable[[], Iterator[Any]] = lambda: iter(())
 
-    def range(self, start: int, end: int, step: int, partitions: int) -> "InProcess":
+    def range(self, start: int, end: int, step: int, partitions: int) -> "InProcessTasks":
         self._numbers = range(start, end, step)
         return self
 
-    def mapInArrow(self, kernel: Any, schema: str, profile: Any = None) -> "InProcess":  # noqa: N802
-        made = InProcess()
+    def mapInArrow(self, kernel: Any, schema: str, profile: Any = None) -> "InProcessTasks":  # noqa: N802
+        made = InProcessTasks()
         batches = [pa.record_batch([[number]], ["id"]) for number in self._numbers]
         made._tasks = lambda: itertools.chain.from_iterable(kernel(iter([b])) for b in batches)
         return made
@@ -38,7 +38,7 @@ class InProcess:
         pass
 
 
-LOCAL_ENGINE = Engine(InProcess(), 2, is_connect=True)
+LOCAL_ENGINE = Engine(InProcessTasks(), 2, is_connect=True)
 
 
 class FolderLake(RemoteCatalog):

@@ -1,4 +1,4 @@
-"""What jobs leave beside a table: files that no version of it refers to, and notes."""
+"""Files that jobs leave beside a table: data files that no version refers to, and notes."""
 
 from collections.abc import Iterable
 from pathlib import Path

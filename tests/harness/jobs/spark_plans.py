@@ -1,4 +1,4 @@
-"""What Spark's own lexer and parser make of a text, in plain values."""
+"""The output of Spark's own lexer and parser, in plain values."""
 
 import json
 import re

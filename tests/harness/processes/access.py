@@ -62,7 +62,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Guarded:
+class GuardedServer:
     """A server that needs credentials, and its database."""
 
     server: Server
@@ -139,7 +139,7 @@ class Guarded:
 class Person:
     """Somebody with a key of their own."""
 
-    gate: Guarded
+    gate: GuardedServer
     name: str
     server: Server
 
@@ -157,7 +157,7 @@ class Person:
         return answer.status_code == 200
 
 
-def person(gate: Guarded, **more: Any) -> Person:
+def person(gate: GuardedServer, **more: Any) -> Person:
     name = f"p{uuid.uuid4().hex[:8]}"
     return Person(gate, name, gate.as_(gate.key(name, **more)))
 
@@ -169,7 +169,7 @@ def guarded(
     database: str = "",
     environ: Mapping[str, str] | None = None,
     **more: Any,
-) -> Iterator[Guarded]:
+) -> Iterator[GuardedServer]:
     """A server that needs credentials, for the length of a block."""
     with servers.running(
         data, *arguments, database=database, environ={**AUTH, **(environ or {})}, **more
@@ -177,7 +177,7 @@ def guarded(
         url = database or sqlite_url(data)
         link = Link(url)
         try:
-            yield Guarded(server, url, link)
+            yield GuardedServer(server, url, link)
         finally:
             link.close()
 

@@ -68,6 +68,7 @@ def _running(folder: Path, program: str, *arguments: str) -> Iterator[None]:
         "SPARK_HOME": str(HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_JAVA_OPTS": os.environ["SPARK_SUBMIT_OPTS"],
     }
     point_spark_at(find_java(environ), folder, environ)
     with open(folder / f"{program}-{time.monotonic_ns()}.log", "wb") as output:

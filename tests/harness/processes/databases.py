@@ -3,7 +3,6 @@
 import asyncio
 import uuid
 from pathlib import Path
-from urllib.parse import quote
 
 import asyncpg
 import pytest
@@ -38,8 +37,3 @@ def database_of(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
         return ""
     return new_postgres_database(request.getfixturevalue("postgres"))
-
-
-def socket_url(folder: Path) -> str:
-    """The address of the PostgreSQL that listens on a socket in the folder."""
-    return f"postgresql://postgres@/postgres?host={quote(str(folder))}"

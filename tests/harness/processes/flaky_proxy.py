@@ -1,4 +1,4 @@
-"""A way to a server on which answers get lost and requests are turned away, as it is told."""
+"""A proxy before a server that loses answers and turns requests away, as it is told."""
 
 import contextlib
 import threading
@@ -14,7 +14,7 @@ Fate = Literal["pass", "lose", "429", "503"]
 KEPT = ("content-type", "idempotency-key", "x-api-key")
 
 
-class Flaky:
+class FlakyProxy:
     """Requests meet these fates, in this order; later ones go through."""
 
     def __init__(self, retry_after: str) -> None:
@@ -31,8 +31,8 @@ class Flaky:
 
 
 @contextlib.contextmanager
-def flaky(target: str, retry_after: str = "0") -> Iterator[Flaky]:
-    way = Flaky(retry_after)
+def flaky(target: str, retry_after: str = "0") -> Iterator[FlakyProxy]:
+    way = FlakyProxy(retry_after)
     client = httpx.Client(base_url=target, timeout=60, verify=False, trust_env=False)
 
     class Handler(BaseHTTPRequestHandler):

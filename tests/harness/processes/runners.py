@@ -158,7 +158,7 @@ class Team:
 
 
 @dataclass(frozen=True)
-class Filled:
+class JobTable:
     """A table whose column `value` jobs fill."""
 
     server: Server
@@ -250,7 +250,7 @@ def restart(server: Server, *, environ: Mapping[str, str]) -> None:
 
 def make_filled(
     server: Server, rows: int = 100, fragments: int = 4, expression: str = "length(text) + id"
-) -> Filled:
+) -> JobTable:
     """A new table with a computed column that is not filled yet."""
     namespace = new_name()
     server.post(f"/v1/namespace/{namespace}/create").raise_for_status()
@@ -265,7 +265,7 @@ def make_filled(
         enable_stable_row_ids=True,
     )
     add_computed(server, "$".join(id), value=expression).raise_for_status()
-    return Filled(server, id, expression)
+    return JobTable(server, id, expression)
 
 
 def _parents() -> dict[int, int]:

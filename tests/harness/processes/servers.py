@@ -13,10 +13,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
+from tests.harness.processes.nursery import Forked, fork
 from tests.harness.processes.waiting import PATIENCE_SECONDS, until
 
 START_SECONDS = 90
@@ -28,7 +29,7 @@ class Server:
 
     url: str
     data: Path
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | Forked
     lines: "queue.Queue[str]"
     client: httpx.Client
 
@@ -104,12 +105,19 @@ def start(
     runner: bool = False,
 ) -> Server:
     """Start a server and wait until it says where it listens; a runner only when it is wanted."""
-    command = [sys.executable, "-m", "penstock", "serve", "--port", "0", "--data", str(data)]
+    command = ["serve", "--port", "0", "--data", str(data)]
     if not runner:
         command.append("--no-runner")
     if database:
         command += ["--database", database]
-    process, lines = spawn([*command, *arguments], environ)
+    command += arguments
+    process: subprocess.Popen[str] | Forked
+    # What Python itself or another library reads, it reads when it starts.
+    if runner or not all(name.startswith("PENSTOCK") for name in environ or ()):
+        process, lines = spawn([sys.executable, "-m", "penstock", *command], environ)
+    else:
+        process, output = fork(command, _environ(environ))
+        lines = _pump(output)
     seen = []
     try:
         while True:
@@ -160,15 +168,24 @@ def spawn(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})},
+        env=_environ(environ),
     )
-    lines: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=_pump, args=(process, lines), daemon=True).start()
-    return process, lines
-
-
-def _pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:
     assert process.stdout is not None
-    for line in process.stdout:
-        lines.put(line)
-    lines.put("")
+    return process, _pump(process.stdout)
+
+
+def _environ(more: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, "PYTHONUNBUFFERED": "1", **(more or {})}
+
+
+def _pump(output: IO[str]) -> "queue.Queue[str]":
+    lines: queue.Queue[str] = queue.Queue()
+
+    def pump() -> None:
+        with output:
+            for line in output:
+                lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=pump, daemon=True).start()
+    return lines

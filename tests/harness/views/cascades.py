@@ -1,6 +1,5 @@
 """Three views, each of the one before, refreshed together in the test's own process."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from penstock.jobs.refresh.cascade import run_refreshes, sweep_refreshes
+from penstock.jobs.specs import RefreshSpec, UpstreamSpec
 from penstock.model.views import RefreshResult
 from tests.harness.data.sources import SourceHistory
 from tests.harness.jobs.held_attempt import HeldAttempt
@@ -35,9 +35,10 @@ class Chain:
     def views(self) -> list[LocalView]:
         return [self.one, self.two, self.three]
 
-    def spec(self, **options: Any) -> dict[str, Any]:
-        upstream = [self.one.spec(), self.two.spec()]
-        return self.three.spec(**options) | {"upstream": upstream}
+    def spec(self, **options: Any) -> RefreshSpec:
+        specs = (self.one.spec(), self.two.spec())
+        upstream = tuple(UpstreamSpec(**msgspec.structs.asdict(spec)) for spec in specs)
+        return self.three.spec(**options, upstream=upstream)
 
     def refresh(self, attempt: HeldAttempt | None = None, **options: Any) -> RefreshResult:
         """Refresh all of them to the end, and remember what the catalog would."""
@@ -70,14 +71,14 @@ class Chain:
     def die_at(self, point: str, job: str) -> int:
         """Run the first attempt of a job in a process that dies at a named place; its exit code."""
         code = (
-            "import json, sys; from pathlib import Path\n"
+            "import sys; from pathlib import Path\n"
             "from tests.harness.jobs.local_engine import FolderLake\n"
-            "from tests.harness.views import cascades as c\n"
+            "from tests.harness.views import cascades as c, local_views as v\n"
             "folder, job, spec = sys.argv[1:]\n"
-            "c.run_refreshes(json.loads(spec), FolderLake(Path(folder)), c.get_engine,"
+            "c.run_refreshes(v.read_spec(spec), FolderLake(Path(folder)), c.get_engine,"
             " c.HeldAttempt(job=job))"
         )
-        spec = json.dumps(msgspec.to_builtins(self.spec()))
+        spec = msgspec.json.encode(self.spec()).decode()
         return die_at(point, code, str(self.three.folder), job, spec)
 
 

@@ -4,7 +4,6 @@ What the catalog would remember of a view is remembered here.
 """
 
 import base64
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +14,10 @@ import lance
 import msgspec
 import pyarrow as pa
 
-from penstock.jobs.refresh.explain import explain_refresh
+from penstock.jobs.refresh.plan import explain_refresh
 from penstock.jobs.refresh.run import run_refresh, sweep_refresh
 from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.specs import RefreshSpec
 from penstock.lance.session.remote import Location
 from penstock.model.functions import Function
 from penstock.model.views import (
@@ -25,7 +25,6 @@ from penstock.model.views import (
     Column,
     Definition,
     RefreshResult,
-    RefreshSpec,
     Rows,
     Source,
     Watermark,
@@ -71,6 +70,10 @@ def define(
     )
 
 
+def read_spec(text: str) -> RefreshSpec:
+    return msgspec.json.decode(text, type=RefreshSpec)
+
+
 def encode_schema(schema: pa.Schema) -> str:
     return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
@@ -108,16 +111,14 @@ class LocalView:
     def open(self) -> lance.LanceDataset:
         return lance.dataset(str(self.path))
 
-    def spec(self, **options: Any) -> dict[str, Any]:
-        wanted = RefreshSpec(
+    def spec(self, **options: Any) -> RefreshSpec:
+        return RefreshSpec(
             table=("n", self.name),
             table_id=self.id,
             definition=self.definition,
             watermark=self.watermark,
             **options,
         )
-        found: dict[str, Any] = msgspec.to_builtins(wanted)
-        return found
 
     def refresh(self, attempt: HeldAttempt | None = None, **options: Any) -> RefreshResult:
         """Run a refresh to its end, and remember what the catalog would."""
@@ -157,11 +158,11 @@ class LocalView:
     ) -> "subprocess.Popen[bytes]":
         """Start an attempt of a job in a process of its own."""
         code = (
-            "import json, sys; from pathlib import Path\n"
+            "import sys; from pathlib import Path\n"
             "from tests.harness.views import local_views as v\n"
             "folder, job, number, spec = sys.argv[1:]\n"
-            "v.run_refresh(json.loads(spec), v.FolderLake(Path(folder)), lambda: v.LOCAL_ENGINE,"
+            "v.run_refresh(v.read_spec(spec), v.FolderLake(Path(folder)), lambda: v.LOCAL_ENGINE,"
             " v.HeldAttempt(job=job, number=int(number)))"
         )
-        spec = json.dumps(self.spec(**options))
+        spec = msgspec.json.encode(self.spec(**options)).decode()
         return start_code(code, str(self.folder), job, str(number), spec, environ=environ)

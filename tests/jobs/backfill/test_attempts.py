@@ -17,7 +17,8 @@ import pytest
 from penstock.errors import FunctionFailed, LeaseLost, PenstockError, VersionNotFound
 from penstock.jobs.backfill import watermarks
 from penstock.jobs.engine.attempt import is_passing
-from penstock.jobs.kept.work import KEPT_SECONDS
+from penstock.jobs.kept.store import name_column
+from penstock.jobs.kept.sweep import KEPT_SECONDS
 from penstock.lance.errors import translate
 from tests.harness.jobs.filled_tables import some_rows
 from tests.harness.jobs.function_tables import FunctionTable, fill_and_die, join, make_table
@@ -133,7 +134,7 @@ def test_the_limit_of_failed_rows_counts_files_of_earlier_attempts(tmp_path: Pat
 def test_a_paused_attempt_leaves_the_list_of_the_next(table: FunctionTable) -> None:
     table.fill(where="id < 30")
     place = table.catalog.locate(table.table, "").place()
-    folder = watermarks.folder_of(table.spec()["binding"], "")
+    folder = name_column(table.spec().binding, "")
     before = table.lists()
     version = table.open().version
     watermarks.sweep_left(place, folder, set(), version)

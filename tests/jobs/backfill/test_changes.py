@@ -12,41 +12,41 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.jobs.backfill.plan import Fill
 from penstock.jobs.backfill.selection import Scope
-from tests.harness.jobs.filled_tables import Filled, make_filled, some_rows
+from tests.harness.jobs.filled_tables import FilledTable, make_filled, some_rows
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Filled:
+def table(tmp_path: Path) -> FilledTable:
     return make_filled(tmp_path / "t")
 
 
-def compact(table: Filled, branch: str = "") -> None:
+def compact(table: FilledTable, branch: str = "") -> None:
     table.open(branch).optimize.compact_files(target_rows_per_fragment=1000)
 
 
-def restore(table: Filled, version: int) -> None:
+def restore(table: FilledTable, version: int) -> None:
     earlier: Any = table.open().checkout_version(version)
     earlier.restore()
 
 
-def merge(table: Filled, rows: pa.Table) -> None:
+def merge(table: FilledTable, rows: pa.Table) -> None:
     builder = (
         table.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     )
     builder.execute(rows)
 
 
-def rename(table: Filled, old: str, new: str) -> None:
+def rename(table: FilledTable, old: str, new: str) -> None:
     change: Any = {"path": old, "name": new}
     table.open().alter_columns(change)
 
 
-def overwrite(table: Filled) -> None:
+def overwrite(table: FilledTable) -> None:
     now = table.open().to_table()
     lance.write_dataset(now, str(table.path), mode="overwrite", enable_stable_row_ids=True)
 
 
-def test_every_row_is_computed_once(table: Filled) -> None:
+def test_every_row_is_computed_once(table: FilledTable) -> None:
     found = table.plan()
     assert isinstance(found, Fill)
     assert (found.mode, found.function_calls) == ("full", 40)
@@ -57,7 +57,7 @@ def test_every_row_is_computed_once(table: Filled) -> None:
 
 
 # What happens after a fill, how many rows need work then, and for which reason.
-CASES: dict[str, tuple[Callable[[Filled], object], int, str]] = {
+CASES: dict[str, tuple[Callable[[FilledTable], object], int, str]] = {
     "append": (lambda t: t.open().insert(some_rows(100, 7)), 7, "never_filled"),
     "update an input": (
         lambda t: t.open().update({"text": "'new'"}, "id < 3"),
@@ -94,7 +94,7 @@ def with_value(rows: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("then", ["", "compact"])
-def test_rows_that_need_work(table: Filled, case: str, then: str) -> None:
+def test_rows_that_need_work(table: FilledTable, case: str, then: str) -> None:
     table.fill()
     change, count, reason = CASES[case]
     change(table)
@@ -109,7 +109,7 @@ def test_rows_that_need_work(table: Filled, case: str, then: str) -> None:
     assert table.fill() == 0
 
 
-def test_a_partial_update_in_place_computes_only_the_rows_that_changed(table: Filled) -> None:
+def test_a_partial_update_in_place_computes_only_the_rows_that_changed(table: FilledTable) -> None:
     table.fill()
     changed = pa.table({"id": pa.array([3, 17], pa.int64()), "text": ["new", "t2"]})
     table.open().merge_insert("id").when_matched_update_all().execute(changed)
@@ -117,7 +117,7 @@ def test_a_partial_update_in_place_computes_only_the_rows_that_changed(table: Fi
     assert table.values() == table.expected()
 
 
-def test_a_change_that_was_undone_by_restore_needs_nothing(table: Filled) -> None:
+def test_a_change_that_was_undone_by_restore_needs_nothing(table: FilledTable) -> None:
     table.fill()
     filled = table.open().version
     table.open().update({"text": "'new'"}, where="id < 30")
@@ -129,7 +129,7 @@ def test_a_change_that_was_undone_by_restore_needs_nothing(table: Filled) -> Non
     assert table.values() == table.expected()
 
 
-def test_rows_that_a_restore_brings_back_are_computed(table: Filled) -> None:
+def test_rows_that_a_restore_brings_back_are_computed(table: FilledTable) -> None:
     before = table.open().version
     table.open().delete("id % 4 = 0")
     table.fill()
@@ -138,7 +138,7 @@ def test_rows_that_a_restore_brings_back_are_computed(table: Filled) -> None:
     assert table.values() == table.expected()
 
 
-def test_where_fills_some_rows_and_the_others_are_known_afterwards(table: Filled) -> None:
+def test_where_fills_some_rows_and_the_others_are_known_afterwards(table: FilledTable) -> None:
     assert table.fill(scope=Scope(where="id % 2 = 0")) == 20
     assert table.plan(scope=Scope(where="id % 2 = 0")).function_calls == 0
     assert table.plan().function_calls == 20
@@ -149,7 +149,7 @@ def test_where_fills_some_rows_and_the_others_are_known_afterwards(table: Filled
     assert table.values() == table.expected()
 
 
-def test_num_frags_takes_fragments_with_something_to_compute(table: Filled) -> None:
+def test_num_frags_takes_fragments_with_something_to_compute(table: FilledTable) -> None:
     assert table.fill(num_frags=1) == 10
     assert table.fill(scope=Scope(where="id >= 35"), num_frags=1) == 5
     compact(table)
@@ -157,7 +157,7 @@ def test_num_frags_takes_fragments_with_something_to_compute(table: Filled) -> N
     assert table.fill(num_frags=1) == 25
 
 
-def test_another_version_of_the_function_computes_everything(table: Filled) -> None:
+def test_another_version_of_the_function_computes_everything(table: FilledTable) -> None:
     table.fill()
     table.version = "2"
     assert (table.plan().calls_by_reason or {})["function_changed"] == 40
@@ -167,7 +167,7 @@ def test_another_version_of_the_function_computes_everything(table: Filled) -> N
     assert table.fill() == 0
 
 
-def test_going_back_to_an_earlier_version_finds_its_values(table: Filled) -> None:
+def test_going_back_to_an_earlier_version_finds_its_values(table: FilledTable) -> None:
     table.fill()
     filled = table.open().version
     table.version = "2"
@@ -178,7 +178,7 @@ def test_going_back_to_an_earlier_version_finds_its_values(table: Filled) -> Non
     assert table.fill() == 0
 
 
-def test_read_version_leaves_later_rows_alone(table: Filled) -> None:
+def test_read_version_leaves_later_rows_alone(table: FilledTable) -> None:
     before = table.open().version
     table.open().insert(some_rows(100, 5))
     table.open().update({"text": "'new'"}, where="id < 3")
@@ -189,14 +189,14 @@ def test_read_version_leaves_later_rows_alone(table: Filled) -> None:
     assert table.fill() == 5
 
 
-def test_only_rows_of_the_ledger(table: Filled) -> None:
+def test_only_rows_of_the_ledger(table: FilledTable) -> None:
     ids = table.open().to_table(columns=["id"], with_row_id=True, filter="id IN (3, 25)")
     chosen = Scope(row_ids=frozenset(ids["_rowid"].to_pylist()))
     assert table.fill(scope=chosen) == 2
     assert table.fill() == 38
 
 
-def test_force_computes_fresh_rows_too(table: Filled) -> None:
+def test_force_computes_fresh_rows_too(table: FilledTable) -> None:
     table.fill()
     table.open().delete("id < 5")
     assert table.fill(scope=Scope(force=True), force=True) == 35
@@ -205,7 +205,7 @@ def test_force_computes_fresh_rows_too(table: Filled) -> None:
     assert table.values() == table.expected()
 
 
-def test_force_looks_at_no_row_for_its_plan(table: Filled) -> None:
+def test_force_looks_at_no_row_for_its_plan(table: FilledTable) -> None:
     table.fill()
     table.open().update({"value": "'x'"})
     for file in (table.path / "data").iterdir():
@@ -216,7 +216,7 @@ def test_force_looks_at_no_row_for_its_plan(table: Filled) -> None:
         table.plan()
 
 
-def test_force_of_some_fragments_still_knows_what_is_left(table: Filled) -> None:
+def test_force_of_some_fragments_still_knows_what_is_left(table: FilledTable) -> None:
     table.fill()
     table.open().update({"value": "'x'"}, "id = 4")
     fragments = len(table.open().get_fragments())
@@ -224,7 +224,7 @@ def test_force_of_some_fragments_still_knows_what_is_left(table: Filled) -> None
     assert (forced.fragments, forced.rows_left, fragments > 1) == (1, 1, True)
 
 
-def test_a_branch_goes_its_own_way(table: Filled) -> None:
+def test_a_branch_goes_its_own_way(table: FilledTable) -> None:
     table.fill(scope=Scope(where="id < 20"))
     table.open().create_branch("dev")
     compact(table, "dev")
@@ -238,21 +238,21 @@ def test_a_branch_goes_its_own_way(table: Filled) -> None:
     assert (table.fill(), table.fill("dev")) == (0, 0)
 
 
-def test_a_branch_reads_what_partly_filled_files_of_main_say(table: Filled) -> None:
+def test_a_branch_reads_what_partly_filled_files_of_main_say(table: FilledTable) -> None:
     table.fill(scope=Scope(where="id < 20"))
     table.open().create_branch("dev")
     assert table.fill("dev") == 20
     assert table.values("dev") == table.expected("dev")
 
 
-def forget_versions(table: Filled) -> None:
+def forget_versions(table: FilledTable) -> None:
     for tag in table.open().tags.list():
         table.open().tags.delete(tag)
     table.open().cleanup_old_versions(older_than=timedelta(0))
 
 
 def test_what_a_compaction_made_of_filled_fragments_needs_no_earlier_version(
-    table: Filled,
+    table: FilledTable,
 ) -> None:
     table.fill()
     table.open().delete("id % 3 = 0")
@@ -266,7 +266,7 @@ def test_what_a_compaction_made_of_filled_fragments_needs_no_earlier_version(
     assert table.plan().function_calls > 0
 
 
-def test_a_version_that_was_cleaned_up_is_named_and_everything_computed(table: Filled) -> None:
+def test_a_version_that_was_cleaned_up_is_named_and_everything_computed(table: FilledTable) -> None:
     table.fill()
     table.open().update({"other": "1"}, where="id = 3")
     compact(table)
@@ -276,7 +276,7 @@ def test_a_version_that_was_cleaned_up_is_named_and_everything_computed(table: F
     assert "is gone" in found.reason
 
 
-def test_the_tag_keeps_the_version(table: Filled) -> None:
+def test_the_tag_keeps_the_version(table: FilledTable) -> None:
     table.fill()
     compact(table)
     table.open().cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
@@ -309,7 +309,7 @@ def test_inputs_that_swap_their_names_are_other_inputs(tmp_path: Path) -> None:
     assert table.values() == table.expected()
 
 
-def test_inputs_that_were_renamed_are_the_same_inputs(table: Filled) -> None:
+def test_inputs_that_were_renamed_are_the_same_inputs(table: FilledTable) -> None:
     table.fill()
     rename(table, "text", "words")
     table.inputs = ("words", "number")
@@ -374,7 +374,7 @@ def test_blobs_are_compared_by_their_bytes(tmp_path: Path, storage: Any) -> None
         data, path, enable_stable_row_ids=True, data_storage_version=storage
     )
     dataset.add_columns(pa.field("value", pa.string()))
-    table = Filled(tmp_path / "t", inputs=("blob",), compute=lambda blob: "constant")
+    table = FilledTable(tmp_path / "t", inputs=("blob",), compute=lambda blob: "constant")
     table.fill()
     extra = pa.table({"id": [4], "blob": [b"four"], "other": [0]}, schema)
     table.open().insert(extra)

@@ -7,7 +7,7 @@ import pytest
 from tests.harness.fuzzing.column_histories import run_history
 from tests.harness.jobs.function_tables import make_table
 
-SHORT, LONG = range(15), range(15, 215)
+SHORT, LONG = range(15), range(15, 115)
 
 
 @pytest.mark.parametrize("seed", SHORT)

@@ -10,6 +10,6 @@ from tests.harness.jobs.function_tables import make_table
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1006))
+@pytest.mark.parametrize("seed", range(1000, 1004))
 def test_histories_on_spark(tmp_path: Path, engine: Engine, seed: int) -> None:
     run_history(make_table(tmp_path, engine=engine), seed)

@@ -9,19 +9,19 @@ import pytest
 from penstock.errors import LeaseLost
 from penstock.jobs.engine.attempt import JobCanceled
 from penstock.jobs.spark.tasks import Engine
-from tests.harness.jobs.computed_tables import Computed, compute, documents
+from tests.harness.jobs.computed_tables import ComputedTable, compute, documents
 from tests.harness.jobs.held_attempt import HeldAttempt, once
 from tests.harness.processes.servers import Server
 
 
-def interrupted(table: Computed, work: Callable[[], object], **options: object) -> HeldAttempt:
+def interrupted(table: ComputedTable, work: Callable[[], object], **options: object) -> HeldAttempt:
     """A backfill between whose computation and commit somebody does something."""
     attempt = HeldAttempt(on_fence=once(work))
     table.fill(attempt, **options)
     return attempt
 
 
-WRITERS: dict[str, Callable[[Computed], object]] = {
+WRITERS: dict[str, Callable[[ComputedTable], object]] = {
     "append": lambda table: table.open().insert(documents(900, 5)),
     "delete": lambda table: table.open().delete("id % 7 = 0"),
     "delete a fragment": lambda table: table.open().delete("id < 25"),

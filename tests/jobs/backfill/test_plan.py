@@ -12,11 +12,11 @@ from penstock.jobs.backfill.plan import (
     Snapshot,
     UpToDate,
     Watermark,
-    file_name,
     fragment_key,
     plan_backfill,
     plan_tasks,
 )
+from penstock.jobs.engine.fragment_work import file_name
 from penstock.jobs.specs import BackfillSpec
 from penstock.model.fragments import FragmentState
 
@@ -150,7 +150,7 @@ def test_options_are_read_from_a_spec_with_other_keys() -> None:
         "expression": "a + 1",
         "where": None,
         "num_frags": 3,
-        "data_type": "of no interest here",
+        "unknown": "of no interest here",
     }
     wanted = convert(spec, BackfillSpec).to_options(JOB)
     assert wanted == BackfillOptions(expression="a + 1", num_frags=3, job=JOB)

@@ -12,10 +12,9 @@ from penstock.jobs.backfill.plan import (
     Fill,
     UpToDate,
     Watermark,
-    file_name,
     fragment_key,
 )
-from penstock.jobs.backfill.plan_rows import FragmentRows, RowSnapshot, covers, plan_rows
+from penstock.jobs.backfill.plan_rows import FragmentRows, RowSnapshot, plan_rows
 from penstock.jobs.backfill.row_states import (
     FAILED,
     FOREIGN_VALUE,
@@ -25,6 +24,8 @@ from penstock.jobs.backfill.row_states import (
     NEVER_FILLED,
     unpack_codes,
 )
+from penstock.jobs.engine.checkpoints import covers
+from penstock.jobs.engine.fragment_work import file_name
 from penstock.lance.diff.masks import pack, unpack
 from penstock.model.fragments import FragmentState
 

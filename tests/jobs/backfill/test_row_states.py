@@ -14,7 +14,7 @@ from penstock.jobs.backfill.row_states import (
     NEVER_FILLED,
     REASONS,
     UNKNOWN,
-    Seen,
+    Comparison,
     join,
     judge,
     mark_left,
@@ -30,18 +30,18 @@ CODE = st.integers(0, CODES - 1)
 
 
 def test_rows_that_nobody_touched_are_what_they_were() -> None:
-    assert judge(Seen(True, EVERY, YES, YES)).tolist() == EVERY.tolist()
+    assert judge(Comparison(True, EVERY, YES, YES)).tolist() == EVERY.tolist()
 
 
 def test_other_inputs_make_fresh_rows_stale_and_no_others() -> None:
-    found = judge(Seen(True, EVERY, YES, NO))
+    found = judge(Comparison(True, EVERY, YES, NO))
     assert found[FRESH] == INPUTS_CHANGED
     assert np.delete(found, FRESH).tolist() == np.delete(EVERY, FRESH).tolist()
 
 
 def test_values_of_another_function_are_its_own_whatever_their_inputs() -> None:
     for inputs in (YES, NO):
-        found = judge(Seen(False, EVERY, YES, inputs))
+        found = judge(Comparison(False, EVERY, YES, inputs))
         assert set(found[[FRESH, INPUTS_CHANGED, FUNCTION_CHANGED]]) == {FUNCTION_CHANGED}
         kept = [UNKNOWN, NEVER_FILLED, FOREIGN_VALUE, FAILED]
         assert found[kept].tolist() == kept
@@ -49,7 +49,7 @@ def test_values_of_another_function_are_its_own_whatever_their_inputs() -> None:
 
 @given(st.booleans())
 def test_a_value_that_is_another_was_written_by_somebody_else(same_function: bool) -> None:
-    found = judge(Seen(same_function, EVERY, NO, YES))
+    found = judge(Comparison(same_function, EVERY, NO, YES))
     assert found.tolist() == [UNKNOWN] + [FOREIGN_VALUE] * (CODES - 1)
 
 

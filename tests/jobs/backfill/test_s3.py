@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import lance
-import msgspec
 import pytest
 
 from penstock.jobs.backfill.plan import Watermark
 from penstock.jobs.backfill.run import run_backfill
 from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.specs import BackfillSpec
 from penstock.lance.session.remote import Location, RemoteCatalog, open_newest
 from tests.harness.clients.pylance import connect
 from tests.harness.data.tables import new_name
-from tests.harness.jobs.computed_tables import Computed, documents
+from tests.harness.jobs.computed_tables import ComputedTable, documents
 from tests.harness.jobs.fake_runner import add_computed
 from tests.harness.jobs.filled_tables import BINDING, some_rows
 from tests.harness.jobs.function_tables import bound_field
@@ -58,7 +58,7 @@ def test_a_column_on_s3_is_filled_and_nothing_is_left(
         )
         add_computed(server, "$".join(id), value="length(text) + id").raise_for_status()
         catalog = RemoteCatalog(server.url, options=options)
-        table = Computed(
+        table = ComputedTable(
             catalog, namespace, id, engine, "value", "length(text) + id", ("text", "id")
         )
         attempt = HeldAttempt()
@@ -103,16 +103,16 @@ def test_a_function_fills_rows_on_s3_and_on_a_branch_there(
     catalog, known = OnS3(options), list[Watermark]()
 
     def fill(**more: Any) -> int:
-        spec = {
-            "table": ["n", "t"],
-            "column": "value",
-            "columns": ["value"],
-            "inputs": ["text", "number"],
-            "function": msgspec.to_builtins(function),
-            "binding": BINDING,
-            "watermarks": msgspec.to_builtins(known),
+        spec = BackfillSpec(
+            table=("n", "t"),
+            column="value",
+            columns=("value",),
+            inputs=("text", "number"),
+            function=function,
+            binding=BINDING,
+            watermarks=tuple(known),
             **more,
-        }
+        )
         done = run_backfill(spec, catalog, lambda: LOCAL_ENGINE, HeldAttempt())
         assert done.watermark is not None
         known.insert(0, done.watermark)

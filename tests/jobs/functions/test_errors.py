@@ -15,8 +15,8 @@ from lance.file import LanceFileReader
 from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.functions.calls import DirectCaller
 from penstock.jobs.functions.errors import Policy, RowFailed
-from penstock.jobs.functions.load import Loaded
-from penstock.jobs.functions.output import Output
+from penstock.jobs.functions.load import LoadedFunction
+from penstock.jobs.functions.output import PrintedOutput
 from penstock.lance.diff.masks import unpack
 from tests.harness.jobs.kernel import Bench, bench, declare
 
@@ -32,7 +32,7 @@ class RateLimitError(Exception):
 
 def make_policy(call: Any, kind: Any = "scalar", **on_error: Any) -> Policy:
     function = declare(b"", ["id"], kind=kind, on_error=on_error)
-    caller = DirectCaller(Loaded(call, kind), function, KINDS)
+    caller = DirectCaller(LoadedFunction(call, kind), function, KINDS)
     return Policy(function, caller, KINDS, sleep=lambda _: None)
 
 
@@ -203,7 +203,7 @@ def test_a_wait_ends_when_the_job_is_stopped() -> None:
         raise RateLimitError
 
     function = declare(b"", ["id"])
-    caller = DirectCaller(Loaded(busy, "scalar"), function, KINDS)
+    caller = DirectCaller(LoadedFunction(busy, "scalar"), function, KINDS)
     with pytest.raises(Stopped):
         compute(Policy(function, caller, KINDS, is_stopped=lambda: True))
 
@@ -258,7 +258,7 @@ def test_any_text_of_an_exception_can_be_told() -> None:
 
 def test_a_null_where_none_may_be_is_an_error() -> None:
     function = declare(b"", ["id"], nullable=False, on_error={"action": "skip"})
-    caller = DirectCaller(Loaded(lambda n: n or None, "scalar"), function, KINDS)
+    caller = DirectCaller(LoadedFunction(lambda n: n or None, "scalar"), function, KINDS)
     done = compute(Policy(function, caller, KINDS))
     assert "not nullable" in done.failures[0][0].message
 
@@ -346,7 +346,7 @@ def test_a_stopped_job_stops_between_batches(tmp_path: Path) -> None:
 
 
 def test_prints_are_bounded() -> None:
-    output = Output()
+    output = PrintedOutput()
     for n in range(1000):
         output.add(f"line {n}")
     lines = output.take()

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import FunctionFailed
-from penstock.jobs.functions.errors import Computed, Policy
+from penstock.jobs.functions.errors import BatchValues, Policy
 from penstock.jobs.functions.isolation.isolate import IsolatedCaller
-from penstock.jobs.functions.output import Output
+from penstock.jobs.functions.output import PrintedOutput
 from penstock.model.functions import Needs
 from tests.harness.jobs.kernel import declare, seal
 from tests.harness.processes.waiting import until
@@ -24,11 +24,13 @@ KINDS = pa.schema([("value", pa.int64())])
 
 
 @contextmanager
-def isolated(call: Any, kind: Any = "scalar", **more: Any) -> Iterator[tuple[Policy, Output]]:
+def isolated(
+    call: Any, kind: Any = "scalar", **more: Any
+) -> Iterator[tuple[Policy, PrintedOutput]]:
     content = seal(call, kind)
     more.setdefault("on_error", {"action": "skip"})
     function = declare(content, ["id"], kind=kind, **more)
-    output = Output()
+    output = PrintedOutput()
     caller = IsolatedCaller(content, function, KINDS, output)
     try:
         yield Policy(function, caller, KINDS), output
@@ -36,7 +38,7 @@ def isolated(call: Any, kind: Any = "scalar", **more: Any) -> Iterator[tuple[Pol
         caller.close()
 
 
-def compute(policy: Policy, count: int = 20) -> Computed:
+def compute(policy: Policy, count: int = 20) -> BatchValues:
     return policy.compute(pa.record_batch({"id": pa.array(range(count), pa.int64())}))
 
 

@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import FunctionFailed
 from penstock.jobs.functions.batches import MAX_BYTES, MAX_ROWS, BatchSize, cut, in_order
 from penstock.jobs.functions.load import PYTHON, load
-from penstock.jobs.functions.task import Knobs, choose_size
+from penstock.jobs.functions.task import FunctionOptions, choose_size
 from tests.harness.data.calls import pickled
 from tests.harness.jobs.kernel import declare, seal
 
@@ -114,16 +114,16 @@ def test_batches_grow_and_shrink_between_bounds() -> None:
 @pytest.mark.parametrize(
     ("batch_size", "knobs", "most"),
     [
-        (4, Knobs(), 4),
-        (4, Knobs(max_rows=1000, min_rows=10), 4),
-        (None, Knobs(batch_rows=10), 10),
-        (None, Knobs(batch_rows=10, max_rows=50), 50),
-        (7, Knobs(batch_rows=10), 7),
-        (None, Knobs(), MAX_ROWS),
+        (4, FunctionOptions(), 4),
+        (4, FunctionOptions(max_rows=1000, min_rows=10), 4),
+        (None, FunctionOptions(batch_rows=10), 10),
+        (None, FunctionOptions(batch_rows=10, max_rows=50), 50),
+        (7, FunctionOptions(batch_rows=10), 7),
+        (None, FunctionOptions(), MAX_ROWS),
     ],
 )
 def test_batches_never_outgrow_the_size_that_was_asked_for(
-    batch_size: int | None, knobs: Knobs, most: int
+    batch_size: int | None, knobs: FunctionOptions, most: int
 ) -> None:
     size = choose_size("batch", batch_size, knobs)
     for _ in range(20):

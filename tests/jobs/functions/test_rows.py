@@ -13,7 +13,7 @@ import pytest
 from penstock.errors import FunctionFailed
 from penstock.jobs.functions.children import flatten, made_schema
 from penstock.jobs.functions.rows import PARTITION_ROWS, RowsRun
-from penstock.jobs.functions.task import FunctionTask, Knobs
+from penstock.jobs.functions.task import FunctionOptions, FunctionTask
 from penstock.lance.storage.lake import Lake
 from penstock.model.functions import Function
 from tests.harness.data.calls import recorded
@@ -59,7 +59,7 @@ class Rows:
             self.attempt,
             self.function,
             made_schema(self.fields),
-            Knobs(**knobs),
+            FunctionOptions(**knobs),
             isolated=isolated,
         )
         run = RowsRun(task, iter(items), "_rowid")

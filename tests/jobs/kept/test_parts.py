@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +15,11 @@ import pyarrow as pa
 import pytest
 
 from penstock.jobs.backfill.kernel import fill_fragments
-from penstock.jobs.kept.parts import write_part
+from penstock.jobs.kept.store import Store, make_table, write_part
+from penstock.lance.diff.digests import digest_rows
 from penstock.lance.session.remote import Location
 from tests.harness.jobs.kernel import Bench, bench
+from tests.harness.processes.python_code import start_code
 from tests.harness.root import ROOT
 
 DATA = pa.table({"id": pa.array(range(300), pa.int64())})
@@ -54,8 +55,16 @@ def start(table: Bench, folder: Path, crash: str = "", **more: Any) -> "subproce
     """The task in a process that can be killed."""
     path = folder / "order"
     path.write_bytes(pickle.dumps(table.order(table.work(), **more)))
-    environ = {**os.environ, "PENSTOCK_CRASH_AT": crash, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, "-c", TASK, str(path)], env=environ)
+    return start_code(TASK, str(path), environ={"PENSTOCK_CRASH_AT": crash})
+
+
+def leave(table: Bench, rows: list[int], values: list[int]) -> None:
+    """A part with values of some rows, whose ids are their numbers."""
+    made = pa.record_batch({"value": pa.array(values, pa.int64())})
+    inputs = digest_rows([pa.array(rows, pa.int64())], len(rows))
+    part = make_table(np.array(rows), inputs, np.zeros(len(rows), bool), [made])
+    place = Location(str(table.root), "", {}).place()
+    write_part(Store(place, table.job, table.job), part)
 
 
 @pytest.mark.parametrize("skip", [0, 7])
@@ -140,10 +149,7 @@ def test_parts_with_holes_and_parts_that_overlap_are_used(tmp_path: Path) -> Non
     table = bench(tmp_path, DATA, logged(log), ["id"], {"value": pa.int64()}, fragments=1)
     left = [[*range(40), *range(200, 240)], [*range(20, 120)], [*range(90, 250, 2)]]
     for rows in left:
-        values = pa.record_batch({"value": pa.array([n * 3 for n in rows], pa.int64())})
-        offsets, failed = np.array(rows), np.zeros(len(rows), bool)
-        place = Location(str(table.root), "", {}).place()
-        write_part(place, table.job, 0, "0" * 32, 1, offsets, failed, [values])
+        leave(table, rows, [n * 3 for n in rows])
     table.open().delete("id in (5, 30, 260)")
     assert table.run(batch_rows=16, max_rows=16) is None
     kept = {n for rows in left for n in rows}
@@ -156,15 +162,13 @@ def test_rows_of_a_part_that_goes_before_it_is_read_are_computed(tmp_path: Path)
     parts = tmp_path / "parts"
 
     def call(n: int) -> int:
-        shutil.rmtree(parts.readlink(), ignore_errors=True)
+        for part in parts.glob("*.arrow"):
+            part.unlink()
         return int(count(n))
 
     table = bench(tmp_path, DATA, call, ["id"], {"value": pa.int64()}, fragments=1)
-    parts.symlink_to(table.folder / "parts")
-    values = pa.record_batch({"value": pa.array(range(200, 300), pa.int64())})
-    place = Location(str(table.root), "", {}).place()
-    offsets, failed = np.arange(200, 300), np.zeros(100, bool)
-    write_part(place, table.job, 0, "0" * 32, 1, offsets, failed, [values])
+    parts.symlink_to(table.folder)
+    leave(table, [*range(200, 300)], [*range(200, 300)])
     assert table.run(batch_rows=16, max_rows=16, flush_seconds=60) is None
     assert calls(log) == dict.fromkeys(range(300), 1)
     assert table.values() == [n * 3 for n in range(300)]
@@ -243,7 +247,7 @@ def measure(folder: Path, table: Bench, need: Any = None) -> int:
     script = MEASURED.format(task=TASK)
     done = subprocess.run(
         [sys.executable, "-c", script, str(path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,

@@ -41,17 +41,17 @@ def documents(ids: range) -> pa.Table:
 
 
 def split(text: str) -> list[dict[str, Any]]:
-    time.sleep(0.02)
+    time.sleep(0.01)
     return [{"word": word} for word in text.split()]
 
 
 def count(rows: pa.Table) -> list[dict[str, Any]]:
-    time.sleep(0.02)
+    time.sleep(0.01)
     return [{"n": rows.num_rows}]
 
 
 def loud(text: str) -> str:
-    time.sleep(0.02)
+    time.sleep(0.01)
     return text.upper()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import PenstockError
 from penstock.jobs.backfill.leftovers import forget_column
-from penstock.jobs.kept.work import KEPT_SECONDS
+from penstock.jobs.kept.sweep import KEPT_SECONDS
 from penstock.lance.columns.computed import FUNCTION
 from penstock.lance.columns.fields import MetadataUpdate, update_field_metadata
 from penstock.lance.session.remote import Location

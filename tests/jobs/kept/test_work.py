@@ -240,7 +240,7 @@ def test_what_is_kept_is_found_when_the_column_got_another_name(table: FunctionT
     assert table.values() == expected(table)
 
 
-@pytest.mark.parametrize("name", ["renamed", "_failed"])
+@pytest.mark.parametrize("name", ["renamed", "__penstock_failed"])
 def test_parts_are_found_whatever_the_column_is_called(tmp_path: Path, name: str) -> None:
     table = make_table(tmp_path, fragments=1)
     rename(table, name)

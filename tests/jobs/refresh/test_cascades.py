@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConcurrentCommit, LeaseLost
-from penstock.jobs.engine.checkpoints import ABANDONED_SECONDS, sweep
 from penstock.jobs.engine.worker_notes import write_note
+from penstock.jobs.kept.sweep import ABANDONED_SECONDS, sweep
 from penstock.jobs.refresh.view_notes import list_keys, write_key
 from tests.harness.jobs.held_attempt import HeldAttempt
 from tests.harness.views.cascades import Chain, make_chain

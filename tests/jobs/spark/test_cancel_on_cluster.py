@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.spark.tasks import Engine, Running
+from penstock.jobs.spark.tasks import Engine, SparkWork
 from tests.harness.processes.waiting import until
 from tests.jobs.conftest import MASTER
 
@@ -30,7 +30,7 @@ def test_a_regular_expression_is_over_ten_seconds_after_its_cancel(engine: Engin
     frame = engine.spark.range(1).selectExpr("repeat('a', 40 + id) RLIKE '(.*a){20}c' AS x")
     before = find_executors(engine.spark.sparkContext.applicationId)
     assert before
-    running = Running(engine, frame.collect)
+    running = SparkWork(engine, frame.collect)
     until(running._has_tasks)
     time.sleep(2)
     start = time.monotonic()

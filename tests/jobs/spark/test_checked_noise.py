@@ -9,8 +9,8 @@ from penstock.jobs.spark.tasks import Engine
 from penstock.sql.parsing.guard import Refused
 from penstock.sql.parsing.parse import TooMuch
 from penstock.sql.parsing.references import find_tables
-from penstock.sql.spark.text.door import check_query, write_statement
-from penstock.sql.spark.text.plain import Plain
+from penstock.sql.spark.text.checked_sql import check_query, write_statement
+from penstock.sql.spark.text.plain import PlainStatement
 from penstock.sql.spark.text.words import CALLED
 from tests.harness.fuzzing.sql_noise import make_noise
 from tests.harness.jobs.spark_plans import lex, list_functions, list_kinds, list_relations, parse
@@ -22,7 +22,7 @@ NEVER = {"ScriptTransformation", "UnresolvedTableValuedFunction", "RelationTimeT
          "UnresolvedTableValuedFunctionWithNamedArgs", "InsertIntoStatement"}  # fmt: skip
 
 
-def check(engine: Engine, sql: str) -> Plain | None:
+def check(engine: Engine, sql: str) -> PlainStatement | None:
     """What Spark would be given, once it is known that Spark reads it as we do."""
     try:
         plain, tree = write_statement(sql)

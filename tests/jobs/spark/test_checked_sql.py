@@ -6,10 +6,10 @@ import pytest
 
 from penstock.jobs.spark.tasks import Engine
 from penstock.sql.parsing.guard import Refused
-from penstock.sql.spark.text.door import write_statement
+from penstock.sql.spark.text.checked_sql import write_statement
 from penstock.sql.spark.text.keywords import KEYWORDS
 from penstock.sql.spark.text.lexemes import Kind
-from penstock.sql.spark.text.plain import Plain
+from penstock.sql.spark.text.plain import PlainStatement
 from tests.harness.jobs.spark_plans import lex, list_keywords, parse
 
 # A statement begins where a line is not indented.
@@ -77,7 +77,7 @@ SELECT max_by(a, b), approx_percentile(a, 0.5), struct(a AS x, b).x, array(1, 2)
 )
 
 
-def write(sql: str) -> Plain | None:
+def write(sql: str) -> PlainStatement | None:
     try:
         return write_statement(sql)[0]
     except Refused:
@@ -89,7 +89,7 @@ def split_shifts(lexemes: list[str]) -> list[str]:
     return [each for lexeme in lexemes for each in (lexeme if lexeme == ">>" else [lexeme])]
 
 
-def list_written(plain: Plain) -> list[str]:
+def list_written(plain: PlainStatement) -> list[str]:
     """Its lexemes as Spark counts them: X'1F' is two."""
     found: list[str] = []
     for lexeme in plain.lexemes:

@@ -15,7 +15,6 @@ TESTS = (
     "spark/gate/test_gate.py",
     "spark/test_cancel_on_cluster.py",
     "backfill/test_backfill.py",
-    "backfill/test_interference.py",
     "functions/test_on_spark.py",
     "refresh/whole/test_sql.py",
     "refresh/groups/test_sql.py",

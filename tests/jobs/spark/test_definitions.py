@@ -20,7 +20,7 @@ from penstock.sql.definitions.queries import find_references
 from penstock.sql.definitions.requests import SourceTable, ViewRequest
 from penstock.sql.definitions.schemas import read_schema
 from penstock.sql.spark import functions as spark_functions
-from penstock.sql.spark.text.door import check_expression
+from penstock.sql.spark.text.checked_sql import check_expression
 
 BYTES = [-128, -1, 0, 1, 127, None]
 NUMBERS = [-(2**63), -(2**31), -1, 0, 1, 2**31 - 1, 2**63 - 1, None]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.jobs.spark.lance_source import (
-    Piece,
+    FragmentPiece,
     divide,
     make_scan,
     read_kernel,
@@ -32,7 +32,7 @@ def test_tasks_have_every_row_once_and_about_as_many(sizes: list[int], slots: in
     assert max(counts) - min(counts) <= len(sizes) + 1
 
 
-def _rows(piece: Piece, sizes: list[int]) -> int:
+def _rows(piece: FragmentPiece, sizes: list[int]) -> int:
     first, last = piece.range or (0, sizes[piece.fragment])
     return last - first
 
@@ -54,7 +54,7 @@ def test_ranges_of_a_fragment_count_deleted_rows_and_filtered_ones(tmp_path: Pat
 
     def read(range: tuple[int, int], where: str | None) -> list[int]:
         scan = make_scan(dataset, Location(dataset.uri, ""), ("a",), "job", 2, where=where)
-        batches = read_piece(scan, Piece(0, range))
+        batches = read_piece(scan, FragmentPiece(0, range))
         return [row["a"] for batch in batches for row in batch.to_pylist()]
 
     assert read((0, 5), None) == [3, 4]

@@ -7,7 +7,7 @@ import lance
 import pytest
 
 from penstock.lance.commit.manifest import BadManifest, manifest_name
-from penstock.lance.copies import moment, transfer
+from penstock.lance.copies import copy_plan, transfer
 from penstock.lance.copies.rebasing import rebase
 from penstock.lance.copies.tables import moved_base, rebase_folder
 from penstock.lance.copies.transfer import File
@@ -18,7 +18,9 @@ V1, V2, V3 = (manifest_name(number, "V2") for number in (1, 2, 3))
 
 
 def choose(*paths: str, **heads: int) -> list[str]:
-    found = moment.choose([File(path, 1) for path in paths], {"": heads.pop("main", 0), **heads})
+    found = copy_plan.plan_copy(
+        [File(path, 1) for path in paths], {"": heads.pop("main", 0), **heads}
+    )
     return [file.path for file in (*found.files, *found.tags, *found.branches)]
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.lance.write.column_files import Piece, fill_rows
+from penstock.lance.write.column_files import ValuePiece, fill_rows
 
 KINDS = pa.schema([("value", pa.list_(pa.float32(), 32))])
 # What is left of a thousand rows.
 LIVE = np.array([*range(4), 500, *range(900, 1000)])
 
 
-def piece(offsets: Any, sign: int = 1) -> Piece:
+def piece(offsets: Any, sign: int = 1) -> ValuePiece:
     vectors = [[float(sign * n)] * 32 for n in offsets]
-    return Piece(offsets, pa.record_batch([pa.array(vectors, KINDS[0].type)], schema=KINDS))
+    return ValuePiece(offsets, pa.record_batch([pa.array(vectors, KINDS[0].type)], schema=KINDS))
 
 
 @pytest.mark.parametrize("keep", [False, True])

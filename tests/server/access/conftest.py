@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
-from tests.harness.processes.access import Guarded, Issuer, guarded, issuing
+from tests.harness.processes.access import GuardedServer, Issuer, guarded, issuing
 from tests.harness.processes.databases import KINDS, database_of
 from tests.harness.processes.servers import Server
 
@@ -37,7 +37,7 @@ def gate(
     request: pytest.FixtureRequest,
     issuer: Issuer,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Guarded]:
+) -> Iterator[GuardedServer]:
     """One server for all tests of this folder, which know keys and tokens of an issuer."""
     database = database_of(request)
     data = tmp_path_factory.mktemp("data")
@@ -47,7 +47,7 @@ def gate(
 
 
 @pytest.fixture
-def admin(gate: Guarded) -> Server:
+def admin(gate: GuardedServer) -> Server:
     return gate.admin()
 
 

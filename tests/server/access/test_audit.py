@@ -5,7 +5,7 @@ import time
 import uuid
 from typing import Any
 
-from tests.harness.processes.access import Guarded, connect
+from tests.harness.processes.access import GuardedServer, connect
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 
@@ -17,7 +17,7 @@ def list_entries(admin: Server, **body: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_changes_are_logged_with_who_what_and_outcome(gate: Guarded) -> None:
+def test_changes_are_logged_with_who_what_and_outcome(gate: GuardedServer) -> None:
     admin, name = gate.admin(), f"p{uuid.uuid4().hex[:8]}"
     ann, ns = gate.as_(gate.key(name)), f"n{uuid.uuid4().hex[:8]}"
     admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
@@ -53,7 +53,7 @@ def test_changes_are_logged_with_who_what_and_outcome(gate: Guarded) -> None:
     assert oct((gate.server.data / "audit.jsonl").stat().st_mode)[-3:] == "600"
 
 
-def test_only_owners_of_the_catalog_read_it(gate: Guarded) -> None:
+def test_only_owners_of_the_catalog_read_it(gate: GuardedServer) -> None:
     key = gate.key(name := f"p{uuid.uuid4().hex[:8]}")
     for role in ("reader", "writer"):
         gate.grant(name, role)
@@ -62,7 +62,7 @@ def test_only_owners_of_the_catalog_read_it(gate: Guarded) -> None:
     assert gate.ask("/v1/audit/list", key).status_code == 200
 
 
-def test_a_change_is_logged_under_the_name_of_what_it_changed(gate: Guarded) -> None:
+def test_a_change_is_logged_under_the_name_of_what_it_changed(gate: GuardedServer) -> None:
     admin, ns = gate.admin(), f"n{uuid.uuid4().hex[:8]}"
     admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
     # Another delimiter is another spelling of the same.
@@ -75,7 +75,7 @@ def test_a_change_is_logged_under_the_name_of_what_it_changed(gate: Guarded) -> 
     assert given == f"reader on namespace {ns} of bob"
 
 
-def test_who_leaves_before_the_answer_is_logged_all_the_same(gate: Guarded) -> None:
+def test_who_leaves_before_the_answer_is_logged_all_the_same(gate: GuardedServer) -> None:
     admin, ns = gate.admin(), f"n{uuid.uuid4().hex[:8]}"
     with connect(gate.server) as connection:
         connection.sendall(

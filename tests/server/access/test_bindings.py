@@ -15,7 +15,7 @@ from tests.harness.clients.pylance import Client, connect
 from tests.harness.data.arrow import people, send
 from tests.harness.data.functions import add_function, alter_function, virtual_column
 from tests.harness.data.tables import code
-from tests.harness.processes.access import Guarded, Person, person
+from tests.harness.processes.access import GuardedServer, Person, person
 from tests.harness.processes.servers import Server
 
 PAYLOAD, OTHER = b"\x80\x05N.", b"\x80\x05K\x01."
@@ -66,7 +66,7 @@ class Thief:
 
 
 @pytest.fixture
-def thief(gate: Guarded, admin: Server, ns: str) -> Thief:
+def thief(gate: GuardedServer, admin: Server, ns: str) -> Thief:
     ann, mine = person(gate), f"n{uuid.uuid4().hex[:8]}"
     admin.post(f"/v1/namespace/{mine}/create").raise_for_status()
     gate.grant(ann.name, "owner", "namespace", mine)
@@ -183,7 +183,7 @@ def test_it_is_none_after_a_restore_or_on_a_branch(
         assert "penstock.columns" not in found
 
 
-def test_it_becomes_one_by_bringing_the_code(gate: Guarded, thief: Thief) -> None:
+def test_it_becomes_one_by_bringing_the_code(gate: GuardedServer, thief: Thief) -> None:
     table = by_commit(thief)
     assert alter_function(thief.server, table, "x", udf_version="2").status_code == 403
     gate.grant(thief.person.name, "functions", "namespace", thief.ns)
@@ -196,7 +196,7 @@ def test_it_becomes_one_by_bringing_the_code(gate: Guarded, thief: Thief) -> Non
     assert not (Path(thief.location(table)) / "_udfs" / thief.sha256).exists()
 
 
-def test_an_environment_comes_with_its_own_declaration(gate: Guarded, thief: Thief) -> None:
+def test_an_environment_comes_with_its_own_declaration(gate: GuardedServer, thief: Thief) -> None:
     gate.grant(thief.person.name, "functions", "namespace", thief.ns)
     table = by_commit(thief)
     dataset = lance.dataset(thief.location(table))

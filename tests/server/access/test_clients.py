@@ -21,7 +21,7 @@ from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, OAuthErro
 import penstock
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import people, send
-from tests.harness.processes.access import Guarded, Issuer
+from tests.harness.processes.access import GuardedServer, Issuer
 
 generated: Any = lance_namespace_urllib3_client
 
@@ -30,14 +30,14 @@ generated: Any = lance_namespace_urllib3_client
 class Place:
     """A namespace with a table and a view, and the keys of a writer and a reader of it."""
 
-    gate: Guarded
+    gate: GuardedServer
     ns: str
     writer: str
     reader: str
 
 
 @pytest.fixture(scope="module")
-def place(gate: Guarded) -> Place:
+def place(gate: GuardedServer) -> Place:
     admin, ns = gate.admin(), f"n{uuid.uuid4().hex[:8]}"
     admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
     send(admin, f"/v1/table/{ns}$t/create", people(1, 2)).raise_for_status()

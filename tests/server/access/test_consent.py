@@ -18,7 +18,7 @@ from penstock.errors import NeedsConsent
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import people, send
 from tests.harness.jobs.fake_runner import Runner
-from tests.harness.processes.access import Guarded, Person, person
+from tests.harness.processes.access import GuardedServer, Person, person
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 from tests.server.access.conftest import CLUSTER
@@ -28,7 +28,7 @@ from tests.server.access.conftest import CLUSTER
 class Place:
     """Ann may read all tables and makes the view `v` from eve's Iceberg view; eve may read `t`."""
 
-    gate: Guarded
+    gate: GuardedServer
     admin: Server
     ann: Person
     eve: Person
@@ -79,7 +79,7 @@ class Place:
 
 
 @pytest.fixture
-def place(gate: Guarded) -> Place:
+def place(gate: GuardedServer) -> Place:
     admin, ann, eve = gate.admin(), person(gate), person(gate)
     data, secret, ice, home = (f"n{uuid.uuid4().hex[:8]}" for _ in range(4))
     for ns in (data, secret, ice, home):

@@ -9,11 +9,13 @@ from click.testing import CliRunner
 from penstock.cli.main import penstock
 from tests.harness.clients.idempotency_keys import new_key
 from tests.harness.processes import servers
-from tests.harness.processes.access import Guarded, person
+from tests.harness.processes.access import GuardedServer, person
 from tests.harness.processes.servers import Server
 
 
-def test_grants_are_given_by_owners_who_give_no_more_than_they_have(gate: Guarded, ns: str) -> None:
+def test_grants_are_given_by_owners_who_give_no_more_than_they_have(
+    gate: GuardedServer, ns: str
+) -> None:
     ann, bob = person(gate), person(gate)
     gate.grant(ann.name, "writer", "namespace", ns)
     wish = {"principal": bob.name, "role": "reader", "table": [ns, "a"]}
@@ -38,7 +40,7 @@ def test_grants_are_given_by_owners_who_give_no_more_than_they_have(gate: Guarde
 
 
 def test_a_slip_in_a_body_does_not_widen_what_a_grant_is_on(
-    gate: Guarded, admin: Server, ns: str
+    gate: GuardedServer, admin: Server, ns: str
 ) -> None:
     bob = person(gate)
     wish = {"principal": bob.name, "role": "reader"}
@@ -73,7 +75,7 @@ def test_a_slip_in_a_body_does_not_widen_what_a_grant_is_on(
 
 @pytest.mark.parametrize("verb", ["create", "revoke", "list"])
 def test_a_grant_on_a_view_that_is_not_there_or_hidden_is_not_found(
-    gate: Guarded, ns: str, verb: str
+    gate: GuardedServer, ns: str, verb: str
 ) -> None:
     bob = person(gate)
     wish = {} if verb == "list" else {"principal": bob.name, "role": "reader"}
@@ -84,7 +86,7 @@ def test_a_grant_on_a_view_that_is_not_there_or_hidden_is_not_found(
 
 
 def test_a_grant_that_comes_again_under_its_key_changes_nothing(
-    gate: Guarded, admin: Server, ns: str
+    gate: GuardedServer, admin: Server, ns: str
 ) -> None:
     bob = person(gate)
     wish = {"principal": bob.name, "role": "reader", "namespace": [ns]}

@@ -8,11 +8,13 @@ from penstock.catalog.access import grants
 from penstock.model.rights import READ, Need
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import people, send
-from tests.harness.processes.access import Guarded, Issuer, Person, person
+from tests.harness.processes.access import GuardedServer, Issuer, Person, person
 from tests.harness.processes.servers import Server
 
 
-def test_a_grant_on_a_table_shows_that_table_and_the_way_to_it(gate: Guarded, ns: str) -> None:
+def test_a_grant_on_a_table_shows_that_table_and_the_way_to_it(
+    gate: GuardedServer, ns: str
+) -> None:
     ann = person(gate)
     gate.grant(ann.name, "reader", "table", ns, "b")
     assert ann.get("namespace/$/list")["namespaces"] == [ns]
@@ -31,7 +33,7 @@ def test_a_grant_on_a_table_shows_that_table_and_the_way_to_it(gate: Guarded, ns
     assert listed["identifiers"] == []
 
 
-def test_a_grant_on_a_view_shows_that_view_alone(gate: Guarded, ns: str) -> None:
+def test_a_grant_on_a_view_shows_that_view_alone(gate: GuardedServer, ns: str) -> None:
     ann = person(gate)
     gate.grant(ann.name, "reader", "view", ns, "v")
     path = f"/iceberg/v1/namespaces/{ns}/views"
@@ -41,7 +43,9 @@ def test_a_grant_on_a_view_shows_that_view_alone(gate: Guarded, ns: str) -> None
     assert ann.get(f"namespace/{ns}/table/list")["tables"] == []
 
 
-def test_pages_of_a_listing_are_full_whatever_is_left_out(gate: Guarded, admin: Server) -> None:
+def test_pages_of_a_listing_are_full_whatever_is_left_out(
+    gate: GuardedServer, admin: Server
+) -> None:
     ns = f"n{uuid.uuid4().hex[:8]}"
     admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
     ann = person(gate)
@@ -62,7 +66,7 @@ def test_pages_of_a_listing_are_full_whatever_is_left_out(gate: Guarded, admin: 
 
 
 def test_a_grant_on_a_namespace_counts_for_all_below_it_and_nothing_beside(
-    gate: Guarded, admin: Server, ns: str
+    gate: GuardedServer, admin: Server, ns: str
 ) -> None:
     ann = person(gate)
     for name in (f"{ns}x", f"{ns}-"):
@@ -78,7 +82,7 @@ def test_a_grant_on_a_namespace_counts_for_all_below_it_and_nothing_beside(
     assert sorted(ann.get("table")["tables"]) == tables
 
 
-def test_a_revoked_grant_stops_at_once(gate: Guarded, ns: str) -> None:
+def test_a_revoked_grant_stops_at_once(gate: GuardedServer, ns: str) -> None:
     ann = person(gate)
     for _ in range(3):
         gate.grant(ann.name, "reader", "table", ns, "a")
@@ -87,7 +91,9 @@ def test_a_revoked_grant_stops_at_once(gate: Guarded, ns: str) -> None:
         assert not ann.sees(f"{ns}$a")
 
 
-def test_grants_follow_a_rename_and_end_with_a_drop(gate: Guarded, admin: Server, ns: str) -> None:
+def test_grants_follow_a_rename_and_end_with_a_drop(
+    gate: GuardedServer, admin: Server, ns: str
+) -> None:
     ann = person(gate)
     gate.grant(ann.name, "reader", "table", ns, "a")
     assert ann.sees(f"{ns}$a")
@@ -104,7 +110,7 @@ def test_grants_follow_a_rename_and_end_with_a_drop(gate: Guarded, admin: Server
     assert ann.ask(f"namespace/{ns}$below/describe").status_code == 404
 
 
-def test_members_of_a_group_have_its_grants(gate: Guarded, issuer: Issuer, ns: str) -> None:
+def test_members_of_a_group_have_its_grants(gate: GuardedServer, issuer: Issuer, ns: str) -> None:
     group = f"g{uuid.uuid4().hex[:8]}"
     ann, bob = person(gate, groups=(group,)), person(gate)
     gate.grant(f"group:{group}", "reader", "namespace", ns)
@@ -119,7 +125,7 @@ def test_members_of_a_group_have_its_grants(gate: Guarded, issuer: Issuer, ns: s
     assert gate.ask(f"/v1/table/{ns}$b/describe", gate.key("ann")).status_code == 404
 
 
-def test_who_makes_something_owns_it(gate: Guarded, ns: str) -> None:
+def test_who_makes_something_owns_it(gate: GuardedServer, ns: str) -> None:
     ann = person(gate)
     gate.grant(ann.name, "owner", "namespace", ns)
     ann.ask(f"table/{ns}$mine/declare").raise_for_status()
@@ -134,7 +140,7 @@ def test_who_makes_something_owns_it(gate: Guarded, ns: str) -> None:
     assert ann.ask(f"table/{ns}$new/declare").status_code == 403
 
 
-def test_a_right_can_be_asked_for_those_who_are_not_there(gate: Guarded, ns: str) -> None:
+def test_a_right_can_be_asked_for_those_who_are_not_there(gate: GuardedServer, ns: str) -> None:
     need = Need(READ, "table", (ns, "a"))
 
     def may(*grantees: str) -> bool:
@@ -150,7 +156,9 @@ def test_a_right_can_be_asked_for_those_who_are_not_there(gate: Guarded, ns: str
     assert may()
 
 
-def test_a_revoked_grant_stops_at_once_however_many_ask_meanwhile(gate: Guarded, ns: str) -> None:
+def test_a_revoked_grant_stops_at_once_however_many_ask_meanwhile(
+    gate: GuardedServer, ns: str
+) -> None:
     name = f"p{uuid.uuid4().hex[:8]}"
     key, stop = gate.key(name), threading.Event()
 

@@ -17,7 +17,7 @@ from penstock.model.rights import NAMESPACE, TABLE
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
 from tests.harness.data.arrow import people, send
-from tests.harness.processes.access import Guarded
+from tests.harness.processes.access import GuardedServer
 from tests.harness.processes.servers import Server
 
 PIECES = [
@@ -33,7 +33,7 @@ MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(Heal
 
 
 @pytest.fixture(scope="module")
-def narrow(gate: Guarded) -> tuple[Server, str]:
+def narrow(gate: GuardedServer) -> tuple[Server, str]:
     """Somebody who reads one namespace; another one holds what they must not see."""
     admin, name, ns = gate.admin(), f"p{uuid.uuid4().hex[:8]}", f"n{uuid.uuid4().hex[:8]}"
     for each in (ns, f"secret{ns}"):
@@ -95,7 +95,7 @@ def test_much_text_breaks_nothing(narrow: tuple[Server, str], text: str) -> None
 
 @FEW
 @given(text=texts)
-def test_odd_credentials_are_refused(gate: Guarded, text: str) -> None:
+def test_odd_credentials_are_refused(gate: GuardedServer, text: str) -> None:
     for shown in (text, f"pstk_{text}", f"pstk_{'0' * 16}_{text}", f"{text}.{text}.{text}"):
         raw = shown.encode("latin-1", "replace").translate(None, b"\r\n\x00\x1f").strip()
         answer = gate.server.client.get("/v1/table", headers=[(b"x-api-key", raw or b"x")])

@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 from penstock.catalog.access import tokens
-from penstock.catalog.access.audit import Audit
-from penstock.catalog.access.permissions import Access
+from penstock.catalog.access.audit import AuditLog
+from penstock.catalog.access.permissions import AccessCache
 from penstock.database.connect import open_beside
 from penstock.errors import NotAuthenticated
 from penstock.server.access.gate import Gate
 from penstock.server.access.limits import Limiter, Quotas
-from tests.harness.processes.access import Guarded, guarded
+from tests.harness.processes.access import GuardedServer, guarded
 from tests.harness.processes.databases import new_postgres_database
 
 CONFIG = "/iceberg/v1/config"
 LIST = "/v1/namespace/$/list"
 
 
-def lance_refused(gate: Guarded, credential: str = "", **headers: str) -> str:
+def lance_refused(gate: GuardedServer, credential: str = "", **headers: str) -> str:
     answer = gate.ask(LIST, credential, method="GET", headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (401, 16), answer.text
     assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -34,7 +34,7 @@ def lance_refused(gate: Guarded, credential: str = "", **headers: str) -> str:
 
 
 @pytest.mark.parametrize("path", [LIST, "/v1/table", "/iceberg/v1/namespaces", CONFIG])
-def test_a_request_without_credentials_is_refused(gate: Guarded, path: str) -> None:
+def test_a_request_without_credentials_is_refused(gate: GuardedServer, path: str) -> None:
     answer = gate.ask(path, method="GET")
     assert answer.status_code == 401
     assert "www-authenticate" in answer.headers
@@ -44,12 +44,12 @@ def test_a_request_without_credentials_is_refused(gate: Guarded, path: str) -> N
         assert answer.json()["code"] == 16
 
 
-def test_health_is_told_to_everybody(gate: Guarded) -> None:
+def test_health_is_told_to_everybody(gate: GuardedServer) -> None:
     assert gate.ask("/healthz", method="GET").status_code == 200
     assert gate.ask("/readyz", method="GET").status_code == 200
 
 
-def test_a_key_is_taken_as_bearer_and_as_api_key(gate: Guarded) -> None:
+def test_a_key_is_taken_as_bearer_and_as_api_key(gate: GuardedServer) -> None:
     key = gate.key("alice")
     assert gate.ask(LIST, key, method="GET").status_code == 200
     assert gate.ask(LIST, method="GET", headers={"x-api-key": key}).status_code == 200
@@ -59,7 +59,7 @@ def test_a_key_is_taken_as_bearer_and_as_api_key(gate: Guarded) -> None:
 
 @pytest.mark.parametrize("field", ["api_key", "auth_token"])
 def test_credentials_in_the_body_count_when_the_headers_have_none(
-    gate: Guarded, field: str
+    gate: GuardedServer, field: str
 ) -> None:
     key = gate.key("alice")
     body = {"identity": {field: key}}
@@ -70,7 +70,7 @@ def test_credentials_in_the_body_count_when_the_headers_have_none(
     assert gate.ask(path, body={"identity": "nonsense"}).status_code == 401
 
 
-def test_a_key_that_is_wrong_in_one_character_is_refused(gate: Guarded) -> None:
+def test_a_key_that_is_wrong_in_one_character_is_refused(gate: GuardedServer) -> None:
     key = gate.key("alice")
     wrong = key[:-1] + ("0" if key[-1] != "0" else "1")
     message = lance_refused(gate, wrong)
@@ -83,18 +83,18 @@ def test_a_key_that_is_wrong_in_one_character_is_refused(gate: Guarded) -> None:
 @pytest.mark.parametrize(
     "credential", ["x", "pstk_", "pstk_a_b", "a.b.c", "..", "é", "x" * 20_000, "pstk_" + "é" * 16]
 )
-def test_nonsense_is_refused(gate: Guarded, credential: str) -> None:
+def test_nonsense_is_refused(gate: GuardedServer, credential: str) -> None:
     latin = credential.encode("latin-1", "replace").decode("latin-1")
     answer = gate.server.client.get(LIST, headers=[(b"x-api-key", latin.encode("latin-1"))])
     assert answer.status_code == 401
     assert len(answer.content) < 500
 
 
-def test_another_scheme_than_bearer_is_refused(gate: Guarded) -> None:
+def test_another_scheme_than_bearer_is_refused(gate: GuardedServer) -> None:
     assert "scheme" in lance_refused(gate, Authorization="Basic YTpi")
 
 
-def test_a_revoked_key_stops_at_once_and_its_tokens_with_it(gate: Guarded) -> None:
+def test_a_revoked_key_stops_at_once_and_its_tokens_with_it(gate: GuardedServer) -> None:
     token, key = gate.make_key("alice")
     short = gate.client_token(key)
     for credential in (key, short):
@@ -105,7 +105,7 @@ def test_a_revoked_key_stops_at_once_and_its_tokens_with_it(gate: Guarded) -> No
     assert gate.token(grant_type="client_credentials", client_secret=key).status_code == 401
 
 
-def test_a_key_ends_by_itself_and_its_tokens_with_it(gate: Guarded) -> None:
+def test_a_key_ends_by_itself_and_its_tokens_with_it(gate: GuardedServer) -> None:
     key = gate.key("alice", seconds=1)
     answer = gate.token(grant_type="client_credentials", client_secret=key).json()
     assert answer["expires_in"] <= 1
@@ -115,7 +115,7 @@ def test_a_key_ends_by_itself_and_its_tokens_with_it(gate: Guarded) -> None:
     assert "expired" in lance_refused(gate, answer["access_token"])
 
 
-def test_the_database_has_no_secret_of_a_key(gate: Guarded) -> None:
+def test_the_database_has_no_secret_of_a_key(gate: GuardedServer) -> None:
     token, key = gate.make_key("alice")
     secret = key.rpartition("_")[2]
     found = gate.work(lambda database: tokens.list_tokens(database, "alice"))
@@ -123,7 +123,7 @@ def test_the_database_has_no_secret_of_a_key(gate: Guarded) -> None:
     assert not [each for each in found if secret in repr(each)]
 
 
-def test_nothing_of_a_credential_is_logged(gate: Guarded) -> None:
+def test_nothing_of_a_credential_is_logged(gate: GuardedServer) -> None:
     key = gate.key("alice")
     short = gate.client_token(key)
     gate.ask(LIST, key, method="GET")
@@ -195,10 +195,10 @@ def test_a_secret_is_compared_in_the_same_steps_whatever_of_it_is_right() -> Non
 
 @pytest.mark.anyio
 async def test_a_key_that_is_not_known_takes_the_way_of_one_with_a_wrong_secret(
-    gate: Guarded, tmp_path: Path
+    gate: GuardedServer, tmp_path: Path
 ) -> None:
     database = await open_beside(gate.database)
-    audit = Audit(database, tmp_path / "audit", 1)
+    audit = AuditLog(database, tmp_path / "audit", 1)
     ways = []
     try:
         _, key = await tokens.create(database, tokens.NewToken("ann"))
@@ -206,7 +206,7 @@ async def test_a_key_that_is_not_known_takes_the_way_of_one_with_a_wrong_secret(
         for credential in (wrong, tokens.PREFIX + "0" * 16 + "_" + "0" * 64):
             limiter = Limiter(Quotas(), lambda: 0.0)
             # One that remembers nothing yet.
-            guard = Gate(Access(database), 60, limiter, audit)
+            guard = Gate(AccessCache(database), 60, limiter, audit)
             with tracing() as way, pytest.raises(NotAuthenticated, match="the key is not known"):
                 await guard.prove(credential, "127.0.0.1")
             ways.append(way)

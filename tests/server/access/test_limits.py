@@ -18,7 +18,7 @@ from penstock.server.access.limits import QUERIES, UPLOADS, Limiter, Quotas
 from penstock.settings.load import load
 from tests.harness.data.arrow import send
 from tests.harness.processes import servers
-from tests.harness.processes.access import Guarded, connect, guarded, tls
+from tests.harness.processes.access import GuardedServer, connect, guarded, tls
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 
@@ -90,7 +90,7 @@ def mean(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield gate
 
 
-def test_too_many_requests_are_told_when_to_come_back(mean: Guarded) -> None:
+def test_too_many_requests_are_told_when_to_come_back(mean: GuardedServer) -> None:
     ann, admin = mean.as_(mean.key("ann")), mean.admin()
     answers = [ann.get("/v1/table") for _ in range(30)]
     refused = [a for a in answers if a.status_code == 429]
@@ -120,7 +120,7 @@ def test_too_many_requests_are_told_when_to_come_back(mean: Guarded) -> None:
 
 
 def test_who_guesses_is_slowed_down_and_others_behind_the_same_address_are_not(
-    mean: Guarded,
+    mean: GuardedServer,
 ) -> None:
     wrong = "pstk_" + "0" * 16 + "_" + "0" * 64
     known = mean.key("known")
@@ -145,7 +145,7 @@ def test_who_guesses_is_slowed_down_and_others_behind_the_same_address_are_not(
     until(lambda: mean.ask("/v1/table", method="GET").status_code == 401)
 
 
-def test_tokens_count_as_requests_of_their_principal(mean: Guarded) -> None:
+def test_tokens_count_as_requests_of_their_principal(mean: GuardedServer) -> None:
     key = mean.key("fetcher")
     fetcher = mean.as_(key)
     # Others may have come from here with wrong ones a moment ago.
@@ -155,7 +155,7 @@ def test_tokens_count_as_requests_of_their_principal(mean: Guarded) -> None:
     assert {*answers} == {200, 429}
 
 
-def test_little_is_read_of_who_asks_for_a_token(mean: Guarded) -> None:
+def test_little_is_read_of_who_asks_for_a_token(mean: GuardedServer) -> None:
     form = {"grant_type": "client_credentials", "client_secret": "x" * 1024 * 1024}
     answer = mean.token(**form)
     assert answer.status_code == 413

@@ -19,7 +19,7 @@ from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import people, send
-from tests.harness.processes.access import Guarded
+from tests.harness.processes.access import GuardedServer
 from tests.harness.processes.servers import Server
 
 ROLES = ("nobody", "functions", "reader", "writer", "owner")
@@ -112,7 +112,7 @@ ICEBERG_ELSEWHERE = {
 class World:
     """Two namespaces with the same contents, and a caller for each role on the first one."""
 
-    gate: Guarded
+    gate: GuardedServer
     admin: Server
     mine: str
     other: str
@@ -121,7 +121,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(gate: Guarded) -> Iterator[World]:
+def world(gate: GuardedServer) -> Iterator[World]:
     admin = gate.admin()
     mine, other = (f"m{uuid.uuid4().hex[:8]}" for _ in range(2))
     callers = {}
@@ -145,7 +145,7 @@ def world(gate: Guarded) -> Iterator[World]:
         server.client.close()
 
 
-def whoami(gate: Guarded, caller: Server) -> str:
+def whoami(gate: GuardedServer, caller: Server) -> str:
     from penstock.catalog.access import tokens
 
     id = caller.client.headers["authorization"].split("_")[1]

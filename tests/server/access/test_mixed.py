@@ -16,7 +16,7 @@ import pytest
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data import tables
 from tests.harness.data.arrow import people, send
-from tests.harness.processes.access import Guarded, Person, person
+from tests.harness.processes.access import GuardedServer, Person, person
 from tests.harness.processes.servers import Server
 
 COMPUTED = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
@@ -26,7 +26,7 @@ COMPUTED = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
 class Two:
     """What is ann's, and what is somebody else's: a namespace each, with table, view and job."""
 
-    gate: Guarded
+    gate: GuardedServer
     admin: Server
     ann: Person
     mine: str
@@ -47,7 +47,7 @@ class Two:
 
 
 @pytest.fixture
-def two(gate: Guarded) -> Two:
+def two(gate: GuardedServer) -> Two:
     admin, ann = gate.admin(), person(gate)
     mine, theirs = (f"n{uuid.uuid4().hex[:8]}" for _ in range(2))
     jobs = {}

@@ -7,11 +7,11 @@ import pytest
 
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import people, send
-from tests.harness.processes.access import Guarded, Person, person
+from tests.harness.processes.access import GuardedServer, Person, person
 from tests.harness.processes.servers import Server
 
 
-def test_a_rename_needs_both_ends(gate: Guarded, admin: Server, ns: str) -> None:
+def test_a_rename_needs_both_ends(gate: GuardedServer, admin: Server, ns: str) -> None:
     ann, other = person(gate), f"n{uuid.uuid4().hex[:8]}"
     admin.post(f"/v1/namespace/{other}/create").raise_for_status()
     gate.grant(ann.name, "owner", "namespace", ns)
@@ -31,7 +31,7 @@ def test_a_rename_needs_both_ends(gate: Guarded, admin: Server, ns: str) -> None
 
 
 def test_a_batch_is_refused_for_one_table_that_is_not_the_callers(
-    gate: Guarded, admin: Server, ns: str
+    gate: GuardedServer, admin: Server, ns: str
 ) -> None:
     ann = person(gate)
     gate.grant(ann.name, "owner", "table", ns, "a")
@@ -46,7 +46,9 @@ def test_a_batch_is_refused_for_one_table_that_is_not_the_callers(
     assert admin.get(f"/v1/namespace/{ns}/table/list").json()["tables"] == ["b", "c"]
 
 
-def test_bringing_code_needs_a_right_of_its_own(gate: Guarded, admin: Server, ns: str) -> None:
+def test_bringing_code_needs_a_right_of_its_own(
+    gate: GuardedServer, admin: Server, ns: str
+) -> None:
     send(admin, f"/v1/table/{ns}$rows/create", people(1)).raise_for_status()
     ann = person(gate)
     gate.grant(ann.name, "owner", "namespace", ns)
@@ -71,7 +73,7 @@ def test_bringing_code_needs_a_right_of_its_own(gate: Guarded, admin: Server, ns
 
 
 def test_jobs_and_transactions_are_seen_by_those_they_concern(
-    gate: Guarded, admin: Server, ns: str
+    gate: GuardedServer, admin: Server, ns: str
 ) -> None:
     send(admin, f"/v1/table/{ns}$rows/create", people(1)).raise_for_status()
     column = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
@@ -102,7 +104,7 @@ def test_jobs_and_transactions_are_seen_by_those_they_concern(
 
 
 def test_a_file_of_a_view_is_registered_by_who_may_read_the_view(
-    gate: Guarded, admin: Server, ns: str
+    gate: GuardedServer, admin: Server, ns: str
 ) -> None:
     loaded = admin.get(f"/iceberg/v1/namespaces/{ns}/views/v").json()["metadata-location"]
     mine = f"n{uuid.uuid4().hex[:8]}"
@@ -119,7 +121,7 @@ def test_a_file_of_a_view_is_registered_by_who_may_read_the_view(
 
 @pytest.mark.parametrize("route", ["lineage", "dialects?target=trino"])
 def test_a_view_shows_no_columns_of_what_its_reader_may_not_read(
-    gate: Guarded, admin: Server, ns: str, route: str
+    gate: GuardedServer, admin: Server, ns: str, route: str
 ) -> None:
     columns = {"id": "secret_column"}
     table = people(1).rename_columns([columns.get(name, name) for name in people(1).schema.names])
@@ -135,13 +137,13 @@ def test_a_view_shows_no_columns_of_what_its_reader_may_not_read(
     assert "secret_column" in ann.server.get(path).text
 
 
-def test_only_who_reads_the_whole_catalog_gets_metrics(gate: Guarded, admin: Server) -> None:
+def test_only_who_reads_the_whole_catalog_gets_metrics(gate: GuardedServer, admin: Server) -> None:
     assert gate.ask("/metrics", method="GET").status_code == 401
     assert gate.ask("/metrics", gate.key("somebody"), method="GET").status_code == 403
     assert admin.get("/metrics").status_code == 200
 
 
-def test_a_stream_ends_with_the_right_to_it(gate: Guarded, admin: Server, ns: str) -> None:
+def test_a_stream_ends_with_the_right_to_it(gate: GuardedServer, admin: Server, ns: str) -> None:
     send(admin, f"/v1/table/{ns}$rows/create", people(1)).raise_for_status()
     column = {"new_columns": [{"name": "double", "computed": "id * 2"}]}
     admin.post(f"/v1/table/{ns}$rows/add_columns", column).raise_for_status()
@@ -157,7 +159,7 @@ def test_a_stream_ends_with_the_right_to_it(gate: Guarded, admin: Server, ns: st
         assert "end" not in "".join(lines)
 
 
-def test_an_idempotency_key_is_worth_nothing_to_others(gate: Guarded, ns: str) -> None:
+def test_an_idempotency_key_is_worth_nothing_to_others(gate: GuardedServer, ns: str) -> None:
     ann, bob, key = person(gate), person(gate), str(uuid.uuid4())
     gate.grant(ann.name, "owner", "namespace", ns)
     path, headers = f"/v1/table/{ns}$new/declare", {"Idempotency-Key": key}
@@ -172,7 +174,7 @@ def test_an_idempotency_key_is_worth_nothing_to_others(gate: Guarded, ns: str) -
 
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_a_drop_is_answered_again_though_the_right_to_it_went_with_it(
-    gate: Guarded, ns: str, kind: str
+    gate: GuardedServer, ns: str, kind: str
 ) -> None:
     ann, bob = person(gate), person(gate)
     method, path = "POST", f"/v1/table/{ns}$a/drop"

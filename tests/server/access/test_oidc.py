@@ -16,14 +16,14 @@ from joserfc.jwk import RSAKey
 from penstock.catalog.access import tokens
 from penstock.errors import NotAuthenticated
 from penstock.server.access.oidc import Oidc, Provider
-from tests.harness.processes.access import AUDIENCE, Guarded, Issuer, issuing
+from tests.harness.processes.access import AUDIENCE, GuardedServer, Issuer, issuing
 
 LIST = "/v1/namespace/$/list"
 ODD: tuple[Any, ...] = (None, 1, "x", [], {})
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 
-def status(gate: Guarded, credential: str) -> int:
+def status(gate: GuardedServer, credential: str) -> int:
     return gate.ask(LIST, credential, method="GET").status_code
 
 
@@ -37,7 +37,7 @@ def sign_with_secret(head: Any, claims: Any, secret: bytes) -> str:
     return f"{text}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 
 
-def test_a_token_of_the_issuer_is_accepted(gate: Guarded, issuer: Issuer) -> None:
+def test_a_token_of_the_issuer_is_accepted(gate: GuardedServer, issuer: Issuer) -> None:
     assert status(gate, issuer.sign()) == 200
     assert status(gate, issuer.sign(aud=["other", AUDIENCE])) == 200
     assert status(gate, issuer.sign(exp=int(time.time()) - 5)) == 200
@@ -67,12 +67,12 @@ def test_a_token_of_the_issuer_is_accepted(gate: Guarded, issuer: Issuer) -> Non
     ],
 )
 def test_a_token_that_is_wrong_in_one_claim_is_refused(
-    gate: Guarded, issuer: Issuer, wrong: dict[str, Any]
+    gate: GuardedServer, issuer: Issuer, wrong: dict[str, Any]
 ) -> None:
     assert status(gate, issuer.sign(**wrong)) == 401
 
 
-def test_a_forged_token_is_refused(gate: Guarded, issuer: Issuer) -> None:
+def test_a_forged_token_is_refused(gate: GuardedServer, issuer: Issuer) -> None:
     claims = issuer.claims()
     public = issuer.keys["one"].as_pem(private=False)
     head, payload, signature = issuer.sign().split(".")
@@ -136,7 +136,9 @@ FINE = {
 
 
 @pytest.mark.parametrize("claim", ["iss", "aud", "sub", "exp", "nbf", "iat", "groups"])
-def test_a_claim_of_any_type_is_right_or_refused(gate: Guarded, issuer: Issuer, claim: str) -> None:
+def test_a_claim_of_any_type_is_right_or_refused(
+    gate: GuardedServer, issuer: Issuer, claim: str
+) -> None:
     texts = [with_value(issuer.claims(), claim, value) for value in VALUES]
     answers = [status(gate, sign_text(issuer, json.dumps(HEAD), each)) for each in texts]
     found = dict(zip(VALUES, answers, strict=True))
@@ -144,14 +146,16 @@ def test_a_claim_of_any_type_is_right_or_refused(gate: Guarded, issuer: Issuer, 
     assert found == {value: 200 if value in fine else 401 for value in VALUES}
 
 
-def test_claims_that_are_no_object_are_refused(gate: Guarded, issuer: Issuer) -> None:
+def test_claims_that_are_no_object_are_refused(gate: GuardedServer, issuer: Issuer) -> None:
     wrong = (*VALUES, "", "{", '{"a": 1}{"b": 2}', "\x00", "\ud800")
     answers = [status(gate, sign_text(issuer, json.dumps(HEAD), each)) for each in wrong]
     assert set(answers) == {401}
 
 
 @pytest.mark.parametrize("field", ["alg", "kid", "crit", "b64", "typ", "zip", "jwk", "x5c", "p2c"])
-def test_a_head_of_any_shape_is_right_or_refused(gate: Guarded, issuer: Issuer, field: str) -> None:
+def test_a_head_of_any_shape_is_right_or_refused(
+    gate: GuardedServer, issuer: Issuer, field: str
+) -> None:
     claims = json.dumps(issuer.claims())
     for value in (*VALUES, '["exp"]', "false"):
         head = with_value(HEAD, field, value)
@@ -164,7 +168,7 @@ def test_a_head_of_any_shape_is_right_or_refused(gate: Guarded, issuer: Issuer, 
 
 
 @pytest.mark.parametrize("claim", ["iss", "aud", "sub", "exp", "groups", "tid", "jti"])
-def test_a_token_of_our_own_with_wrong_claims_is_refused(gate: Guarded, claim: str) -> None:
+def test_a_token_of_our_own_with_wrong_claims_is_refused(gate: GuardedServer, claim: str) -> None:
     ((kid, secret), *_) = gate.work(tokens.get_signing_keys)
     right = {"iss": "penstock", "aud": "penstock", "sub": "ann", "exp": 2_000_000_000, "tid": ""}
     for value in VALUES:
@@ -176,7 +180,7 @@ def test_a_token_of_our_own_with_wrong_claims_is_refused(gate: Guarded, claim: s
             assert status(gate, signed) == 401, value[:50]
 
 
-def test_credentials_in_a_body_of_any_shape_are_refused(gate: Guarded) -> None:
+def test_credentials_in_a_body_of_any_shape_are_refused(gate: GuardedServer) -> None:
     for value in VALUES:
         for body in (f'{{"identity": {value}}}', f'{{"x": {value}}}', value):
             content = body.encode(errors="surrogatepass")
@@ -184,7 +188,7 @@ def test_credentials_in_a_body_of_any_shape_are_refused(gate: Guarded) -> None:
             assert answer.status_code == 401, (body[:50], answer.text)
 
 
-def test_a_key_in_the_token_itself_is_not_trusted(gate: Guarded, issuer: Issuer) -> None:
+def test_a_key_in_the_token_itself_is_not_trusted(gate: GuardedServer, issuer: Issuer) -> None:
     own = RSAKey.generate_key(2048)
     head = {"alg": "RS256", "kid": "one", "jwk": own.as_dict(private=False)}
     assert status(gate, jwt.encode(head, issuer.claims(), own)) == 401
@@ -235,7 +239,7 @@ async def test_an_issuer_that_is_away_leaves_its_known_keys_in_use() -> None:
 
 
 def test_a_token_for_a_token_of_the_issuer_does_not_last_longer(
-    gate: Guarded, issuer: Issuer
+    gate: GuardedServer, issuer: Issuer
 ) -> None:
     ends = int(time.time()) + 120
     answer = gate.token(grant_type=EXCHANGE, subject_token=issuer.sign(exp=ends))

@@ -17,14 +17,14 @@ from penstock.server.lance.operations import OPERATIONS
 from penstock.server.runner_api.child import list_session
 from tests.harness.data.arrow import people, send
 from tests.harness.jobs.fake_runner import Runner
-from tests.harness.processes.access import Guarded, guarded, tls
+from tests.harness.processes.access import GuardedServer, guarded, tls
 from tests.harness.processes.servers import Server
 from tests.server.access.conftest import CLUSTER
 
 
 @dataclass
 class Site:
-    gate: Guarded
+    gate: GuardedServer
     admin: Server
     ns: str
 
@@ -40,7 +40,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(gate: Guarded) -> Site:
+def site(gate: GuardedServer) -> Site:
     admin, ns = gate.admin(), f"n{uuid.uuid4().hex[:8]}"
     admin.post(f"/v1/namespace/{ns}/create").raise_for_status()
     columns = {"new_columns": [{"name": "double", "computed": "id * 2"}]}

@@ -12,7 +12,7 @@ from joserfc.jwk import OctKey
 from penstock.catalog.access import tokens
 from penstock.model.principals import Identity
 from penstock.server.access import signing
-from tests.harness.processes.access import Guarded
+from tests.harness.processes.access import GuardedServer
 
 LIST = "/v1/namespace/$/list"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -28,11 +28,11 @@ def read(token: str, index: int) -> dict[str, Any]:
     return found
 
 
-def status(gate: Guarded, credential: str) -> int:
+def status(gate: GuardedServer, credential: str) -> int:
     return gate.ask(LIST, credential, method="GET").status_code
 
 
-def test_a_client_gets_a_token_for_its_key(gate: Guarded) -> None:
+def test_a_client_gets_a_token_for_its_key(gate: GuardedServer) -> None:
     token, key = gate.make_key("etl")
     for id in ("", "etl", token.id):
         form = {"grant_type": "client_credentials", "client_id": id, "client_secret": key}
@@ -43,7 +43,7 @@ def test_a_client_gets_a_token_for_its_key(gate: Guarded) -> None:
         assert status(gate, answer.json()["access_token"]) == 200
 
 
-def test_a_client_may_show_its_key_in_the_header(gate: Guarded) -> None:
+def test_a_client_may_show_its_key_in_the_header(gate: GuardedServer) -> None:
     basic = base64.b64encode(f"etl:{gate.key('etl')}".encode()).decode()
     answer = gate.server.client.post(
         "/iceberg/v1/oauth/tokens",
@@ -53,14 +53,14 @@ def test_a_client_may_show_its_key_in_the_header(gate: Guarded) -> None:
     assert status(gate, answer.json()["access_token"]) == 200
 
 
-def test_another_client_id_than_the_keys_is_refused(gate: Guarded) -> None:
+def test_another_client_id_than_the_keys_is_refused(gate: GuardedServer) -> None:
     answer = gate.token(
         grant_type="client_credentials", client_id="root", client_secret=gate.key("etl")
     )
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
 
-def test_a_token_is_exchanged_for_a_new_one(gate: Guarded) -> None:
+def test_a_token_is_exchanged_for_a_new_one(gate: GuardedServer) -> None:
     short = gate.client_token(gate.key("etl"))
     for subject in (short, gate.key("etl")):
         answer = gate.token(grant_type=EXCHANGE, subject_token=subject)
@@ -69,13 +69,13 @@ def test_a_token_is_exchanged_for_a_new_one(gate: Guarded) -> None:
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
 
 
-def test_a_runner_gets_no_token(gate: Guarded) -> None:
+def test_a_runner_gets_no_token(gate: GuardedServer) -> None:
     key = gate.key("runner", kind="runner")
     answer = gate.token(grant_type="client_credentials", client_secret=key)
     assert (answer.status_code, answer.json()["error"]) == (400, "unauthorized_client")
 
 
-def test_a_forged_token_is_refused(gate: Guarded) -> None:
+def test_a_forged_token_is_refused(gate: GuardedServer) -> None:
     short = gate.client_token(gate.key("etl"))
     head, claims = read(short, 0), read(short, 1)
     signature = short.rpartition(".")[2]
@@ -94,7 +94,7 @@ def test_a_forged_token_is_refused(gate: Guarded) -> None:
     assert [status(gate, each) for each in forged] == [401] * len(forged)
 
 
-def test_a_token_with_a_right_signature_must_be_right_in_all_else(gate: Guarded) -> None:
+def test_a_token_with_a_right_signature_must_be_right_in_all_else(gate: GuardedServer) -> None:
     token, _ = gate.make_key("etl")
     (kid, secret), *_ = gate.work(tokens.get_signing_keys)
     now = int(time.time())
@@ -115,7 +115,7 @@ def test_a_token_with_a_right_signature_must_be_right_in_all_else(gate: Guarded)
         assert status(gate, jwt.encode({"alg": "HS256", "kid": kid}, claims, key)) == 401, wrong
 
 
-def test_no_token_is_valid_after_the_signing_key_was_changed(gate: Guarded) -> None:
+def test_no_token_is_valid_after_the_signing_key_was_changed(gate: GuardedServer) -> None:
     key = gate.key("etl")
     short = gate.client_token(key)
     gate.work(tokens.rotate_signing_keys)
@@ -136,7 +136,7 @@ def test_no_token_is_valid_after_the_signing_key_was_changed(gate: Guarded) -> N
     ],
 )
 def test_a_request_that_is_not_right_is_told_as_oauth_does(
-    gate: Guarded, form: dict[str, str], error: str
+    gate: GuardedServer, form: dict[str, str], error: str
 ) -> None:
     answer = gate.token(**form)
     assert (answer.status_code, answer.json()["error"]) == (400, error)

@@ -11,7 +11,7 @@ from moto.sts.models import sts_backends
 
 from tests.harness.data.arrow import people, send
 from tests.harness.data.tables import code
-from tests.harness.processes.access import Guarded
+from tests.harness.processes.access import GuardedServer
 from tests.harness.processes.s3 import BUCKET, Store
 from tests.server.access.test_vending import serve_vending
 
@@ -46,12 +46,12 @@ NEIGHBOURS = (
 
 
 @pytest.fixture(scope="module")
-def gate(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def gate(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedServer]:
     with serve_vending(store, tmp_path_factory.mktemp("data")) as gate:
         yield gate
 
 
-def vended(gate: Guarded, name: str, location: str, role: str = "owner") -> dict[str, str]:
+def vended(gate: GuardedServer, name: str, location: str, role: str = "owner") -> dict[str, str]:
     """The storage options that somebody with a role on the table is given."""
     admin = gate.admin()
     body = {"location": f"s3://{BUCKET}/{location}"}
@@ -91,7 +91,9 @@ def matches(pattern: str, text: str) -> bool:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_credentials_reach_one_folder_and_nothing_beside_it(gate: Guarded, place: str) -> None:
+def test_credentials_reach_one_folder_and_nothing_beside_it(
+    gate: GuardedServer, place: str
+) -> None:
     policy = policy_of(vended(gate, f"t{PLACES.index(place)}", place))
     assert may(policy, "s3:GetObject", f"{place}/data/x.lance")
     assert may(policy, "s3:PutObject", f"{place}/_versions/1.manifest")
@@ -101,19 +103,19 @@ def test_credentials_reach_one_folder_and_nothing_beside_it(gate: Guarded, place
             assert not may(policy, action, neighbour), (action, neighbour)
 
 
-def test_a_reader_s_credentials_write_nothing(gate: Guarded) -> None:
+def test_a_reader_s_credentials_write_nothing(gate: GuardedServer) -> None:
     policy = policy_of(vended(gate, "read", "lake/read", "reader"))
     assert may(policy, "s3:GetObject", "lake/read/x")
     assert not any(may(policy, action, "lake/read/x") for action in WRITES)
 
 
 @pytest.mark.parametrize("name", ["*", "t*", "t?", "${aws:username}", "%2a", "..", "%2e%2e"])
-def test_no_location_widens_a_policy(gate: Guarded, name: str) -> None:
+def test_no_location_widens_a_policy(gate: GuardedServer, name: str) -> None:
     body = {"location": f"s3://{BUCKET}/lake/{name}/t", "vend_credentials": True}
     assert code(gate.admin().post("/v1/table/n$wide/declare", body)) == (400, 13)
 
 
-def test_pylance_works_with_what_was_vended(gate: Guarded, store: Store) -> None:
+def test_pylance_works_with_what_was_vended(gate: GuardedServer, store: Store) -> None:
     given = vended(gate, "work", "lake/work")
     made = send(gate.admin(), "/v1/table/n$work/insert", people(1, 2))
     made.raise_for_status()

@@ -16,7 +16,7 @@ from botocore.credentials import Credentials
 
 from penstock.lance.storage import credentials
 from penstock.lance.storage.credentials import Keys, Vendor, make_policy, sign
-from tests.harness.processes.access import Guarded, guarded
+from tests.harness.processes.access import GuardedServer, guarded
 from tests.harness.processes.s3 import BUCKET, SECRETS, Store
 from tests.harness.processes.servers import Server
 
@@ -24,7 +24,7 @@ ROLE = "arn:aws:iam::123456789012:role/tables"
 
 
 @contextmanager
-def serve_vending(store: Store, data: Path) -> Iterator[Guarded]:
+def serve_vending(store: Store, data: Path) -> Iterator[GuardedServer]:
     """A server that vends credentials, with a namespace."""
     environ = {
         "PENSTOCK__STORAGE__ROOT": f"s3://{BUCKET}/lake",
@@ -38,7 +38,7 @@ def serve_vending(store: Store, data: Path) -> Iterator[Guarded]:
 
 
 @pytest.fixture(scope="module")
-def vending_gate(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def vending_gate(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedServer]:
     with serve_vending(store, tmp_path_factory.mktemp("data")) as gate:
         yield gate
 
@@ -49,7 +49,7 @@ def options(server: Server, body: Any = None) -> dict[str, str]:
     return found
 
 
-def test_a_client_gets_credentials_of_its_own_for_a_table(vending_gate: Guarded) -> None:
+def test_a_client_gets_credentials_of_its_own_for_a_table(vending_gate: GuardedServer) -> None:
     admin, ann = vending_gate.admin(), vending_gate.as_(vending_gate.key("ann"))
     made = admin.post("/v1/table/n$t/declare", {"vend_credentials": True}).json()
     given = made["storage_options"]
@@ -65,7 +65,7 @@ def test_a_client_gets_credentials_of_its_own_for_a_table(vending_gate: Guarded)
     assert options(ann, {"vend_credentials": False}) == {}
 
 
-def test_credentials_are_not_kept_with_an_answer(vending_gate: Guarded) -> None:
+def test_credentials_are_not_kept_with_an_answer(vending_gate: GuardedServer) -> None:
     admin, key = vending_gate.admin(), str(uuid.uuid4())
     ask: dict[str, Any] = {"json": {"vend_credentials": True}, "headers": {"Idempotency-Key": key}}
     first, again = (admin.client.post("/v1/table/n$kept/declare", **ask) for _ in range(2))
@@ -137,7 +137,7 @@ def test_no_role_no_credentials(store: Store, tmp_path: Path) -> None:
         )
 
 
-def test_the_credentials_are_those_of_the_role(vending_gate: Guarded, store: Store) -> None:
+def test_the_credentials_are_those_of_the_role(vending_gate: GuardedServer, store: Store) -> None:
     admin = vending_gate.admin()
     admin.post("/v1/table/n$t/declare")
     given = options(admin)

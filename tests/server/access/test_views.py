@@ -13,7 +13,7 @@ import pytest
 from tests.harness.clients.pylance import connect
 from tests.harness.data.arrow import people, send
 from tests.harness.jobs.fake_runner import Runner
-from tests.harness.processes.access import Guarded, Person, guarded, person
+from tests.harness.processes.access import GuardedServer, Person, guarded, person
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 from tests.harness.views.definitions import encode_schema, make_column_udf, make_spec
@@ -25,7 +25,7 @@ from tests.server.access.conftest import CLUSTER
 class Place:
     """A table that is not ann's but may be read by her, and a namespace of her own."""
 
-    gate: Guarded
+    gate: GuardedServer
     admin: Server
     data: str
     home: str
@@ -44,11 +44,11 @@ class Place:
 
 
 @pytest.fixture
-def place(gate: Guarded) -> Place:
+def place(gate: GuardedServer) -> Place:
     return make_place(gate)
 
 
-def make_place(gate: Guarded) -> Place:
+def make_place(gate: GuardedServer) -> Place:
     admin, ann = gate.admin(), person(gate)
     data, home = (f"n{uuid.uuid4().hex[:8]}" for _ in range(2))
     for ns in (data, home):

@@ -8,7 +8,7 @@ import pytest
 from tests.harness.clients.iceberg import NOBODY, Iceberg, Namespace, View
 from tests.harness.clients.iceberg_views import (
     SPARK,
-    Loaded,
+    LoadedView,
     new_version,
     read_metadata,
     set_properties,
@@ -128,7 +128,7 @@ def test_a_changed_view_is_loaded_changed_in_either_form(long: View) -> None:
     changed = long.replace(set_properties(a="b"))
     answer = long.client.ask("GET", long.path, headers=gzipped)
     found = json.loads(gzip.decompress(answer.body))
-    assert Loaded(found["metadata-location"], found["metadata"]) == changed == long.load()
+    assert LoadedView(found["metadata-location"], found["metadata"]) == changed == long.load()
 
 
 def test_a_view_of_many_versions_is_loaded_whole(ns: Namespace) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.harness.clients.iceberg import Iceberg, Namespace, View
 from tests.harness.clients.iceberg_views import (
     Json,
-    Loaded,
+    LoadedView,
     local,
     new_version,
     read_metadata,
@@ -21,7 +21,7 @@ OTHER = sql(text="select 2")
 
 
 @pytest.fixture
-def known(ns: Namespace) -> Loaded:
+def known(ns: Namespace) -> LoadedView:
     """A view with two versions, that is left to its own files."""
     view = ns.create_view("known", properties={"gc.enabled": "false"})
     loaded = view.replace(*new_version(OTHER))
@@ -34,7 +34,7 @@ def folder(iceberg: Iceberg, ns: Namespace) -> Path:
     return iceberg.server.lake.resolve() / ns.name
 
 
-def test_a_registered_view_has_its_uuid_and_its_history(ns: Namespace, known: Loaded) -> None:
+def test_a_registered_view_has_its_uuid_and_its_history(ns: Namespace, known: LoadedView) -> None:
     answer = ns.try_register("view", known.location).ok()
     assert answer["metadata-location"] == known.location
     assert answer["metadata"] == known.metadata == ns.view().load().metadata
@@ -43,21 +43,23 @@ def test_a_registered_view_has_its_uuid_and_its_history(ns: Namespace, known: Lo
 
 @pytest.mark.parametrize("name", ["v1.metadata.json", "00007-a.gz.metadata.json"])
 def test_files_of_others_are_read_compressed_or_not(
-    ns: Namespace, known: Loaded, folder: Path, name: str
+    ns: Namespace, known: LoadedView, folder: Path, name: str
 ) -> None:
     location = write_metadata(folder / name, known.metadata)
     ns.try_register("view", location).ok()
-    assert ns.view().load() == Loaded(location, known.metadata)
+    assert ns.view().load() == LoadedView(location, known.metadata)
 
 
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
-def test_a_file_is_found_in_each_spelling(ns: Namespace, known: Loaded, scheme: str) -> None:
+def test_a_file_is_found_in_each_spelling(ns: Namespace, known: LoadedView, scheme: str) -> None:
     location = f"{scheme}{local(known.location)}"
     assert ns.try_register("view", location).ok()["metadata-location"] == location
     ns.view().try_load().ok()
 
 
-def test_a_registered_view_goes_on_where_it_was(ns: Namespace, known: Loaded, folder: Path) -> None:
+def test_a_registered_view_goes_on_where_it_was(
+    ns: Namespace, known: LoadedView, folder: Path
+) -> None:
     location = write_metadata(folder / "00041-x.metadata.json", known.metadata)
     ns.try_register("view", location).ok()
     view = View(ns, "view", known.metadata["view-uuid"])
@@ -68,7 +70,7 @@ def test_a_registered_view_goes_on_where_it_was(ns: Namespace, known: Loaded, fo
 
 
 def test_fields_that_a_newer_catalog_wrote_are_kept(
-    ns: Namespace, known: Loaded, folder: Path
+    ns: Namespace, known: LoadedView, folder: Path
 ) -> None:
     newer = {**known.metadata, "max-staleness-ms": 1}
     location = write_metadata(folder / "v1.metadata.json", newer)
@@ -77,7 +79,7 @@ def test_fields_that_a_newer_catalog_wrote_are_kept(
     assert changed.metadata["max-staleness-ms"] == 1
 
 
-def test_a_namespace_must_exist(iceberg: Iceberg, known: Loaded) -> None:
+def test_a_namespace_must_exist(iceberg: Iceberg, known: LoadedView) -> None:
     answer = iceberg.namespace("nowhere").try_register("view", known.location)
     answer.refused(404, "NoSuchNamespaceException", "Namespace does not exist: nowhere")
 
@@ -111,7 +113,7 @@ def test_a_link_does_not_lead_out_of_the_lake(ns: Namespace, folder: Path) -> No
 
 
 def test_a_location_in_the_file_must_be_in_the_lake(
-    ns: Namespace, known: Loaded, folder: Path
+    ns: Namespace, known: LoadedView, folder: Path
 ) -> None:
     outside = {**known.metadata, "location": "/etc/penstock"}
     location = write_metadata(folder / "v1.metadata.json", outside)
@@ -141,7 +143,9 @@ def test_a_file_must_be_json(ns: Namespace, folder: Path, raw: bytes) -> None:
         {"table-uuid": "this is a table", "versions": None},
     ],
 )
-def test_a_file_must_hold_a_view(ns: Namespace, known: Loaded, folder: Path, change: Json) -> None:
+def test_a_file_must_hold_a_view(
+    ns: Namespace, known: LoadedView, folder: Path, change: Json
+) -> None:
     location = write_metadata(folder / "v1.metadata.json", {**known.metadata, **change})
     ns.try_register("view", location).refused(400, "IllegalArgumentException")
     assert not ns.view().exists()
@@ -155,7 +159,7 @@ def test_a_request_needs_a_name_and_a_location(ns: Namespace, body: Any) -> None
 
 
 def test_a_file_that_was_written_again_is_read_again(
-    ns: Namespace, known: Loaded, folder: Path
+    ns: Namespace, known: LoadedView, folder: Path
 ) -> None:
     kept = {**known.metadata, "properties": {"gc.enabled": "false"}}
     location = write_metadata(folder / "v1.metadata.json", kept)

@@ -6,8 +6,10 @@ import pytest
 
 from tests.harness.data.tables import Table, declare
 from tests.harness.processes import servers
-from tests.harness.processes.databases import KINDS, database_of
+from tests.harness.processes.databases import KINDS, database_of, new_postgres_database
 from tests.harness.processes.servers import Server
+
+Pair = tuple[Server, Server]
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -18,6 +20,17 @@ def server(
     data = tmp_path_factory.mktemp("data")
     with servers.running(data, database=database_of(request)) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def pair(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two servers that share one PostgreSQL and one lake."""
+    data, database = tmp_path_factory.mktemp("shared"), new_postgres_database(postgres)
+    with (
+        servers.running(data, database=database) as first,
+        servers.running(data, database=database) as second,
+    ):
+        yield first, second
 
 
 @pytest.fixture

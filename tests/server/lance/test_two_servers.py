@@ -2,7 +2,6 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -10,23 +9,13 @@ import pytest
 
 from tests.harness.data.manifests import make_manifest
 from tests.harness.data.tables import Table, declare, new_name
-from tests.harness.processes.databases import new_postgres_database
-from tests.harness.processes.servers import Server, running
+from tests.server.lance.conftest import Pair
 
 CLIENTS = 16
 
 
-@pytest.fixture(scope="module")
-def pair(
-    postgres: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Server, Server]]:
-    data, database = tmp_path_factory.mktemp("shared"), new_postgres_database(postgres)
-    with running(data, database=database) as first, running(data, database=database) as second:
-        yield first, second
-
-
 @pytest.fixture
-def views(pair: tuple[Server, Server]) -> list[Table]:
+def views(pair: Pair) -> list[Table]:
     """One table with a version, as each of the servers shows it."""
     table = declare(pair[0], new_name())
     table.commit(1)

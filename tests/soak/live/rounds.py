@@ -1,4 +1,4 @@
-"""Rounds of kills: jobs of every kind at once, one part killed, and everything counted after."""
+"""Rounds of kills: jobs of every kind at once, parts killed, and everything counted after."""
 
 import random
 import time
@@ -12,7 +12,8 @@ import lance
 from tests.harness.clients.pylance import connect
 from tests.harness.data.tables import new_name
 from tests.harness.jobs.fake_runner import describe
-from tests.harness.processes.runners import FINISHED
+from tests.harness.processes.runners import FINISHED, RunnerProcess
+from tests.harness.processes.waiting import until
 from tests.harness.views.runner_views import Source
 from tests.soak.live.field import TASKS, VICTIMS, Field
 from tests.soak.live.targets import MAKERS, Pace, Target, holds, make_target, needs, rows_of
@@ -30,9 +31,9 @@ JOB_SECONDS = 400
 
 @dataclass
 class Round:
-    """What one kill did to one job."""
+    """What kills did to one job."""
 
-    victim: str
+    victims: Sequence[str]
     target: str
     status: str
     attempts: int
@@ -42,7 +43,11 @@ class Round:
 
 
 def run_round(
-    field_of: Field, folder: Path, victim: str, chance: random.Random, kinds: Sequence[str]
+    field_of: Field,
+    folder: Path,
+    victims: Sequence[str],
+    chance: random.Random,
+    kinds: Sequence[str],
 ) -> list[Round]:
     """Begin jobs of these kinds on a new source, kill, and judge what came of each job."""
     source = make_source(field_of)
@@ -50,12 +55,12 @@ def run_round(
     targets = [make_target(source, kind, folder, PACE) for kind in kinds]
     rows = source.rows()
     jobs = [target.request(**KNOBS) for target in targets]
-    share = chance.uniform(0.1, 0.7)
-    _wait_for_calls(field_of, targets, jobs, share * sum(len(needs(k, rows)) for k in kinds))
-    running = [job for job in jobs if describe(field_of.server, job)["status"] == "RUNNING"]
-    if running:
-        field_of.strike(victim, field_of.team.holder(chance.choice(running)))
-    return [_judge(victim, *each, rows) for each in zip(targets, jobs, strict=True)]
+    needed = sum(len(needs(kind, rows)) for kind in kinds)
+    shares = sorted(chance.uniform(0.1, 0.7) for _ in victims)
+    for victim, share in zip(victims, shares, strict=True):
+        if holders := _wait_for_calls(field_of, targets, jobs, share * needed):
+            field_of.strike(victim, chance.choice(holders))
+    return [_judge(victims, *each, rows) for each in zip(targets, jobs, strict=True)]
 
 
 def make_source(field_of: Field, rows: int = ROWS, fragments: int = FRAGMENTS) -> Source:
@@ -75,23 +80,32 @@ def make_source(field_of: Field, rows: int = ROWS, fragments: int = FRAGMENTS) -
 
 def _wait_for_calls(
     field_of: Field, targets: Sequence[Target], jobs: Sequence[str], calls: float
-) -> None:
-    """Until so many calls were made, or no job is left to make any."""
+) -> list[RunnerProcess]:
+    """Who works on the jobs when so many calls were made; nobody when all have ended before."""
     deadline = time.monotonic() + JOB_SECONDS
-    while sum(target.calls().total() for target in targets) < max(calls, 1):
-        states = {describe(field_of.server, job)["status"] for job in jobs}
-        if states <= set(FINISHED) or (calls < 1 and "RUNNING" in states):
-            return
+    while True:
+        found = [describe(field_of.server, job) for job in jobs]
+        names = [each["runner"] for each in found if each["status"] == "RUNNING"]
+        # A job is with a runner that was killed until its lease ends.
+        holders = [
+            member
+            for member in field_of.team.members
+            if any(f"-{member.process.pid}-" in name for name in names)
+        ]
+        if holders and sum(target.calls().total() for target in targets) >= calls:
+            return holders
+        if {each["status"] for each in found} <= set(FINISHED):
+            return []
         assert time.monotonic() < deadline, "the jobs make no calls"
         time.sleep(0.05)
 
 
-def _judge(victim: str, target: Target, job: str, rows: list[dict[str, Any]]) -> Round:
+def _judge(victims: Sequence[str], target: Target, job: str, rows: list[dict[str, Any]]) -> Round:
     found = target.finish(job, JOB_SECONDS)
     calls, needed = target.calls(), needs(target.kind, rows)
     repeated = calls.total() - len(calls)
     done = Round(
-        victim, target.kind, found["status"], int(found["attempt"]), calls.total(), repeated
+        victims, target.kind, found["status"], int(found["attempt"]), calls.total(), repeated
     )
     if found["status"] != "SUCCEEDED":
         done.problems.append(f"{found['status']}: {found.get('error')}")
@@ -100,8 +114,14 @@ def _judge(victim: str, target: Target, job: str, rows: list[dict[str, Any]]) ->
         done.problems.append(f"holds {len(target.show())} rows for {len(wanted)}")
     if set(calls) != needed:
         done.problems.append(f"calls for {len(set(calls) ^ needed)} other rows")
-    if repeated > CHECKPOINT * TASKS:
-        done.problems.append(f"{repeated} calls again, {CHECKPOINT * TASKS} were in flight")
+    if repeated > (in_flight := CHECKPOINT * TASKS * len(victims)):
+        done.problems.append(f"{repeated} calls again, {in_flight} were in flight")
+    if len(commits := target.view.commits(job)) != 1:
+        done.problems.append(f"committed as versions {commits}")
+    try:
+        until(lambda: not target.loose_files())
+    except AssertionError:
+        done.problems.append(f"left {sorted(target.loose_files())[:5]}")
     return done
 
 
@@ -118,7 +138,7 @@ def run_rounds(
     for number in range(count):
         victim = victims[number % len(victims)]
         started = time.monotonic()
-        done = run_round(field_of, folder, victim, random.Random(seed + number), tuple(kinds))
+        done = run_round(field_of, folder, [victim], random.Random(seed + number), tuple(kinds))
         seconds = time.monotonic() - started
         found += done
         for each in done:

@@ -79,10 +79,10 @@ class Soak:
     def tables(self) -> list[str]:
         return [self.source.id, *(target.view.id for target in self.targets)]
 
-    def kill(self, minutes: float) -> None:
+    def kill(self, minutes: float, pause_seconds: float) -> None:
         """Kill something every so often."""
         chance, started = random.Random(1), time.monotonic()
-        while not self.stopping.wait(KILL_SECONDS):
+        while not self.stopping.wait(pause_seconds):
             is_first = time.monotonic() - started < minutes * 30
             victim = chance.choice(FIRST_VICTIMS if is_first else LAST_VICTIMS)
             members = self.field_of.team.members
@@ -95,14 +95,16 @@ class Soak:
             self.kills[victim] += 1
 
 
-def run_soak(field_of: Field, folder: Path, minutes: float) -> tuple[Soak, Sampler]:
+def run_soak(
+    field_of: Field, folder: Path, minutes: float, kill_seconds: float = KILL_SECONDS
+) -> tuple[Soak, Sampler]:
     """Let everything act for so long, then let it come to rest, and compare."""
     soak = begin(field_of, folder)
     writers = [Writer(field_of.server.url, soak.source.id, n, soak.tally) for n in range(WRITERS)]
     readers = [Reader(field_of.server.url, soak.tables, n, soak.tally) for n in range(READERS)]
     sampler = Sampler(field_of, soak.tally)
     tidier = Tidier(soak.source, [id.partition("$")[2] for id in soak.tables], writers)
-    killer = threading.Thread(target=soak.kill, args=(minutes,), daemon=True)
+    killer = threading.Thread(target=soak.kill, args=(minutes, kill_seconds), daemon=True)
     started = time.monotonic()
     for thread in (*writers, *readers, sampler, tidier, killer):
         thread.start()

@@ -86,16 +86,15 @@ class Target:
         log = self.view.log
         return Counter(log.read_text().splitlines() if log.is_file() else [])
 
-    def forget_calls(self) -> None:
-        self.view.log.unlink(missing_ok=True)
-
     def show(self) -> Found:
         """What it holds, sorted."""
         return self.view.show(*self.columns)
 
     def loose_files(self) -> set[str]:
+        """Files of data that no version refers to; a worker may outlive its runner by a note."""
         newest = self.view.open()
-        return find_loose(Path(newest.uri), [newest], "[rb][fp]-*")
+        found = find_loose(Path(newest.uri), [newest], "[rb][fp]-*")
+        return {name for name in found if name.endswith(".lance")}
 
 
 def holds(kind: str, rows: Rows) -> Found:

@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.live.field import open_field
+from tests.soak.live.field import Field
 from tests.soak.live.measures import Rest, Sample, draw_thirds, is_bounded, is_flat
-from tests.soak.live.soak import QUICKLY, run_soak
+from tests.soak.live.soak import run_soak
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_short_soak_has_nothing_unexplained(tmp_path: Path) -> None:
-    with open_field(tmp_path, settings=QUICKLY) as field:
-        soak, sampler = run_soak(field, tmp_path, minutes=0.6)
+def test_a_short_soak_has_nothing_unexplained(field: Field, tmp_path: Path) -> None:
+    soak, sampler = run_soak(field, tmp_path, minutes=0.4, kill_seconds=10)
     assert soak.problems == []
     assert soak.kills.total() > 0
     assert sampler.samples

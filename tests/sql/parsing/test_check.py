@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from penstock.sql.parsing.check import check_statement
 from penstock.sql.parsing.languages import find_dialect
 from penstock.sql.parsing.parse import MAX_CHARACTERS
-from penstock.sql.results import Problem
+from penstock.sql.results import SqlProblem
 
 
-def problem(sql: str, dialect: str = "spark") -> Problem:
+def problem(sql: str, dialect: str = "spark") -> SqlProblem:
     found = check_statement(sql, dialect)
     assert found is not None
     return found
@@ -105,7 +105,7 @@ def test_a_problem_becomes_plain_json_with_its_place_if_it_has_one() -> None:
         "line": 1,
         "column": 8,
     }
-    assert Problem("no place").to_json() == {"message": "no place"}
+    assert SqlProblem("no place").to_json() == {"message": "no place"}
 
 
 @pytest.mark.parametrize("opening", ["(", "f(", "a[", "CASE WHEN a THEN ", "NOT ", "- "])

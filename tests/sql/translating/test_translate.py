@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.sql.resolving.resolve import Resolved, resolve
+from penstock.sql.resolving.resolve import ResolvedStatement, resolve
 from penstock.sql.results import Translation
 from penstock.sql.translating.translate import translate
 from tests.sql.schemas import NAMESPACE, TABLES, refused, to
@@ -65,7 +65,7 @@ def test_a_translation_carries_what_it_reads_and_gives() -> None:
 def test_plain_sql_goes_everywhere_and_reads_the_same(target: str, sql: str) -> None:
     found = to(target, sql)
     again = resolve(found.sql, target, TABLES, NAMESPACE)
-    assert isinstance(again, Resolved)
+    assert isinstance(again, ResolvedStatement)
     assert set(found.references) == set(again.references)
     names = [name.lower() for name in found.output_columns]
     assert names == [name.lower() for name in again.output_columns]

@@ -1,7 +1,7 @@
 """The audit log: who changed what, when, and with what outcome.
 
-Each entry is a line of JSON in a file at once, and a row of the database a moment later, written
-together with others so that no request waits for it.
+Each entry is written to a file at once, as a line of JSON, and a moment later to the database,
+together with others, so that no request waits for it.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS = 1.0
 PURGE_SECONDS = 3600.0
 DAY_MILLIS = 86_400_000
-# What waits for a database that does not answer; the file has the rest.
+# How many entries wait while the database does not answer; the file has the rest.
 MAX_WAITING = 10_000
 COLUMNS = "id, at, principal, token, operation, object, status, outcome, request_id, address"
 
 OK, REFUSED, FAILED = "ok", "refused", "failed"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class AuditEntry(msgspec.Struct, frozen=True):
     """One change that somebody made or tried to make; `at` is milliseconds."""
 
     id: str
@@ -46,8 +46,8 @@ class Entry(msgspec.Struct, frozen=True):
     address: str
 
 
-class Filter(msgspec.Struct, frozen=True):
-    """Which entries a listing is about; None is any."""
+class AuditFilter(msgspec.Struct, frozen=True):
+    """Which entries to list; None matches any."""
 
     principal: str | None = None
     operation: str | None = None
@@ -65,34 +65,36 @@ def make_entry(
     token: str = "",
     request_id: str = "",
     address: str = "",
-) -> Entry:
+) -> AuditEntry:
     at = time.time_ns() // 1_000_000
     outcome = OK if status < 400 else REFUSED if status in (401, 403, 404, 429) else FAILED
-    # Ordered by time, and unique whichever server makes it.
+    # Sorts by time, and is unique across servers.
     id = f"{at:015d}-{secrets.token_hex(6)}"
     text = object.replace("\0", "�")[:2000]
-    return Entry(id, at, principal, token, operation, text, status, outcome, request_id, address)
+    return AuditEntry(
+        id, at, principal, token, operation, text, status, outcome, request_id, address
+    )
 
 
-class Audit:
+class AuditLog:
     """The log of one server."""
 
     def __init__(self, database: Database, file: Path, keep_days: int) -> None:
         self._database = database
         self._keep_days = keep_days
-        self._waiting: list[Entry] = []
+        self._waiting: list[AuditEntry] = []
         self._encode = msgspec.json.Encoder().encode
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Appended to in one write each, so that several servers may share it.
+        # Each entry is appended in a single write, so several servers can share the file.
         self._file = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditEntry) -> None:
         os.write(self._file, self._encode(entry) + b"\n")
         if len(self._waiting) < MAX_WAITING:
             self._waiting.append(entry)
 
     async def flush(self) -> None:
-        """Write down what waits."""
+        """Write the waiting entries to the database."""
         entries, self._waiting = self._waiting, []
         if not entries:
             return
@@ -103,7 +105,7 @@ class Audit:
             self._waiting = [*entries, *self._waiting][:MAX_WAITING]
 
     async def keep(self) -> None:
-        """Flush now and again, and forget what is too old."""
+        """Flush at intervals, and delete entries that are too old."""
         purged_at = float("-inf")
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
@@ -121,7 +123,7 @@ class Audit:
         os.close(self._file)
 
 
-async def record_in(tx: Transaction, entries: Sequence[Entry]) -> None:
+async def record_in(tx: Transaction, entries: Sequence[AuditEntry]) -> None:
     places = ", ".join(f"${number}" for number in range(1, COLUMNS.count(",") + 2))
     for entry in entries:
         await tx.fetch(
@@ -130,8 +132,8 @@ async def record_in(tx: Transaction, entries: Sequence[Entry]) -> None:
         )
 
 
-async def list_entries(tx: Transaction, page: PageRequest, wanted: Filter) -> Page[Entry]:
-    """Entries, the newest first."""
+async def list_entries(tx: Transaction, page: PageRequest, wanted: AuditFilter) -> Page[AuditEntry]:
+    """List entries, newest first."""
     values: list[object] = [page.limit + 1]
 
     def place(value: object) -> str:
@@ -156,9 +158,9 @@ async def list_entries(tx: Transaction, page: PageRequest, wanted: Filter) -> Pa
 
 async def _purge(tx: Transaction, oldest: int) -> None:
     await tx.fetch("DELETE FROM audit WHERE id < $1", f"{oldest:015d}")
-    # As long as the log names them, one can look up whose they were.
+    # Keep keys for as long as the log names them, so that their owners can be looked up.
     await tokens.purge_in(tx, oldest)
 
 
-def _to_entry(row: Row) -> Entry:
-    return Entry(*row)
+def _to_entry(row: Row) -> AuditEntry:
+    return AuditEntry(*row)

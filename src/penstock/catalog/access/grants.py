@@ -1,7 +1,8 @@
 """Grants: which role a principal or group holds on the catalog, a subtree, a table or a view.
 
-A grant on a table or view belongs to the object and follows a rename; one on a namespace belongs to
-its path. Both go when what they are on goes, so that a later namesake begins without any.
+A grant on a table or view belongs to the object and follows a rename; a grant on a namespace
+belongs to its path. Dropping the object or namespace deletes its grants, so a later namesake starts
+without any.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,7 +36,7 @@ COLUMNS = "grantee, scope, target, role, created_at, created_by"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a grant is on."""
+    """The object that a grant is on."""
 
     kind: str
     id: Identifier
@@ -75,7 +76,7 @@ async def revoke(
 async def list_grants(
     tx: Transaction, page: PageRequest, target: Target | None, grantees: Sequence[str] | None
 ) -> Page[Grant]:
-    """Grants on one thing, or on anything; of some grantees, or of all."""
+    """List grants on one object or on any, of some grantees or of all."""
     values: list[object] = [page.limit + 1]
     conditions = ["1 = 1"]
 
@@ -106,7 +107,7 @@ async def list_grants(
 async def find_standing(
     tx: Transaction, grantees: Sequence[str], kind: str, id: Identifier
 ) -> Standing:
-    """What holders of these grants may do with a thing, whether it exists or not."""
+    """What holders of these grants may do with an object, whether it exists or not."""
     namespace = id if kind == NAMESPACE else id[:-1]
     paths = [to_path(namespace[:depth]) for depth in range(len(namespace) + 1)]
     values: list[object] = [*grantees, *paths]
@@ -133,10 +134,9 @@ async def find_standing(
 
 
 async def may_in(tx: Transaction, grantees: Sequence[str], need: Need) -> bool:
-    """Whether holders of these grants have a right now, who are not there to ask themselves.
+    """Whether holders of these grants have a right now; for work that runs without its requester.
 
-    They are those of the caller that something was made for (`Identity.grantees`); none where
-    authentication was off.
+    `grantees` are those of the requester (`Identity.grantees`); none where authentication was off.
     """
     if not grantees:
         return True
@@ -144,7 +144,7 @@ async def may_in(tx: Transaction, grantees: Sequence[str], need: Need) -> bool:
 
 
 async def check_in(tx: Transaction, origin: Origin, need: Need) -> None:
-    """Refuse a change for which the caller lacks a right, in the transaction that makes it."""
+    """Refuse a change that the caller has no right to, in the transaction that makes it."""
     if not await may_in(tx, origin.grantees, need):
         raise lacking(origin.principal, need)
 
@@ -156,9 +156,9 @@ def lacking(principal: str, need: Need) -> Forbidden:
 
 
 def visible_objects(grantees: Sequence[str], first: int) -> str:
-    """The condition on `o`, an object, that holders of these grants may see it.
+    """The SQL condition on `o`, an object, that holders of these grants may see it.
 
-    The grantees are parameters from the first number on.
+    The grantees are its parameters, numbered from `first` on.
     """
     return (
         f"EXISTS (SELECT 1 FROM grants g WHERE g.grantee IN ({_places(first, len(grantees))}) "
@@ -169,12 +169,12 @@ def visible_objects(grantees: Sequence[str], first: int) -> str:
 
 
 def seen(only: Sequence[str] | None, first: int) -> str:
-    """What a listing of objects `o` adds to its conditions; None are those who see everything."""
+    """SQL for a listing of objects `o`; None as grantees means a caller that sees everything."""
     return "" if only is None else f"AND {visible_objects(only, first)}"
 
 
 def visible_namespaces(grantees: Sequence[str], first: int) -> str:
-    """The condition on `n`, a namespace, that something in it or below it may be seen."""
+    """The SQL condition on `n`, a namespace, that one may see something in it or below it."""
     place = f"CASE WHEN g.scope = '{NAMESPACE}' THEN g.target ELSE o.namespace END"
     return (
         f"EXISTS (SELECT 1 FROM grants g LEFT JOIN objects o ON g.scope = '{OBJECT}' "
@@ -184,9 +184,9 @@ def visible_namespaces(grantees: Sequence[str], first: int) -> str:
 
 
 async def give_owner_in(tx: Transaction, origin: Origin, target: Target, key: str) -> None:
-    """Make whoever creates a thing its owner, in the transaction that makes it.
+    """Make the creator of an object its owner, in the transaction that creates it.
 
-    Servers need not hear of it: who may create something owns what is around it already.
+    Other servers need not be told: whoever may create an object already owns what contains it.
     """
     if origin.principal:
         scope = NAMESPACE if target.kind == NAMESPACE else OBJECT
@@ -194,7 +194,7 @@ async def give_owner_in(tx: Transaction, origin: Origin, target: Target, key: st
 
 
 async def forget_in(tx: Transaction, object_id: str) -> None:
-    """Forget the grants on an object that is deleted in this transaction."""
+    """Delete the grants on an object that this transaction deletes."""
     rows = await tx.fetch(
         f"DELETE FROM grants WHERE scope = '{OBJECT}' AND target = $1 RETURNING role", object_id
     )
@@ -203,7 +203,7 @@ async def forget_in(tx: Transaction, object_id: str) -> None:
 
 
 async def forget_tree_in(tx: Transaction, path: str) -> None:
-    """Forget the grants on a namespace, on those below it, and on all that is still in them."""
+    """Delete the grants on a namespace, on those below it, and on everything still in them."""
     tree = (path, f"{path}{SEPARATOR}", f"{path} ")
     rows = await tx.fetch(
         f"DELETE FROM grants WHERE scope = '{NAMESPACE}' "
@@ -220,14 +220,14 @@ async def forget_tree_in(tx: Transaction, path: str) -> None:
 
 
 async def moved_in(tx: Transaction, object_id: str) -> None:
-    """An object got another name: what is known of rights under its names is old."""
+    """Invalidate cached rights after a rename."""
     sql = f"SELECT 1 FROM grants WHERE scope = '{OBJECT}' AND target = $1 LIMIT 1"
     if await tx.fetch_one(sql, object_id) is not None:
         await tokens.bump_in(tx)
 
 
 async def keep(tx: Transaction, object_id: str) -> Callable[[Transaction], Awaitable[None]]:
-    """A step that brings the grants on an object back."""
+    """Remember an object's grants; returns a step that restores them."""
     rows = await tx.fetch(
         f"SELECT {COLUMNS} FROM grants WHERE scope = '{OBJECT}' AND target = $1", object_id
     )
@@ -280,7 +280,7 @@ async def _insert(
 
 
 async def _resolve(tx: Transaction, target: Target) -> tuple[str, str]:
-    """The scope and key under which grants on a thing are kept."""
+    """The scope and key that grants on an object are stored under."""
     if target.kind == NAMESPACE:
         path = to_path(target.id)
         if await tx.fetch_one("SELECT 1 FROM namespaces WHERE path = $1", path) is None:
@@ -303,8 +303,8 @@ async def _has_below(tx: Transaction, grantees: Sequence[str], path: str) -> boo
 
 
 def _within(inner: str, outer: str) -> str:
-    """The condition that a path is another one or below it."""
-    # All paths below one start with it and the separator, which sorts just before a space.
+    """The SQL condition that a path is another one or below it."""
+    # Paths below another start with it and the separator, which sorts just before a space.
     below = f"{inner} > {outer} || '{SEPARATOR}' AND {inner} < {outer} || ' '"
     return f"({inner} = {outer} OR ({below}))"
 

@@ -1,15 +1,14 @@
-"""What this server knows of keys and grants, exactly as the database has it.
+"""A cache of keys and grants that is never older than the database.
 
-Each request reads one number, which every change of access counts up in its own transaction. While
-it stays the same, everything else is answered from memory; when it has changed, memory is emptied.
-So what is revoked, by whichever process, is refused from the next request on.
+Each request reads one number, which every change of access increments in its own transaction. While
+the number stays the same, everything else is answered from memory; when it changes, the cache is
+emptied. So a revoked key or grant is refused from the next request on, whichever process revoked
+it.
 """
 
 import asyncio
 import logging
 from collections.abc import Sequence
-
-import msgspec
 
 from penstock.catalog.access import grants, tokens
 from penstock.catalog.access.tokens import Token
@@ -17,8 +16,8 @@ from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.names import namespaces, tables
 from penstock.database.interface import Database
 from penstock.errors import PenstockError
+from penstock.jobs.specs import decode_reach
 from penstock.model.identifiers import Identifier, to_path
-from penstock.model.jobs import list_sources, list_targets
 from penstock.model.principals import Identity
 from penstock.model.rights import (
     NAMESPACE,
@@ -31,21 +30,21 @@ from penstock.model.rights import (
 
 log = logging.getLogger(__name__)
 
-# Entries that are kept of each kind; more are forgotten all at once.
+# How many entries of each kind are cached; when there are more, all are dropped.
 MAX_KEPT = 10_000
 USES_SECONDS = 60.0
 
 
-class Access:
-    """The memory of one server; call `refresh` first in each request."""
+class AccessCache:
+    """One server's cache; call `refresh` first in each request."""
 
     def __init__(self, database: Database, watch: Database | None = None) -> None:
         self.database = database
-        # A connection of its own for the one number, so that nobody waits for it behind others.
+        # A separate connection for this one read, so that it never queues behind other work.
         self._watch = watch or database
         # The database's clock at the last refresh.
         self.now_millis = 0
-        # Counts the times that memory was emptied, for those who keep things elsewhere.
+        # How often the cache was emptied, for those who cache things that depend on it.
         self.generation = -1
         self._tokens: dict[str, Token | None] = {}
         self._standings: dict[tuple[tuple[str, ...], str, Identifier], Standing] = {}
@@ -55,10 +54,10 @@ class Access:
         self._next: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
-        """See whether anything has changed up to now.
+        """Check whether access has changed up to now.
 
-        Where that takes a round trip, those who come while a read is on its way share the next
-        one: the one on its way may have missed what they must not.
+        Where that takes a round trip, callers that arrive during a read share the next one: the
+        read in flight may have missed a change that they must see.
         """
         if self.database.kind == "sqlite":
             await self._read()
@@ -92,17 +91,17 @@ class Access:
         self._signing_keys = ()
 
     def remembers(self, token_id: str) -> bool:
-        """Whether a key is known without asking the database."""
+        """Whether a key is cached."""
         return token_id in self._tokens
 
     async def find_token(self, id: str) -> Token | None:
-        """The record of a key, valid or not."""
+        """Find the record of a key, valid or not."""
         if id in self._tokens:
             return self._tokens[id]
         generation = self.generation
         found = await tokens.find(self.database, id)
-        # A key that is made later does not count the number up, so its absence is not kept. Nor is
-        # what was read before a change that others have heard of meanwhile.
+        # Creating a key does not increment the number, so a missing key is not cached. Neither is a
+        # record that was read before a change that others have noticed meanwhile.
         if found is not None and generation == self.generation:
             if len(self._tokens) >= MAX_KEPT:
                 self._tokens.clear()
@@ -110,7 +109,7 @@ class Access:
         return found
 
     async def standing(self, identity: Identity, kind: str, id: Identifier) -> Standing:
-        """What a caller may do with a thing."""
+        """What a caller may do with an object."""
         if identity.is_runner:
             return await self._stand_by_jobs(identity.token, kind, id)
         key = (identity.grantees, NAMESPACE if kind == NAMESPACE else "", id)
@@ -129,7 +128,7 @@ class Access:
         return (await self.standing(identity, need.kind, need.id)).has(need.right)
 
     async def check(self, identity: Identity, need: Need) -> Standing:
-        """Refuse a caller that lacks a right; what it may not see is not there for it."""
+        """Refuse a caller without the right; an object it may not see does not exist for it."""
         found = await self.standing(identity, need.kind, need.id)
         if not found.sees:
             raise await self._missing(identity, need)
@@ -138,7 +137,7 @@ class Access:
         return found
 
     async def _missing(self, identity: Identity, need: Need) -> PenstockError:
-        """What somebody hears who asks for a thing that does not exist."""
+        """The error for an object that does not exist."""
         if need.kind == VIEW:
             return iceberg_views.missing(need.id)
         if need.kind == NAMESPACE:
@@ -148,9 +147,9 @@ class Access:
         return tables.missing(need.id)
 
     async def _stand_by_jobs(self, token: str, kind: str, id: Identifier) -> Standing:
-        """A runner's rights: those of the jobs that it holds now, and never more."""
+        """A runner's rights: those of the jobs that it holds now, and nothing more."""
         if kind == NAMESPACE:
-            # What holds a table of its jobs is there for it, but nothing else in it is.
+            # The runner may see the namespaces around its jobs' tables, but nothing else in them.
             return Standing(0, sees=not id)
         rows = await self.database.fetch(
             "SELECT j.spec, o.id FROM jobs j, objects o WHERE j.token = $1 "
@@ -159,10 +158,10 @@ class Access:
         )
         rights = 0
         for text, object_id in rows:
-            spec = msgspec.json.decode(text)
-            if object_id in list_targets(spec):
+            reach = decode_reach(text)
+            if object_id in reach.target_ids:
                 rights |= READ | WRITE
-            elif object_id in list_sources(spec):
+            elif object_id in reach.source_ids:
                 rights |= READ
         return Standing(rights, sees=rights != 0)
 
@@ -179,7 +178,7 @@ class Access:
         self._uses[token_id] = self.now_millis
 
     async def record_uses(self) -> None:
-        """Write down which keys were used since the last time."""
+        """Record which keys were used since the last call."""
         if self._uses:
             uses, self._uses = self._uses, {}
             await tokens.record_uses(self.database, uses)

@@ -1,7 +1,7 @@
-"""Keys that principals show, and what short-lived tokens are signed with.
+"""Keys of principals, and the keys that short-lived tokens are signed with.
 
-A key is `pstk_<id>_<secret>`. The secret has 256 random bits and is kept only as its SHA-256: with
-so many bits there is nothing to guess, so a slow digest would only slow requests down.
+A key is `pstk_<id>_<secret>`. The secret has 256 random bits and is stored only as its SHA-256: it
+cannot be guessed, so a slow digest would only slow requests down.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ COLUMNS = (
 )
 MAX_CLUSTER_CHARACTERS = 200
 SECRET_BYTES = 32
-# What is compared with when there is no such key, so that it takes as long.
+# Compared with when there is no such key, so that a miss takes as long as a hit.
 NO_DIGEST = hashlib.sha256(b"").hexdigest()
 
 
@@ -42,7 +42,7 @@ class Token:
     expires_at: int | None
     used_at: int | None
     revoked_at: int | None
-    # Of a runner's key: whose jobs it leases; none means the default cluster.
+    # Of a runner's key: the clusters whose jobs it leases; none means the default cluster.
     clusters: tuple[str, ...] = ()
     identity: Identity = field(init=False, compare=False)
 
@@ -59,19 +59,19 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A key that is about to be made; `seconds` is how long it lasts, None for ever."""
+    """A key to create; `seconds` is how long it lasts, None for ever."""
 
     principal: str
     kind: str = KEY
     groups: tuple[str, ...] = ()
     note: str = ""
     seconds: int | None = None
-    # Only of a runner's key.
+    # Of a runner's key only.
     clusters: tuple[str, ...] = ()
 
 
 async def create(database: Database, new: NewToken) -> tuple[Token, str]:
-    """Make a key; its text is returned here and never again."""
+    """Create a key; this is the only time its text is returned."""
     check_new(new)
     id, secret = secrets.token_hex(8), secrets.token_hex(SECRET_BYTES)
     token = await database.write(_create, new, id, _digest(secret))
@@ -79,7 +79,7 @@ async def create(database: Database, new: NewToken) -> tuple[Token, str]:
 
 
 def check_new(new: NewToken) -> None:
-    """Refuse a key whose names, clusters or note cannot be."""
+    """Refuse a key with invalid names, clusters or note."""
     check_principal(new.principal)
     for group in new.groups:
         check_group(group)
@@ -100,12 +100,12 @@ def check_new(new: NewToken) -> None:
 
 
 async def revoke(database: Database, id: str) -> Token:
-    """End a key, and with it all short-lived tokens that were given for it."""
+    """Revoke a key, and with it all short-lived tokens that were issued for it."""
     return await database.write(_revoke, id)
 
 
 async def list_tokens(tx: Transaction, principal: str | None = None) -> list[Token]:
-    """All keys, the newest first, or those of one principal."""
+    """List all keys, newest first, or those of one principal."""
     rows = await tx.fetch(
         f"SELECT {COLUMNS} FROM tokens WHERE ($1 = '' OR principal = $1) "
         "ORDER BY created_at DESC, id",
@@ -127,14 +127,14 @@ async def get(tx: Transaction, id: str) -> Token:
 
 
 def split_key(text: str) -> tuple[str, str] | None:
-    """The id and the secret of a key's text; None when it has another shape."""
+    """Split a key's text into id and secret; None when it has another form."""
     id, _, secret = text.removeprefix(PREFIX).partition("_")
     fits = text.startswith(PREFIX) and text.isascii() and id.isalnum() and len(id) == 16
     return (id, secret) if fits else None
 
 
 def matches(token: Token | None, secret: str) -> bool:
-    """Whether the secret is this key's, in a time that does not tell how much of it is right."""
+    """Whether the secret is this key's, compared in constant time."""
     wanted = NO_DIGEST if token is None else token.digest
     return hmac.compare_digest(wanted, _digest(secret)) and token is not None
 
@@ -145,23 +145,23 @@ async def record_uses(database: Database, uses: Mapping[str, int]) -> None:
 
 
 async def purge_in(tx: Transaction, oldest: int) -> None:
-    """Forget keys that were revoked, or ended, before this time."""
+    """Delete keys that were revoked or expired before this time."""
     await tx.fetch("DELETE FROM tokens WHERE revoked_at < $1 OR expires_at < $1", oldest)
 
 
 async def get_signing_keys(database: Database) -> Sequence[tuple[str, str]]:
-    """The keys that tokens are signed with, the newest first; makes one when there is none."""
+    """The keys that tokens are signed with, newest first; creates one when there is none."""
     found = await _list_signing_keys(database)
     return found or await database.write(_create_signing_key)
 
 
 async def rotate_signing_keys(database: Database) -> None:
-    """Forget all signing keys, so that no short-lived token is valid any more, and make one."""
+    """Replace all signing keys by a new one, which invalidates every short-lived token."""
     await database.write(_rotate)
 
 
 async def bump_in(tx: Transaction) -> None:
-    """Tell all servers, in the transaction of a change, that what they know of access is old."""
+    """Tell all servers, in the transaction of a change, that cached rights are out of date."""
     await tx.fetch("UPDATE locks SET taken = taken + 1 WHERE name = 'access'")
 
 
@@ -204,7 +204,7 @@ async def _list_signing_keys(tx: Transaction) -> list[tuple[str, str]]:
 
 
 async def _create_signing_key(tx: Transaction) -> list[tuple[str, str]]:
-    # Taken first: of two servers that start together one makes the key.
+    # Take the lock first: of two servers that start together, one creates the key.
     await bump_in(tx)
     if found := await _list_signing_keys(tx):
         return found

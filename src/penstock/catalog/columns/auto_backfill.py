@@ -1,8 +1,7 @@
-"""Columns that fill themselves: after writes through the catalog, a backfill is requested for them.
+"""Request backfills of columns with auto_backfill, after the table has changed.
 
-A commit wakes the look, as does the end of a job; a look now and then finds what other servers
-committed, and what happened while no server was there. Several servers may look at once: the same
-request is queued once.
+`catalog/jobs/due.py` decides when. Several servers may check at once: a request that is queued
+already is not queued again.
 """
 
 import logging
@@ -13,15 +12,24 @@ import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import backfills
-from penstock.catalog.columns.backfills import Backfill
+from penstock.catalog.columns.backfills import BackfillRequest
 from penstock.catalog.columns.watermarks import find_covered, is_incomplete
 from penstock.catalog.jobs import due, jobs
-from penstock.catalog.jobs.due import JOBS_BACK, LOOK_SECONDS, PASSING, Ended, Rules, plan_due
+from penstock.catalog.jobs.due import (
+    JOBS_BACK,
+    LOOK_SECONDS,
+    PASSING,
+    PastJob,
+    TriggerRules,
+    plan_due,
+)
 from penstock.catalog.names import tables
 from penstock.catalog.names.transactions import SetProperty
 from penstock.database.interface import Row, Transaction
 from penstock.errors import PenstockError
-from penstock.model.jobs import ACTIVE, BACKFILL, SUCCEEDED
+from penstock.jobs.specs import BACKFILL, BackfillSpec
+from penstock.model.jobs import ACTIVE, SUCCEEDED
+from penstock.model.slots import slot_of_column
 from penstock.model.tables import Table
 
 log = logging.getLogger(__name__)
@@ -30,8 +38,8 @@ PROPERTY = "auto_backfill"
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
-    """A column with versions after the last that a backfill accounts for, or with rows left."""
+class StaleColumn:
+    """A column that needs a backfill: its table has newer versions, or the last one left rows."""
 
     table: Table
     branch: str
@@ -42,7 +50,7 @@ class Stale:
     first_change_at: int
     last_change_at: int
     # The newest first.
-    jobs: tuple[Ended, ...]
+    jobs: tuple[PastJob, ...]
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -50,21 +58,21 @@ class Stale:
 
 
 @dataclass
-class Watch:
-    """What one server remembers between two looks."""
+class BackfillWatch:
+    """What one server remembers between two checks."""
 
-    # Requests that were refused, by the version of the table at which that was.
+    # Refused requests, by the version of the table that they were refused at.
     refused: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
 
-async def run_for_ever(catalog: Catalog, rules: Rules) -> None:
-    """Look at once, then whenever something changes or a column becomes due."""
-    watch = Watch()
+async def run_for_ever(catalog: Catalog, rules: TriggerRules) -> None:
+    """Check at once, then whenever something changes or a column becomes due."""
+    watch = BackfillWatch()
     await due.run_for_ever(catalog, "columns to fill", lambda: run_look(catalog, rules, watch))
 
 
-async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
-    """Request what is due; returns the seconds until something else is."""
+async def run_look(catalog: Catalog, rules: TriggerRules, watch: BackfillWatch) -> float:
+    """Request the backfills that are due; returns the seconds until the next one is."""
     stale, now = await catalog.database.read(_find_stale, rules.changes)
     waits = [LOOK_SECONDS]
     for column in stale:
@@ -79,9 +87,9 @@ async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
 
 
 async def count_stale(tx: Transaction) -> dict[bool, int]:
-    """How many bound columns are not known to be filled in their newest version; by auto_backfill.
+    """How many bound columns may be stale in their newest version; by auto_backfill.
 
-    Rows that failed do not count: only another version, of them or of the function, helps them.
+    Failed rows do not count: only a new version of them, or of the function, can help.
     """
     counts = {True: 0, False: 0}
     for row in await tx.fetch(
@@ -94,8 +102,8 @@ async def count_stale(tx: Transaction) -> dict[bool, int]:
     return counts
 
 
-async def _request(catalog: Catalog, column: Stale, watch: Watch) -> None:
-    request = Backfill(column.name, column.branch, {})
+async def _request(catalog: Catalog, column: StaleColumn, watch: BackfillWatch) -> None:
+    request = BackfillRequest(column.name, column.branch, {})
     try:
         id = await backfills.request_backfill(catalog, column.table, request)
     except PASSING as error:
@@ -111,8 +119,8 @@ async def _request(catalog: Catalog, column: Stale, watch: Watch) -> None:
     log.info("job %s fills column %s of %s", id, column.name, column.table)
 
 
-async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
-    """The columns with enough changes, each group of a function once; and the database's time."""
+async def _find_stale(tx: Transaction, changes: int) -> tuple[list[StaleColumn], int]:
+    """The columns with enough changes, one for each function; and the database's time."""
     clock = await tx.fetch_one("SELECT now_millis()")
     assert clock is not None
     rows = await tx.fetch(
@@ -122,14 +130,14 @@ async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
         "FROM columns c JOIN tables t ON t.id = c.table_id JOIN objects o ON o.id = c.table_id "
         "WHERE c.auto_backfill = 1 ORDER BY c.table_id, c.branch, c.name"
     )
-    found: dict[tuple[str, str, str], Stale] = {}
+    found: dict[tuple[str, str, str], StaleColumn] = {}
     for row in rows:
         table = tables.to_table(row[:-6])
         branch, name, binding, inputs, watermarks, head = row[-6:]
         covered = find_covered(watermarks, branch) or 0
         if head is None or (table.id, branch, binding) in found:
             continue
-        # What a job of some rows, or one beside a writer, left out is filled like what came after.
+        # Rows that a partial job, or one beside a writer, left out are due like new versions.
         if not is_incomplete(watermarks, branch):
             if head - covered < changes:
                 continue
@@ -139,7 +147,7 @@ async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
                 continue
         first, last = await _find_changes(tx, table.id, branch, covered)
         ended = await _find_jobs(tx, table.id, branch, name, binding)
-        stale = Stale(table, branch, name, binding, covered, head, first, last, tuple(ended))
+        stale = StaleColumn(table, branch, name, binding, covered, head, first, last, tuple(ended))
         found[stale.key] = stale
     return list(found.values()), clock[0]
 
@@ -147,23 +155,18 @@ async def _find_stale(tx: Transaction, changes: int) -> tuple[list[Stale], int]:
 async def _find_filled(
     tx: Transaction, table_id: str, branch: str, covered: int, inputs: set[str]
 ) -> set[int]:
-    """Later versions by backfills of columns that are no inputs: they change nothing here.
+    """Later versions that only filled columns which are not inputs: they change nothing here.
 
-    Else two columns with a row that always fails would fill each other's versions for ever.
+    Otherwise two columns with a row that always fails would trigger each other for ever.
     """
-    prefix = f"{table_id}/{branch}/"
     rows = await tx.fetch(
-        "SELECT spec, result FROM jobs WHERE slot >= $1 AND slot < $2 AND kind = $3 AND state = $4",
-        prefix,
-        # What sorts right after everything that begins with the prefix.
-        f"{prefix[:-1]}0",
-        BACKFILL,
-        SUCCEEDED,
+        "SELECT spec, result FROM jobs WHERE object_id = $1 AND kind = $2 AND state = $3",
+        *(table_id, BACKFILL, SUCCEEDED),
     )
     found: set[int] = set()
     for row in rows:
-        spec, result = msgspec.json.decode(row[0]), msgspec.json.decode(row[1])
-        if not inputs & set(spec.get("columns") or [spec["column"]]):
+        spec, result = msgspec.json.decode(row[0], type=BackfillSpec), msgspec.json.decode(row[1])
+        if spec.branch == branch and not inputs & set(spec.targets):
             found |= {v for v in result.get("committed_versions") or () if v > covered}
     return found
 
@@ -183,23 +186,22 @@ async def _find_changes(
 
 async def _find_jobs(
     tx: Transaction, table_id: str, branch: str, name: str, binding: str
-) -> list[Ended]:
-    """The last backfills of the column, which has a slot by its name or by its function."""
+) -> list[PastJob]:
+    """The last backfills of the column; its slot has the name of the column, or the binding."""
     rows = await tx.fetch(
         "SELECT state, created_at, finished_at, spec, result FROM jobs "
         "WHERE slot IN ($1, $2) AND kind = $3 ORDER BY number DESC LIMIT $4",
-        f"{table_id}/{branch}/{name}",
-        f"{table_id}/{branch}/{binding}",
+        *(str(slot_of_column(table_id, branch, each)) for each in (name, binding)),
         BACKFILL,
         JOBS_BACK,
     )
-    return [_to_ended(row) for row in rows]
+    return [_to_past_job(row) for row in rows]
 
 
-def _to_ended(row: Row) -> Ended:
+def _to_past_job(row: Row) -> PastJob:
     state, created_at, finished_at, spec, result = row
-    fresh_at = _fresh_at(msgspec.json.decode(spec), msgspec.json.decode(result))
-    return Ended(
+    fresh_at = _fresh_at(msgspec.json.decode(spec, type=BackfillSpec), msgspec.json.decode(result))
+    return PastJob(
         state,
         created_at,
         None if state in ACTIVE else finished_at,
@@ -207,11 +209,8 @@ def _to_ended(row: Row) -> Ended:
     )
 
 
-def _fresh_at(spec: dict[str, Any], result: dict[str, Any]) -> int | None:
-    """The version in which a whole backfill found nothing to do."""
-    is_partial = spec.get("errors_only") or any(
-        spec.get(key) is not None for key in ("where", "num_frags", "read_version")
-    )
+def _fresh_at(spec: BackfillSpec, result: dict[str, Any]) -> int | None:
+    """The version at which a full backfill found nothing to do."""
     version = result.get("version")
     is_idle = isinstance(version, int) and result.get("committed_versions") in ([], None)
-    return version if is_idle and not is_partial else None
+    return version if is_idle and not spec.is_partial else None

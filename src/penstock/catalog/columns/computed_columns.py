@@ -1,13 +1,13 @@
-"""Bound columns as they are declared, renamed and dropped, and the catalog's mirror of them.
+"""Declare, rename and drop bound columns, and keep the catalog's mirror of them.
 
-The dataset's field metadata is what binds a column, because it travels with branches, restores and
-files; of functions, only what was declared here counts (`declarations`). The mirror lets a
-description tell of bound columns without opening anything.
+A column is bound by the metadata of its field, because that travels with branches, restores and
+files; a function counts only if it was declared here (`declarations`). The mirror lets the server
+describe bound columns without opening the dataset.
 """
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -19,20 +19,17 @@ from penstock.catalog.jobs import environments as manifests
 from penstock.catalog.versions import versions
 from penstock.database.interface import Transaction
 from penstock.errors import PenstockError
-from penstock.jobs.backfill import leftovers
+from penstock.jobs.doors import leftovers
 from penstock.lance.columns import bindings
-from penstock.lance.columns.bindings import Changed, New, Redeclared
-from penstock.lance.columns.computed import Computed, get_computed, list_computed
+from penstock.lance.columns.bindings import Changed, New, RedeclaredColumn
+from penstock.lance.columns.computed import ComputedColumn, get_computed, list_computed
 from penstock.lance.columns.fields import Alteration
+from penstock.lance.doors import lance
 from penstock.lance.session.remote import Location
-from penstock.model.envelopes import Code
+from penstock.model.envelopes import FunctionCode
 from penstock.model.functions import Function
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +41,9 @@ async def check_new(
     expressions: Mapping[str, str],
     declared: Sequence[New],
 ) -> None:
-    """Refuse bound columns that could not be added now."""
+    """Refuse bound columns that cannot be added."""
 
-    def work(dataset: "LanceDataset") -> None:
+    def work(dataset: "lance.LanceDataset") -> None:
         bindings.plan_bound(dataset, expressions, declared)
 
     await datasets.read(catalog, table, branch, None, work)
@@ -64,7 +61,7 @@ async def add(
     """Add bound columns, all null; returns the version."""
     codes = [code for _, code in declared]
     environments = [each.manifest for each, _ in declared if each.manifest is not None]
-    # Before the columns, so that there is none without its code.
+    # Before the columns, so that no column is ever without its code.
     await functions.store(catalog, table, codes)
     version, added = await datasets.change(
         catalog,
@@ -84,9 +81,9 @@ async def check_altered(
     changes: Sequence[Changed],
     alterations: Sequence[Alteration],
 ) -> None:
-    """Refuse alterations that could not be made now."""
+    """Refuse alterations that cannot be made."""
 
-    def work(dataset: "LanceDataset") -> list[Computed]:
+    def work(dataset: "lance.LanceDataset") -> list[ComputedColumn]:
         bindings.plan_redeclarations(dataset, changes)
         bindings.check_alterations(dataset, alterations)
         return [get_computed(dataset, path) for path, _, code in changes if code is None]
@@ -102,7 +99,7 @@ async def redeclare(
     changes: Sequence[Changed],
     origin: Origin = NOBODY,
 ) -> int:
-    """Give columns other versions of their functions; the values stay. Returns the version."""
+    """Give columns new versions of their functions and keep the values; returns the version."""
     codes = [code for _, _, code in changes if code is not None]
     environments = [each.manifest for _, each, _ in changes if each.manifest is not None]
     await functions.store(catalog, table, codes)
@@ -121,7 +118,7 @@ async def alter(
     alterations: Sequence[Alteration],
     origin: Origin = NOBODY,
 ) -> int:
-    """Alter columns, and follow those that got other names; returns the version."""
+    """Alter columns, and follow renamed ones in the mirror; returns the version."""
     version, names, columns = await datasets.change(
         catalog, table, branch, lambda dataset: bindings.alter_columns(dataset, alterations), origin
     )
@@ -131,12 +128,12 @@ async def alter(
 
 
 async def forget(catalog: Catalog, table: Table, branch: str, names: Sequence[str]) -> None:
-    """Follow columns that were dropped."""
+    """Remove dropped columns from the mirror."""
     await sweep(catalog, table, await catalog.database.write(_drop, table, branch, names))
 
 
 async def mirror(catalog: Catalog, table: Table, branch: str) -> None:
-    """Follow a change of the whole schema: a new branch, a restore, other rows for all."""
+    """Update the mirror after the whole schema changed: new branch, restore, overwrite."""
     columns = await datasets.read(
         catalog, table, branch, None, lambda dataset: list_computed(dataset.schema)
     )
@@ -147,7 +144,7 @@ async def mirror(catalog: Catalog, table: Table, branch: str) -> None:
 async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dict[str, Any]]:
     """What computes the bound columns of a branch, and how far they are filled.
 
-    Nothing is opened, so the states of rows are null when anything came after the last backfill.
+    The dataset is not opened, so row states are null when anything came after the last backfill.
     """
     rows = await catalog.database.fetch(
         "SELECT name, function, inputs, auto_backfill, watermarks FROM columns "
@@ -175,9 +172,9 @@ async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dic
 
 
 async def record_in(
-    tx: Transaction, table: Table, branch: str, columns: Sequence[Computed]
+    tx: Transaction, table: Table, branch: str, columns: Sequence[ComputedColumn]
 ) -> None:
-    """Mirror bindings; how far another column of that name was filled is forgotten."""
+    """Mirror bindings; forgets how far an earlier column of that name was filled."""
     for column in columns:
         await tx.fetch(
             "INSERT INTO columns (table_id, branch, name, binding, expression, inputs, data_type, "
@@ -207,8 +204,8 @@ async def _add(
     tx: Transaction,
     table: Table,
     branch: str,
-    columns: Sequence[Computed],
-    codes: Sequence[Code],
+    columns: Sequence[ComputedColumn],
+    codes: Sequence[FunctionCode],
     environments: Sequence[str],
 ) -> None:
     await declarations.declare_in(tx, table, columns)
@@ -219,8 +216,8 @@ async def _record_all(
     tx: Transaction,
     table: Table,
     branch: str,
-    columns: Sequence[Computed],
-    codes: Sequence[Code],
+    columns: Sequence[ComputedColumn],
+    codes: Sequence[FunctionCode],
     environments: Sequence[str],
 ) -> None:
     by_hash = {code.sha256: code for code in codes}
@@ -233,18 +230,18 @@ async def _record_all(
 
 
 async def sweep(catalog: Catalog, table: Table, gone: Collection[str]) -> None:
-    """Remove what backfills kept for columns that are on no branch any more."""
+    """Remove files that backfills kept for columns that no branch has any more."""
     location = Location(catalog.lake.place(table.location).uri, MAIN, catalog.lake.options)
     for binding in gone:
         try:
             await catalog.lake.run(leftovers.forget_column, location, binding)
         except PenstockError as error:
-            # The columns are gone all the same, and what they left does no harm.
+            # The columns are gone anyway, and the leftovers do no harm.
             log.warning("what backfills kept in %s is not removed: %s", table, error.message)
 
 
 async def list_bindings(tx: Transaction, table: Table) -> set[str]:
-    """What binds the columns that functions fill, on all branches."""
+    """The bindings of all columns that functions fill, on all branches."""
     rows = await tx.fetch(
         "SELECT DISTINCT binding FROM columns WHERE table_id = $1 AND function IS NOT NULL",
         table.id,
@@ -256,8 +253,8 @@ async def _replace(
     tx: Transaction,
     table: Table,
     branch: str,
-    changed: Sequence[Redeclared],
-    codes: Sequence[Code],
+    changed: Sequence[RedeclaredColumn],
+    codes: Sequence[FunctionCode],
     environments: Sequence[str],
 ) -> set[str]:
     before = await list_bindings(tx, table)
@@ -274,7 +271,7 @@ async def _drop(tx: Transaction, table: Table, branch: str, names: Sequence[str]
 
 
 async def _mirror(
-    tx: Transaction, table: Table, branch: str, columns: Sequence[Computed]
+    tx: Transaction, table: Table, branch: str, columns: Sequence[ComputedColumn]
 ) -> set[str]:
     before = await list_bindings(tx, table)
     columns = await declarations.keep_declared(tx, table, columns)
@@ -283,7 +280,7 @@ async def _mirror(
     )
     await _forget(tx, table, branch, [*{row[0] for row in rows} - {c.name for c in columns}])
     await record_in(tx, table, branch, columns)
-    # What a new branch has was filled where it comes from; rows are compared, so any is right.
+    # A new branch was filled where it comes from; rows are compared, so any watermark is right.
     await tx.fetch(
         "UPDATE columns SET watermarks = (SELECT c.watermarks FROM columns c "
         "WHERE c.table_id = columns.table_id AND c.binding = columns.binding "
@@ -300,9 +297,9 @@ async def _rename(
     table: Table,
     branch: str,
     names: Mapping[str, str],
-    columns: Sequence[Computed],
+    columns: Sequence[ComputedColumn],
 ) -> None:
-    # Taken out first: two columns may swap their names.
+    # Removed first, because two columns may swap names.
     rows = []
     for old, new in names.items():
         rows += [
@@ -325,7 +322,7 @@ async def _rename(
             branch,
             *row,
         )
-    # The columns of one function tell of each other.
+    # The columns of one function name each other.
     touched = {column.binding for column in columns if column.name in names.values()}
     renamed = [c for c in columns if c.binding in touched]
     await record_in(tx, table, branch, await declarations.keep_declared(tx, table, renamed))

@@ -1,9 +1,9 @@
-"""Which functions were declared for the columns of a table, by somebody who may bring code.
+"""Declared functions: which ones a table's columns may use, because someone allowed to bring code
+said so.
 
-What binds a column is its field's metadata, and that can be written by everybody who can commit a
-version, or prepare a folder that is registered. So a function counts only with the table that it
-was declared for, with the inputs, outputs and options that it was declared with: the hash of
-somebody's code is no way to run it, nor to get it.
+Anybody who can commit a version, or register a folder, can write the metadata that binds a column.
+So a function runs only for the table that it was declared for, with the inputs, outputs and options
+of that declaration: knowing the hash of somebody's code is not enough to run it or to read it.
 """
 
 import hashlib
@@ -14,24 +14,26 @@ from msgspec import structs
 
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidTableState
-from penstock.lance.columns.bindings import Redeclared
-from penstock.lance.columns.computed import Computed
+from penstock.lance.columns.bindings import RedeclaredColumn
+from penstock.lance.columns.computed import ComputedColumn
 from penstock.model.functions import Function
 from penstock.model.tables import Table
 
-# With what manifests a function was declared: their checksums, "" for none, None for any.
+# The manifests that a function was declared with: their checksums, "" for none, None for any.
 Manifests = frozenset[str | None]
 
 
-async def declare_in(tx: Transaction, table: Table, columns: Sequence[Computed]) -> None:
-    """Note the functions of columns as they are now."""
+async def declare_in(tx: Transaction, table: Table, columns: Sequence[ComputedColumn]) -> None:
+    """Record the functions of columns as they are now."""
     for column in columns:
         if column.function is not None:
             await _insert(tx, table, column, _checksum(column.manifest))
 
 
-async def declare_again_in(tx: Transaction, table: Table, changes: Sequence[Redeclared]) -> None:
-    """Note what functions are now; what nobody declared before, the request must have brought."""
+async def declare_again_in(
+    tx: Transaction, table: Table, changes: Sequence[RedeclaredColumn]
+) -> None:
+    """Record changed functions; the request must bring code that was never declared before."""
     for each in changes:
         known = await find_in(tx, table, each.before)
         if known is None and not each.brings_code:
@@ -41,8 +43,8 @@ async def declare_again_in(tx: Transaction, table: Table, changes: Sequence[Rede
         await _insert(tx, table, each.column, checksum if is_meant else "")
 
 
-async def find_in(tx: Transaction, table: Table, column: Computed) -> Manifests | None:
-    """With what manifests a column's function was declared for the table; None if it was not."""
+async def find_in(tx: Transaction, table: Table, column: ComputedColumn) -> Manifests | None:
+    """The manifests that a column's function was declared with; None if it was not declared."""
     if column.function is None:
         return None
     rows = await tx.fetch(
@@ -57,9 +59,9 @@ async def find_in(tx: Transaction, table: Table, column: Computed) -> Manifests 
 
 
 async def keep_declared(
-    tx: Transaction, table: Table, columns: Sequence[Computed]
-) -> list[Computed]:
-    """Those of the columns that are bound here: by SQL, or by a function that was declared."""
+    tx: Transaction, table: Table, columns: Sequence[ComputedColumn]
+) -> list[ComputedColumn]:
+    """The columns that are bound here: by SQL, or by a declared function."""
     return [
         each
         for each in columns
@@ -68,9 +70,9 @@ async def keep_declared(
 
 
 async def check(
-    tx: Transaction, table: Table, column: Computed, *, with_manifest: bool = False
+    tx: Transaction, table: Table, column: ComputedColumn, *, with_manifest: bool = False
 ) -> None:
-    """Refuse a column whose metadata names a function, or an environment, not declared for it."""
+    """Refuse a column whose metadata names a function or environment not declared for it."""
     if column.function is None:
         return
     known = await find_in(tx, table, column)
@@ -87,7 +89,7 @@ async def check(
         )
 
 
-async def _insert(tx: Transaction, table: Table, column: Computed, manifest: str) -> None:
+async def _insert(tx: Transaction, table: Table, column: ComputedColumn, manifest: str) -> None:
     assert column.function is not None
     function = msgspec.json.encode(_without_names(column.function)).decode()
     await tx.fetch(
@@ -102,12 +104,12 @@ async def _insert(tx: Transaction, table: Table, column: Computed, manifest: str
 
 
 def _without_names(function: Function) -> Function:
-    """The function without what its columns are called, which a rename changes."""
+    """The function without its column names, which a rename changes."""
     outputs = tuple(structs.replace(output, column="") for output in function.outputs)
     return structs.replace(function, outputs=outputs)
 
 
-def _has(known: Manifests, column: Computed) -> bool:
+def _has(known: Manifests, column: ComputedColumn) -> bool:
     return None in known or column.manifest is None or _checksum(column.manifest) in known
 
 

@@ -1,4 +1,4 @@
-"""Functions in the catalog: their code by its hash, and how fast each was when it last ran."""
+"""Functions in the catalog: their code by its hash, and the rate at which each last ran."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,23 +8,23 @@ from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidTableState
 from penstock.lance.columns import function_code as files
-from penstock.model.envelopes import Code
+from penstock.model.envelopes import FunctionCode
 from penstock.model.functions import Function
 from penstock.model.tables import Table
 
 
-async def store(catalog: Catalog, table: Table, codes: Sequence[Code]) -> None:
-    """Keep the code of functions beside the table that uses them."""
+async def store(catalog: Catalog, table: Table, codes: Sequence[FunctionCode]) -> None:
+    """Store the code of functions beside the table that uses them."""
     place = catalog.lake.place(table.location)
     for code in codes:
         await catalog.lake.run(files.store, place, code.content)
 
 
 async def ensure(catalog: Catalog, table: Table, function: Function) -> None:
-    """See to it that a function's code lies beside the table, as a runner needs it.
+    """Make sure that a function's code is beside the table, where a runner looks for it.
 
-    Who can write to the table's folder can put code there and bind a column to it; but nothing is
-    run that was not declared here, by somebody who may.
+    Anyone who can write to the table's folder can put code there and bind a column to it, but only
+    code that was declared here is ever run.
     """
     if not await is_known(catalog.database, function.sha256):
         raise InvalidTableState(
@@ -48,7 +48,7 @@ async def is_known(tx: Transaction, sha256: str) -> bool:
 
 
 async def record_in(tx: Transaction, function: Function, content: bytes) -> None:
-    """Keep a function's code; the same code under another version is as fast as it was."""
+    """Store a function's code; the same code under a new version keeps its measured rate."""
     await tx.fetch(
         "INSERT INTO functions (sha256, content, name, version, created_at) "
         "VALUES ($1, $2, $3, $4, now_millis()) ON CONFLICT (sha256) DO UPDATE SET "
@@ -73,14 +73,12 @@ async def find_rate(tx: Transaction, function: Function) -> float | None:
     return None if row is None else float(row[0])
 
 
-async def record_rate(
-    tx: Transaction, function: Mapping[str, Any], result: Mapping[str, Any]
-) -> None:
-    """Note how fast a function was, as the runner of a job measured it."""
+async def record_rate(tx: Transaction, function: Function, result: Mapping[str, Any]) -> None:
+    """Record how fast a function was, as a runner measured it."""
     rate = result.get("rate")
     if not isinstance(rate, int | float) or isinstance(rate, bool):
         return
     if math.isfinite(rate) and rate > 0:
         await tx.fetch(
-            "UPDATE functions SET rate = $2 WHERE sha256 = $1", function["sha256"], float(rate)
+            "UPDATE functions SET rate = $2 WHERE sha256 = $1", function.sha256, float(rate)
         )

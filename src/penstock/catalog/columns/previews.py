@@ -1,28 +1,28 @@
-"""Previews: a column computed for a few rows by a job that writes nothing."""
+"""Request previews: jobs that compute a column for a few rows and write nothing."""
 
 import asyncio
-import uuid
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import backfills, functions
-from penstock.catalog.columns.backfills import Backfill
+from penstock.catalog.columns.backfills import BackfillRequest
 from penstock.catalog.jobs import environments, jobs
 from penstock.catalog.jobs.queue import wait_for
 from penstock.catalog.names import tables
 from penstock.database.interface import Transaction
-from penstock.lance.columns.computed import Computed
+from penstock.jobs.specs import PREVIEW, PreviewSpec
+from penstock.lance.columns.computed import ComputedColumn
 from penstock.model.identifiers import show
-from penstock.model.jobs import PREVIEW, Job, NewJob
+from penstock.model.jobs import Job, NewJob
+from penstock.model.slots import slot_of_preview
 from penstock.model.tables import Table
 
-# What other servers hear is seen by looking.
+# How often to look for what other servers were told.
 LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class PreviewRequest:
     """A request to see what a column would be for some rows."""
 
     column: str
@@ -33,10 +33,10 @@ class Preview:
     manifest: str | None = None
 
 
-async def request_preview(catalog: Catalog, table: Table, preview: Preview) -> str:
-    """Check a preview as a backfill is checked, and queue it; returns the job."""
+async def request_preview(catalog: Catalog, table: Table, preview: PreviewRequest) -> str:
+    """Check a preview as a backfill is checked, and queue it; returns the id of the job."""
     cluster = catalog.queue.check_cluster(preview.cluster)
-    request = Backfill(
+    request = BackfillRequest(
         preview.column, preview.branch, {}, where=preview.where, manifest=preview.manifest
     )
     column = await backfills.check(catalog, table, request)
@@ -50,7 +50,7 @@ async def request_preview(catalog: Catalog, table: Table, preview: Preview) -> s
 async def wait_for_job(
     catalog: Catalog, id: str, seconds: float, leaving: "asyncio.Task[None]"
 ) -> Job:
-    """The job when it has ended, when the time is up, or when nobody waits any more."""
+    """Wait for a job to end; returns it earlier when the time is up or the caller has gone."""
     queue, clock = catalog.queue, asyncio.get_running_loop().time
     deadline = clock() + seconds
     try:
@@ -62,12 +62,17 @@ async def wait_for_job(
                 return job
             await wait_for(bell, min(LOOK_SECONDS, left))
     finally:
-        # Others who follow the job look once more; nobody else would take the bell away.
+        # Ring for others who follow the job; otherwise nobody would remove the bell.
         queue.ring(id)
 
 
 async def _enqueue(
-    tx: Transaction, table: Table, request: Backfill, column: Computed, rows: int, cluster: str
+    tx: Transaction,
+    table: Table,
+    request: BackfillRequest,
+    column: ComputedColumn,
+    rows: int,
+    cluster: str,
 ) -> str:
     now = await tables.get(tx, table.identifier)
     if now.id != table.id:
@@ -76,17 +81,18 @@ async def _enqueue(
         kind=PREVIEW,
         object=show(table.identifier),
         target=f"{table}.{column.name}",
-        # Of its own: it waits for nobody, and nobody for it.
-        slot=f"{table.id}/preview:{uuid.uuid4()}",
-        spec=backfills.make_spec(table, request, column) | {"rows": rows},
+        slot=slot_of_preview(table.id),
+        spec=backfills.make_spec(PreviewSpec, table, request, column, rows=rows),
         cluster=cluster,
         manifest=await environments.choose_in(tx, request.manifest, column.manifest),
     )
-    # Whoever waits for it can ask again.
+    # No retries: the client waits for it and can ask again.
     return await jobs.enqueue_in(tx, new, max_attempts=1)
 
 
-async def complete(tx: Transaction, job: Job) -> tuple[dict[str, Any] | None, str]:
-    """The spec of a preview as it is leased; None, and why, when there is nothing to look at."""
-    spec = await backfills.complete_spec(tx, job.spec)
-    return (None, f"the table of {job.target} was dropped") if spec is None else (spec, "")
+async def complete(
+    tx: Transaction, spec: PreviewSpec, target: str
+) -> tuple[PreviewSpec | None, str]:
+    """The spec of a preview when it is leased; None and a reason when there is nothing to show."""
+    found = await backfills.complete_spec(tx, spec)
+    return (None, f"the table of {target} was dropped") if found is None else (found, "")

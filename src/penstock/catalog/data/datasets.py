@@ -1,28 +1,25 @@
-"""Reading and changing a table's data: which version, in which thread, with whose arbitration.
+"""Read and change a table's data: choose the version, the thread and the arbiter of commits.
 
-Readers share handles; a change opens a handle of its own whose commits come back to the catalog,
-so a version made here is listed, managed and arbitrated like everybody's.
+Readers share handles. A change opens its own handle, whose commits go through the catalog, so
+versions made here are listed, managed and arbitrated like everyone else's.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.doors import arbiter
 from penstock.catalog.names import tables
 from penstock.catalog.versions import reconcile, versions
 from penstock.catalog.versions.commits import Operation
 from penstock.errors import ConcurrentCommit, InvalidTableState, VersionNotFound
+from penstock.lance.doors import bridge, lance
 from penstock.lance.errors import naming, translated
 from penstock.lance.storage.data_threads import Deadline
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table, TableVersion
 from penstock.retries import spread
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.session.bridge import Bridge
 
 T = TypeVar("T")
 
@@ -35,14 +32,14 @@ async def read(
     table: Table,
     branch: str,
     version: int | None,
-    work: "Callable[[LanceDataset], T]",
+    work: "Callable[[lance.LanceDataset], T]",
     *,
     is_brief: bool = False,
     deadline: Deadline | None = None,
 ) -> T:
-    """Run work on one version, the newest of the branch when none is named.
+    """Run work on one version, by default the newest of the branch.
 
-    Brief work, which only looks at what an open dataset knows, does not wait for a worker then.
+    Brief work, which only looks at an open dataset, does not wait for a worker.
     """
     found = await _get_version(catalog, table, branch, version)
     place = catalog.lake.place(table.location)
@@ -65,13 +62,13 @@ async def change(
     catalog: Catalog,
     table: Table,
     branch: str,
-    work: "Callable[[LanceDataset], T]",
+    work: "Callable[[lance.LanceDataset], T]",
     origin: Origin = NOBODY,
     attempts: int = ATTEMPTS,
 ) -> T:
-    """Run work that commits; when a commit in between does not allow it, on what is newest then.
+    """Run work that commits; repeats it on the newest version when another commit conflicts.
 
-    Work that may be run again must be right on any version: it looks up what it needs.
+    Work that may be repeated must be right on any version, so it looks up what it needs.
     """
     for pause in spread(PAUSE_SECONDS, attempts - 1):
         try:
@@ -85,7 +82,7 @@ async def _change_once(
     catalog: Catalog,
     table: Table,
     branch: str,
-    work: "Callable[[LanceDataset], T]",
+    work: "Callable[[lance.LanceDataset], T]",
     origin: Origin,
 ) -> T:
     await _get_version(catalog, table, branch, None)
@@ -103,17 +100,13 @@ async def _change_once(
 
 def make_bridge(
     catalog: Catalog, table: Table, origin: Origin = NOBODY, before: Sequence[Operation] = ()
-) -> "Bridge":
-    """The way of pylance's commits to this catalog; `before` goes into the first one."""
-    # Imported here: it brings pylance's models along, which a server of metadata never needs.
-    from penstock.catalog.versions.arbiter import TableArbiter
-    from penstock.lance.session.bridge import Bridge
-
-    return Bridge(TableArbiter(catalog, table, origin, before), table.location)
+) -> "bridge.Bridge":
+    """The bridge from pylance's commits to this catalog; `before` runs in the first commit."""
+    return bridge.Bridge(arbiter.TableArbiter(catalog, table, origin, before), table.location)
 
 
 async def find_newest(catalog: Catalog, table: Table, branch: str) -> int | None:
-    """The number of the newest version, with what others committed by path; None without any."""
+    """The number of the newest version, including commits by path; None without any."""
     head = await reconcile.look_ahead(catalog, table, branch)
     return None if head is None else head.version
 

@@ -3,26 +3,23 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.data import datasets
-from penstock.catalog.data.appends import Appended, get_appender
+from penstock.catalog.data.appends import AppendResult, get_appender
 from penstock.catalog.names import tables
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.versions import reconcile
 from penstock.catalog.versions.commits import Declare
 from penstock.errors import TableAlreadyExists, TableNotFound
+from penstock.lance.doors import lance
 from penstock.lance.errors import translated
-from penstock.lance.write import first_version, rows, uploads
-from penstock.lance.write.rows import Merge, Merged
-from penstock.lance.write.uploads import RowStream, Source, Written
+from penstock.lance.write import first_version, row_changes, uploads
+from penstock.lance.write.row_changes import Merge, MergeResult
+from penstock.lance.write.uploads import ReadableFile, RowStream, WrittenFragments
 from penstock.model.identifiers import show
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN, Table
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,11 @@ class CreatedTable:
 
 
 async def create(
-    catalog: Catalog, new: NewTable, mode: str, source: "Source | bytes", origin: Origin = NOBODY
+    catalog: Catalog,
+    new: NewTable,
+    mode: str,
+    source: "ReadableFile | bytes",
+    origin: Origin = NOBODY,
 ) -> CreatedTable:
     """Create a table with rows; mode is create, exist_ok or overwrite."""
     try:
@@ -57,8 +58,12 @@ async def create(
 
 
 async def insert(
-    catalog: Catalog, table: Table, branch: str, source: "Source | bytes", origin: Origin = NOBODY
-) -> Appended:
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    source: "ReadableFile | bytes",
+    origin: Origin = NOBODY,
+) -> AppendResult:
     """Append rows."""
     if branch != MAIN and not await datasets.has_version(catalog, table, branch):
         await reconcile.get_version_of_branch(catalog, table, branch, None)
@@ -68,7 +73,7 @@ async def insert(
             return await appender.append(source, origin)
     place = catalog.lake.place(table.location)
 
-    def write(dataset: "LanceDataset | None") -> Written:
+    def write(dataset: "lance.LanceDataset | None") -> WrittenFragments:
         stream = RowStream(source, catalog.max_batch_bytes)
         if dataset is not None:
             uploads.check_rows(dataset.schema, stream)
@@ -82,22 +87,26 @@ async def insert(
 
 
 async def overwrite(
-    catalog: Catalog, table: Table, branch: str, source: "Source | bytes", origin: Origin = NOBODY
-) -> Appended:
+    catalog: Catalog,
+    table: Table,
+    branch: str,
+    source: "ReadableFile | bytes",
+    origin: Origin = NOBODY,
+) -> AppendResult:
     """Replace all rows, and the schema with them."""
     place, options = catalog.lake.place(table.location), catalog.lake.options
     bridge = datasets.make_bridge(catalog, table, origin)
     id = list(table.identifier)
 
-    def run() -> Appended:
+    def run() -> AppendResult:
         with translated(bridge):
             known = catalog.datasets.open_to_commit(place, branch, bridge, id).schema
             stream = RowStream(source, catalog.max_batch_bytes)
             written = uploads.write_aside(place, branch, catalog.datasets, stream, None, known)
-            # Opened anew: a long upload may have taken minutes.
+            # Reopened: a long upload may have taken minutes.
             base = catalog.datasets.open_to_commit(place, branch, bridge, id)
-            dataset = rows.commit_overwrite(base, written, bridge, id, options)
-            return Appended(written.rows, dataset.version, bridge.transaction_id)
+            dataset = row_changes.commit_overwrite(base, written, bridge, id, options)
+            return AppendResult(written.rows, dataset.version, bridge.transaction_id)
 
     return await catalog.workers.run(run)
 
@@ -106,45 +115,45 @@ async def merge(
     catalog: Catalog,
     table: Table,
     branch: str,
-    source: "Source | bytes",
+    source: "ReadableFile | bytes",
     how: Merge,
     origin: Origin = NOBODY,
-) -> Merged:
-    """Merge rows by key. A long stream is kept on storage first, because a merge may be retried.
+) -> MergeResult:
+    """Merge rows by key. A long stream is stored first, because a merge may be retried.
 
-    A table that is only declared is made first, without rows: of several merges that meet it, each
-    then finds the rows of those before it.
+    A table that is only declared is created first, without rows, so that of several merges each one
+    sees the rows of those before it.
     """
     place = catalog.lake.place(table.location)
     opened: list[RowStream] = []
     if branch == MAIN and not await datasets.has_version(catalog, table, branch):
         opened = [await catalog.workers.run(RowStream, source, catalog.max_batch_bytes)]
-        rows.check_keys(opened[0].schema, how.on)
+        row_changes.check_keys(opened[0].schema, how.on)
         await insert(catalog, table, branch, uploads.write_empty(opened[0].schema), origin)
 
-    def work(dataset: "LanceDataset") -> Merged:
+    def work(dataset: "lance.LanceDataset") -> MergeResult:
         stream = opened.pop() if opened else RowStream(source, catalog.max_batch_bytes)
         uploads.check_rows(dataset.schema, stream)
         if stream.is_whole:
-            return rows.merge(dataset, stream, how)
+            return row_changes.merge(dataset, stream, how)
         with uploads.spooled(place, catalog.datasets, stream) as spool:
-            return rows.merge(dataset, spool, how)
+            return row_changes.merge(dataset, spool, how)
 
     # A stream can be read only once.
     attempts = datasets.ATTEMPTS if isinstance(source, bytes) else 1
-    # Lance lets merges that run at once insert the same key twice, so here they take turns.
+    # Lance lets concurrent merges insert the same key twice, so merges take turns here.
     lock = catalog.merge_locks.setdefault((table.id, branch), asyncio.Lock())
     async with lock:
         return await datasets.change(catalog, table, branch, work, origin, attempts)
 
 
 async def _create_new(
-    catalog: Catalog, new: NewTable, source: "Source | bytes", origin: Origin
+    catalog: Catalog, new: NewTable, source: "ReadableFile | bytes", origin: Origin
 ) -> CreatedTable:
-    """Write the rows into the table's own new folder, then declare and commit in one."""
+    """Write the rows into the table's new folder, then declare and commit in one transaction."""
     table = new.table
     place = catalog.lake.place(table.location)
-    # Told before anything is written, and before gigabytes are uploaded for what can't be.
+    # Checked before gigabytes are uploaded for a table that cannot be created.
     await tables.check_new(catalog.database, new)
     if new.is_placed and await catalog.lake.run(first_version.is_occupied, place):
         raise TableAlreadyExists(
@@ -153,10 +162,11 @@ async def _create_new(
         )
     bridge = datasets.make_bridge(catalog, table, origin, before=[Declare(new)])
 
-    def write() -> Written:
+    def write() -> WrittenFragments:
         stream = RowStream(source, catalog.max_batch_bytes)
         if new.is_placed and not stream.is_whole:
-            # Others may write to a place that a client chose: what is cut short goes as a whole.
+            # Others may write to a location that a client chose, so remove a partial upload as a
+            # whole.
             return uploads.write_aside(place, MAIN, catalog.datasets, stream, None)
         return uploads.write_new(catalog.datasets, place.location, stream)
 
@@ -174,9 +184,9 @@ async def _create_new(
 
 
 def _translating(
-    work: "Callable[[LanceDataset | None], Written]",
-) -> "Callable[[LanceDataset | None], Written]":
-    def run(dataset: "LanceDataset | None") -> Written:
+    work: "Callable[[lance.LanceDataset | None], WrittenFragments]",
+) -> "Callable[[lance.LanceDataset | None], WrittenFragments]":
+    def run(dataset: "lance.LanceDataset | None") -> WrittenFragments:
         with translated():
             return work(dataset)
 

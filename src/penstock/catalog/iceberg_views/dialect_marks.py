@@ -1,10 +1,13 @@
 """Marks on views: a property for each representation whose SQL does not parse.
 
-Such a view is stored all the same: engines know more than the parser.
+Such a view is stored anyway: engines understand more than our parser.
 """
 
 import time
 from typing import Any
+
+from penstock.iceberg.metadata import current_representations
+from penstock.sql.doors import check
 
 Json = dict[str, Any]
 
@@ -13,13 +16,10 @@ MARK, MARK_END = "penstock.dialect.", ".problem"
 
 
 def mark_problems(metadata: Json, previous: Json | None = None) -> Json:
-    """The metadata with a property for each representation that does not parse; blocks.
+    """Add a property for each representation that does not parse; blocks.
 
-    The marks of previous metadata with the same SQL are kept.
+    Marks of earlier metadata with the same SQL are kept.
     """
-    from penstock.iceberg.metadata import current_representations
-    from penstock.sql.parsing.check import check_statement
-
     properties = metadata.get("properties") or {}
     kept = {k: v for k, v in properties.items() if not _is_mark(k)}
     statements = current_representations(metadata)
@@ -29,10 +29,10 @@ def mark_problems(metadata: Json, previous: Json | None = None) -> Json:
         statements = []
     started = time.monotonic()
     for dialect, sql in statements:
-        # What is left over is not judged: nobody waits for marks.
+        # Out of time: leave the rest unmarked rather than make the client wait.
         if time.monotonic() - started > MAX_SECONDS:
             break
-        if (problem := check_statement(sql, dialect)) is not None:
+        if (problem := check.check_statement(sql, dialect)) is not None:
             where = f"line {problem.line}, column {problem.column}: " if problem.line else ""
             kept[f"{MARK}{dialect.lower()}{MARK_END}"] = f"{where}{problem.message}"
     if kept == properties:

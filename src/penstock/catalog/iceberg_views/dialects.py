@@ -1,10 +1,10 @@
-"""Dialect care for views: their SQL in another dialect, and where their columns come from.
+"""Dialects of Iceberg views: translate their SQL, and trace where their columns come from.
 
-The rules about SQL are in `dialects`; here are the view's own words and the catalog's columns.
+The rules about SQL are in `penstock.sql`; this module looks up the view and the catalog's columns.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,11 +13,14 @@ from penstock.catalog.data import datasets
 from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest, InvalidTableState, NotFound, Unprocessable
+from penstock.iceberg.metadata import current_representations, current_schema, current_version
+from penstock.iceberg.sql_types import list_columns
+from penstock.lance.doors import sql_types
 from penstock.model.identifiers import Identifier, from_path, to_path
 from penstock.model.tables import MAIN
-
-if TYPE_CHECKING:
-    from penstock.sql.results import Columns, Refusal
+from penstock.sql.doors import lineage, references
+from penstock.sql.doors import translate as translating
+from penstock.sql.results import Columns, Refusal
 
 Json = dict[str, Any]
 # Whether the caller may read a table or view.
@@ -55,17 +58,16 @@ async def _reason(
 ) -> Json:
     """Look up what the statement reads, then translate or trace it.
 
-    Anybody may write a statement that reads anything: what the caller may not is not there for it.
+    Anyone may write a statement that reads anything, so tables that the caller may not read count
+    as missing.
     """
-    from penstock.iceberg.metadata import current_version
-
     version = current_version(metadata)
     namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
     run = catalog.lake.run
-    references = await run(_find_references, sql, dialect, namespace, held)
-    if len(references) > MAX_REFERENCES:
-        raise Unprocessable(f"the statement reads {len(references)} tables, too many to look up")
-    named = [id for each in references for id in await _find_spellings(catalog, each)]
+    read = await run(_find_references, sql, dialect, namespace, held)
+    if len(read) > MAX_REFERENCES:
+        raise Unprocessable(f"the statement reads {len(read)} tables, too many to look up")
+    named = [id for each in read for id in await _find_spellings(catalog, each)]
     known = {id: await _find_columns(catalog, id) for id in named if await may_read(id)}
     schemas = {id: columns for id, columns in known.items() if columns != {}}
     found = await run(_judge, sql, dialect, target, schemas, namespace, held)
@@ -78,10 +80,8 @@ async def _reason(
 def _find_references(
     sql: str, dialect: str, namespace: Identifier, held: str | None
 ) -> tuple[Identifier, ...]:
-    # Imported here, in a thread: sqlglot takes its time to load.
-    from penstock.sql.parsing.references import find_references
-
-    return find_references(sql, dialect, namespace, held)
+    # In a thread, because the first of these loads sqlglot.
+    return references.find_references(sql, dialect, namespace, held)
 
 
 def _judge(
@@ -92,22 +92,18 @@ def _judge(
     namespace: Identifier,
     held: str | None,
 ) -> "Json | Refusal":
-    from penstock.sql.resolving.lineage import trace_columns
-    from penstock.sql.results import Refusal
-    from penstock.sql.translating.translate import translate
-
     found = (
-        trace_columns(sql, dialect, schemas, namespace, held)
+        lineage.trace_columns(sql, dialect, schemas, namespace, held)
         if target is None
-        else translate(sql, dialect, target, schemas, namespace, held)
+        else translating.translate(sql, dialect, target, schemas, namespace, held)
     )
     return found if isinstance(found, Refusal) else found.to_json()
 
 
 async def _find_spellings(catalog: Catalog, id: Identifier) -> list[Identifier]:
-    """The names that a reference may mean: itself, else those that differ in case alone.
+    """The names that a reference may mean: an exact match, else those that differ only in case.
 
-    Dialects fold names that are not quoted; which of these is meant, if any, they decide.
+    Dialects fold unquoted names, and decide themselves which of these is meant.
     """
     if await iceberg_views.find_kind(catalog.database, id) is not None:
         return [id]
@@ -121,11 +117,7 @@ async def _find_spellings(catalog: Catalog, id: Identifier) -> list[Identifier]:
 
 
 async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
-    """A table's or view's columns: None when they are not known, none when it is not there."""
-    from penstock.iceberg.metadata import current_schema
-    from penstock.iceberg.sql_types import list_columns
-    from penstock.lance.columns.sql_types import list_columns as list_table_columns
-
+    """The columns of a table or view: None when unknown, empty when it does not exist."""
     kind = await iceberg_views.find_kind(catalog.database, id)
     try:
         if kind is None:
@@ -134,7 +126,7 @@ async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
             return list_columns(current_schema(await get_metadata(catalog, id)))
         table = await tables.get(catalog.database, id)
         return await datasets.read(
-            catalog, table, MAIN, None, lambda dataset: list_table_columns(dataset.schema)
+            catalog, table, MAIN, None, lambda dataset: sql_types.list_columns(dataset.schema)
         )
     except NotFound:
         return {}  # dropped since
@@ -149,9 +141,7 @@ async def get_metadata(catalog: Catalog, id: Identifier) -> Json:
 
 
 def choose_sql(metadata: Json, target: str | None, source: str | None) -> tuple[str, str]:
-    """The representation to go by: the one asked for, else one in the target, else the first."""
-    from penstock.iceberg.metadata import current_representations
-
+    """Choose a representation: the requested one, else one in the target, else the first."""
     found = current_representations(metadata)
     for wanted in (source, target) if source is None else (source,):
         for dialect, sql in found:
@@ -166,9 +156,7 @@ def choose_sql(metadata: Json, target: str | None, source: str | None) -> tuple[
 
 
 def read_query(metadata: Json) -> tuple[str, str, Identifier, str | None]:
-    """What a materialized view reads of a view: dialect and SQL, and where its names are read."""
-    from penstock.iceberg.metadata import current_version
-
+    """The dialect, SQL and default namespace that a materialized view reads from a view."""
     version = current_version(metadata)
     namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
     return (*choose_sql(metadata, "spark", None), namespace, held)

@@ -1,13 +1,12 @@
 """Iceberg views: create, register, find, list, rename, drop.
 
-A view's state is one metadata document. The record holds it, and where the file with the same
-content lies that other engines may read; a change writes the file first and then swaps the record.
+A view's state is one metadata document, kept in its record and in a file that other engines may
+read. A change writes the file first and then swaps the record.
 """
 
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,8 +15,8 @@ from penstock.catalog.access.grants import Target
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views.dialect_marks import mark_problems
 from penstock.catalog.iceberg_views.metadata_files import (
-    Document,
-    Planned,
+    DocumentPlan,
+    MetadataDocument,
     keeps_files,
     plain,
     plan,
@@ -31,12 +30,11 @@ from penstock.catalog.names import dependents, locations, namespaces, removals, 
 from penstock.crash import crash_point
 from penstock.database.interface import Row, Transaction
 from penstock.errors import InvalidRequest, TableAlreadyExists, ViewAlreadyExists, ViewNotFound
+from penstock.iceberg.doors import create as create_door
+from penstock.iceberg.doors import requests
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
-
-if TYPE_CHECKING:
-    from penstock.iceberg.requests import CreateView
 
 KIND = "view"
 COLUMNS = (
@@ -48,10 +46,10 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """The SQL that a view has, by the metadata file that it came with, and who wrote it.
+    """The SQL of a view, identified by its metadata file, and who wrote it.
 
-    They are known by the names of their grants: none where authentication was off, and None when
-    nobody kept them.
+    Authors are known by the names of their grants: none where authentication was off, None when
+    they were not recorded.
     """
 
     id: str
@@ -63,14 +61,14 @@ class Edition:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """A view's record; `folder` is the one that this server made for it, or empty."""
+class IcebergView:
+    """A view's record; `folder` is the folder that this server made for it, or empty."""
 
     id: str
     namespace: Identifier
     name: str
     folder: str
-    document: Document
+    document: MetadataDocument
     edition: Edition
 
     @property
@@ -87,8 +85,8 @@ class View:
 
 
 async def create(
-    catalog: Catalog, id: Identifier, request: "CreateView", origin: Origin = NOBODY
-) -> View:
+    catalog: Catalog, id: Identifier, request: "requests.CreateView", origin: Origin = NOBODY
+) -> IcebergView:
     """Make a view, with its first metadata file."""
     properties = await catalog.database.read(_check_new, id)
     view_id = uuid.uuid4()
@@ -101,15 +99,15 @@ async def create(
     planned = await catalog.lake.run(
         _plan_first, catalog, request, str(view_id), location, await _now(catalog.database)
     )
-    view = View(
+    view = IcebergView(
         view_id.hex,
         id[:-1],
         id[-1],
         folder,
-        Document("", "", planned.target.location),
+        MetadataDocument("", "", planned.target.location),
         Edition("", origin.grantees),
     )
-    # Nothing is around a new folder directly below the root.
+    # A new folder directly below the root has nothing around it.
     chosen = [] if above is None or not folder else [folder]
     if not view.owns(view.document.folder):
         chosen.append(view.document.folder)
@@ -125,18 +123,18 @@ async def create(
 
 async def register(
     catalog: Catalog, id: Identifier, metadata_location: str, origin: Origin = NOBODY
-) -> View:
-    """Take a view whose metadata file exists into the catalog, with its history."""
+) -> IcebergView:
+    """Register a view by its existing metadata file, with its history."""
     await catalog.database.read(_check_new, id)
     document = await catalog.lake.run(read_document, catalog.lake, metadata_location)
     edition = Edition(document.location, origin.grantees)
-    view = View(uuid.uuid4().hex, id[:-1], id[-1], "", document, edition)
+    view = IcebergView(uuid.uuid4().hex, id[:-1], id[-1], "", document, edition)
     await catalog.database.write(_register, view, origin)
     return view
 
 
 async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> None:
-    """Take a view out of the catalog, and its files with it unless it forbids that."""
+    """Remove a view from the catalog, and its files unless its metadata forbids that."""
     view = await catalog.database.write(_drop, id, origin)
     if not keeps_files(view.document.text):
         await catalog.lake.run(remove_file, catalog.lake, view.document.location)
@@ -146,19 +144,19 @@ async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> Non
 async def rename(
     catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY
 ) -> None:
-    """Give a view another name, in any namespace; its metadata stays as it is."""
+    """Rename a view, in any namespace; its metadata stays as it is."""
     await catalog.database.write(_rename, id, new, origin)
 
 
-async def get(tx: Transaction, id: Identifier) -> View:
+async def get(tx: Transaction, id: Identifier) -> IcebergView:
     row = await _fetch(tx, COLUMNS, id)
     if row is None:
         raise missing(id)
     return _to_view(row)
 
 
-async def get_by_id(tx: Transaction, id: str) -> View:
-    """The view with this id, whatever it is called now."""
+async def get_by_id(tx: Transaction, id: str) -> IcebergView:
+    """The view with this id, whatever its name is now."""
     row = await tx.fetch_one(
         f"SELECT {COLUMNS} FROM objects o JOIN views v ON v.id = o.id WHERE o.id = $1", id
     )
@@ -168,7 +166,7 @@ async def get_by_id(tx: Transaction, id: str) -> View:
 
 
 async def get_state(tx: Transaction, id: Identifier) -> tuple[str, str]:
-    """The view's id and where its current metadata lies: what both name never changes."""
+    """The view's id and current metadata location; together they identify an immutable state."""
     row = await _fetch(tx, "o.id, v.metadata_location", id)
     if row is None:
         raise missing(id)
@@ -178,7 +176,7 @@ async def get_state(tx: Transaction, id: Identifier) -> tuple[str, str]:
 async def list_names(
     tx: Transaction, namespace: Identifier, page: PageRequest, only: Sequence[str] | None = None
 ) -> Page[str]:
-    """The names of the views directly in a namespace; only those that these grantees may see."""
+    """The names of the views directly in a namespace that these grantees may see."""
     seen = grants.seen(only, 5)
     rows = await tx.fetch(
         f"SELECT name FROM objects o WHERE namespace = $1 AND kind = $2 AND name > $3 {seen} "
@@ -193,7 +191,7 @@ async def list_names(
 
 
 async def find_kind(tx: Transaction, id: Identifier) -> str | None:
-    """What has this name: a table, a view, or nothing."""
+    """Whether a table, a view or nothing has this name."""
     namespace, name = split_table(id)
     row = await tx.fetch_one(
         "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name
@@ -220,7 +218,7 @@ async def _fetch(tx: Transaction, columns: str, id: Identifier) -> Row | None:
 
 
 async def _check_new(tx: Transaction, id: Identifier) -> dict[str, str]:
-    """Refuse a name that is taken; returns the properties of the namespace."""
+    """Refuse a name that is taken; returns the namespace's properties."""
     properties = await namespaces.get(tx, id[:-1])
     kind = await find_kind(tx, id)
     if kind == KIND:
@@ -236,16 +234,16 @@ async def _now(tx: Transaction) -> int:
 
 
 def _plan_first(
-    catalog: Catalog, request: "CreateView", view_uuid: str, location: str, now_millis: int
-) -> Planned:
-    from penstock.iceberg.create import create_metadata
-
-    metadata = create_metadata(request, uuid=view_uuid, location=location, now_millis=now_millis)
+    catalog: Catalog, request: "requests.CreateView", view_uuid: str, location: str, now_millis: int
+) -> DocumentPlan:
+    metadata = create_door.create_metadata(
+        request, uuid=view_uuid, location=location, now_millis=now_millis
+    )
     return plan(catalog.lake, mark_problems(metadata), None)
 
 
-async def _register(tx: Transaction, view: View, origin: Origin) -> None:
-    # By folder and name: the whole may be spelt in several ways.
+async def _register(tx: Transaction, view: IcebergView, origin: Origin) -> None:
+    # By folder and file name, because the whole location may be spelt in several ways.
     rows = await tx.fetch(
         "SELECT o.namespace, o.name, v.metadata_location FROM views v "
         "JOIN objects o ON o.id = v.id WHERE v.location = relative($1)",
@@ -264,7 +262,7 @@ async def _register(tx: Transaction, view: View, origin: Origin) -> None:
 
 
 async def _insert(
-    tx: Transaction, view: View, chosen: Sequence[str], operation: str, origin: Origin
+    tx: Transaction, view: IcebergView, chosen: Sequence[str], operation: str, origin: Origin
 ) -> None:
     await _check_new(tx, view.identifier)
     for folder in chosen:
@@ -285,10 +283,10 @@ async def _insert(
     await transactions.record(tx, operation, show(view.identifier), origin)
 
 
-async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
+async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> IcebergView:
     view = await get(tx, id)
     await dependents.check_unread(tx, f"view {show(id)}", [view.id], None, origin)
-    # On PostgreSQL, others may have dropped, renamed or replaced it since: what is deleted decides.
+    # On PostgreSQL others may have dropped, renamed or replaced it since: go by the deleted row.
     row = await tx.fetch_one(
         "DELETE FROM views WHERE id = $1 "
         "RETURNING absolute(folder), metadata_location, metadata, absolute(location)",
@@ -301,7 +299,7 @@ async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> View:
     if row is None or not gone:
         raise missing(id)
     await grants.forget_in(tx, view.id)
-    view = replace(view, folder=row[0], document=Document(row[1], row[2], row[3]))
+    view = replace(view, folder=row[0], document=MetadataDocument(row[1], row[2], row[3]))
     if view.folder and not keeps_files(view.document.text):
         await removals.enqueue(tx, [view.folder])
     await transactions.record(tx, "DropView", show(id), origin)
@@ -328,8 +326,8 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
     await transactions.record(tx, "RenameView", f"{show(id)} -> {show(new)}", origin)
 
 
-def _to_view(row: Row) -> View:
+def _to_view(row: Row) -> IcebergView:
     id, namespace, name, folder, location, text, files_folder, edited_in, edited_by = row
-    document = Document(location, text, files_folder)
+    document = MetadataDocument(location, text, files_folder)
     by = msgspec.json.decode(edited_by, type=tuple[str, ...]) if edited_by else None
-    return View(id, from_path(namespace), name, folder, document, Edition(edited_in, by))
+    return IcebergView(id, from_path(namespace), name, folder, document, Edition(edited_in, by))

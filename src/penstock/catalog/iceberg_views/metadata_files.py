@@ -1,6 +1,6 @@
-"""The metadata files of Iceberg views: written before the record is swapped, never changed.
+"""Metadata files of Iceberg views: written before the record is swapped, and never changed.
 
-A file whose swap was refused is removed again; one whose swap may have happened is kept.
+A file whose swap was refused is removed; one whose swap may have happened is kept.
 """
 
 import contextlib
@@ -22,13 +22,21 @@ from penstock.errors import (
     PenstockError,
     Unavailable,
 )
+from penstock.iceberg.doors import register
+from penstock.iceberg.files import (
+    MAX_BYTES,
+    METADATA_PATH,
+    decode_metadata,
+    encode_metadata,
+    next_metadata_path,
+)
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Lake, Place
 from penstock.model.locations import spell_out
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class MetadataDocument:
     """A metadata document: where its file is, its content, and the file's folder in the lake."""
 
     location: str
@@ -36,41 +44,37 @@ class Document:
     folder: str
 
 
-class Published(Protocol):
-    """A view with the document that is to become its own."""
+class PublishableView(Protocol):
+    """A view whose new document can be published."""
 
     @property
     def id(self) -> str: ...
 
     @property
-    def document(self) -> Document: ...
+    def document(self) -> MetadataDocument: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A document that is about to be written: where, as others are told it, and its folder."""
+class DocumentPlan:
+    """A document before it is written: its path, its public location, and its folder."""
 
     metadata: dict[str, Any]
     path: str
     target: Place
 
 
-def plan(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Planned:
-    """Decide where the next file of a document goes; nothing is written yet."""
-    from penstock.iceberg.files import METADATA_PATH, next_metadata_path
-
+def plan(lake: Lake, metadata: dict[str, Any], previous: str | None) -> DocumentPlan:
+    """Decide where the next file of a document goes; writes nothing."""
     lake.accept(plain(metadata["location"]))
     properties = metadata.get("properties", {})
     path = next_metadata_path(metadata["location"], properties, previous, str(uuid.uuid4()))
     what = METADATA_PATH if properties.get(METADATA_PATH) else "location"
     folder = lake.accept(plain(path.rpartition("/")[0], what), what)
-    return Planned(metadata, path, lake.place(folder))
+    return DocumentPlan(metadata, path, lake.place(folder))
 
 
-def write(planned: Planned) -> Document:
+def write(planned: DocumentPlan) -> MetadataDocument:
     """Write a document to its file; blocks."""
-    from penstock.iceberg.files import encode_metadata
-
     path, target = planned.path, planned.target
     folder, _, name = path.rpartition("/")
     try:
@@ -83,15 +87,12 @@ def write(planned: Planned) -> Document:
         raise InvalidRequest(
             f"no folder can be made at {folder!r}", detail="choose another location"
         ) from error
-    return Document(path, msgspec.json.encode(planned.metadata).decode(), target.location)
+    return MetadataDocument(path, msgspec.json.encode(planned.metadata).decode(), target.location)
 
 
-def read_document(lake: Lake, location: str) -> Document:
-    """The document in a file that somebody else wrote; blocks."""
-    from penstock.iceberg.files import MAX_BYTES, decode_metadata
-    from penstock.iceberg.register import check_metadata
-
-    # Accepted as a whole, so that a link does not lead out of the lake, or to another's file.
+def read_document(lake: Lake, location: str) -> MetadataDocument:
+    """Read a document that someone else wrote; blocks."""
+    # Accept the whole location, so that a link cannot lead out of the lake or to another's file.
     what = "metadata-location"
     folder, _, name = lake.accept(plain(location, what), what).rpartition("/")
     if location.rpartition("/")[2] not in (name, "", "."):
@@ -105,9 +106,9 @@ def read_document(lake: Lake, location: str) -> Document:
         raw = files.read(place, name)
     except FileNotFoundError as error:
         raise missing_file(location) from error
-    metadata = check_metadata(decode_metadata(raw, location))
+    metadata = register.check_metadata(decode_metadata(raw, location))
     lake.accept(plain(metadata["location"]))
-    return Document(location, msgspec.json.encode(metadata).decode(), place.location)
+    return MetadataDocument(location, msgspec.json.encode(metadata).decode(), place.location)
 
 
 def missing_file(location: str) -> FileNotFound:
@@ -117,7 +118,7 @@ def missing_file(location: str) -> FileNotFound:
 
 
 def remove_file(lake: Lake, location: str) -> None:
-    """Remove a metadata file as well as that is possible now; blocks."""
+    """Try to remove a metadata file; blocks."""
     with contextlib.suppress(PenstockError, FileNotFoundError):
         folder, _, name = plain(location).rpartition("/")
         files.remove(lake.place(lake.accept(folder)), name)
@@ -125,15 +126,15 @@ def remove_file(lake: Lake, location: str) -> None:
 
 async def publish(
     catalog: Catalog,
-    view: Published,
+    view: PublishableView,
     base: str | None,
     work: Work[P, T],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T | None:
-    """Make a written document the view's in place of `base`; its file goes when that is refused.
+    """Swap `base` for a written document; removes its file when the swap is refused.
 
-    Returns None when the swap is known to have happened although its own answer was lost.
+    Returns None when the swap is known to have happened although its answer was lost.
     """
     location = view.document.location
     try:
@@ -142,7 +143,7 @@ async def publish(
         found = await _find_location(catalog, view.id)
         if found == location:
             return None
-        # SQLite has no commit that is still on its way; elsewhere nobody can tell.
+        # SQLite has no commits in flight; with other databases nobody can tell.
         if found == base and catalog.database.kind == "sqlite":
             raise
         raise _unknown() from error
@@ -159,15 +160,15 @@ def keeps_files(text: str) -> bool:
 
 
 def spell(folder: str) -> str:
-    """The location of a folder of the lake, with every character meaning itself."""
+    """The location of a folder in the lake, in a form that every reader takes literally."""
     is_plain = not folder.startswith("/") or any(character in folder for character in "?#%")
     return folder if is_plain else f"file://{folder}"
 
 
 def plain(location: str, what: str = "location") -> str:
-    """A location in the spelling that the lake knows: Java writes `file:/path`.
+    """A location as the lake spells it: Java writes `file:/path`.
 
-    Others must find the file by it, so it is complete, and every character means itself.
+    Others must find the file by it, so it must be complete and every character literal.
     """
     spelt = spell_out(location, what)
     if spelt.is_relative:
@@ -184,7 +185,7 @@ def plain(location: str, what: str = "location") -> str:
 
 
 async def _find_location(catalog: Catalog, view_id: str) -> str | None:
-    """Where the view's record points now; raises OutcomeUnknown when it can't be read either."""
+    """Where the view's record points now; raises OutcomeUnknown when it cannot be read either."""
     try:
         return await catalog.database.read(_read_location, view_id)
     except Unavailable as error:

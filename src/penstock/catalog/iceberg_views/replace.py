@@ -1,12 +1,12 @@
-"""Replacing a view: apply the updates to what is current, write the file, swap the record.
+"""Replace a view: apply the updates to the current metadata, write the file, swap the record.
 
-The swap compares the record with what the updates were applied to. When another replace was first,
-they are applied again to its result, so both land. In one server they queue up instead.
+The swap compares the record with the metadata that the updates were applied to. If another replace
+was first, the updates are applied again to its result, so both succeed. Within one server, replaces
+of a view take turns.
 """
 
 import asyncio
 import dataclasses
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -15,30 +15,35 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.iceberg_views.dialect_marks import mark_problems
 from penstock.catalog.iceberg_views.dialects import read_query
-from penstock.catalog.iceberg_views.iceberg_views import Edition, View, encode_names
-from penstock.catalog.iceberg_views.metadata_files import Planned, plan, publish, remove_file, write
+from penstock.catalog.iceberg_views.iceberg_views import Edition, IcebergView, encode_names
+from penstock.catalog.iceberg_views.metadata_files import (
+    DocumentPlan,
+    plan,
+    publish,
+    remove_file,
+    write,
+)
 from penstock.catalog.names import locations, transactions
 from penstock.crash import crash_point
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
+from penstock.iceberg.doors import replace as replace_door
+from penstock.iceberg.doors import requests
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import NOBODY, Origin
 from penstock.retries import spread
 
-if TYPE_CHECKING:
-    from penstock.iceberg.requests import ReplaceView
-
 ATTEMPTS = 10
 PAUSE_SECONDS = 0.01
 
-# Whoever replaces a view in this process; another process meets the swap.
+# One lock for each view that is being replaced in this process; other processes meet at the swap.
 _turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 async def replace(
-    catalog: Catalog, id: Identifier, request: "ReplaceView", origin: Origin = NOBODY
-) -> View:
-    """Apply the request's updates; returns the view as it is then."""
+    catalog: Catalog, id: Identifier, request: "requests.ReplaceView", origin: Origin = NOBODY
+) -> IcebergView:
+    """Apply the request's updates; returns the updated view."""
     view = await iceberg_views.get(catalog.database, id)
     turn = _turns.setdefault(view.id, asyncio.Lock())
     async with turn:
@@ -53,9 +58,9 @@ async def replace(
 
 
 async def _replace_once(
-    catalog: Catalog, id: Identifier, request: "ReplaceView", origin: Origin
-) -> View | None:
-    """One try; None when the swap was lost to somebody else."""
+    catalog: Catalog, id: Identifier, request: "requests.ReplaceView", origin: Origin
+) -> IcebergView | None:
+    """Try once; None when another process won the swap."""
     view, now = await catalog.database.read(_read, id)
     found = await catalog.lake.run(_plan_next, catalog, view, request, now)
     if found is None:
@@ -66,7 +71,7 @@ async def _replace_once(
     try:
         document = await catalog.lake.run(write, planned)
     except ConcurrentCommit:
-        return None  # its folder is being removed: somebody drops it
+        return None  # its folder is being removed by a drop
     crash_point("view file written")
     edition = Edition(document.location, origin.grantees) if is_edited else view.edition
     replaced = dataclasses.replace(view, document=document, edition=edition)
@@ -79,35 +84,33 @@ async def _replace_once(
     return replaced
 
 
-async def _read(tx: Transaction, id: Identifier) -> tuple[View, int]:
+async def _read(tx: Transaction, id: Identifier) -> tuple[IcebergView, int]:
     view = await iceberg_views.get(tx, id)
     row = await tx.fetch_one("SELECT now_millis()")
     return view, int(row[0]) if row else 0
 
 
 def _plan_next(
-    catalog: Catalog, view: View, request: "ReplaceView", now_millis: int
-) -> tuple[Planned, bool] | None:
+    catalog: Catalog, view: IcebergView, request: "requests.ReplaceView", now_millis: int
+) -> tuple[DocumentPlan, bool] | None:
     """The view's next document; None when nothing changes.
 
-    Also whether whoever asked for it has to answer for what the view reads.
+    Also whether the requester has to answer for what the view reads.
     """
-    from penstock.iceberg.replace import replace_metadata
-
     metadata = msgspec.json.decode(view.document.text)
-    changed = replace_metadata(metadata, request, now_millis)
+    changed = replace_door.replace_metadata(metadata, request, now_millis)
     if changed is metadata:
         return None
     planned = plan(catalog.lake, mark_problems(changed, metadata), view.document.location)
     return planned, read_query(changed) != read_query(metadata)
 
 
-def _is_elsewhere(view: View, folder: str) -> bool:
-    """Whether a folder is neither where the view's files are now, nor made for them."""
+def _is_elsewhere(view: IcebergView, folder: str) -> bool:
+    """Whether a folder is neither the one that the view's files are in, nor made for them."""
     return folder != view.document.folder and not view.owns(folder)
 
 
-async def _swap(tx: Transaction, view: View, replaced: View, origin: Origin) -> bool:
+async def _swap(tx: Transaction, view: IcebergView, replaced: IcebergView, origin: Origin) -> bool:
     new, edition = replaced.document, replaced.edition
     if _is_elsewhere(view, new.folder):
         await locations.check_view(tx, new.folder)

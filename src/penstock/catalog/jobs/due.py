@@ -1,7 +1,7 @@
-"""When something that follows changes by itself is due: columns that fill themselves, and views.
+"""Decide when columns and views that update themselves need their next job.
 
-A commit wakes the look, as does the end of a job; a look now and then finds what other servers
-committed, and what happened while no server was there.
+The server looks after each commit and each finished job, and every few seconds, to see what other
+servers committed and what happened while no server ran.
 """
 
 import asyncio
@@ -17,20 +17,21 @@ from penstock.model.jobs import CANCELED, FAILED
 
 log = logging.getLogger(__name__)
 
-# The net under the bell; and how long a bell is not answered, so that a burst is one look.
+# How often to check without being told; and how long to wait after a bell, so that a burst of
+# commits is checked once.
 LOOK_SECONDS, BURST_SECONDS = 5.0, 0.2
-# How long what failed waits: at least, at most after a change, and at most without.
+# Pause after a failure: the shortest, the longest after a change, the longest without one.
 MIN_FAILED_MILLIS, MAX_CHANGED_MILLIS, MAX_UNCHANGED_MILLIS = 1_000, 60_000, 3_600_000
 JOBS_BACK = 10
-# What may go well at the next look.
+# Errors that may pass by the next check.
 PASSING = (Unavailable, TooManyRequests, ConcurrentCommit)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """How many changes make a job, and how long it waits after the first, and after another job.
+class TriggerRules:
+    """How many changes trigger a job, and how long it waits after the first and after another job.
 
-    So many changed rows do as well; 0 when they are not counted.
+    A number of changed rows triggers it, too; 0 when rows are not counted.
     """
 
     changes: int = 1
@@ -39,8 +40,8 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """A job that came to its end, or has not yet."""
+class PastJob:
+    """An earlier job of the same column or view; it may not have ended yet."""
 
     state: str
     created_at: int
@@ -49,8 +50,8 @@ class Ended:
     fresh_at: int | None = None
 
 
-class Changed(Protocol):
-    """Something with changes that it has not followed yet."""
+class Follower(Protocol):
+    """A column or view that has not followed all changes yet."""
 
     @property
     def head(self) -> int: ...
@@ -62,12 +63,12 @@ class Changed(Protocol):
     def last_change_at(self) -> int: ...
 
     @property
-    def jobs(self) -> tuple[Ended, ...]:
-        """The newest first."""
+    def jobs(self) -> tuple[PastJob, ...]:
+        """Newest first."""
 
 
 async def run_for_ever(catalog: Catalog, what: str, look: Callable[[], Awaitable[float]]) -> None:
-    """Look at once, then whenever something changes or the time that a look returns is over."""
+    """Check at once, then whenever something changes or the time that a check returned is over."""
     while not catalog.queue.is_closed:
         bell = catalog.queue.bell(CHANGES)
         pause = LOOK_SECONDS
@@ -76,14 +77,14 @@ async def run_for_ever(catalog: Catalog, what: str, look: Callable[[], Awaitable
         except PenstockError as error:
             log.warning("the look for %s failed: %s", what, error.message)
         except Exception:
-            # A bug, told in full; but it must not end all later looks.
+            # A bug: log it in full, but keep checking.
             log.exception("the look for %s failed", what)
         if await wait_for(bell, max(BURST_SECONDS, pause)):
             await asyncio.sleep(BURST_SECONDS)
 
 
-def plan_due(changed: Changed, rules: Rules) -> int | None:
-    """When a job is to be requested; None as long as only something new can tell."""
+def plan_due(changed: Follower, rules: TriggerRules) -> int | None:
+    """When to request a job; None when nothing is to be done before something changes."""
     cooldown = int(rules.cooldown_seconds * 1000)
     due = changed.first_change_at + cooldown
     if not changed.jobs:
@@ -100,7 +101,7 @@ def plan_due(changed: Changed, rules: Rules) -> int | None:
     while failures < len(changed.jobs) and changed.jobs[failures].state == FAILED:
         failures += 1
     most = MAX_CHANGED_MILLIS if is_changed else MAX_UNCHANGED_MILLIS
-    # Without a cooldown, too, what fails waits.
+    # Even without a cooldown, a failed job is not retried at once.
     first = max(cooldown, MIN_FAILED_MILLIS) if failures else cooldown
     pause = min(first << failures, max(cooldown, most))
     return max(due, last.finished_at + pause)

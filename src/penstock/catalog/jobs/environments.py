@@ -1,4 +1,4 @@
-"""Manifests: environments of jobs that are kept under a name."""
+"""Manifests: named Python environments in which jobs run."""
 
 import hashlib
 from dataclasses import asdict, dataclass
@@ -21,8 +21,8 @@ COLUMNS = "name, content, checksum, created_at"
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """A named environment; `content` is JSON text, kept as it came."""
+class NamedManifest:
+    """A named environment; `content` is JSON text, stored as it was sent."""
 
     name: str
     content: str
@@ -32,12 +32,12 @@ class Manifest:
 
 async def create(
     catalog: Catalog, name: str, content: str, *, overwrite: bool, origin: Origin = NOBODY
-) -> Manifest:
+) -> NamedManifest:
     check_content(content)
     return await catalog.database.write(_create, name, content, overwrite, origin)
 
 
-async def get(tx: Transaction, name: str) -> Manifest:
+async def get(tx: Transaction, name: str) -> NamedManifest:
     row = await tx.fetch_one(f"SELECT {COLUMNS} FROM manifests WHERE name = $1", name)
     if row is None:
         raise ManifestNotFound(
@@ -46,7 +46,7 @@ async def get(tx: Transaction, name: str) -> Manifest:
     return _to_manifest(row)
 
 
-async def list_manifests(catalog: Catalog, page: PageRequest) -> Page[Manifest]:
+async def list_manifests(catalog: Catalog, page: PageRequest) -> Page[NamedManifest]:
     rows = await catalog.database.fetch(
         f"SELECT {COLUMNS} FROM manifests WHERE name > $1 ORDER BY name LIMIT $2",
         page.after or "",
@@ -56,12 +56,12 @@ async def list_manifests(catalog: Catalog, page: PageRequest) -> Page[Manifest]:
     return cut_page(page, found, [manifest.name for manifest in found])
 
 
-async def drop(catalog: Catalog, name: str, origin: Origin = NOBODY) -> Manifest:
+async def drop(catalog: Catalog, name: str, origin: Origin = NOBODY) -> NamedManifest:
     return await catalog.database.write(_drop, name, origin)
 
 
 async def resolve_in(tx: Transaction, given: str | None) -> str | None:
-    """The text of a manifest that a request gives inline, as JSON, or by its name."""
+    """Resolve the environment of a request: inline JSON, or the name of a stored one."""
     if given is None or not given.strip():
         return None
     if given.lstrip().startswith("{"):
@@ -73,9 +73,10 @@ async def resolve_in(tx: Transaction, given: str | None) -> str | None:
 
 
 async def choose_in(tx: Transaction, given: str | None, declared: str | None) -> str | None:
-    """The environment of a job: the request's, or else what its column was declared with.
+    """The environment of a job: the request's, or else the one its column was declared with.
 
-    The latter is read from the table, to which others may write: it must have been declared here.
+    The latter is read from the table, which others can write to, so it must have been declared
+    here.
     """
     text = await resolve_in(tx, given)
     if text is not None or declared is None:
@@ -90,7 +91,7 @@ async def choose_in(tx: Transaction, given: str | None, declared: str | None) ->
 
 
 async def record_in(tx: Transaction, content: str) -> None:
-    """Note an environment that a column is declared with."""
+    """Record an environment that a column is declared with."""
     await tx.fetch(
         "INSERT INTO environments (sha256, created_at) VALUES ($1, now_millis()) "
         "ON CONFLICT DO NOTHING",
@@ -99,9 +100,9 @@ async def record_in(tx: Transaction, content: str) -> None:
 
 
 def check_content(content: str) -> str:
-    """Refuse a manifest whose known keys are not what they must be; others are kept."""
+    """Refuse a manifest with invalid known keys; unknown keys are kept."""
     try:
-        msgspec.json.decode(content, type=_Known)
+        msgspec.json.decode(content, type=_ManifestContent)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidRequest(
             f"the manifest is not right: {error}",
@@ -110,7 +111,7 @@ def check_content(content: str) -> str:
     return content
 
 
-class _Known(msgspec.Struct):
+class _ManifestContent(msgspec.Struct):
     name: str | None = None
     version: str | None = None
     pip: list[str] | None = None
@@ -120,7 +121,7 @@ class _Known(msgspec.Struct):
 
 async def _create(
     tx: Transaction, name: str, content: str, overwrite: bool, origin: Origin
-) -> Manifest:
+) -> NamedManifest:
     await idempotency.use(tx, origin, "")
     action = (
         "UPDATE SET content = excluded.content, checksum = excluded.checksum, "
@@ -146,9 +147,9 @@ async def _create(
     )
 
 
-async def _drop(tx: Transaction, name: str, origin: Origin) -> Manifest:
+async def _drop(tx: Transaction, name: str, origin: Origin) -> NamedManifest:
     found = await get(tx, name)
-    # On PostgreSQL, whoever comes second finds nothing to delete.
+    # On PostgreSQL, of two concurrent drops the second finds nothing to delete.
     if not await tx.fetch("DELETE FROM manifests WHERE name = $1 RETURNING name", name):
         return await get(tx, name)
     await idempotency.use(tx, origin, "", asdict(found))
@@ -159,5 +160,5 @@ def _checksum(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _to_manifest(row: Row) -> Manifest:
-    return Manifest(*row)
+def _to_manifest(row: Row) -> NamedManifest:
+    return NamedManifest(*row)

@@ -1,4 +1,4 @@
-"""What is kept beside a job: its events, which are the states it went through, and its log."""
+"""The history of a job: an event for each change of its state, and the lines of its log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from penstock.database.interface import Transaction
 from penstock.model.jobs import LogLine
 from penstock.model.paging import Page, PageRequest, cut_page
 
-# The oldest lines of a longer log are forgotten.
+# Older lines of a longer log are deleted.
 MAX_LINES = 10_000
 MAX_LINE = 8_000
 
@@ -36,7 +36,7 @@ class NumberedLine:
 async def record_event(
     tx: Transaction, job_id: str, state: str, attempt: int, runner: str = "", message: str = ""
 ) -> None:
-    """Note what happened to a job; its row must be locked by the transaction already."""
+    """Record an event of a job, whose row this transaction must have locked."""
     await tx.fetch(
         "INSERT INTO job_events (job_id, number, at, state, attempt, runner, message) "
         "VALUES ($1, (SELECT coalesce(max(number), 0) + 1 FROM job_events WHERE job_id = $6), "
@@ -53,7 +53,7 @@ async def record_event(
 async def list_events(
     catalog: Catalog, job_ids: Sequence[str], limit: int, limit_per_job: int | None
 ) -> list[Event]:
-    """The events of some jobs, each job's in the order in which they happened."""
+    """List the events of some jobs, each job's in order."""
     found: list[Event] = []
     for job_id in job_ids:
         left = limit - len(found)
@@ -70,7 +70,7 @@ async def list_events(
 
 
 async def append_log(tx: Transaction, job_id: str, attempt: int, lines: Sequence[LogLine]) -> None:
-    """Add lines to a job's log; its row must be locked by the transaction already."""
+    """Append lines to a job's log, whose row this transaction must have locked."""
     if not lines:
         return
     row = await tx.fetch_one(

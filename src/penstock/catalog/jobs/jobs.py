@@ -1,4 +1,4 @@
-"""Jobs: enqueue, describe, list, cancel, forget. Runners take them through `leases`."""
+"""Jobs: enqueue, describe, list, cancel, purge. Runners take them through `leases`."""
 
 import uuid
 from collections.abc import Sequence
@@ -15,7 +15,17 @@ from penstock.catalog.names import idempotency
 from penstock.catalog.names.transactions import Action, SetStatus, apply_actions
 from penstock.database.interface import Row, Transaction
 from penstock.errors import InvalidRequest, JobNotFound
-from penstock.model.jobs import CANCELED, QUEUED, REFRESH, RUNNING, STATES, Job, NewJob
+from penstock.jobs.specs import REFRESH, tell_result
+from penstock.model.jobs import (
+    CANCELED,
+    QUEUED,
+    RUNNING,
+    STATES,
+    Job,
+    NewJob,
+    Value,
+    show_value,
+)
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
@@ -26,29 +36,30 @@ COLUMNS = (
     "started_at, finished_at"
 )
 PURGE_AT_ONCE = 500
-# A slot begins with the id of the table that the job works on.
-OBJECT_ID = "substr(slot, 1, 32)"
+WORKS_ON = (
+    "id IN (SELECT id FROM jobs WHERE object_id = $1 "
+    "UNION SELECT job_id FROM job_slots WHERE object_id = $1)"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """Which jobs a listing is about; None is any."""
+class JobFilter:
+    """Which jobs to list; None matches any."""
 
     states: Sequence[str] | None = None
     kind: str | None = None
-    # The table or view, or what of it the job works on.
+    # The table or view, or the part of it that the job works on.
     target: str | None = None
-    # Only jobs on what these grantees may see.
+    # Only jobs on objects that these grantees may see.
     only: Sequence[str] | None = None
 
 
 async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
-    """Queue a job; the same request that still waits or runs is not queued again.
+    """Queue a job, unless the same request is already queued or running.
 
-    But a refresh that was begun has chosen the versions of its sources: what came since is for
-    another one.
+    A running refresh has already chosen its sources' versions, so later changes need another one.
     """
-    # One at a time: the number is the place in the queue, and of two alike only one is queued.
+    # One at a time: numbers order the queue, and of two equal requests only one is queued.
     row = await tx.fetch_one(
         "UPDATE locks SET taken = taken + 1 WHERE name = 'jobs' RETURNING taken"
     )
@@ -58,7 +69,7 @@ async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
         "SELECT id FROM jobs WHERE slot = $1 AND spec_hash = $2 "
         "AND state IN ('QUEUED', 'RUNNING') AND cancel_requested = 0 "
         "AND (kind <> $3 OR attempt = 0) ORDER BY number LIMIT 1",
-        new.slot,
+        str(new.slot),
         new.spec_hash,
         REFRESH,
     )
@@ -66,17 +77,18 @@ async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
         return str(same[0])
     id = str(uuid.uuid4())
     await tx.fetch(
-        "INSERT INTO jobs (id, number, kind, object, target, slot, spec, spec_hash, cluster, "
-        "manifest, properties, state, attempt, max_attempts, runner, ready_at, lease_until, "
-        "cancel_requested, progress, result, error, retryable, last_report, created_at) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '{}', 'QUEUED', 0, $11, '', 0, 0, 0, "
-        "'{}', '{}', '', 0, '', now_millis())",
+        "INSERT INTO jobs (id, number, kind, object, target, slot, object_id, spec, spec_hash, "
+        "cluster, manifest, properties, state, attempt, max_attempts, runner, ready_at, "
+        "lease_until, cancel_requested, progress, result, error, retryable, last_report, "
+        "created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '{}', 'QUEUED', 0, "
+        "$12, '', 0, 0, 0, '{}', '{}', '', 0, '', now_millis())",
         id,
         number,
         new.kind,
         new.object,
         new.target,
-        new.slot,
+        str(new.slot),
+        new.slot.object_id,
         msgspec.json.encode(new.spec).decode(),
         new.spec_hash,
         new.cluster,
@@ -84,7 +96,10 @@ async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
         max_attempts,
     )
     for slot in new.also:
-        await tx.fetch("INSERT INTO job_slots (job_id, slot) VALUES ($1, $2)", id, slot)
+        await tx.fetch(
+            "INSERT INTO job_slots (job_id, slot, object_id) VALUES ($1, $2, $3)",
+            *(id, str(slot), slot.object_id),
+        )
     await job_events.record_event(tx, id, QUEUED, 0)
     return id
 
@@ -102,13 +117,13 @@ async def find(tx: Transaction, id: str) -> Job | None:
 
 
 async def find_holder(tx: Transaction, id: str) -> str | None:
-    """The key of the runner that leased a job last; None without such a job."""
+    """The key of the runner that leased a job last; None if there is no such job."""
     row = await tx.fetch_one("SELECT token FROM jobs WHERE id = $1", id)
     return None if row is None else row[0]
 
 
-async def list_jobs(catalog: Catalog, page: PageRequest, wanted: Filter) -> Page[Job]:
-    """Jobs, the newest first."""
+async def list_jobs(catalog: Catalog, page: PageRequest, wanted: JobFilter) -> Page[Job]:
+    """List jobs, newest first."""
     values: list[object] = [int(page.after) if page.after else 2**62, page.limit + 1]
 
     def place(value: object) -> str:
@@ -125,7 +140,9 @@ async def list_jobs(catalog: Catalog, page: PageRequest, wanted: Filter) -> Page
     if wanted.only is not None:
         seen = grants.visible_objects(wanted.only, len(values) + 1)
         values += wanted.only
-        conditions.append(f"EXISTS (SELECT 1 FROM objects o WHERE o.id = {OBJECT_ID} AND {seen})")
+        conditions.append(
+            f"EXISTS (SELECT 1 FROM objects o WHERE o.id = jobs.object_id AND {seen})"
+        )
     rows = await catalog.database.fetch(
         f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(conditions)} "
         "ORDER BY number DESC LIMIT $2",
@@ -136,14 +153,14 @@ async def list_jobs(catalog: Catalog, page: PageRequest, wanted: Filter) -> Page
 
 
 async def cancel(catalog: Catalog, id: str, origin: Origin = NOBODY) -> Job:
-    """Cancel a job: one that waits at once, one that runs as soon as its runner hears of it."""
+    """Cancel a job: at once if it waits; if it runs, its runner stops at the next heartbeat."""
     return await alter(catalog, id, [SetStatus(CANCELED)], origin)
 
 
 async def alter(
     catalog: Catalog, id: str, actions: Sequence[Action], origin: Origin = NOBODY
 ) -> Job:
-    """Apply all actions or none: properties that clients keep on a job, and its end."""
+    """Apply all actions or none: properties that clients set on a job, and canceling it."""
     job = await catalog.database.write(_alter, id, actions, origin)
     catalog.queue.ring(id)
     if job.is_finished:
@@ -151,43 +168,34 @@ async def alter(
     return job
 
 
-async def cancel_slots_in(tx: Transaction, prefix: str, reason: str) -> None:
-    """Cancel every job whose slot starts with the prefix and a slash: their object is gone."""
+async def cancel_for_table_in(tx: Transaction, table_id: str, reason: str) -> None:
+    """Cancel every job that changes a dropped table, also cascades that refresh it on the way."""
     rows = await tx.fetch(
-        "SELECT id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') AND id IN "
-        "(SELECT id FROM jobs WHERE slot >= $1 AND slot < $2 "
-        "UNION SELECT job_id FROM job_slots WHERE slot >= $1 AND slot < $2) ORDER BY number",
-        f"{prefix}/",
-        f"{prefix}0",
+        f"SELECT id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') AND {WORKS_ON} ORDER BY number",
+        table_id,
     )
     for row in rows:
         await _cancel(tx, row[0], reason)
 
 
 async def is_worked_on(tx: Transaction, table_id: str) -> bool:
-    """Whether a runner has a job of a table."""
-    row = await tx.fetch_one(
-        "SELECT 1 FROM jobs WHERE state = 'RUNNING' AND id IN "
-        "(SELECT id FROM jobs WHERE slot >= $1 AND slot < $2 "
-        "UNION SELECT job_id FROM job_slots WHERE slot >= $1 AND slot < $2) LIMIT 1",
-        f"{table_id}/",
-        f"{table_id}0",
-    )
-    return row is not None
+    """Whether a runner is working on a table."""
+    sql = f"SELECT 1 FROM jobs WHERE state = 'RUNNING' AND {WORKS_ON} LIMIT 1"
+    return await tx.fetch_one(sql, table_id) is not None
 
 
 async def cancel_for_tables_in(tx: Transaction, table_ids: set[str], reason: str) -> None:
-    """Cancel every job that works on one of these tables."""
+    """Cancel every job of these tables."""
     rows = await tx.fetch(
-        "SELECT id, slot FROM jobs WHERE state IN ('QUEUED', 'RUNNING') ORDER BY number"
+        "SELECT id, object_id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') ORDER BY number"
     )
-    for id, slot in rows:
-        if slot.partition("/")[0] in table_ids:
+    for id, object_id in rows:
+        if object_id in table_ids:
             await _cancel(tx, id, reason)
 
 
 async def end_all_in(tx: Transaction, reason: str) -> int:
-    """Cancel every job at once, where no runner is that could hear of it; returns how many."""
+    """Cancel every job, where no runner is left to stop it; returns how many."""
     rows = await tx.fetch(
         "UPDATE jobs SET state = 'CANCELED', cancel_requested = 1, finished_at = now_millis(), "
         "lease_until = 0, error = $1 WHERE state IN ('QUEUED', 'RUNNING') "
@@ -200,7 +208,7 @@ async def end_all_in(tx: Transaction, reason: str) -> int:
 
 
 async def purge(catalog: Catalog) -> None:
-    """Forget finished jobs older than the history that is kept."""
+    """Delete finished jobs that are older than jobs.history_days."""
     keep = catalog.queue.history_days * DAY_MILLIS
     while await catalog.database.write(_purge, keep) == PURGE_AT_ONCE:
         pass
@@ -209,6 +217,29 @@ async def purge(catalog: Catalog) -> None:
 async def count_by_state(tx: Transaction) -> dict[str, int]:
     rows = await tx.fetch("SELECT state, count(*) FROM jobs GROUP BY state")
     return dict.fromkeys(STATES, 0) | {row[0]: row[1] for row in rows}
+
+
+def describe(job: Job) -> dict[str, str]:
+    """Everything that is known of a job, as text."""
+    version = job.result.get("version")
+    known: dict[str, Value] = {
+        **job.progress,
+        **tell_result(job.kind, job.result),
+        "kind": job.kind,
+        "target": job.target,
+        "cluster": job.cluster,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "version": version if isinstance(version, int | str) else None,
+        "error": job.error or None,
+        "runner": job.runner or None,
+        "cancel_requested": True if job.cancel_requested else None,
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+    }
+    shown = {key: show_value(value) for key, value in known.items() if value is not None}
+    return {**job.properties, **shown}
 
 
 def missing(id: str) -> JobNotFound:
@@ -220,7 +251,8 @@ def missing(id: str) -> JobNotFound:
 
 def to_job(row: Row) -> Job:
     fields: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
-    for name in ("spec", "progress", "result"):
+    fields["spec"] = msgspec.Raw(fields["spec"])
+    for name in ("progress", "result"):
         fields[name] = msgspec.json.decode(fields[name])
     fields["properties"] = decode_properties(fields["properties"])
     for name in ("cancel_requested", "retryable"):
@@ -232,7 +264,7 @@ _NAMES = COLUMNS.split(", ")
 
 
 async def _alter(tx: Transaction, id: str, actions: Sequence[Action], origin: Origin) -> Job:
-    # Taken first, so that on PostgreSQL this follows or precedes any other change of the job.
+    # Locked first, so that on PostgreSQL changes of a job happen one after the other.
     row = await tx.fetch_one("UPDATE jobs SET id = id WHERE id = $1 RETURNING properties", id)
     if row is None:
         raise missing(id)
@@ -250,7 +282,7 @@ async def _alter(tx: Transaction, id: str, actions: Sequence[Action], origin: Or
 
 
 async def _cancel(tx: Transaction, id: str, reason: str = "") -> None:
-    # A job whose lease has expired by now is canceled by whoever notices that.
+    # A job whose lease has expired by now is canceled by whoever expires it.
     row = await tx.fetch_one(
         "UPDATE jobs SET cancel_requested = 1, "
         "finished_at = CASE WHEN state = 'QUEUED' THEN now_millis() ELSE finished_at END, "

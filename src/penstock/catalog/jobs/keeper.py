@@ -1,4 +1,4 @@
-"""The keeper of the queue: each second it looks for what nobody tells this server."""
+"""Check the queue every second: expire leases, and find jobs that other servers have queued."""
 
 import asyncio
 import logging
@@ -10,18 +10,18 @@ from penstock.errors import PenstockError
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-# What the database's clock may differ from ours within one look, by slow answers or by slewing.
+# How far the database's clock may drift from ours within one look: slow answers, slewing.
 JUMP_MILLIS = 5_000
 
 
-class Pace:
-    """Notices when the database's clock, by which leases end, does not go as time does."""
+class ClockMonitor:
+    """Notices jumps of the database's clock, by which leases end."""
 
     def __init__(self) -> None:
         self._last: tuple[float, int] | None = None
 
     def find_jump(self, seconds: float, millis: int) -> int:
-        """By how many milliseconds it jumped since the last look, at our and at its time; or 0."""
+        """The milliseconds by which the clock jumped since the last check; 0 when it did not."""
         last, self._last = self._last, (seconds, millis)
         if last is None:
             return 0
@@ -30,11 +30,11 @@ class Pace:
 
 
 async def run_for_ever(catalog: Catalog) -> None:
-    """Look for leases that expired, and for jobs that other servers queued or that may go on."""
+    """Expire leases, and wake runners for jobs that other servers queued or that may be retried."""
     clock = asyncio.get_running_loop().time
-    # While no server was there to report to, a runner may have seemed silent.
+    # Runners could not report while no server was there, so they must not count as silent.
     grace = clock() + catalog.queue.lease_seconds
-    pace = Pace()
+    pace = ClockMonitor()
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         try:
@@ -48,5 +48,5 @@ async def run_for_ever(catalog: Catalog) -> None:
         except PenstockError as error:
             log.warning("the look at the queue failed: %s", error.message)
         except Exception:
-            # A bug, told in full; but it must not end all later looks.
+            # A bug: log it in full, but keep looking.
             log.exception("the look at the queue failed")

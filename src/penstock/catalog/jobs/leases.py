@@ -1,7 +1,7 @@
-"""Leases: runners take jobs, report on them, and lose them when they fall silent.
+"""Leases: runners take jobs, report on them, and lose them when they stop reporting.
 
-A lease is an attempt with a number. Every report names its attempt, and one that does not hold the
-job any more changes nothing: a runner that was paused, or cut off, cannot disturb the next one.
+Each lease is a numbered attempt, and every report names its attempt. Reports of an attempt that no
+longer holds the job change nothing, so a runner that was paused or cut off cannot disturb the next.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from penstock.catalog.jobs import job_events, jobs
 from penstock.catalog.jobs.kinds import KINDS
 from penstock.catalog.jobs.queue import CHANGES
 from penstock.database.interface import Transaction
-from penstock.errors import LeaseLost
+from penstock.errors import InvalidRequest, LeaseLost, Unsupported
+from penstock.jobs.specs import decode_spec
 from penstock.model.jobs import (
     CANCELED,
     FAILED,
@@ -32,11 +33,11 @@ from penstock.model.jobs import (
     retry_pause_millis,
 )
 
-# Others that lease at the same moment may take what this look had chosen.
+# Concurrent leases may take the jobs that this look has found.
 LOOKS = 5
 
-# First in, first out, but never past a job that works, or waits, for one of the same slots. All
-# wait in the order of their numbers, so none waits for one that waits for it.
+# First in, first out, but a job never overtakes one that uses the same slots. Jobs wait in the
+# order of their numbers, so they cannot wait for each other in a circle.
 EARLIER = "b.number < j.number AND b.state IN ('QUEUED', 'RUNNING')"
 READY = (
     "SELECT j.number FROM jobs j WHERE j.state = 'QUEUED' AND j.ready_at <= now_millis() "
@@ -50,8 +51,8 @@ READY = (
     f"JOIN jobs b ON b.id = o.job_id WHERE s.job_id = j.id AND {EARLIER}) "
     "ORDER BY j.number LIMIT {limit}"
 )
-# The state is asked for twice: on PostgreSQL a row that somebody else leased while this statement
-# waited for it is looked at again, and left alone.
+# The state is checked twice: on PostgreSQL, a row that another server leased while this statement
+# waited for it is checked again, and left alone.
 LEASE = (
     "UPDATE jobs SET state = 'RUNNING', attempt = attempt + 1, runner = $1, token = $4, "
     "lease_until = now_millis() + $2, started_at = coalesce(started_at, now_millis()), error = '' "
@@ -60,8 +61,8 @@ LEASE = (
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """What a runner tells of a job on its way."""
+class ProgressReport:
+    """Progress and log lines that a runner reports."""
 
     progress: Mapping[str, Value]
     log: Sequence[LogLine] = ()
@@ -70,10 +71,10 @@ class News:
 async def lease(
     catalog: Catalog, runner: str, clusters: Sequence[str] | None, count: int, token: str = ""
 ) -> list[Job]:
-    """Lease up to `count` of the jobs that can be begun now, to the holder of a key."""
+    """Lease up to `count` jobs that can start now, to the holder of a key."""
     taken: list[Job] = []
     for _ in range(LOOKS):
-        # A look costs less than a lease, and most that are asked for find nothing.
+        # A look is cheaper than a lease, and most requests find nothing.
         if not await has_ready(catalog, clusters):
             break
         lease_millis = catalog.queue.lease_seconds * 1000
@@ -88,8 +89,8 @@ async def lease(
     return taken
 
 
-async def heartbeat(catalog: Catalog, id: str, attempt: int, news: News) -> bool:
-    """Keep a lease and take in progress; returns whether the job is to be canceled."""
+async def heartbeat(catalog: Catalog, id: str, attempt: int, news: ProgressReport) -> bool:
+    """Extend a lease and record progress; returns whether the job is to be canceled."""
     lease_millis = catalog.queue.lease_seconds * 1000
     canceled = await catalog.database.write(_heartbeat, id, attempt, news, lease_millis)
     catalog.queue.ring(id)
@@ -97,15 +98,17 @@ async def heartbeat(catalog: Catalog, id: str, attempt: int, news: News) -> bool
 
 
 async def get_held(catalog: Catalog, id: str, attempt: int) -> Job:
-    """The job when this attempt holds it at this moment; raises when it does not."""
+    """The job, if this attempt holds it now; raises otherwise."""
     job = await jobs.get(catalog.database, id)
     if job.attempt != attempt or job.state != RUNNING:
         raise _lost(job, attempt)
     return job
 
 
-async def finish(catalog: Catalog, id: str, attempt: int, report: Report, news: News) -> str:
-    """Record how an attempt ended; returns the job's state after it. May be repeated."""
+async def finish(
+    catalog: Catalog, id: str, attempt: int, report: Report, news: ProgressReport
+) -> str:
+    """Record how an attempt ended; returns the job's next state. May be repeated."""
     state = await catalog.database.write(_finish, id, attempt, report, news)
     catalog.queue.ring(id)
     catalog.queue.ring()
@@ -114,7 +117,7 @@ async def finish(catalog: Catalog, id: str, attempt: int, report: Report, news: 
 
 
 async def expire(catalog: Catalog) -> int:
-    """Take jobs away from runners that fell silent; returns from how many."""
+    """Take jobs away from runners that stopped reporting; returns how many."""
     row = await catalog.database.fetch_one(
         "SELECT 1 FROM jobs WHERE state = 'RUNNING' AND lease_until < now_millis() LIMIT 1"
     )
@@ -129,14 +132,14 @@ async def expire(catalog: Catalog) -> int:
 
 
 async def read_clock(catalog: Catalog) -> int:
-    """The time by which leases end."""
+    """The database's time, by which leases end."""
     row = await catalog.database.fetch_one("SELECT now_millis()")
     assert row is not None
     return int(row[0])
 
 
 async def begin_anew(catalog: Catalog) -> None:
-    """After the clock has jumped, judge nobody by it: leases run from now, and pauses are over."""
+    """Restart all leases, and end all pauses before retries, after the clock has jumped."""
     await catalog.database.write(_begin_anew, catalog.queue.lease_seconds * 1000)
 
 
@@ -150,13 +153,13 @@ async def _begin_anew(tx: Transaction, lease_millis: int) -> None:
 
 
 async def has_ready(catalog: Catalog, clusters: Sequence[str] | None = None) -> bool:
-    """Whether there is a job that could be begun now."""
+    """Whether there is a job that can start now."""
     sql = READY.format(clusters=_match_clusters(clusters, 1), limit=1)
     return await catalog.database.fetch_one(sql, *(clusters or ())) is not None
 
 
 async def release(catalog: Catalog, prefix: str) -> int:
-    """Take their jobs away from runners that are known to be gone, by how their names begin."""
+    """Take jobs away from runners that are known to be gone, by the prefix of their names."""
     released = await catalog.database.write(_expire, prefix)
     for id in released:
         catalog.queue.ring(id)
@@ -180,7 +183,7 @@ async def _lease(
 
 
 def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:
-    """The condition on a job's cluster, with its parameters from the first number on."""
+    """The SQL condition on a job's cluster, with parameters numbered from `first` on."""
     if clusters is None:
         return ""
     places = ", ".join(f"${first + n}" for n in range(len(clusters)))
@@ -188,16 +191,22 @@ def _match_clusters(clusters: Sequence[str] | None, first: int) -> str:
 
 
 async def _begin(tx: Transaction, job: Job) -> Job | None:
-    """Complete what is leased with what is true now; None when there is nothing to work on."""
-    spec, error = await KINDS[job.kind].complete(tx, job)
+    """Complete the spec of a leased job; None when the job failed because it has nothing to do."""
+    try:
+        asked = decode_spec(job.kind, job.spec)
+        spec, error = await KINDS[job.kind].complete(tx, asked, job.target)
+    except (InvalidRequest, Unsupported, msgspec.ValidationError) as refused:
+        spec, error = None, str(refused)
     if spec is None:
         await _end(tx, job, FAILED, Report(FAILED, {}, error))
         return None
     await job_events.record_event(tx, job.id, RUNNING, job.attempt, job.runner)
-    return replace(job, spec=spec)
+    return replace(job, spec=msgspec.Raw(msgspec.json.encode(spec)))
 
 
-async def _heartbeat(tx: Transaction, id: str, attempt: int, news: News, lease_millis: int) -> bool:
+async def _heartbeat(
+    tx: Transaction, id: str, attempt: int, news: ProgressReport, lease_millis: int
+) -> bool:
     job = await _hold(tx, id, attempt)
     await tx.fetch(
         "UPDATE jobs SET lease_until = now_millis() + $2, progress = $3 WHERE id = $1",
@@ -209,7 +218,9 @@ async def _heartbeat(tx: Transaction, id: str, attempt: int, news: News, lease_m
     return job.cancel_requested
 
 
-async def _finish(tx: Transaction, id: str, attempt: int, report: Report, news: News) -> str:
+async def _finish(
+    tx: Transaction, id: str, attempt: int, report: Report, news: ProgressReport
+) -> str:
     key = f"{attempt}:{report.state}"
     row = await tx.fetch_one(
         "UPDATE jobs SET id = id WHERE id = $1 RETURNING last_report, state", id
@@ -222,14 +233,14 @@ async def _finish(tx: Transaction, id: str, attempt: int, report: Report, news: 
     state = next_state(job, report)
     await _end(tx, job, state, report)
     if state == SUCCEEDED:
-        await KINDS[job.kind].record(tx, job.spec, report.result)
+        await KINDS[job.kind].record(tx, decode_spec(job.kind, job.spec), report.result)
     return state
 
 
 async def _end(tx: Transaction, job: Job, state: str, report: Report) -> None:
-    """Record the end of an attempt: of the job, too, unless there is to be another one."""
+    """Record the end of an attempt, and of the job unless it gets another attempt."""
     again = state == QUEUED
-    # What a runner gives back, because it is stopped, costs the job none of its chances.
+    # A job that its runner gives back, because it is stopping, loses no attempt.
     given_back = again and report.state == QUEUED
     await tx.fetch(
         "UPDATE jobs SET state = $2, result = $3, error = $4, retryable = $5, progress = $6, "
@@ -251,7 +262,7 @@ async def _end(tx: Transaction, job: Job, state: str, report: Report) -> None:
 
 
 async def _hold(tx: Transaction, id: str, attempt: int) -> Job:
-    """The job, locked, when this attempt holds it; raises when it does not."""
+    """Lock the job if this attempt holds it; raises otherwise."""
     row = await tx.fetch_one(
         "UPDATE jobs SET id = id WHERE id = $1 AND attempt = $2 AND state = 'RUNNING' "
         f"RETURNING {jobs.COLUMNS}",
@@ -272,7 +283,7 @@ def _lost(job: Job, attempt: int) -> LeaseLost:
 
 
 async def _expire(tx: Transaction, prefix: str = "") -> list[str]:
-    """Give jobs back whose lease is over, or whose runner is gone; those out of chances end."""
+    """Requeue jobs whose lease is over or whose runner is gone; fail those out of attempts."""
     which = "substr(runner, 1, $1) = $2" if prefix else "lease_until < now_millis()"
     rows = await tx.fetch(
         f"UPDATE jobs SET lease_until = 0 WHERE state = 'RUNNING' AND {which} "

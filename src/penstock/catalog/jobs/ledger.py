@@ -1,16 +1,12 @@
-"""The ledger: a table of the catalog with every row that a function failed on.
+"""The ledger: a table in the catalog with every row that a function failed on.
 
-It is made when it is first needed, and is listed, described and queried like any other; only the
-server writes to it. An entry stays as long as its job can be described.
+The server creates it when it is first needed, and nobody else writes to it; clients list, describe
+and query it like any other table. An entry is kept as long as its job.
 """
 
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import backfills
@@ -28,16 +24,14 @@ from penstock.errors import (
     TableNotFound,
 )
 from penstock.jobs import ledger
-from penstock.jobs.ledger import Failing, Listing, Wanted
+from penstock.jobs.ledger import FailureOrigin, LedgerFilter, Listing
+from penstock.jobs.specs import REFRESH, ColumnSpec, JobSpec, RefreshSpec, decode_spec
+from penstock.lance.doors import lance
 from penstock.model.functions import RowError
 from penstock.model.identifiers import show
-from penstock.model.jobs import REFRESH, Job
-from penstock.model.system import LEDGER, SYSTEM
+from penstock.model.jobs import Job
+from penstock.model.system_tables import LEDGER, SYSTEM
 from penstock.model.tables import MAIN, Table
-from penstock.model.views import Definition
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 NOTHING = Listing([], [], False)
 
@@ -49,21 +43,19 @@ async def record(
     errors: Sequence[RowError],
     view: str | None = None,
 ) -> int:
-    """Note rows that an attempt failed on; returns how many were not in the ledger yet.
+    """Record rows that an attempt failed on; returns how many are new.
 
-    They are of the job's table, or of a view that it refreshes on the way.
+    They are rows of the job's table, or of a view that the job refreshes on the way.
     """
     job = await leases.get_held(catalog, job_id, attempt)
     if not errors:
         return 0
-    if view is not None:
-        job = replace(job, spec=_find_spec(job, view))
-    failing = await _describe(catalog, job, attempt)
-    # What names no column of these comes from a job with one function.
+    failing = await _describe(catalog, job, _find_spec(job, view), attempt)
+    # Errors that name none of these columns come from a job with one function.
     found = [(failing.get(error.column, next(iter(failing.values()))), error) for error in errors]
     table = await _get_or_create(catalog)
     ids = [ledger.make_id(each, error.row_id) for each, error in found]
-    # One after the other, so that what is sent twice at once finds itself.
+    # One at a time, so that a duplicate report finds the first one's rows.
     async with catalog.ledger_lock:
         known = await datasets.read(catalog, table, MAIN, None, lambda d: ledger.find_ids(d, ids))
         new = [each for id, each in zip(ids, found, strict=True) if id not in known]
@@ -73,37 +65,41 @@ async def record(
     return len(set(ids) - known)
 
 
-def _find_spec(job: Job, view: str) -> dict[str, Any]:
-    """What a job is to do to a view that it refreshes on the way, or to its own."""
-    for spec in (job.spec, *job.spec.get("upstream", ())):
-        if spec.get("table_id") == view:
-            return dict(spec)
+def _find_spec(job: Job, view: str | None) -> JobSpec:
+    """What a job is to do to its own table, or to a view that it refreshes on the way."""
+    spec = decode_spec(job.kind, job.spec)
+    if view is None:
+        return spec
+    upstream = spec.upstream if isinstance(spec, RefreshSpec) else ()
+    for each in (spec, *upstream):
+        if each.table_id == view:
+            return each
     raise InvalidRequest(f"job {job.id} does not refresh view {view}", detail="leave view out")
 
 
 async def list_rows(catalog: Catalog, job_id: str, attempt: int) -> list[int]:
-    """The ids of the rows on which the column of an attempt failed, in this job or before."""
+    """The ids of the rows that an attempt's column failed on, in this job or an earlier one."""
     job = await leases.get_held(catalog, job_id, attempt)
-    if job.kind == REFRESH:
-        return await find_rows(catalog, job.spec["table_id"], MAIN, REFRESH)
-    spec = job.spec
-    return await find_rows(catalog, spec["table_id"], spec["branch"], spec["binding"])
+    spec = decode_spec(job.kind, job.spec)
+    if isinstance(spec, ColumnSpec):
+        return await find_rows(catalog, spec.table_id, spec.branch, spec.binding)
+    return await find_rows(catalog, spec.table_id, MAIN, job.kind)
 
 
 async def find_rows(catalog: Catalog, table_id: str, branch: str, binding: str) -> list[int]:
-    """The ids of the rows on which a column failed."""
+    """The ids of the rows that a column failed on."""
     table = await _find(catalog)
     if table is None:
         return []
 
-    def work(dataset: "LanceDataset") -> list[int]:
+    def work(dataset: "lance.LanceDataset") -> list[int]:
         return ledger.list_rows(dataset, table_id, branch, binding)
 
     return await datasets.read(catalog, table, MAIN, None, work)
 
 
-async def list_errors(catalog: Catalog, wanted: Wanted, limit: int) -> Listing:
-    """The newest entries about a table."""
+async def list_errors(catalog: Catalog, wanted: LedgerFilter, limit: int) -> Listing:
+    """List the newest entries of a table."""
     table = await _find(catalog)
     if table is None:
         return NOTHING
@@ -113,7 +109,7 @@ async def list_errors(catalog: Catalog, wanted: Wanted, limit: int) -> Listing:
 
 
 async def purge(catalog: Catalog) -> None:
-    """Forget entries older than the history of jobs that is kept."""
+    """Delete entries that are older than jobs.history_days."""
     table = await _find(catalog)
     if table is None:
         return
@@ -136,52 +132,51 @@ async def _get_or_create(catalog: Catalog) -> Table:
     await namespaces.create(catalog, SYSTEM, {}, "exist_ok")
     new = tables.plan_table(catalog, LEDGER, None, {}, managed=True)
     nothing = await catalog.workers.run(ledger.encode_nothing)
-    # Another server may be making it at this moment.
+    # Another server may be creating it right now.
     with contextlib.suppress(TableAlreadyExists):
         await rows.create(catalog, new, "exist_ok", nothing)
     return await tables.get(catalog.database, LEDGER)
 
 
-async def _describe(catalog: Catalog, job: Job, attempt: int) -> dict[str, Failing]:
-    """Where the errors of each of a job's functions come from, by its first column."""
-    spec: dict[str, Any] = job.spec
-    if job.kind == REFRESH:
-        return await _describe_refresh(catalog, job, attempt)
-    if "binding" not in spec:
+async def _describe(
+    catalog: Catalog, job: Job, spec: JobSpec, attempt: int
+) -> dict[str, FailureOrigin]:
+    """The origin of each of a job's functions' errors, by its first column."""
+    if isinstance(spec, RefreshSpec):
+        return await _describe_refresh(catalog, job, spec, attempt)
+    if not isinstance(spec, ColumnSpec):
         raise InvalidRequest(f"job {job.id} fills no column", detail="report its error instead")
     now = await backfills.complete_spec(catalog.database, spec) or spec
-    function = spec.get("function") or {}
-    head = await versions.find_head(catalog.database, spec["table_id"], spec["branch"])
-    filled = tuple(spec.get("columns") or [spec["column"]])
-    failing = Failing(
-        table=show(tuple(now["table"])),
-        table_id=spec["table_id"],
+    head = await versions.find_head(catalog.database, spec.table_id, spec.branch)
+    failing = FailureOrigin(
+        table=show(now.table),
+        table_id=spec.table_id,
         table_version=head.version if head else 0,
-        branch=spec["branch"],
-        # Whichever column of a group a request names, its failures are the same.
-        column=filled[0],
-        columns=filled,
-        binding=spec["binding"],
-        function=function.get("name") or spec.get("expression") or "",
-        function_version=function.get("version", ""),
+        branch=spec.branch,
+        # The columns of a function share its failures, whichever of them a request names.
+        column=spec.targets[0],
+        columns=spec.targets,
+        binding=spec.binding,
+        function=(spec.expression or "") if spec.function is None else spec.function.name,
+        function_version="" if spec.function is None else spec.function.version,
         job_id=job.id,
         attempt=attempt,
     )
     return {failing.column: failing}
 
 
-async def _describe_refresh(catalog: Catalog, job: Job, attempt: int) -> dict[str, Failing]:
-    definition = msgspec.convert(job.spec["definition"], Definition)
-    found = refreshes.list_functions(definition)
+async def _describe_refresh(
+    catalog: Catalog, job: Job, spec: RefreshSpec, attempt: int
+) -> dict[str, FailureOrigin]:
+    found = refreshes.list_functions(spec.definition)
     if not found:
         raise InvalidRequest(f"job {job.id} calls no function", detail="report its error instead")
-    now, _ = await refreshes.complete_spec(catalog.database, job.spec)
-    id = job.spec["table_id"]
-    head = await versions.find_head(catalog.database, id, MAIN)
+    now, _ = await refreshes.complete_spec(catalog.database, spec)
+    head = await versions.find_head(catalog.database, spec.table_id, MAIN)
     failing = [
-        Failing(
-            table=show(tuple((now or job.spec)["table"])),
-            table_id=id,
+        FailureOrigin(
+            table=show((now or spec).table),
+            table_id=spec.table_id,
             table_version=head.version if head else 0,
             branch=MAIN,
             column=made[0] if made else "",

@@ -1,7 +1,7 @@
-"""The queue's shared part in one server: its times and clusters, who waits, what is counted.
+"""What one server keeps of the queue in memory: settings, counters, and who waits for a job.
 
-Jobs are in the database; this only lets those who wait know at once that there is something new.
-What other servers do is seen by a look at the database each second.
+The jobs themselves are in the database. Bells wake those who wait on this server; what other
+servers do is found by checking the database every second.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from penstock.errors import InvalidRequest
 
 DAY_MILLIS = 86_400_000
-# Whose bell rings after a commit, and when a job has ended.
+# The bell that rings after a commit, and when a job has ended.
 CHANGES = "changes"
 WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0)
 
@@ -28,12 +28,12 @@ class Queue:
     history_days: int = 30
     clusters: Sequence[str] = ("local",)
     default_cluster: str = "local"
-    # Since this server started, for its metrics.
+    # Since this server started, for metrics.
     leases_expired: int = 0
     runner_restarts: int = 0
     auto_backfills: int = 0
     auto_refreshes: int = 0
-    # How often a job waited for its first lease up to each of WAIT_BUCKETS, and longer.
+    # How many jobs waited for their first lease up to each of WAIT_BUCKETS, and longer.
     waits: list[int] = field(default_factory=lambda: [0] * (len(WAIT_BUCKETS) + 1))
     waited_seconds: float = 0.0
     is_closed: bool = False
@@ -50,9 +50,9 @@ class Queue:
         return wanted
 
     def bell(self, of: str = "") -> asyncio.Event:
-        """Rings at the next change of a job, or without one when there may be work to lease.
+        """Rings at the next change of a job; without a job, when there may be work to lease.
 
-        Take it before the look that it is to follow, so that nothing falls in between.
+        Take the bell before looking at the database, so that no change falls in between.
         """
         if self.is_closed:
             rung = asyncio.Event()
@@ -73,14 +73,14 @@ class Queue:
         return "" in self._bells
 
     def close(self) -> None:
-        """Let everybody go who waits: the server stops."""
+        """Wake everybody who waits, because the server stops."""
         self.is_closed = True
         for of in list(self._bells):
             self.ring(of)
 
 
 async def wait_for(bell: asyncio.Event, seconds: float) -> bool:
-    """Wait until a bell rings; False when the time is up first."""
+    """Wait until a bell rings; False when time is up first."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await bell.wait()

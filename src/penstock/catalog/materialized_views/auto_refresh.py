@@ -1,92 +1,102 @@
-"""Views that refresh themselves: after changes of what they read, a refresh is requested.
+"""Request refreshes of views with auto_refresh, after what they read has changed.
 
-Several servers may look at once: the same request is queued once.
+Several servers may check at once: a request that is queued already is not queued again.
 """
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.data import datasets
 from penstock.catalog.jobs import due, jobs
-from penstock.catalog.jobs.due import JOBS_BACK, LOOK_SECONDS, PASSING, Ended, Rules, plan_due
+from penstock.catalog.jobs.due import (
+    JOBS_BACK,
+    LOOK_SECONDS,
+    PASSING,
+    PastJob,
+    TriggerRules,
+    plan_due,
+)
 from penstock.catalog.materialized_views import materialized_views, refreshes
 from penstock.catalog.materialized_views.freshness import Tracer
-from penstock.catalog.materialized_views.materialized_views import SourceState, View, is_behind
-from penstock.catalog.materialized_views.refreshes import Refresh
+from penstock.catalog.materialized_views.materialized_views import (
+    MaterializedView,
+    SourceState,
+    is_behind,
+)
+from penstock.catalog.materialized_views.refreshes import RefreshRequest
 from penstock.catalog.names import tables
 from penstock.catalog.names.transactions import SetProperty
 from penstock.database.interface import Row, Transaction
 from penstock.errors import PenstockError
+from penstock.lance.doors import lance, row_diff
+from penstock.lance.errors import translated
 from penstock.model.jobs import ACTIVE
+from penstock.model.slots import slot_of_view
 from penstock.model.tables import MAIN
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 log = logging.getLogger(__name__)
 
 PROPERTY = "auto_refresh"
-# Of a view that was never refreshed.
+# For a view that was never refreshed.
 NEVER = -1
-# More rows than anybody waits for.
+# More rows than any setting asks for.
 MANY = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class StaleView:
     """A view that is behind what it reads."""
 
-    view: View
-    # Changes of all sources together, by which one state of them is told from another.
+    view: MaterializedView
+    # A number that changes whenever any source does.
     head: int
     first_change_at: int
     last_change_at: int
-    # The newest first.
-    jobs: tuple[Ended, ...]
+    # Newest first.
+    jobs: tuple[PastJob, ...]
     # How long the last refresh took.
     took_seconds: float = 0.0
-    # What it has not followed: so many versions, of these sources.
+    # The versions that it has not followed, by source.
     changes: int = 1
     ahead: tuple[SourceState, ...] = ()
-    # The editions of its Iceberg views and those consented to, and the number of access.
+    # The editions of its Iceberg views, the consented ones, and the access number.
     consent: tuple[object, ...] = ()
 
     @property
     def depends_on(self) -> object:
-        """What must change before a request that was refused can go well."""
+        """Everything that a refused request depends on."""
         return self.head, self.consent
 
     @property
-    def rules_of(self) -> Rules | None:
-        """The view's own rules: with a target lag, it begins in time to be ready by then."""
+    def rules_of(self) -> TriggerRules | None:
+        """The view's own rules: with a target lag, start early enough to finish in time."""
         lag = self.view.target_lag_seconds
-        return None if lag is None else Rules(1, max(0.0, lag - self.took_seconds))
+        return None if lag is None else TriggerRules(1, max(0.0, lag - self.took_seconds))
 
-    def wanted(self, rules: Rules) -> int:
+    def wanted(self, rules: TriggerRules) -> int:
         """How many versions make a refresh worthwhile."""
         return (self.rules_of or rules).changes
 
 
 @dataclass
-class Watch:
-    """What one server remembers between two looks."""
+class RefreshWatch:
+    """What one server remembers between two checks."""
 
-    # Views whose request was refused, by all that it depended on.
+    # Views whose request was refused, with everything that it depended on.
     refused: dict[str, object] = field(default_factory=dict)
-    # How many rows changed in a source between two versions, for each view that counts them.
+    # How many rows changed in a source between two versions, for views that count rows.
     rows: dict[tuple[str, str, int, int], int] = field(default_factory=dict)
 
 
-async def run_for_ever(catalog: Catalog, rules: Rules) -> None:
-    """Look at once, then whenever something changes or a view becomes due."""
-    watch = Watch()
+async def run_for_ever(catalog: Catalog, rules: TriggerRules) -> None:
+    """Check at once, then whenever something changes or a view becomes due."""
+    watch = RefreshWatch()
     await due.run_for_ever(catalog, "views to refresh", lambda: run_look(catalog, rules, watch))
 
 
-async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
-    """Request what is due; returns the seconds until something else is."""
+async def run_look(catalog: Catalog, rules: TriggerRules, watch: RefreshWatch) -> float:
+    """Request the refreshes that are due; returns the seconds until the next one."""
     behind, now = await catalog.database.read(_find_behind, rules)
     behind = [each for each in behind if await _has_enough(catalog, each, rules, watch)]
     waits = [LOOK_SECONDS]
@@ -102,17 +112,17 @@ async def run_look(catalog: Catalog, rules: Rules, watch: Watch) -> float:
 
 
 async def count_stale(tx: Transaction) -> dict[bool, int]:
-    """How many views are stale, also through others; by whether they refresh themselves."""
+    """Count stale views, also through other views; by whether they refresh themselves."""
     counts, tracer = {True: 0, False: 0}, Tracer(tx)
     for view in await _list_views(tx, "1 = 1"):
         counts[_is_auto(view)] += (await tracer.trace(view)).is_stale
     return counts
 
 
-async def _request(catalog: Catalog, behind: Behind, watch: Watch) -> None:
+async def _request(catalog: Catalog, behind: StaleView, watch: RefreshWatch) -> None:
     table = behind.view.table
     try:
-        id = await refreshes.request_refresh(catalog, behind.view, Refresh())
+        id = await refreshes.request_refresh(catalog, behind.view, RefreshRequest())
     except PASSING as error:
         log.debug("view %s is not refreshed yet: %s", table, error)
         return
@@ -126,8 +136,8 @@ async def _request(catalog: Catalog, behind: Behind, watch: Watch) -> None:
     log.info("job %s refreshes view %s", id, table)
 
 
-async def _find_behind(tx: Transaction, rules: Rules) -> tuple[list[Behind], int]:
-    """The views that refresh themselves and have enough changes; and the database's time."""
+async def _find_behind(tx: Transaction, rules: TriggerRules) -> tuple[list[StaleView], int]:
+    """The auto-refresh views with enough changes; and the database's time."""
     clock = await tx.fetch_one(
         "SELECT now_millis(), (SELECT taken FROM locks WHERE name = 'access')"
     )
@@ -142,7 +152,9 @@ async def _find_behind(tx: Transaction, rules: Rules) -> tuple[list[Behind], int
     return found, clock[0]
 
 
-async def _has_enough(catalog: Catalog, behind: Behind, rules: Rules, watch: Watch) -> bool:
+async def _has_enough(
+    catalog: Catalog, behind: StaleView, rules: TriggerRules, watch: RefreshWatch
+) -> bool:
     """Whether a view misses enough versions, or else enough rows."""
     if behind.changes >= behind.wanted(rules):
         return True
@@ -155,8 +167,10 @@ async def _has_enough(catalog: Catalog, behind: Behind, rules: Rules, watch: Wat
     return rows >= rules.rows
 
 
-async def _count_rows(catalog: Catalog, view: View, source: SourceState, watch: Watch) -> int:
-    """How many rows of a source changed since the view followed it; found out once."""
+async def _count_rows(
+    catalog: Catalog, view: MaterializedView, source: SourceState, watch: RefreshWatch
+) -> int:
+    """Count the changed rows of a source since the view followed it; cached."""
     if source.head is None:
         return 0
     then = 0 if view.watermark is None else view.watermark.versions.get(source.id, 0)
@@ -168,7 +182,9 @@ async def _count_rows(catalog: Catalog, view: View, source: SourceState, watch: 
     return watch.rows[key]
 
 
-async def _compare(catalog: Catalog, view: View, source: SourceState, then: int, now: int) -> int:
+async def _compare(
+    catalog: Catalog, view: MaterializedView, source: SourceState, then: int, now: int
+) -> int:
     table = await tables.find_by_id(catalog.database, source.id)
     if table is None:
         return 0
@@ -182,35 +198,33 @@ async def _compare(catalog: Catalog, view: View, source: SourceState, then: int,
     except PASSING:
         raise
     except PenstockError:
-        # A version or a column is gone: whatever that is, it is no small change.
+        # A version or a column is gone, which is not a small change.
         return MANY
 
 
-def _count_changed(now: "LanceDataset", then: "LanceDataset", reads: list[str]) -> int:
-    # Here, because few servers count rows.
-    from penstock.lance.diff.row_diff import count_changed
-    from penstock.lance.errors import translated
-
+def _count_changed(now: "lance.LanceDataset", then: "lance.LanceDataset", reads: list[str]) -> int:
     with translated():
-        return count_changed(now, then, reads)
+        return row_diff.count_changed(now, then, reads)
 
 
-def _is_auto(view: View) -> bool:
+def _is_auto(view: MaterializedView) -> bool:
     return view.auto_refresh or view.target_lag_seconds is not None
 
 
-def _count_changes(view: View, sources: list[SourceState]) -> int:
-    """How many versions of its sources a view does not have; a replaced Iceberg view is one."""
+def _count_changes(view: MaterializedView, sources: list[SourceState]) -> int:
+    """Count its sources' versions that a view misses; a replaced Iceberg view is one."""
     versions = {} if view.watermark is None else view.watermark.versions
     changes = 0
     for source in sources:
         if source.is_ahead is not False:
-            # What is there again that was there before is a change, too.
+            # Going back to an earlier state is a change, too.
             changes += max(1, (source.head or 0) - versions.get(source.id, 0))
     return changes
 
 
-async def _describe(tx: Transaction, view: View, sources: list[SourceState], access: int) -> Behind:
+async def _describe(
+    tx: Transaction, view: MaterializedView, sources: list[SourceState], access: int
+) -> StaleView:
     versions = {} if view.watermark is None else view.watermark.versions
     times = []
     for source in sources:
@@ -227,15 +241,15 @@ async def _describe(tx: Transaction, view: View, sources: list[SourceState], acc
         "SELECT state, created_at, finished_at, started_at FROM jobs WHERE id IN "
         "(SELECT id FROM jobs WHERE slot = $1 UNION SELECT job_id FROM job_slots WHERE slot = $1) "
         "ORDER BY number DESC LIMIT $2",
-        *(refreshes.slot_of(view.table.id), JOBS_BACK),
+        *(str(slot_of_view(view.table.id)), JOBS_BACK),
     )
-    return Behind(
+    return StaleView(
         view,
         sum(source.head or 0 for source in sources) if view.watermark else NEVER,
-        # Before it was there it was not behind.
+        # A view was not behind before it existed.
         max(first, view.created_at),
         max(last, view.created_at),
-        tuple(_to_ended(row) for row in rows),
+        tuple(_to_past_job(row) for row in rows),
         _took(rows[0]) if rows else 0.0,
         _count_changes(view, sources),
         tuple(source for source in sources if source.is_ahead is not False),
@@ -243,7 +257,7 @@ async def _describe(tx: Transaction, view: View, sources: list[SourceState], acc
     )
 
 
-async def _list_views(tx: Transaction, which: str) -> list[View]:
+async def _list_views(tx: Transaction, which: str) -> list[MaterializedView]:
     rows = await tx.fetch(
         f"SELECT {tables.COLUMNS}, {materialized_views.COLUMNS} FROM materialized_views m "
         "JOIN tables t ON t.id = m.id JOIN objects o ON o.id = m.id "
@@ -256,9 +270,9 @@ async def _list_views(tx: Transaction, which: str) -> list[View]:
     ]
 
 
-def _to_ended(row: Row) -> Ended:
+def _to_past_job(row: Row) -> PastJob:
     state, created_at, finished_at, _ = row
-    return Ended(state, created_at, None if state in ACTIVE else finished_at)
+    return PastJob(state, created_at, None if state in ACTIVE else finished_at)
 
 
 def _took(row: Row) -> float:

@@ -1,46 +1,45 @@
-"""Refreshes of a view together with the views that it reads: found, requested and explained.
+"""Request and explain the refresh of a view together with the views that it reads.
 
-What is read comes before what reads it. One job refreshes all of them and holds the slots of all,
-so that no other refresh of one of them runs meanwhile.
+One job refreshes all of them, each after what it reads, and holds the slots of all, so that no
+other job refreshes one of them meanwhile.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import functions
 from penstock.catalog.materialized_views import materialized_views, refreshes
-from penstock.catalog.materialized_views.definitions import Defined
-from penstock.catalog.materialized_views.materialized_views import View
-from penstock.catalog.materialized_views.refreshes import Refresh, list_functions
+from penstock.catalog.materialized_views.definitions import ResolvedView
+from penstock.catalog.materialized_views.materialized_views import MaterializedView
+from penstock.catalog.materialized_views.refreshes import RefreshRequest, list_functions
 from penstock.catalog.names import dependents, idempotency, tables
-from penstock.catalog.names.dependents import Kept
+from penstock.catalog.names.dependents import KeptVersions
 from penstock.database.interface import Transaction
 from penstock.errors import Forbidden, InvalidRequest
 from penstock.model.identifiers import show
-from penstock.model.jobs import NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.rights import READ, TABLE, WRITE, Need
 
 MAX_VIEWS = 100
-# Views on the way are refreshed as they are by a request without any field.
-ON_THE_WAY = Refresh()
+# The other views are refreshed with default options.
+ON_THE_WAY = RefreshRequest()
 CHANGES_TOO = "what it reads changes in this refresh; how much follows from that"
 COUNTS = ("rows_to_insert", "rows_to_update", "rows_to_delete", "function_calls")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A view of a cascade, as it is defined now."""
+class CascadeStep:
+    """One view of a cascade, as it is defined now."""
 
-    view: View
-    defined: Defined
+    view: MaterializedView
+    defined: ResolvedView
 
 
 async def request_cascade(
-    catalog: Catalog, view: View, request: Refresh, origin: Origin = NOBODY
+    catalog: Catalog, view: MaterializedView, request: RefreshRequest, origin: Origin = NOBODY
 ) -> str:
     """Check a refresh of a view and of all views that it reads, and queue it; returns the job."""
     cluster = catalog.queue.check_cluster(request.cluster)
@@ -57,9 +56,9 @@ async def request_cascade(
 
 
 async def explain_cascade(
-    catalog: Catalog, view: View, request: Refresh, origin: Origin = NOBODY
+    catalog: Catalog, view: MaterializedView, request: RefreshRequest, origin: Origin = NOBODY
 ) -> dict[str, Any]:
-    """The plan of a view's refresh, with those of the views that are refreshed before it."""
+    """The plan of a view's refresh, with the plans of the views refreshed before it."""
     plans: dict[str, dict[str, Any]] = {}
     changing = set[str]()
     for step in await find_steps(catalog, view, request, origin, READ):
@@ -75,24 +74,24 @@ async def explain_cascade(
 
 
 async def find_steps(
-    catalog: Catalog, view: View, request: Refresh, origin: Origin, right: int
-) -> list[Step]:
-    """The view and all views that it reads, what is read before what reads it.
+    catalog: Catalog, view: MaterializedView, request: RefreshRequest, origin: Origin, right: int
+) -> list[CascadeStep]:
+    """The view and all views that it reads, in the order of their refreshes.
 
-    Refused when the caller does not have this right on one of the others. What is wrong with that
-    one is not for them to know.
+    Refused when the caller lacks this right on one of them, without saying what else is wrong with
+    that one.
     """
     if request.src_version is not None:
         raise InvalidRequest(
             f"src_version is {request.src_version}, and cascade is set",
             detail="leave one of them out: a cascade follows the newest version of every table",
         )
-    found: dict[str, Step] = {}
+    found: dict[str, CascadeStep] = {}
 
-    async def check(above: View) -> None:
+    async def check(above: MaterializedView) -> None:
         await catalog.database.read(_check_may, above, origin, right)
 
-    async def define(view: View, request: Refresh) -> Defined:
+    async def define(view: MaterializedView, request: RefreshRequest) -> ResolvedView:
         return await refreshes.define(catalog, view, request, origin)
 
     await _visit(catalog, view, request, (), found, check, define)
@@ -101,12 +100,12 @@ async def find_steps(
 
 async def _visit(
     catalog: Catalog,
-    view: View,
-    request: Refresh,
+    view: MaterializedView,
+    request: RefreshRequest,
     path: tuple[str, ...],
-    found: dict[str, Step],
-    check: Callable[[View], Awaitable[None]],
-    define: Callable[[View, Refresh], Awaitable[Defined]],
+    found: dict[str, CascadeStep],
+    check: Callable[[MaterializedView], Awaitable[None]],
+    define: Callable[[MaterializedView, RefreshRequest], Awaitable[ResolvedView]],
 ) -> None:
     id = view.table.id
     if id in path:
@@ -126,43 +125,34 @@ async def _visit(
                 above = await materialized_views.load(catalog.database, table)
                 await check(above)
                 await _visit(catalog, above, ON_THE_WAY, (*path, id), found, check, define)
-    found[id] = Step(view, defined)
+    found[id] = CascadeStep(view, defined)
 
 
 async def _enqueue(
     tx: Transaction,
-    steps: Sequence[Step],
-    request: Refresh,
+    steps: Sequence[CascadeStep],
+    request: RefreshRequest,
     cluster: str,
     max_attempts: int,
     origin: Origin,
-) -> tuple[str, list[Kept]]:
+) -> tuple[str, list[KeptVersions]]:
     *others, last = steps
     for step in others:
         await _check_may(tx, step.view, origin, WRITE)
-    left = list[Kept]()
+    left = list[KeptVersions]()
     for step in steps:
         left += await refreshes.record_sources(tx, step.view, step.defined, origin)
-    new = [refreshes.new_job(s.view.table, s.defined, ON_THE_WAY, cluster) for s in others]
-    job = _join(refreshes.new_job(last.view.table, last.defined, request, cluster), new)
+    upstream = [
+        refreshes.make_upstream_spec(step.view.table, step.defined, ON_THE_WAY) for step in others
+    ]
+    job = refreshes.new_job(last.view.table, last.defined, request, cluster, upstream)
     id = await refreshes.enqueue_in(tx, job, request, max_attempts)
     await idempotency.use(tx, origin, id)
     return id, left
 
 
-def _join(job: NewJob, others: Sequence[NewJob]) -> NewJob:
-    """One job that does what all of these would."""
-    if not others:
-        return job
-    sources = {id for each in (job, *others) for id in each.spec["source_ids"]}
-    # The environment of a job is its own view's; the others have theirs in their specs.
-    upstream = [each.spec | {"manifest": each.manifest} for each in others]
-    spec = job.spec | {"upstream": upstream, "source_ids": sorted(sources)}
-    return replace(job, spec=spec, also=tuple(each.slot for each in others))
-
-
-async def _check_may(tx: Transaction, view: View, origin: Origin, right: int) -> None:
-    """Refuse what the caller may not do with a view on the way; it is named if it may be read."""
+async def _check_may(tx: Transaction, view: MaterializedView, origin: Origin, right: int) -> None:
+    """Refuse a view that the caller has no right to; named only if the caller may read it."""
     name = view.table.identifier
     if not origin.grantees or await grants.may_in(tx, origin.grantees, Need(right, TABLE, name)):
         return
@@ -175,7 +165,7 @@ async def _check_may(tx: Transaction, view: View, origin: Origin, right: int) ->
 
 
 def _follow(plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan of a view that reads what is going to be another version."""
+    """The plan of a view one of whose sources is about to get a new version."""
     unknown = plan | dict.fromkeys((*COUNTS, "estimated_seconds"))
     is_full = plan["mode"] == "full"
     return unknown if is_full else unknown | {"mode": "incremental", "reason": CHANGES_TOO}

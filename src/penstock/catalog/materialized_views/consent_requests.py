@@ -1,4 +1,4 @@
-"""An owner's yes to what a materialized view has come to read: shown first, then recorded."""
+"""Show an owner what a materialized view has come to read, and record the owner's consent."""
 
 import hashlib
 from dataclasses import dataclass
@@ -8,22 +8,22 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs.queue import CHANGES
 from penstock.catalog.materialized_views import consents, refreshes
-from penstock.catalog.materialized_views.definitions import Reading
-from penstock.catalog.materialized_views.materialized_views import View
-from penstock.catalog.materialized_views.refreshes import Refresh
+from penstock.catalog.materialized_views.definitions import QuerySources
+from penstock.catalog.materialized_views.materialized_views import MaterializedView
+from penstock.catalog.materialized_views.refreshes import RefreshRequest
 from penstock.catalog.names import dependents, tables, transactions
-from penstock.catalog.names.dependents import Kept
+from penstock.catalog.names.dependents import KeptVersions
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, Forbidden
 from penstock.model.identifiers import show
 from penstock.model.origins import NOBODY, Origin
 
-AS_IT_IS = Refresh()
+AS_IT_IS = RefreshRequest()
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What is, or would be, consented to; `state` names it all, so that it can be asked for."""
+    """What is, or would be, consented to; `state` identifies all of it."""
 
     sources: list[str]
     state: str
@@ -32,18 +32,18 @@ class Consent:
 
 async def consent(
     catalog: Catalog,
-    view: View,
+    view: MaterializedView,
     state: str | None = None,
     origin: Origin = NOBODY,
     *,
     dry_run: bool = False,
 ) -> Consent:
-    """Let a view read what it is made from now; refused when that is not what `state` names.
+    """Let a view read what its query reads now; refused when that does not match `state`.
 
-    The caller must be able to read all that is new.
+    The caller must be able to read everything that is new.
     """
 
-    async def check(reading: Reading) -> None:
+    async def check(reading: QuerySources) -> None:
         await catalog.database.read(_check, view, reading, origin)
 
     defined = await refreshes.define(catalog, view, AS_IT_IS, check=check)
@@ -62,16 +62,16 @@ async def consent(
     return found
 
 
-def name_state(reading: Reading) -> str:
-    """A digest of all that a view reads, and of who wrote it."""
+def name_state(reading: QuerySources) -> str:
+    """A digest of everything that a view reads, and of who wrote it."""
     editions = {id: each.id for id, each in reading.editions.items()}
     content = [sorted(set(reading.names.values())), sorted(editions.items())]
     return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
 
 
 async def _consent(
-    tx: Transaction, view: View, reading: Reading, state: str, origin: Origin
-) -> tuple[Consent, list[Kept]]:
+    tx: Transaction, view: MaterializedView, reading: QuerySources, state: str, origin: Origin
+) -> tuple[Consent, list[KeptVersions]]:
     now = await tables.get(tx, view.table.identifier)
     if now.id != view.table.id:
         raise tables.missing(view.table.identifier)
@@ -83,7 +83,9 @@ async def _consent(
     return Consent(sources, state, id), left
 
 
-async def _check(tx: Transaction, view: View, reading: Reading, origin: Origin) -> list[str]:
+async def _check(
+    tx: Transaction, view: MaterializedView, reading: QuerySources, origin: Origin
+) -> list[str]:
     """The names of what needs consent; refused when the caller may not read one of them."""
     gaps, _ = await consents.find_gaps(tx, view.table.id, reading)
     for gap in gaps:

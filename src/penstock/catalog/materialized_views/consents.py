@@ -1,25 +1,25 @@
-"""Consent: what a materialized view may read although it was not there when the view was made.
+"""Consents: which later additions to its query a materialized view may read.
 
-A view reads with its creator's rights. What it is made from may be changed by others, who edit an
-Iceberg view in its query: they must be able to read all that their SQL reads, or an owner of the
-view consents. What was consented to is in `view_sources`: ids of tables, and editions of views.
+A view reads with its creator's rights. Others may edit an Iceberg view in its query: either they
+can read everything that their SQL reads, or an owner of the materialized view must consent.
+`view_sources` records what was consented to: ids of tables, and editions of views.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views import definitions, materialized_views
-from penstock.catalog.materialized_views.definitions import Reading
-from penstock.catalog.materialized_views.materialized_views import View
+from penstock.catalog.materialized_views.definitions import QuerySources
+from penstock.catalog.materialized_views.materialized_views import MaterializedView
 from penstock.catalog.names import dependents
-from penstock.catalog.names.dependents import Kept
+from penstock.catalog.names.dependents import KeptVersions
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, Forbidden, NeedsConsent, NotFound, TableInUse
+from penstock.jobs.specs import RefreshSpec
 from penstock.model.identifiers import Identifier, from_path, show
 from penstock.model.origins import Origin
 from penstock.model.rights import READ, TABLE, Need
@@ -31,17 +31,19 @@ HOW = (
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Something that a view would read without anybody's right to it but its creator's.
+class ConsentGap:
+    """A source that only the view's creator has a right to read.
 
-    A name that stands for nothing may mean one of several.
+    A name without an object may mean one of several.
     """
 
     needs: tuple[Need, ...]
 
 
-async def check(tx: Transaction, view: View, reading: Reading, origin: Origin) -> dict[str, str]:
-    """Refuse what nobody consented to; returns who answers for each source that is new."""
+async def check(
+    tx: Transaction, view: MaterializedView, reading: QuerySources, origin: Origin
+) -> dict[str, str]:
+    """Refuse sources without consent; returns who answers for each new source."""
     gaps, answering = await find_gaps(tx, view.table.id, reading)
     if gaps:
         raise NeedsConsent(
@@ -53,12 +55,12 @@ async def check(tx: Transaction, view: View, reading: Reading, origin: Origin) -
 
 
 async def find_gaps(
-    tx: Transaction, view_id: str, reading: Reading
-) -> tuple[list[Gap], dict[str, str]]:
-    """What needs consent; and who answers for each source that came by an edited Iceberg view."""
+    tx: Transaction, view_id: str, reading: QuerySources
+) -> tuple[list[ConsentGap], dict[str, str]]:
+    """Find what needs consent, and who answers for sources that an edited Iceberg view added."""
     rows = await tx.fetch("SELECT source_id, edition FROM view_sources WHERE view_id = $1", view_id)
     known: dict[str, str] = {row[0]: row[1] for row in rows}
-    gaps: dict[Gap, None] = {}
+    gaps: dict[ConsentGap, None] = {}
     answering: dict[str, str] = {}
     covered = set[str]()
     for id, edition in reading.editions.items():
@@ -71,19 +73,19 @@ async def find_gaps(
         wanted += [_any_of(names) for names in reading.missing.get(id, ())]
         for needs in wanted:
             if not await _may(tx, edition.by, needs):
-                gaps[Gap(needs)] = None
-    # Nothing else brings sources in; should something ever, nobody answers for it.
+                gaps[ConsentGap(needs)] = None
+    # Only Iceberg views can add sources; for any other, nobody answers.
     for source in sorted(set(reading.names.values()) - known.keys() - covered):
-        gaps[Gap(await _find_need(tx, source))] = None
+        gaps[ConsentGap(await _find_need(tx, source))] = None
     return list(gaps), answering
 
 
-async def may_read(tx: Transaction, gap: Gap, origin: Origin) -> bool:
+async def may_read(tx: Transaction, gap: ConsentGap, origin: Origin) -> bool:
     """Whether the caller may read what needs consent."""
     return await _may(tx, origin.grantees, gap.needs)
 
 
-async def tell(tx: Transaction, gaps: Sequence[Gap], origin: Origin) -> str:
+async def tell(tx: Transaction, gaps: Sequence[ConsentGap], origin: Origin) -> str:
     """The names of what needs consent, as far as the caller may see them."""
     told = await list_names(tx, gaps, origin)
     if not all([await may_read(tx, gap, origin) for gap in gaps]):
@@ -91,12 +93,12 @@ async def tell(tx: Transaction, gaps: Sequence[Gap], origin: Origin) -> str:
     return ", ".join(told)
 
 
-async def list_names(tx: Transaction, gaps: Sequence[Gap], origin: Origin) -> list[str]:
-    """The names of those that the caller may read."""
+async def list_names(tx: Transaction, gaps: Sequence[ConsentGap], origin: Origin) -> list[str]:
+    """The names that the caller may read."""
     return sorted({show(gap.needs[0].id) for gap in gaps if await may_read(tx, gap, origin)})
 
 
-async def find_needed(catalog: Catalog, view: View, origin: Origin) -> list[str] | None:
+async def find_needed(catalog: Catalog, view: MaterializedView, origin: Origin) -> list[str] | None:
     """What a view needs consent for, as far as the caller may see it; None when nothing."""
     known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
     try:
@@ -109,17 +111,17 @@ async def find_needed(catalog: Catalog, view: View, origin: Origin) -> list[str]
         )
         gaps, _ = await catalog.database.read(find_gaps, view.table.id, reading)
     except (ConcurrentCommit, NotFound):
-        # Something was dropped in this moment; whoever asks again hears of the rest.
+        # Something was dropped just now; the next request sees the rest.
         return None
     return await catalog.database.read(list_names, gaps, origin) if gaps else None
 
 
 async def record(
-    tx: Transaction, view_id: str, reading: Reading, answering: Mapping[str, str]
-) -> list[Kept]:
-    """Note what a view reads, and who answers for each; returns what is kept for it no more.
+    tx: Transaction, view_id: str, reading: QuerySources, answering: Mapping[str, str]
+) -> list[KeptVersions]:
+    """Record what a view reads, and who answers for each; returns sources that it stopped reading.
 
-    Refused when an Iceberg view was edited since it was read: that edition was not consented to.
+    Refused when an Iceberg view was edited since it was read: that edition has no consent.
     """
     for id, edition in reading.editions.items():
         row = await tx.fetch_one("SELECT edited_in FROM views WHERE id = $1", id)
@@ -131,21 +133,21 @@ async def record(
     return await dependents.record(tx, view_id, reading.names, editions, answering)
 
 
-async def find_obstacle(tx: Transaction, spec: Mapping[str, Any]) -> str:
-    """Why a queued refresh must not begin: what it reads is not the view's to read any more.
+async def find_obstacle(tx: Transaction, spec: RefreshSpec) -> str:
+    """Why a queued refresh must not start: the view may no longer read what it reads.
 
-    Its definition was made when it was requested; since then grants may have been revoked, or the
-    view may have come to read something else.
+    The definition was made when the refresh was requested; since then grants may have been revoked,
+    or the view may have gained sources.
     """
-    for each in (*spec.get("upstream", ()), spec):
-        ids = {*each["states"], *(source["id"] for source in each["definition"]["sources"])}
+    for each in (*spec.upstream, spec):
+        ids = {*each.states, *(source.id for source in each.definition.sources)}
         row = await tx.fetch_one(
-            "SELECT owner FROM materialized_views WHERE id = $1", each["table_id"]
+            "SELECT owner FROM materialized_views WHERE id = $1", each.table_id
         )
         if row is None:
             continue
         rows = await tx.fetch(
-            "SELECT source_id FROM view_sources WHERE view_id = $1", each["table_id"]
+            "SELECT source_id FROM view_sources WHERE view_id = $1", each.table_id
         )
         if ids - {row[0] for row in rows}:
             return "the view has come to read other sources since; request the refresh again"
@@ -169,7 +171,7 @@ def _any_of(names: Sequence[Identifier]) -> tuple[Need, ...]:
 
 
 async def _may(tx: Transaction, grantees: Sequence[str] | None, needs: Sequence[Need]) -> bool:
-    """Whether holders of these grants may read one of these; nobody knows who None are."""
+    """Whether holders of these grants may read one of these; None means unknown holders."""
     if grantees is None:
         return False
     for need in needs:

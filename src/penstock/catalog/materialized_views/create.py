@@ -1,4 +1,4 @@
-"""Creating materialized views: empty table, record and first refresh, all or nothing."""
+"""Create materialized views: empty table, record and first refresh, all or nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,29 +8,29 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import functions
 from penstock.catalog.data import datasets
 from penstock.catalog.materialized_views import definitions, materialized_views, refreshes
-from penstock.catalog.materialized_views.definitions import Defined
-from penstock.catalog.materialized_views.materialized_views import Asked, NewView
-from penstock.catalog.materialized_views.refreshes import Refresh, list_functions
+from penstock.catalog.materialized_views.definitions import ResolvedView
+from penstock.catalog.materialized_views.materialized_views import NewView, SentDefinition
+from penstock.catalog.materialized_views.refreshes import RefreshRequest, list_functions
 from penstock.catalog.names import tables
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.versions.commits import Declare
 from penstock.database.interface import Transaction
 from penstock.lance.columns import function_code as code_files
 from penstock.lance.write import first_version, view_tables
-from penstock.lance.write.uploads import Written
+from penstock.lance.write.uploads import WrittenFragments
 from penstock.model.identifiers import Identifier
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
 from penstock.model.tables import Table
 
-FIRST_REFRESH = Refresh()
+FIRST_REFRESH = RefreshRequest()
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A view that is asked for."""
+class ViewCreation:
+    """A request to create a view."""
 
-    asked: Asked
+    asked: SentDefinition
     with_data: bool = False
     auto_refresh: bool = False
     target_lag_seconds: int | None = None
@@ -38,16 +38,16 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedView:
     table: Table
     version: int
     job_id: str | None
 
 
 async def create(
-    catalog: Catalog, id: Identifier, wanted: Wanted, origin: Origin = NOBODY
-) -> Created:
-    """Make a view without rows, and have it refreshed if that is wanted."""
+    catalog: Catalog, id: Identifier, wanted: ViewCreation, origin: Origin = NOBODY
+) -> CreatedView:
+    """Create a view without rows, and request a refresh if wanted."""
     cluster = catalog.queue.check_cluster(wanted.cluster)
     new = tables.plan_table(catalog, id, None, {}, managed=True)
     await tables.check_new(catalog.database, new)
@@ -70,22 +70,22 @@ async def create(
 
     version = await _write(catalog, new, defined, wanted.asked, Declare(new, record), origin)
     catalog.queue.ring()
-    return Created(new.table, version, queued[0] if queued else None)
+    return CreatedView(new.table, version, queued[0] if queued else None)
 
 
 async def _write(
     catalog: Catalog,
     new: NewTable,
-    defined: Defined,
-    asked: Asked,
+    defined: ResolvedView,
+    asked: SentDefinition,
     declare: Declare,
     origin: Origin,
 ) -> int:
-    """Write what belongs to the view into its own new folder, then commit it in one."""
+    """Write the view's files into its new folder, then commit everything at once."""
     place = catalog.lake.place(new.table.location)
     bridge = datasets.make_bridge(catalog, new.table, origin, before=[declare])
 
-    def write() -> Written:
+    def write() -> WrittenFragments:
         for content in _list_codes(defined):
             code_files.store(place, content)
         return view_tables.plan_first(defined.definition, asked.source_query)
@@ -97,7 +97,11 @@ async def _write(
 
 
 async def _record(
-    tx: Transaction, table: Table, wanted: Wanted, defined: Defined, owner: tuple[str, ...]
+    tx: Transaction,
+    table: Table,
+    wanted: ViewCreation,
+    defined: ResolvedView,
+    owner: tuple[str, ...],
 ) -> None:
     await materialized_views.check_sources(tx, owner, set(defined.sources.values()))
     view = NewView(
@@ -116,6 +120,6 @@ async def _record(
             await functions.record_in(tx, function, content)
 
 
-def _list_codes(defined: Defined) -> Sequence[bytes]:
+def _list_codes(defined: ResolvedView) -> Sequence[bytes]:
     own = [] if defined.udtf is None else [defined.udtf.content]
     return [*own, *(function.code.content for function in defined.query.functions)]

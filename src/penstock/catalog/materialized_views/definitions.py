@@ -1,7 +1,7 @@
-"""From what a client sent to a definition: the names in a query, looked up in the catalog.
+"""Make a definition from what a client sent: look up the names in the query.
 
-Names are looked up when a view is created. Later they stand for what they stood for then, whatever
-that is called by now; only what is new in an Iceberg view is looked up again.
+Names are looked up when a view is created, and keep their meaning when tables are renamed later;
+only names that are new in an Iceberg view are looked up again.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -18,64 +18,63 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.data import datasets
 from penstock.catalog.iceberg_views import dialects, iceberg_views
 from penstock.catalog.iceberg_views.iceberg_views import Edition
-from penstock.catalog.materialized_views.materialized_views import Asked
+from penstock.catalog.materialized_views.materialized_views import SentDefinition
 from penstock.catalog.names import dependents, tables
 from penstock.errors import InvalidRequest
+from penstock.lance.doors import lance
+from penstock.lance.errors import translated
 from penstock.model.identifiers import Identifier, from_path, show, to_path
 from penstock.model.rights import READ, TABLE, Need
 from penstock.model.tables import MAIN
+from penstock.model.udtfs import Udtf, read_udtf
 from penstock.model.views import Definition
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.model.udtfs import Udtf
-    from penstock.sql.definitions.requests import Query, Reference, SourceTable
+from penstock.sql.doors import define as define_door
+from penstock.sql.doors import queries, requests, schemas
 
 MAX_REFERENCES = 100
 NEAR = 3
 
-# Whether a table or view may be read by who a view is made for.
+# Whether the view's creator may read a table or view.
 MayRead = Callable[[Identifier], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a view's query reads now, before anything of it was opened."""
+class QuerySources:
+    """The sources of a view's query, before any of them is opened."""
 
-    # Ids of tables and Iceberg views, by the names that the query has for them.
+    # Ids of tables and Iceberg views, by their names in the query.
     names: Mapping[Identifier, str]
-    # The SQL of each Iceberg view, by its id, and all that each reads, also by way of others.
+    # The SQL of each Iceberg view, by id, and everything that each reads, also through others.
     editions: Mapping[str, Edition]
     below: Mapping[str, frozenset[str]]
-    # What may be meant by each name that stands for nothing, for each Iceberg view that reads it.
+    # For each Iceberg view, its names that nothing has, and what each may mean.
     missing: Mapping[str, tuple[tuple[Identifier, ...], ...]]
 
 
-# Refuses a query before anything that it reads is opened.
-Check = Callable[[Reading], Awaitable[None]]
+# Refuses a query before any of its sources is opened.
+Check = Callable[[QuerySources], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Defined:
-    """A definition, and what else was found out on the way to it."""
+class ResolvedView:
+    """A definition, and what else was found while making it."""
 
     definition: Definition
-    query: "Query"
-    udtf: "Udtf | None"
-    reading: Reading
-    # The metadata files of Iceberg views, by their ids.
+    query: "requests.Query"
+    udtf: Udtf | None
+    reading: QuerySources
+    # The metadata files of Iceberg views, by id.
     states: Mapping[str, str]
     without_row_ids: tuple[Identifier, ...]
 
     @property
     def sources(self) -> Mapping[Identifier, str]:
-        """Ids of tables and Iceberg views, by the names that the query has for them."""
+        """Ids of tables and Iceberg views, by their names in the query."""
         return self.reading.names
 
 
 @dataclass(slots=True)
-class _Found:
+class _Search:
     """What the names in a query stand for, as far as they were looked up."""
 
     known: Mapping[Identifier, str]
@@ -83,35 +82,35 @@ class _Found:
     names: dict[Identifier, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     editions: dict[str, Edition] = field(default_factory=dict)
-    # What each Iceberg view names itself, by its id.
-    reads: "dict[str, tuple[Reference, ...]]" = field(default_factory=dict)
-    meant: "dict[Reference, Identifier]" = field(default_factory=dict)
-    missing: "list[Reference]" = field(default_factory=list)
+    # The names in each Iceberg view's own SQL, by its id.
+    reads: "dict[str, tuple[requests.Reference, ...]]" = field(default_factory=dict)
+    meant: "dict[requests.Reference, Identifier]" = field(default_factory=dict)
+    missing: "list[requests.Reference]" = field(default_factory=list)
 
 
 async def define(
     catalog: Catalog,
     namespace: Identifier,
-    asked: Asked,
+    asked: SentDefinition,
     *,
     may_read: MayRead,
     known: Mapping[Identifier, str] | None = None,
     created: Definition | None = None,
     version: int | None = None,
     check: Check | None = None,
-) -> Defined:
-    """The definition of a view at this moment, or with its one table at a version of that.
+) -> ResolvedView:
+    """The definition of a view now, optionally with its one table at an older version.
 
-    `known` are the names that were looked up before, `created` is the first definition. What may
-    not be read is not there when it is looked up.
+    `known` are names that were looked up before, `created` is the first definition. Objects that
+    may not be read count as missing.
     """
     run = catalog.workers.run
     query, udtf = await run(_read, asked, namespace)
-    found = _Found(known or {}, may_read)
+    found = _Search(known or {}, may_read)
     try:
         query = await _look_up(catalog, query, found)
     except InvalidRequest:
-        # What is wrong with a source is only for those who may read it.
+        # Only those who may read a source learn what is wrong with it.
         if check is not None:
             await check(_to_reading(found))
         raise
@@ -128,12 +127,12 @@ async def define(
     try:
         definition = await run(_define, asked, query, udtf, opened, created)
     except InvalidRequest as error:
-        # Who refreshes a view need not see what whoever created it may read.
+        # Whoever refreshes a view need not be able to see what its creator may read.
         if not found.missing or created is not None:
             raise
         near = await _find_near(catalog, found.missing[0], may_read)
         raise InvalidRequest(error.message, detail=near or error.detail) from error
-    return Defined(
+    return ResolvedView(
         definition,
         query,
         udtf,
@@ -146,14 +145,14 @@ async def define(
 async def read(
     catalog: Catalog,
     namespace: Identifier,
-    asked: Asked,
+    asked: SentDefinition,
     *,
     may_read: MayRead,
     known: Mapping[Identifier, str],
-) -> Reading:
-    """What a view reads at this moment, as far as that can be found out; nothing is opened."""
+) -> QuerySources:
+    """The sources of a view now, as far as they can be found; opens nothing."""
     query, _ = await catalog.workers.run(_read, asked, namespace)
-    found = _Found(known, may_read)
+    found = _Search(known, may_read)
     with contextlib.suppress(InvalidRequest):
         await _look_up(catalog, query, found)
     return _to_reading(found)
@@ -169,7 +168,7 @@ def reading_as(catalog: Catalog, grantees: Sequence[str]) -> MayRead:
 
 
 async def check_acyclic(catalog: Catalog, table_id: str, sources: Collection[str]) -> None:
-    """Refuse sources of a view that are made from the view itself."""
+    """Refuse sources that are made from the view itself."""
     below = await catalog.database.read(dependents.find_sources, sources)
     if table_id in below or table_id in sources:
         raise InvalidRequest(
@@ -178,40 +177,34 @@ async def check_acyclic(catalog: Catalog, table_id: str, sources: Collection[str
         )
 
 
-def _read(asked: Asked, namespace: Identifier) -> "tuple[Query, Udtf | None]":
-    # Imported here, in a thread: sqlglot takes its time to load.
-    from penstock.model.udtfs import read_udtf
-    from penstock.sql.definitions.queries import find_references
-
-    return find_references(asked.source_query, namespace), read_udtf(asked.kind, asked.udtf_spec)
+def _read(asked: SentDefinition, namespace: Identifier) -> "tuple[requests.Query, Udtf | None]":
+    # In a thread, because the first of these loads sqlglot.
+    return queries.find_references(asked.source_query, namespace), read_udtf(
+        asked.kind, asked.udtf_spec
+    )
 
 
 def _define(
-    asked: Asked,
-    query: "Query",
-    udtf: "Udtf | None",
-    found: "Mapping[Identifier, SourceTable]",
+    asked: SentDefinition,
+    query: "requests.Query",
+    udtf: Udtf | None,
+    found: "Mapping[Identifier, requests.SourceTable]",
     created: Definition | None,
 ) -> Definition:
-    from penstock.lance.errors import translated
-    from penstock.sql.definitions.define import define
-    from penstock.sql.definitions.requests import ViewRequest
-    from penstock.sql.definitions.schemas import read_schema
-
     wanted, before = asked.output_schema, None if created is None else created.schema
     with translated():
-        request = ViewRequest(
+        request = requests.ViewRequest(
             kind=asked.kind,
             query=query,
-            output_schema=None if wanted is None else read_schema(wanted),
+            output_schema=None if wanted is None else schemas.read_schema(wanted),
             udtf=udtf,
-            created=None if before is None else read_schema(before),
+            created=None if before is None else schemas.read_schema(before),
         )
-        return define(request, found)
+        return define_door.define(request, found)
 
 
-async def _look_up(catalog: Catalog, query: "Query", found: _Found) -> "Query":
-    """Find what all names stand for, also those in Iceberg views."""
+async def _look_up(catalog: Catalog, query: "requests.Query", found: _Search) -> "requests.Query":
+    """Look up all names, including those in Iceberg views."""
     while new := [r for r in query.references if r not in found.meant and r not in found.missing]:
         if len(found.meant) + len(new) > MAX_REFERENCES:
             raise InvalidRequest(
@@ -224,7 +217,9 @@ async def _look_up(catalog: Catalog, query: "Query", found: _Found) -> "Query":
     return query
 
 
-async def _find(catalog: Catalog, query: "Query", reference: "Reference", found: _Found) -> "Query":
+async def _find(
+    catalog: Catalog, query: "requests.Query", reference: "requests.Reference", found: _Search
+) -> "requests.Query":
     place = await _recall(catalog, reference, found.known)
     place = place or await _search(catalog, reference, found.may_read)
     if place is None:
@@ -239,9 +234,9 @@ async def _find(catalog: Catalog, query: "Query", reference: "Reference", found:
 
 
 async def _recall(
-    catalog: Catalog, reference: "Reference", known: Mapping[Identifier, str]
+    catalog: Catalog, reference: "requests.Reference", known: Mapping[Identifier, str]
 ) -> tuple[Identifier, str, str] | None:
-    """What a name stood for when it was looked up before, if that is still there."""
+    """What a name stood for when it was looked up before, if that still exists."""
     folded = {_fold(name): name for name in known}
     for candidate in reference.candidates:
         name = candidate if candidate in known else folded.get(_fold(candidate))
@@ -255,9 +250,9 @@ async def _recall(
 
 
 async def _search(
-    catalog: Catalog, reference: "Reference", may_read: MayRead
+    catalog: Catalog, reference: "requests.Reference", may_read: MayRead
 ) -> tuple[Identifier, str, str] | None:
-    """What a name stands for now: itself, else what differs in case alone and is the only one."""
+    """Look up a name: an exact match, else the only one that differs just in case."""
     for candidate in reference.candidates:
         if not candidate:
             continue
@@ -275,8 +270,8 @@ async def _search(
 
 
 async def _add_view(
-    catalog: Catalog, query: "Query", name: Identifier, id: str, found: _Found
-) -> "Query":
+    catalog: Catalog, query: "requests.Query", name: Identifier, id: str, found: _Search
+) -> "requests.Query":
     view = await iceberg_views.get_by_id(catalog.database, id)
     found.states[id], found.editions[id] = view.document.location, view.edition
     metadata = msgspec.json.decode(view.document.text)
@@ -285,22 +280,20 @@ async def _add_view(
     return query
 
 
-def _add_sql(query: "Query", name: Identifier, metadata: dict[str, Any]) -> "Query":
-    from penstock.sql.definitions.queries import add_view
-
+def _add_sql(
+    query: "requests.Query", name: Identifier, metadata: dict[str, Any]
+) -> "requests.Query":
     dialect, sql, namespace, held = dialects.read_query(metadata)
-    return add_view(query, name, sql, dialect, namespace, held)
+    return queries.add_view(query, name, sql, dialect, namespace, held)
 
 
-async def _open(catalog: Catalog, id: str, version: int | None) -> "SourceTable":
+async def _open(catalog: Catalog, id: str, version: int | None) -> "requests.SourceTable":
     table = await tables.find_by_id(catalog.database, id)
     if table is None:
         raise InvalidRequest("a table that the view reads was dropped meanwhile", detail="retry")
 
-    def work(dataset: "LanceDataset") -> "SourceTable":
-        from penstock.sql.definitions.requests import SourceTable
-
-        return SourceTable(
+    def work(dataset: "lance.LanceDataset") -> "requests.SourceTable":
+        return requests.SourceTable(
             id=id,
             identifier=table.identifier,
             schema=dataset.schema,
@@ -311,8 +304,8 @@ async def _open(catalog: Catalog, id: str, version: int | None) -> "SourceTable"
     return await datasets.read(catalog, table, MAIN, version, work)
 
 
-def _to_reading(found: _Found) -> Reading:
-    """What is known so far, which may be less than all, or hold a circle."""
+def _to_reading(found: _Search) -> QuerySources:
+    """What was found so far, which may be incomplete or contain a circle."""
     below: dict[str, frozenset[str]] = {}
     for view in found.editions:
         known, new = set[str](), [view]
@@ -326,10 +319,10 @@ def _to_reading(found: _Found) -> Reading:
         view: tuple(tuple(filter(None, r.candidates)) for r in references if r in found.missing)
         for view, references in found.reads.items()
     }
-    return Reading(found.names, found.editions, below, missing)
+    return QuerySources(found.names, found.editions, below, missing)
 
 
-def _check_views(query: "Query", found: _Found) -> None:
+def _check_views(query: "requests.Query", found: _Search) -> None:
     """Refuse Iceberg views that read each other in a circle."""
     reads = {
         name: [found.meant[r] for r in statement.references if r in found.meant]
@@ -344,8 +337,8 @@ def _check_views(query: "Query", found: _Found) -> None:
         ) from error
 
 
-async def _find_near(catalog: Catalog, reference: "Reference", may_read: MayRead) -> str:
-    """A hint of names that are like one that is not there."""
+async def _find_near(catalog: Catalog, reference: "requests.Reference", may_read: MayRead) -> str:
+    """A hint with similar names, for a name that nothing has."""
     near = list[str]()
     for candidate in filter(None, reference.candidates):
         rows = await catalog.database.fetch(

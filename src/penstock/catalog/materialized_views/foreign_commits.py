@@ -1,32 +1,33 @@
-"""Commits of clients to materialized views: anything but rows, and those by refreshes alone.
+"""Check what clients commit to materialized views: only a refresh may change rows.
 
-Indexes, compactions and columns of their own are as welcome in a view as in any table.
+Clients may add indexes and columns of their own, and compact files, as in any table.
 """
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs
-from penstock.catalog.versions.staging import Staged
+from penstock.catalog.versions.staging import StagedManifest
 from penstock.errors import InvalidTableState
+from penstock.jobs.specs import REFRESH, decode_reach
 from penstock.lance.commit.manifest import (
     BadManifest,
-    Transaction,
+    TransactionFile,
     find_transaction_file,
     parse_transaction,
 )
 from penstock.lance.commit.replacement import ATTEMPT_PROPERTY, BASE_PROPERTY, JOB_PROPERTY
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
-from penstock.model.jobs import REFRESH, RUNNING, list_targets
+from penstock.model.jobs import RUNNING
 from penstock.model.origins import Origin
 from penstock.model.tables import Table
 
 
 async def check(
-    catalog: Catalog, table: Table, branch: str, staged: Staged, origin: Origin
+    catalog: Catalog, table: Table, branch: str, staged: StagedManifest, origin: Origin
 ) -> None:
-    """Refuse a version of a view that changes rows, unless it is what a running refresh made."""
+    """Refuse a version of a view that changes rows, unless a running refresh made it."""
     if staged.content is None:
-        return  # the repetition of a commit that was checked
+        return  # a repetition of a commit that was checked
     place = catalog.lake.place(table.location)
     made = await catalog.lake.run(_read, place, branch, staged.content)
     if made is not None and not made.row_operation:
@@ -44,7 +45,7 @@ async def check(
 async def _is_refresh(
     catalog: Catalog, table: Table, properties: dict[str, str], origin: Origin
 ) -> bool:
-    """Whether a commit names the attempt that refreshes the view now, and comes from its runner."""
+    """Whether a commit names the attempt that is refreshing the view, and comes from its runner."""
     job = await jobs.find(catalog.database, properties.get(JOB_PROPERTY, ""))
     if job is not None and origin.principal:
         holder = await jobs.find_holder(catalog.database, job.id)
@@ -53,13 +54,13 @@ async def _is_refresh(
     return (
         job is not None
         and (job.kind, job.state) == (REFRESH, RUNNING)
-        and table.id in list_targets(job.spec)
+        and table.id in decode_reach(job.spec).target_ids
         and properties.get(ATTEMPT_PROPERTY) == str(job.attempt)
     )
 
 
 def _check_base(table: Table, version: int, properties: dict[str, str]) -> None:
-    """Refuse a refresh that was made for another version than the one it comes on top of."""
+    """Refuse a refresh that was made for another version than the newest."""
     base = properties.get(BASE_PROPERTY)
     if base is not None and base != str(version - 1):
         raise InvalidTableState(
@@ -68,7 +69,7 @@ def _check_base(table: Table, version: int, properties: dict[str, str]) -> None:
         )
 
 
-def _read(place: Place, branch: str, content: bytes) -> Transaction | None:
+def _read(place: Place, branch: str, content: bytes) -> TransactionFile | None:
     name = find_transaction_file(content)
     folder = f"tree/{branch}/_transactions" if branch else "_transactions"
     try:

@@ -1,7 +1,7 @@
-"""How far a materialized view is behind the tables that it is made from, also through other views.
+"""How far a materialized view is behind its tables, directly or through other views.
 
-A view of views is as old as what they have of their tables: it is stale while one of them is, and
-its lag is that of a change at the bottom. All of it is what the catalog knows without opening data.
+A view of views is stale while one of those is, and its lag counts from the change of the table at
+the bottom. The catalog answers this without opening data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.catalog.access import grants
 from penstock.catalog.materialized_views import materialized_views
-from penstock.catalog.materialized_views.materialized_views import SourceState, View
+from penstock.catalog.materialized_views.materialized_views import MaterializedView, SourceState
 from penstock.catalog.names import tables
 from penstock.database.interface import Transaction
 from penstock.model.identifiers import Identifier
@@ -21,56 +21,56 @@ from penstock.model.views import Watermark
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
-    """A table at the bottom of a view, by way of one of the view's sources."""
+class BaseTable:
+    """A base table of a view, reached through one of the view's sources."""
 
     id: str
     identifier: Identifier
     head: int
-    # The version that the view is made from, 0 when none; None when that is not known.
+    # The version that the view is made from, 0 when none; None when unknown.
     followed: int | None
-    # The source that is a view itself, by way of which it is read; None: it is a source.
+    # The source view through which it is read; None when it is a source itself.
     through: Identifier | None = None
 
     @property
     def pending(self) -> int:
-        """How many versions came since; none of one that went back."""
+        """How many versions came since; none if it went back."""
         return 0 if self.followed is None else max(0, self.head - self.followed)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A view, how its own sources stand, and the tables at the bottom of it."""
+class ViewFreshness:
+    """A view, the states of its sources, and its base tables."""
 
-    view: View
+    view: MaterializedView
     sources: tuple[SourceState, ...]
-    bases: tuple[Base, ...]
-    # Its sources that are stale views.
+    bases: tuple[BaseTable, ...]
+    # Those of its sources that are stale views.
     stale_sources: tuple[Identifier, ...]
 
     @property
     def is_behind(self) -> bool:
-        """Whether a refresh of the view alone might find something to do."""
+        """Whether a refresh of this view alone might find something to do."""
         return materialized_views.is_behind(self.view, self.sources)
 
     @property
     def is_stale(self) -> bool:
-        """Whether it, or a view that it is made from, is behind."""
+        """Whether it, or a view that it reads, is behind."""
         return self.is_behind or bool(self.stale_sources)
 
-    def list_pending(self) -> list[Base]:
+    def list_pending(self) -> list[BaseTable]:
         return [base for base in self.bases if base.pending]
 
 
 @dataclass(frozen=True, slots=True)
 class Tracer:
-    """Finds out how views stand, each of them once; `loading` are those on the way down."""
+    """Computes the freshness of views, each once; `loading` are those being computed."""
 
     tx: Transaction
-    known: dict[str, Standing] = field(default_factory=dict)
+    known: dict[str, ViewFreshness] = field(default_factory=dict)
     loading: set[str] = field(default_factory=set)
 
-    async def trace(self, view: View) -> Standing:
+    async def trace(self, view: MaterializedView) -> ViewFreshness:
         id = view.table.id
         if id not in self.known:
             self.loading.add(id)
@@ -78,9 +78,9 @@ class Tracer:
             self.loading.discard(id)
         return self.known[id]
 
-    async def _trace(self, view: View) -> Standing:
+    async def _trace(self, view: MaterializedView) -> ViewFreshness:
         sources = await materialized_views.list_sources(self.tx, view.table.id, view.watermark)
-        bases, stale = list[Base](), list[Identifier]()
+        bases, stale = list[BaseTable](), list[Identifier]()
         versions = {} if view.watermark is None else view.watermark.versions
         for source in sources:
             above = await self._trace_source(source)
@@ -89,11 +89,11 @@ class Tracer:
                 stale += [source.identifier] if above.is_stale else []
             elif source.head is not None:
                 followed = versions.get(source.id, 0)
-                bases.append(Base(source.id, source.identifier, source.head, followed))
-        return Standing(view, tuple(sources), tuple(bases), tuple(stale))
+                bases.append(BaseTable(source.id, source.identifier, source.head, followed))
+        return ViewFreshness(view, tuple(sources), tuple(bases), tuple(stale))
 
-    async def _trace_source(self, source: SourceState) -> Standing | None:
-        """How a source stands that is a view; a circle is followed once."""
+    async def _trace_source(self, source: SourceState) -> ViewFreshness | None:
+        """The freshness of a source that is a view; follows a circle only once."""
         if not source.is_view or source.id in self.loading:
             return None
         table = await tables.find_by_id(self.tx, source.id)
@@ -102,10 +102,10 @@ class Tracer:
         return await self.trace(await materialized_views.load(self.tx, table))
 
 
-async def find_lag_millis(tx: Transaction, standing: Standing) -> int | None:
-    """How long ago the first change at a table was that the view does not have; None for none.
+async def find_lag_millis(tx: Transaction, standing: ViewFreshness) -> int | None:
+    """Milliseconds since the first base-table change that the view misses; None without any.
 
-    Where no table at the bottom has one, what counts is the change of the view's own source.
+    When no base table has one, the change of the view's own source counts.
     """
     versions = {} if standing.view.watermark is None else standing.view.watermark.versions
     since = [(base.id, base.followed or 0) for base in standing.list_pending()] or [
@@ -121,15 +121,15 @@ async def find_lag_millis(tx: Transaction, standing: Standing) -> int | None:
             *(id, MAIN, version),
         )
         if row is not None and row[0] is not None:
-            # Before the view was there it was not behind.
+            # A view was not behind before it existed.
             times.append(row[1] - max(row[0], standing.view.created_at))
     return max(0, *times) if times else None
 
 
 async def find_bases(tx: Transaction, watermark: Watermark) -> dict[str, int]:
-    """The versions of tables that a view is made from by way of other views, as these are now.
+    """The base-table versions that a view is made from through other views, as these are now.
 
-    A view that was refreshed after that version of it was read tells nothing any more.
+    A source that was refreshed after the view read it says nothing about that any more.
     """
     found: dict[str, int] = {}
     for id, version in watermark.versions.items():
@@ -145,7 +145,9 @@ async def find_bases(tx: Transaction, watermark: Watermark) -> dict[str, int]:
     return found
 
 
-async def keep_seen(tx: Transaction, bases: Sequence[Base], grantees: Sequence[str]) -> list[Base]:
+async def keep_seen(
+    tx: Transaction, bases: Sequence[BaseTable], grantees: Sequence[str]
+) -> list[BaseTable]:
     """The tables that a caller may know of: a view's own sources, and what it may read itself."""
     seen = []
     for base in bases:
@@ -155,17 +157,19 @@ async def keep_seen(tx: Transaction, bases: Sequence[Base], grantees: Sequence[s
     return seen
 
 
-def _look_through(view: View, source: SourceState, above: Standing) -> list[Base]:
-    """The tables below a source, and what the view has of them."""
+def _look_through(
+    view: MaterializedView, source: SourceState, above: ViewFreshness
+) -> list[BaseTable]:
+    """The base tables below a source, and what the view has of them."""
     if source.is_ahead is False:
-        # It has all that its source has.
+        # The view has everything that its source has.
         known: Mapping[str, int | None] = {base.id: base.followed for base in above.bases}
     elif view.watermark is None:
         known = {base.id: 0 for base in above.bases}
     else:
         known = {base.id: view.watermark.bases.get(base.id) for base in above.bases}
     return [
-        Base(base.id, base.identifier, base.head, known[base.id], source.identifier)
+        BaseTable(base.id, base.identifier, base.head, known[base.id], source.identifier)
         for base in above.bases
     ]
 

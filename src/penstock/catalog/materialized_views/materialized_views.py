@@ -1,7 +1,7 @@
-"""Materialized views as the catalog knows them: the record beside the view's table.
+"""The records of materialized views, beside their tables.
 
-The record holds what the client sent, because a definition is made anew whenever it is needed: the
-tables that a query reads change, and so may the Iceberg views in it.
+A record holds what the client sent. The definition is made anew whenever it is needed, because the
+tables that the query reads may change, and so may the Iceberg views in it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,54 +30,54 @@ COLUMNS = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a client asked for, as it was sent."""
+class SentDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The definition of a view as a client sent it."""
 
     kind: Kind
     source_query: str
     output_schema: str | None = None
     udtf_spec: dict[str, Any] | None = None
-    # The query came as another client's own kind of body, which shows it like that again.
+    # Set when another client's own kind of body was sent; it is shown in the same form again.
     sql: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """A materialized view: its table, what was asked for, and what it is now."""
+class MaterializedView:
+    """A materialized view: its table, what the client sent, and its current state."""
 
     table: Table
-    asked: Asked
-    # As it was when the view was created.
+    asked: SentDefinition
+    # As of the view's creation.
     definition: Definition
     auto_refresh: bool
     target_lag_seconds: int | None
     watermark: Watermark | None
     refreshed_at: int | None
     created_at: int
-    # The names under which whoever created it holds grants; none where authentication was off.
+    # The names under which its creator holds grants; none where authentication was off.
     owner: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """A source, and how it stands to what the view has of it."""
+    """A source, and how it compares to what the view has of it."""
 
     id: str
-    # What it is called now.
+    # Its name now.
     identifier: Identifier
     # The newest version of a table.
     head: int | None
     # Whether it has changed since the last refresh; None when there was none.
     is_ahead: bool | None
-    # Of an Iceberg view: the SQL that was consented to, and the one that it has.
+    # Of an Iceberg view: the consented SQL, and the current SQL.
     consented: str = ""
     edition: str = ""
     # Whether it is a materialized view itself.
     is_view: bool = False
 
 
-async def get(tx: Transaction, id: Identifier) -> View:
-    """The view, or the error that tells what is wrong with its id."""
+async def get(tx: Transaction, id: Identifier) -> MaterializedView:
+    """Get the view, or raise the error that says what is wrong with its id."""
     table = await tables.get(tx, id)
     if not table.is_view:
         raise InvalidTableState(
@@ -86,7 +86,7 @@ async def get(tx: Transaction, id: Identifier) -> View:
     return await load(tx, table)
 
 
-async def load(tx: Transaction, table: Table) -> View:
+async def load(tx: Transaction, table: Table) -> MaterializedView:
     row = await tx.fetch_one(
         f"SELECT {COLUMNS} FROM materialized_views m WHERE m.id = $1", table.id
     )
@@ -96,9 +96,9 @@ async def load(tx: Transaction, table: Table) -> View:
 
 
 async def check_columns(tx: Transaction, table: Table, branch: str, paths: Sequence[str]) -> None:
-    """Refuse to change columns that are what a view's query gives; others are nobody's but users'.
+    """Refuse to change columns that the view's query gives; users' own columns may change.
 
-    The rows of a branch are no refresh's matter.
+    On branches, rows are not a refresh's business.
     """
     if not table.is_view or branch != MAIN:
         return
@@ -113,7 +113,7 @@ async def check_columns(tx: Transaction, table: Table, branch: str, paths: Seque
 
 
 async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:
-    """Record a view, whose table is in the same transaction."""
+    """Record a view, in the transaction that creates its table."""
     await tx.fetch(
         "INSERT INTO materialized_views (id, kind, request, definition, owner, auto_refresh, "
         "target_lag_seconds, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, now_millis())",
@@ -126,12 +126,12 @@ async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewView:
-    """A view that is about to be recorded; `sources` are ids by the names in its query."""
+    """A view to record; `sources` are ids by the names in its query."""
 
-    asked: Asked
+    asked: SentDefinition
     definition: Definition
     sources: Mapping[Identifier, str]
-    # The SQL of its Iceberg views, by their ids.
+    # The SQL of its Iceberg views, by id.
     editions: Mapping[str, str] = field(default_factory=dict)
     owner: tuple[str, ...] = ()
     auto_refresh: bool = False
@@ -140,7 +140,7 @@ class NewView:
 
 async def alter(
     catalog: Catalog, id: Identifier, changes: Mapping[str, int | None], origin: Origin = NOBODY
-) -> View:
+) -> MaterializedView:
     """Set whether and how soon a view refreshes itself."""
     return await catalog.database.write(_alter, id, changes, origin)
 
@@ -148,7 +148,7 @@ async def alter(
 async def list_names(
     catalog: Catalog, namespace: Identifier, page: PageRequest, only: Sequence[str] | None = None
 ) -> Page[str]:
-    """The names of the views directly in a namespace; only those that these grantees may see."""
+    """The names of the views directly in a namespace that these grantees may see."""
     rows = await catalog.database.fetch(
         "SELECT o.name FROM objects o JOIN materialized_views m ON m.id = o.id "
         f"WHERE o.namespace = $1 AND o.name > $2 {grants.seen(only, 4)} ORDER BY o.name LIMIT $3",
@@ -164,7 +164,7 @@ async def list_names(
 async def list_sources(
     tx: Transaction, view_id: str, watermark: Watermark | None
 ) -> list[SourceState]:
-    """How the sources of a view stand, as far as the catalog knows without looking at storage."""
+    """The states of a view's sources, as far as the catalog knows without reading storage."""
     rows = await tx.fetch(
         "SELECT DISTINCT s.source_id, o.namespace, o.name, s.state, v.metadata_location, "
         "s.edition, v.edited_in, (SELECT max(t.version) FROM table_versions t "
@@ -179,7 +179,7 @@ async def list_sources(
 
 
 async def check_sources(tx: Transaction, owner: Sequence[str], ids: Collection[str]) -> None:
-    """Refuse a view whose owner may not read all that it is made from any more."""
+    """Refuse a view whose owner may no longer read all of its sources."""
     for id in sorted(ids) if owner else ():
         row = await tx.fetch_one("SELECT namespace, name, kind FROM objects WHERE id = $1", id)
         if row is None:
@@ -193,21 +193,21 @@ async def check_sources(tx: Transaction, owner: Sequence[str], ids: Collection[s
 
 
 async def list_names_of_sources(tx: Transaction, view_id: str) -> dict[Identifier, str]:
-    """The ids of the sources by the names that the query has for them."""
+    """The ids of the sources by their names in the query."""
     rows = await tx.fetch("SELECT name, source_id FROM view_sources WHERE view_id = $1", view_id)
     return {from_path(row[0]): row[1] for row in rows}
 
 
-def is_behind(view: View, sources: Sequence[SourceState]) -> bool:
-    """Whether a refresh might find something to do; what its sources miss is theirs to follow."""
+def is_behind(view: MaterializedView, sources: Sequence[SourceState]) -> bool:
+    """Whether a refresh might find something to do; ignores what its sources miss themselves."""
     return view.watermark is None or any(source.is_ahead for source in sources)
 
 
-def to_view(table: Table, row: Row) -> View:
+def to_view(table: Table, row: Row) -> MaterializedView:
     _, request, definition, auto_refresh, lag, watermark, refreshed_at, created_at, owner = row
-    return View(
+    return MaterializedView(
         table,
-        msgspec.json.decode(request, type=Asked),
+        msgspec.json.decode(request, type=SentDefinition),
         msgspec.json.decode(definition, type=Definition),
         bool(auto_refresh),
         lag,
@@ -220,7 +220,7 @@ def to_view(table: Table, row: Row) -> View:
 
 async def _alter(
     tx: Transaction, id: Identifier, changes: Mapping[str, int | None], origin: Origin
-) -> View:
+) -> MaterializedView:
     view = await get(tx, id)
     for name, value in changes.items():
         await tx.fetch(
@@ -238,7 +238,7 @@ def _to_state(row: Row, watermark: Watermark | None) -> SourceState:
         return SourceState(id, identifier, head, None, *editions, is_view=bool(is_view))
     if metadata_location is not None:
         return SourceState(id, identifier, None, state != metadata_location, *editions)
-    # A source that a replaced Iceberg view reads only now has no version in the watermark.
+    # A source that a replaced Iceberg view has just added has no version in the watermark.
     is_ahead = (head or 0) != watermark.versions.get(id)
     return SourceState(id, identifier, head, is_ahead, is_view=bool(is_view))
 

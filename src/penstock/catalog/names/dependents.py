@@ -1,4 +1,4 @@
-"""Who reads what: materialized views, and the tables and Iceberg views that they are made from."""
+"""Dependents: materialized views, and the tables and Iceberg views that they read."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -9,6 +9,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs
 from penstock.database.interface import Transaction
 from penstock.errors import Forbidden, PenstockError, TableInUse
+from penstock.jobs.doors import view_notes
 from penstock.lance.storage.lake import Place
 from penstock.model.identifiers import Identifier, from_path, show, to_path
 from penstock.model.origins import Origin
@@ -17,13 +18,13 @@ from penstock.model.tables import Table
 
 log = logging.getLogger(__name__)
 
-# As many places as a statement takes at once without trouble.
+# How many parameters one statement comfortably takes.
 AT_ONCE = 500
 SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptVersions:
     """A table's folder, with versions that are kept for a view."""
 
     view_id: str
@@ -31,7 +32,7 @@ class Kept:
 
 
 async def find_readers(tx: Transaction, ids: Collection[str]) -> list[str]:
-    """The views that read one of these, or that read such a view; none of these themselves."""
+    """The views that read one of these, directly or through other views."""
     known, found, new = set(ids), list[str](), list(ids)
     while new:
         direct = [view for source in new for view in await _list_readers(tx, source)]
@@ -42,7 +43,7 @@ async def find_readers(tx: Transaction, ids: Collection[str]) -> list[str]:
 
 
 async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
-    """Everything that these are made from, also by way of other views."""
+    """Everything that these are made from, directly or through other views."""
     found, new = set[str](), set(ids)
     while new:
         rows = [
@@ -58,12 +59,12 @@ async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
 async def check_unread(
     tx: Transaction, what: str, ids: Sequence[str], cascade: bool | None, origin: Origin
 ) -> list[str]:
-    """The views that would go with these; refused when there are any, unless they may.
+    """The views that a drop takes along; refused when there are any, unless `cascade` is set.
 
-    Where that cannot be asked for, `cascade` is None.
+    `cascade` is None where the request has no such option.
     """
     for id in ids:
-        # Taken first, so that on PostgreSQL a view that is just being made is seen.
+        # Locked first, so that on PostgreSQL a view that is being created is seen.
         await tx.fetch("UPDATE objects SET id = id WHERE id = $1", id)
     readers = await find_readers(tx, ids)
     if readers and not cascade:
@@ -89,7 +90,7 @@ async def _tell(tx: Transaction, views: Sequence[str], origin: Origin) -> str:
 
 
 async def _check_owned(tx: Transaction, what: str, views: Sequence[str], origin: Origin) -> None:
-    """Refuse to drop views that are not the caller's, by name only if it may see them."""
+    """Refuse to drop views that the caller does not own; names only those it may see."""
     for start in range(0, len(views), AT_ONCE):
         for name in await _list_names(tx, views[start : start + AT_ONCE]):
             if await grants.may_in(tx, origin.grantees, Need(OWN, TABLE, name)):
@@ -108,11 +109,11 @@ async def record(
     sources: Mapping[Identifier, str],
     editions: Mapping[str, str],
     answering: Mapping[str, str],
-) -> list[Kept]:
-    """Note what a view reads, by the names that its query has; raises when one is gone.
+) -> list[KeptVersions]:
+    """Record what a view reads, by the names in its query; raises when a source is gone.
 
-    `editions` are the SQL of its Iceberg views, `answering` who consented to what is new. Returns
-    the tables that it does not read any more.
+    `editions` are the SQL of its Iceberg views, `answering` says who consented to new sources.
+    Returns the tables that it stopped reading.
     """
     before = await list_kept(tx, [view_id])
     rows = await tx.fetch(
@@ -141,10 +142,10 @@ async def record(
     return [each for each in before if each not in after]
 
 
-async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[Kept]:
-    """The tables, also the views themselves, with versions kept for one of these: their folders."""
+async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[KeptVersions]:
+    """The folders of tables, and of the views themselves, with versions kept for one of these."""
     return [
-        Kept(view, row[0])
+        KeptVersions(view, row[0])
         for view in view_ids
         for row in await tx.fetch(
             "SELECT absolute(t.location) FROM view_sources s JOIN tables t ON t.id = s.source_id "
@@ -154,44 +155,37 @@ async def list_kept(tx: Transaction, view_ids: Collection[str]) -> list[Kept]:
     ]
 
 
-async def let_go(catalog: Catalog, kept: Sequence[Kept]) -> None:
-    """Let go of the versions of tables that were kept for views which do not read them any more."""
+async def let_go(catalog: Catalog, kept: Sequence[KeptVersions]) -> None:
+    """Release versions that were kept for views which stopped reading the tables."""
     for each in kept:
         try:
             await catalog.lake.run(_let_go, catalog.lake.place(each.location), each.view_id)
         except PenstockError as error:
-            # A tag does no harm, and the next sweep of the table finds it.
+            # A leftover tag does no harm, and the next sweep of the table finds it.
             log.warning("tags in %s are not removed: %s", each.location, error.message)
 
 
 async def sweep_tags(catalog: Catalog, table: Table) -> None:
-    """Let go of versions of a table that are kept for views which do not read it any more."""
+    """Release versions of a table that are kept for views which stopped reading it."""
     place = catalog.lake.place(table.location)
     tags = await catalog.lake.run(_list_tags, place)
     if tags:
-        # Asked for after that: a view is known as a reader before there is a tag for it.
+        # Read after the tags: a view is recorded as a reader before it has a tag.
         readers = await _list_readers(catalog.database, table.id)
         await catalog.lake.run(_remove_strange, place, tags, [table.id, *readers])
 
 
 def _list_tags(place: Place) -> set[str]:
-    from penstock.jobs.refresh.view_notes import list_tags
-
-    return list_tags(place)
+    return view_notes.list_tags(place)
 
 
 def _remove_strange(place: Place, tags: Collection[str], view_ids: Collection[str]) -> None:
-    from penstock.jobs.refresh.view_notes import prefix_of, remove_tags
-
-    known = tuple(map(prefix_of, view_ids))
-    remove_tags(place, [tag for tag in tags if not tag.startswith(known)])
+    known = tuple(map(view_notes.prefix_of, view_ids))
+    view_notes.remove_tags(place, [tag for tag in tags if not tag.startswith(known)])
 
 
 def _let_go(place: Place, view_id: str) -> None:
-    # Here, because few tables ever have views.
-    from penstock.jobs.refresh.view_notes import list_tags, remove_tags
-
-    remove_tags(place, list_tags(place, view_id))
+    view_notes.remove_tags(place, view_notes.list_tags(place, view_id))
 
 
 async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:
@@ -200,7 +194,7 @@ async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | N
         await tx.fetch(f"DELETE FROM {relation} WHERE table_id = $1", table_id)
     await tx.fetch("DELETE FROM view_sources WHERE view_id = $1", table_id)
     await tx.fetch("DELETE FROM materialized_views WHERE id = $1", table_id)
-    await jobs.cancel_slots_in(tx, table_id, reason)
+    await jobs.cancel_for_table_in(tx, table_id, reason)
     row = await tx.fetch_one(
         "DELETE FROM tables WHERE id = $1 RETURNING absolute(location)", table_id
     )
@@ -210,7 +204,7 @@ async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | N
 
 
 async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitable[None]]:
-    """Remember all records of a view; what is returned brings them back when they are gone."""
+    """Remember all records of a view; returns a step that restores them."""
     kept = {
         "materialized_views": (
             "id, kind, request, definition, owner, auto_refresh, target_lag_seconds, watermark, "

@@ -1,8 +1,8 @@
-"""Idempotency keys: a request that comes again under its key has no second effect.
+"""Idempotency keys: a repeated request has no second effect.
 
-The key is noted in the very transaction of the effect, so there is no moment in which one is
-durable without the other; the answer is added when it is known. `request` tells one arrival of a
-request from another: its own later statements may go on under a key that it has noted itself.
+The key is recorded in the transaction of the effect, so neither is ever durable without the other;
+the answer is added when it is known. `request` tells one arrival of a request from another: its own
+later statements may reuse a key that it recorded itself.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Row, Transaction
 from penstock.errors import KeyUsed
-from penstock.model.origins import Key, Origin
+from penstock.model.origins import IdempotencyKey, Origin
 
-# The effect is durable, its answer was not noted (yet).
+# The effect is durable, but its answer is not recorded (yet).
 UNANSWERED = 0
-# Answered, but the answer was too long to keep.
+# Answered, but the answer was too long to store.
 REMADE = -1
-# Kept longer than promised, for clocks and retries that are a little late.
+# Kept longer than promised, for late clocks and retries.
 GRACE_SECONDS = 300
 
 _COLUMNS = (
@@ -29,10 +29,10 @@ Notes = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What is known of a key: the request it came with, its effect, and its answer.
+class KeyRecord:
+    """A stored key: the request it came with, its effect, and its answer.
 
-    `notes` are what an answer can be made of, should the first one be lost.
+    An answer can be rebuilt from `notes` when the first one is lost.
     """
 
     fingerprint: str
@@ -45,7 +45,7 @@ class Used:
 async def use(
     tx: Transaction, origin: Origin, transaction_id: str, notes: Notes | None = None
 ) -> None:
-    """Note the keys of an effect in its own transaction; raises KeyUsed for one that is not new."""
+    """Record the keys of an effect in its transaction; raises KeyUsed for one that exists."""
     if not origin.keys:
         return
     text = msgspec.json.encode(notes or {}).decode()
@@ -64,7 +64,7 @@ async def use(
 
 
 async def forget(tx: Transaction, origin: Origin) -> None:
-    """Take back the note of an effect that did not come to pass."""
+    """Withdraw a key whose effect did not happen."""
     for key in origin.keys:
         await tx.fetch(
             "DELETE FROM idempotency_keys WHERE principal = $1 AND value = $2 AND request = $3",
@@ -73,7 +73,7 @@ async def forget(tx: Transaction, origin: Origin) -> None:
 
 
 async def forget_effect(tx: Transaction, transaction_id: str) -> None:
-    """Forget the keys of an effect that was taken back later; they may name it in their notes."""
+    """Delete the keys of an effect that was undone later; their notes name it."""
     if transaction_id:
         await tx.fetch(
             "DELETE FROM idempotency_keys WHERE transaction_id = $1 OR notes LIKE $2",
@@ -82,14 +82,14 @@ async def forget_effect(tx: Transaction, transaction_id: str) -> None:
 
 
 async def forget_answers(tx: Transaction) -> None:
-    """Have answers made anew when they are asked for again: they may name places of before."""
+    """Delete stored answers, because they may name old places; they are rebuilt when needed."""
     await tx.fetch(
         "UPDATE idempotency_keys SET status = $1, answer = '' WHERE status BETWEEN 200 AND 299",
         REMADE,
     )
 
 
-async def find(tx: Transaction, key: Key) -> Used | None:
+async def find(tx: Transaction, key: IdempotencyKey) -> KeyRecord | None:
     row = await tx.fetch_one(
         "SELECT fingerprint, transaction_id, notes, status, answer FROM idempotency_keys "
         "WHERE principal = $1 AND value = $2",
@@ -98,23 +98,27 @@ async def find(tx: Transaction, key: Key) -> Used | None:
     return None if row is None else _to_used(row)
 
 
-async def record_answer(catalog: Catalog, key: Key, status: int, answer: str) -> Used | None:
-    """Keep the answer to a request; returns what another arrival of it has noted already."""
+async def record_answer(
+    catalog: Catalog, key: IdempotencyKey, status: int, answer: str
+) -> KeyRecord | None:
+    """Store the answer to a request; returns one that another arrival stored before."""
     return await catalog.database.write(_record_answer, key, status, answer)
 
 
-async def record_recovered(catalog: Catalog, key: Key, status: int, answer: str) -> None:
-    """Keep an answer that was made anew for an effect without one."""
+async def record_recovered(catalog: Catalog, key: IdempotencyKey, status: int, answer: str) -> None:
+    """Store an answer that was rebuilt for an effect without one."""
     await catalog.database.write(_record_recovered, key, status, answer)
 
 
 async def purge(catalog: Catalog) -> None:
-    """Forget keys that are older than what was promised, and a grace."""
+    """Delete keys that are older than promised, plus a grace period."""
     keep = (catalog.idempotency_seconds + GRACE_SECONDS) * 1000
     await catalog.database.write(_purge, keep)
 
 
-async def _record_answer(tx: Transaction, key: Key, status: int, answer: str) -> Used | None:
+async def _record_answer(
+    tx: Transaction, key: IdempotencyKey, status: int, answer: str
+) -> KeyRecord | None:
     mine = await tx.fetch_one(
         f"INSERT INTO idempotency_keys ({_COLUMNS}) "
         "VALUES ($1, $2, $3, $4, '', '{}', $5, $6, now_millis()) "
@@ -126,7 +130,7 @@ async def _record_answer(tx: Transaction, key: Key, status: int, answer: str) ->
     return None if mine is not None else await find(tx, key)
 
 
-async def _record_recovered(tx: Transaction, key: Key, status: int, answer: str) -> None:
+async def _record_recovered(tx: Transaction, key: IdempotencyKey, status: int, answer: str) -> None:
     await tx.fetch(
         "UPDATE idempotency_keys SET status = $3, answer = $4 "
         "WHERE principal = $1 AND value = $2 AND status = $5",
@@ -138,6 +142,6 @@ async def _purge(tx: Transaction, keep_millis: int) -> None:
     await tx.fetch("DELETE FROM idempotency_keys WHERE created_at < now_millis() - $1", keep_millis)
 
 
-def _to_used(row: Row) -> Used:
+def _to_used(row: Row) -> KeyRecord:
     fingerprint, transaction_id, notes, status, answer = row
-    return Used(fingerprint, transaction_id, msgspec.json.decode(notes), status, answer)
+    return KeyRecord(fingerprint, transaction_id, msgspec.json.decode(notes), status, answer)

@@ -1,11 +1,11 @@
-"""Which lake belongs to which catalog: both carry the same id, and a server that finds two that
-differ does not start. Else an empty or replaced database would begin anew beside a lake full of
-tables, and say that there are none.
+"""The lake's identity: lake and catalog carry the same id, and a server refuses to start when they
+differ. Otherwise an empty or replaced database would start fresh beside a lake full of tables and
+claim that there are none.
 
-The id is in the database before it is at the lake's root, so who reads in the other order never
-takes a first start of somebody else for a lake of somebody else. The database also says where the
-lake is, because it keeps locations relative to that: a catalog never follows a changed setting to
-another place by itself.
+The id is written to the database before the lake's root, so a reader in the other order never
+mistakes someone's first start for a foreign lake. The database also records the lake's location,
+because it stores locations relative to it: a catalog never follows a changed setting to another
+place by itself.
 """
 
 import logging
@@ -13,7 +13,7 @@ import uuid
 
 from penstock.database import schema
 from penstock.database.interface import Database, Transaction
-from penstock.database.places import is_relative
+from penstock.database.location_sql import is_relative
 from penstock.errors import DatabaseMismatch, Unavailable
 from penstock.lance.storage import lake_marker
 from penstock.lance.storage.lake import Lake
@@ -22,7 +22,7 @@ from penstock.model.locations import is_within, join
 log = logging.getLogger(__name__)
 
 NAME = "catalog"
-# Every place of the catalog that is kept relative to the root.
+# Every column with locations that are stored relative to the root.
 KEPT = (
     ("tables", "location"),
     ("removals", "location"),
@@ -37,18 +37,18 @@ RESTORE = (
 
 
 async def check_setup(database: Database, lake: Lake) -> None:
-    """Before an empty database becomes a catalog: refuse if the lake has one already."""
+    """Before setting up an empty database: refuse if the lake already has a catalog."""
     place = lake.place(lake.root)
     found = await lake.run(lake_marker.read_marker, place)
     if not found and not await lake.run(lake_marker.holds_tables, place):
         return
-    # Another server may have been first, a moment ago.
+    # Another server may just have been first.
     if (await schema.get_status(database)).is_fresh:
         raise _refuse(lake, found, "the database is empty")
 
 
 async def claim(database: Database, lake: Lake, *, begin_anew: bool = False) -> None:
-    """Give the lake's root to this catalog, or refuse because it is another's."""
+    """Claim the lake's root for this catalog; refuse if it is another's."""
     place = lake.place(lake.root)
     found = await lake.run(lake_marker.read_marker, place)
     own, is_empty, is_known = await database.read(_look, lake.root)
@@ -58,9 +58,9 @@ async def claim(database: Database, lake: Lake, *, begin_anew: bool = False) -> 
         holds = not found and is_empty and not begin_anew
         if holds and await lake.run(lake_marker.holds_tables, place):
             raise _refuse(lake, "", "the database is empty")
-        # One of before there were ids, perhaps from a backup, is the one that the lake belongs to.
+        # A catalog from before ids, perhaps from a backup, is the one that the lake belongs to.
         own = await database.write(_name, found if is_known and found else uuid.uuid4().hex)
-    # Before the mark: a lake that this catalog has left is not marked as its own.
+    # Before the mark: a lake that this catalog has left must not be marked as its own.
     await database.write(_settle_root, lake)
     if found == own:
         return
@@ -70,7 +70,7 @@ async def claim(database: Database, lake: Lake, *, begin_anew: bool = False) -> 
         await lake.run(lake_marker.write_marker, place, own, replaces=begin_anew)
         found = await lake.run(lake_marker.read_marker, place)
     except Unavailable as error:
-        # A store that may only be read can't be marked.
+        # A read-only store cannot be marked.
         log.warning("the lake is not marked as this catalog's: %s", error.message)
         return
     if found != own:
@@ -78,7 +78,7 @@ async def claim(database: Database, lake: Lake, *, begin_anew: bool = False) -> 
 
 
 async def _look(tx: Transaction, root: str) -> tuple[str, bool, bool]:
-    """The catalog's id, whether it is empty, and whether a table of it is in the root."""
+    """The catalog's id, whether it is empty, and whether one of its tables is in the root."""
     row = await tx.fetch_one("SELECT id FROM lake_mark WHERE name = $1", NAME)
     thing = await tx.fetch_one("SELECT 1 FROM objects LIMIT 1")
     folder = await tx.fetch_one("SELECT 1 FROM namespaces WHERE path <> '' LIMIT 1")
@@ -92,11 +92,11 @@ async def _look(tx: Transaction, root: str) -> tuple[str, bool, bool]:
 
 
 async def _settle_root(tx: Transaction, lake: Lake) -> None:
-    """Note where the lake is; what lies there is relative to it from then on."""
+    """Record where the lake is; locations below are stored relative to it from then on."""
     below = join(lake.root, "")
     if await find_root(tx) == below:
         return
-    # Locked from here on, so that of servers that start together one does it.
+    # Locked from here on, so that of several starting servers one does it.
     rows = await tx.fetch("UPDATE lake_mark SET root = root WHERE name = $1 RETURNING root", NAME)
     known = str(rows[0][0])
     if known == below:
@@ -114,25 +114,25 @@ async def _settle_root(tx: Transaction, lake: Lake) -> None:
             detail="if the lake was moved or copied there, run 'penstock relocate --was OLD' with "
             "its old root; else add that to storage.allowed_roots, or name the right storage.root",
         )
-    # Somewhere else from now on: what is at the old root stays there.
+    # The lake moved: tables at the old root stay there.
     await leave_root(tx)
     await set_root(tx, below)
 
 
 async def _is_elsewhere(tx: Transaction, lake: Lake) -> bool:
-    """Whether a catalog of before has tables, and all of them outside this lake."""
+    """Whether an old catalog has tables, and all of them outside this lake."""
     rows = await tx.fetch("SELECT location FROM tables")
     return bool(rows) and not any(is_within(row[0], root) for row in rows for root in lake.roots)
 
 
 async def find_root(tx: Transaction) -> str:
-    """Where the catalog's lake is, with a slash at its end; empty when no server has said."""
+    """The lake's root with a trailing slash; empty when no server has recorded it."""
     row = await tx.fetch_one("SELECT root FROM lake_mark WHERE name = $1", NAME)
     return "" if row is None else str(row[0])
 
 
 async def set_root(tx: Transaction, below: str) -> None:
-    """Let the lake be there; locations below it that were absolute become relative to it."""
+    """Set the lake's root; absolute locations below it become relative."""
     await tx.fetch("UPDATE lake_mark SET root = $2 WHERE name = $1", NAME, below)
     for relation, column in KEPT:
         await tx.fetch(
@@ -144,20 +144,20 @@ async def set_root(tx: Transaction, below: str) -> None:
 
 
 async def begin(tx: Transaction, below: str) -> None:
-    """Note where the lake of a catalog of before was."""
+    """Record where the lake of an old catalog was."""
     await _name(tx, uuid.uuid4().hex)
     await set_root(tx, below)
 
 
 async def become(tx: Transaction, id: str, below: str) -> None:
-    """Be another catalog than the one that the rows came from, with a lake of its own."""
+    """Give loaded rows a new catalog id, with a lake of its own."""
     await tx.fetch("DELETE FROM lake_mark")
     await _name(tx, id)
     await set_root(tx, below)
 
 
 async def leave_root(tx: Transaction) -> None:
-    """Make all locations absolute, so that what is there stays there when the lake is elsewhere."""
+    """Make all locations absolute, so that tables stay where they are when the lake moves."""
     for relation, column in KEPT:
         await tx.fetch(
             f"UPDATE {relation} SET {column} = absolute({column}) WHERE {is_relative(column)}"

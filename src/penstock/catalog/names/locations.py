@@ -1,4 +1,4 @@
-"""Locations that clients choose: what is dropped in one must not take another's files along."""
+"""Locations that clients choose: none may overlap, so a drop never deletes another's files."""
 
 from penstock.database.interface import Row, Transaction
 from penstock.errors import InvalidRequest, TableAlreadyExists
@@ -9,8 +9,8 @@ from penstock.model.identifiers import Identifier, from_path
 async def check_table(tx: Transaction, location: str, *, early: bool = False) -> None:
     """Refuse a location inside, around or at that of something else.
 
-    Early, before anything is written there, it only looks; what counts is the look in the
-    transaction that takes the location.
+    Also checked early, before anything is written there; only the check in the transaction that
+    takes the location counts.
     """
     if not early:
         await _lock(tx)
@@ -36,7 +36,7 @@ async def check_table(tx: Transaction, location: str, *, early: bool = False) ->
 
 
 async def check_view(tx: Transaction, location: str, *, early: bool = False) -> None:
-    """Refuse a location in a folder that goes with something else; early as for tables.
+    """Refuse a location in a folder that a drop would delete; also checked early, as for tables.
 
     Views may share a location that clients chose: their files have unique names.
     """
@@ -55,7 +55,7 @@ async def check_view(tx: Transaction, location: str, *, early: bool = False) -> 
 
 
 async def list_owners(tx: Transaction, lake: Lake, location: str) -> list[tuple[str, Identifier]]:
-    """The tables and views to whose folders a file belongs, with their kinds."""
+    """The tables and views whose folders contain a file, with their kinds."""
     found = []
     path = lake.accept(location)
     for relation, column in (("tables", "location"), ("views", "folder"), ("views", "location")):
@@ -70,7 +70,7 @@ async def list_owners(tx: Transaction, lake: Lake, location: str) -> list[tuple[
 
 
 async def _lock(tx: Transaction) -> None:
-    # One at a time: two locations that nest would not violate any constraint.
+    # One at a time: no constraint would catch two nested locations.
     await tx.fetch("UPDATE locks SET taken = taken + 1 WHERE name = 'locations'")
 
 

@@ -1,4 +1,4 @@
-"""Namespaces: a tree of any depth, kept by the full path of each."""
+"""Namespaces: a tree of any depth, stored by full path."""
 
 import contextlib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views.metadata_files import keeps_files, remove_file
 from penstock.catalog.jobs import jobs
 from penstock.catalog.names import dependents, removals, transactions
-from penstock.catalog.names.dependents import Kept
+from penstock.catalog.names.dependents import KeptVersions
 from penstock.database.interface import Transaction
 from penstock.errors import (
     InvalidRequest,
@@ -23,19 +23,19 @@ from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.rights import NAMESPACE
-from penstock.model.system import SYSTEM
+from penstock.model.system_tables import SYSTEM
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedFiles:
     """What a drop leaves on storage: folders of tables and views, and metadata files of views."""
 
     locations: list[str]
     files: list[str]
-    kept: list[Kept]
+    kept: list[KeptVersions]
 
 
-NOTHING = Dropped([], [], [])
+NOTHING = DroppedFiles([], [], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ async def drop(
 ) -> dict[str, str]:
     """Drop a namespace; mode is fail or skip, behavior restrict or cascade.
 
-    Materialized views elsewhere that read what is in it refuse that, or are dropped with it.
+    Materialized views elsewhere that read its tables make this fail, or are dropped with it.
     """
     if id == ROOT:
         raise InvalidRequest(
@@ -90,7 +90,7 @@ async def update_properties(
     updates: dict[str, str],
     origin: Origin = NOBODY,
 ) -> set[str]:
-    """Remove and set properties; returns the removed ones that were not there."""
+    """Remove and set properties; returns those to remove that did not exist."""
     return await catalog.database.write(_update_properties, id, removals, updates, origin)
 
 
@@ -105,7 +105,7 @@ async def get(tx: Transaction, id: Identifier) -> dict[str, str]:
 async def list_children(
     tx: Transaction, id: Identifier, page: PageRequest, only: Sequence[str] | None = None
 ) -> Page[str]:
-    """The names of the namespaces directly below this one; only what these grantees may see."""
+    """The names of the namespaces directly below this one that these grantees may see."""
     seen = "" if only is None else f"AND {grants.visible_namespaces(only, 4)}"
     rows = await tx.fetch(
         f"SELECT name FROM namespaces n WHERE parent = $1 AND name > $2 {seen} "
@@ -139,7 +139,7 @@ def _called(id: Identifier) -> str:
 
 async def _create(
     tx: Transaction, id: Identifier, properties: dict[str, str], mode: str, origin: Origin
-) -> tuple[CreatedNamespace, Dropped]:
+) -> tuple[CreatedNamespace, DroppedFiles]:
     dropped = NOTHING
     row = await tx.fetch_one("SELECT properties FROM namespaces WHERE path = $1", to_path(id))
     if row is not None and mode == "exist_ok":
@@ -167,7 +167,7 @@ async def _create(
 
 async def _drop(
     tx: Transaction, id: Identifier, mode: str, behavior: str, origin: Origin, with_readers: bool
-) -> tuple[dict[str, str], Dropped]:
+) -> tuple[dict[str, str], DroppedFiles]:
     try:
         properties = await get(tx, id)
         if behavior == "restrict":
@@ -188,7 +188,7 @@ async def _update_properties(
     updates: dict[str, str],
     origin: Origin,
 ) -> set[str]:
-    # Taken first, so that two updates on PostgreSQL follow each other.
+    # Locked first, so that on PostgreSQL two updates follow each other.
     row = await tx.fetch_one(
         "UPDATE namespaces SET path = path WHERE path = $1 RETURNING properties", to_path(id)
     )
@@ -225,7 +225,7 @@ async def _check_empty(tx: Transaction, id: Identifier) -> None:
             )
 
 
-async def _carry_out(catalog: Catalog, dropped: Dropped) -> None:
+async def _carry_out(catalog: Catalog, dropped: DroppedFiles) -> None:
     for location in dropped.files:
         await catalog.lake.run(remove_file, catalog.lake, location)
     await removals.carry_out(catalog, dropped.locations)
@@ -234,10 +234,10 @@ async def _carry_out(catalog: Catalog, dropped: Dropped) -> None:
 
 async def _drop_tree(
     tx: Transaction, id: Identifier, origin: Origin, with_readers: bool | None = None
-) -> Dropped:
-    """Delete the namespace and all below it; returns what is to be removed from storage."""
+) -> DroppedFiles:
+    """Delete the namespace and everything below it; returns what to remove from storage."""
     path = to_path(id)
-    # All paths below this one start with it and the separator, which sorts just before a space.
+    # Paths below this one start with it and the separator, which sorts just before a space.
     below = (path, f"{path}\x1f", f"{path}\x20")
     within = "(namespace = $1 OR (namespace >= $2 AND namespace < $3))"
     objects = f"(SELECT id FROM objects WHERE {within})"
@@ -267,13 +267,13 @@ async def _drop_tree(
         "DELETE FROM namespaces WHERE path = $1 OR (path >= $2 AND path < $3) RETURNING path",
         *below,
     )
-    # On PostgreSQL, whoever comes second finds nothing to delete.
+    # On PostgreSQL, of two concurrent drops the second finds nothing to delete.
     if not gone:
         raise missing(id)
     gone_views = [row for row in views if not keeps_files(row[2])]
     locations = readers + [row[0] for row in (*rows, *gone_views) if row[0]]
     await removals.enqueue(tx, locations)
-    return Dropped(locations, [row[1] for row in gone_views], kept + more)
+    return DroppedFiles(locations, [row[1] for row in gone_views], kept + more)
 
 
 async def _drop_readers(
@@ -283,9 +283,9 @@ async def _drop_readers(
     within: str,
     with_readers: bool | None,
     origin: Origin,
-) -> tuple[list[str], list[Kept]]:
-    """Drop the materialized views elsewhere that read what is in a namespace; their folders."""
-    # Taken first, so that on PostgreSQL a view that is just being made is seen.
+) -> tuple[list[str], list[KeptVersions]]:
+    """Drop materialized views elsewhere that read a namespace's tables; returns their folders."""
+    # Locked first, so that on PostgreSQL a view that is being created is seen.
     taken = await tx.fetch(f"UPDATE objects SET id = id WHERE {within} RETURNING id", *below)
     objects = f"(SELECT id FROM objects WHERE {within})"
     if not await tx.fetch(

@@ -1,8 +1,8 @@
-"""Removals: folders of dropped tables, emptied after the drop is durable.
+"""Removals: delete the folders of dropped tables after the drop is durable.
 
-The location is noted in the transaction of the drop, so that a crash before or while its files
-are deleted only delays that: maintenance carries on. Whoever deletes has claimed the location
-first, and nobody may declare a table there until it is forgotten again.
+The drop's transaction records the location, so a crash before or during the deletion only delays
+it: maintenance carries on. Whoever deletes claims the location first, and nobody can declare a
+table there until the removal is finished.
 """
 
 import logging
@@ -16,12 +16,12 @@ from penstock.lance.storage import files
 
 log = logging.getLogger(__name__)
 
-# After this long, whoever claimed a removal is taken for dead.
+# After this long, the process that claimed a removal counts as dead.
 CLAIM_MILLIS = 3_600_000
 
 
 async def enqueue(tx: Transaction, locations: Sequence[str]) -> None:
-    """Note that these folders are to be emptied."""
+    """Record that these folders are to be deleted."""
     for location in locations:
         await tx.fetch(
             "INSERT INTO removals (location, created_at, claimed_at) "
@@ -31,7 +31,7 @@ async def enqueue(tx: Transaction, locations: Sequence[str]) -> None:
 
 
 async def carry_out(catalog: Catalog, locations: Sequence[str]) -> None:
-    """Empty the folders and forget them; what storage refuses now is tried again later."""
+    """Delete the folders' files and the records; what storage refuses is retried later."""
     if not locations:
         return
     crash_point("removal recorded")
@@ -52,7 +52,7 @@ async def carry_out(catalog: Catalog, locations: Sequence[str]) -> None:
 
 
 async def list_pending(tx: Transaction) -> list[str]:
-    """The folders that still wait, oldest first."""
+    """The folders that are still to be deleted, oldest first."""
     rows = await tx.fetch(
         "SELECT absolute(location) FROM removals ORDER BY created_at, location LIMIT 1000"
     )
@@ -60,7 +60,7 @@ async def list_pending(tx: Transaction) -> list[str]:
 
 
 async def release_claims(tx: Transaction) -> None:
-    """Forget who claimed what: for the only process that uses a database, at its start."""
+    """Release all claims; for the only process that uses a database, at its start."""
     await tx.fetch("UPDATE removals SET claimed_at = 0")
 
 
@@ -70,7 +70,7 @@ async def _claim(tx: Transaction, locations: Sequence[str]) -> list[str]:
         row = await tx.fetch_one(
             "UPDATE removals SET claimed_at = now_millis() "
             "WHERE location = relative($1) AND claimed_at < now_millis() - $2 "
-            # A backup that is being made copies what was dropped since it began.
+            # A running backup still copies tables that were dropped since it began.
             "AND NOT EXISTS (SELECT 1 FROM locks WHERE name LIKE 'backup:%' "
             "AND taken > now_millis()) RETURNING location",
             location,

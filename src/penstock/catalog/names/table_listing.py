@@ -1,4 +1,4 @@
-"""Tables by the page: those of a namespace, and all of them."""
+"""Listings of tables: those of a namespace, and all of them, page by page."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ async def list_names(
     include_declared: bool,
     only: Sequence[str] | None = None,
 ) -> Page[str]:
-    """The names of the tables directly in a namespace; only those that these grantees may see."""
+    """The names of the tables directly in a namespace that these grantees may see."""
     if include_declared:
         rows = await catalog.database.fetch(
             "SELECT name FROM objects o WHERE namespace = $1 AND kind = 'table' AND name > $2 "
@@ -39,7 +39,7 @@ async def list_names(
 async def list_all(
     catalog: Catalog, page: PageRequest, include_declared: bool, only: Sequence[str] | None = None
 ) -> Page[Identifier]:
-    """The identifiers of all tables of all namespaces; only those that these grantees may see."""
+    """The identifiers of all tables that these grantees may see."""
     listed = await _list(catalog, page, include_declared, None, only)
     return Page([table.identifier for table in listed.items], listed.token)
 
@@ -51,7 +51,7 @@ async def _list(
     namespace: Identifier | None,
     only: Sequence[str] | None,
 ) -> Page[Table]:
-    """Read a page; when declared tables are left out, go on until the page is full."""
+    """Read a page; when declared tables are left out, read on until the page is full."""
     found: list[Table] = []
     after = page.after
     while True:

@@ -9,7 +9,7 @@ from penstock.catalog.access import grants
 from penstock.catalog.access.grants import Target
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import dependents, locations, namespaces, removals, transactions
-from penstock.catalog.names.dependents import Kept
+from penstock.catalog.names.dependents import KeptVersions
 from penstock.catalog.versions import reconcile, versions
 from penstock.database.interface import Row, Transaction
 from penstock.errors import (
@@ -35,7 +35,7 @@ IS_VIEW = "EXISTS (SELECT 1 FROM materialized_views m WHERE m.id = t.id)"
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """A table that is about to be declared; `is_placed` when the client chose its location."""
+    """A table to declare; `is_placed` when the client chose its location."""
 
     table: Table
     is_placed: bool
@@ -47,7 +47,7 @@ async def declare(catalog: Catalog, new: NewTable, origin: Origin = NOBODY) -> s
 
 
 async def register(catalog: Catalog, new: NewTable, mode: str, origin: Origin = NOBODY) -> str:
-    """Take a table that exists on storage into the catalog; mode is create or overwrite."""
+    """Register a table that exists on storage; mode is create or overwrite."""
     place = catalog.lake.place(new.table.location)
     entries = await catalog.lake.run(files.list_folder, place, versions_folder(MAIN))
     if not any(parse_name(entry.name) for entry in entries):
@@ -63,7 +63,7 @@ async def register(catalog: Catalog, new: NewTable, mode: str, origin: Origin = 
 async def drop(
     catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
 ) -> tuple[Table, str]:
-    """Take a table out of the catalog and delete its files; views that read it refuse or follow."""
+    """Drop a table and delete its files; refused when views read it, or they are dropped, too."""
     gone, kept, transaction = await catalog.database.write(_drop, id, origin, cascade)
     await removals.carry_out(catalog, [table.location for table in gone])
     await dependents.let_go(catalog, kept)
@@ -73,19 +73,19 @@ async def drop(
 async def deregister(
     catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
 ) -> tuple[Table, str]:
-    """Take a table out of the catalog, or views that read it, too; the files stay."""
+    """Remove a table, perhaps with views that read it, from the catalog; the files stay."""
     gone, kept, transaction = await catalog.database.write(_deregister, id, origin, cascade)
     await dependents.let_go(catalog, kept)
     return gone[0], transaction
 
 
 async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
-    """Give a table another name, in any namespace; its files stay where they are."""
+    """Rename a table, in any namespace; its files stay where they are."""
     return await catalog.database.write(_rename, id, new, origin)
 
 
 async def get(tx: Transaction, id: Identifier) -> Table:
-    """The table, or the error that tells whether its namespace or it is missing."""
+    """Get the table, or raise the error that says whether it or its namespace is missing."""
     namespace, name = split_table(id)
     row = await tx.fetch_one(
         f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
@@ -100,7 +100,7 @@ async def get(tx: Transaction, id: Identifier) -> Table:
 
 
 async def find_by_id(tx: Transaction, id: str) -> Table | None:
-    """The table with this id, whatever it is called now."""
+    """Find the table with this id, whatever its name is now."""
     row = await tx.fetch_one(
         f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
         "WHERE o.id = $1",
@@ -110,7 +110,7 @@ async def find_by_id(tx: Transaction, id: str) -> Table | None:
 
 
 def check_rows(table: Table) -> Table:
-    """The table, unless its rows are a view's: only a refresh writes these."""
+    """Get the table, unless it is a materialized view's, whose rows only a refresh writes."""
     if table.is_view:
         raise InvalidTableState(
             f"{table} is a materialized view: its rows are what its query gives",
@@ -120,7 +120,7 @@ def check_rows(table: Table) -> Table:
 
 
 async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound:
-    """The error for a name that no table has; something else may have it."""
+    """The error for a name that no table has; a view may have it."""
     try:
         await check_free(tx, id)
     except TableAlreadyExists:
@@ -148,7 +148,7 @@ def plan_table(
     properties: dict[str, str],
     managed: bool,
 ) -> NewTable:
-    """Decide id and location of a new table; a property overrides who manages its versions."""
+    """Choose id and location of a new table; a property can override who manages its versions."""
     namespace, name = split_table(id)
     check_properties(properties)
     table_id = uuid.uuid4().hex
@@ -163,7 +163,7 @@ def plan_table(
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Refuse what a description tells of its own accord: clients go by it."""
+    """Refuse properties that the server itself reports in descriptions: clients rely on them."""
     for key in properties:
         if key.startswith(OWN_PROPERTIES) and key != MANAGED_PROPERTY:
             raise InvalidRequest(
@@ -194,7 +194,7 @@ async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -
 
 async def _drop(
     tx: Transaction, id: Identifier, origin: Origin, cascade: bool
-) -> tuple[list[Table], list[Kept], str]:
+) -> tuple[list[Table], list[KeptVersions], str]:
     gone, kept = await _delete(tx, id, cascade, origin)
     await removals.enqueue(tx, [table.location for table in gone])
     return gone, kept, await transactions.record(tx, "DropTable", str(gone[0]), origin)
@@ -202,15 +202,15 @@ async def _drop(
 
 async def _deregister(
     tx: Transaction, id: Identifier, origin: Origin, cascade: bool | None
-) -> tuple[list[Table], list[Kept], str]:
+) -> tuple[list[Table], list[KeptVersions], str]:
     gone, kept = await _delete(tx, id, cascade, origin)
     return gone, kept, await transactions.record(tx, "DeregisterTable", str(gone[0]), origin)
 
 
 async def _delete(
     tx: Transaction, id: Identifier, cascade: bool | None, origin: Origin
-) -> tuple[list[Table], list[Kept]]:
-    """Delete a table and the views that read it; it comes first in what is returned."""
+) -> tuple[list[Table], list[KeptVersions]]:
+    """Delete a table and the views that read it; the table comes first in the result."""
     table = await get(tx, id)
     gone = [table]
     for view in await dependents.check_unread(tx, f"table {table}", [table.id], cascade, origin):
@@ -274,7 +274,7 @@ async def insert_in(tx: Transaction, new: NewTable, origin: Origin = NOBODY) -> 
 
 async def delete_in(tx: Transaction, table: Table) -> None:
     reason = f"table {table} is not in the catalog any more"
-    # On PostgreSQL, whoever comes second finds nothing to delete.
+    # On PostgreSQL, of two concurrent drops the second finds nothing to delete.
     if await dependents.delete_records(tx, table.id, reason) is None:
         raise missing(table.identifier)
 

@@ -1,7 +1,7 @@
-"""Transactions: what each change of the catalog was, and what clients noted on it.
+"""Transactions: a record of each change of the catalog, and properties that clients set on it.
 
-Every mutation leaves one, already finished, in its own SQL transaction. A commit through the
-catalog carries Lance's own transaction id, so the same id works here and in the dataset.
+Every change records one, already finished, in its own SQL transaction. A commit through the catalog
+carries Lance's own transaction id, so the same id works here and in the dataset.
 """
 
 import uuid
@@ -57,9 +57,9 @@ async def record(
     id: str = "",
     notes: idempotency.Notes | None = None,
 ) -> str:
-    """Note a change of this SQL transaction, under the keys it came with; returns its id.
+    """Record a change in its SQL transaction, under its idempotency keys; returns its id.
 
-    `notes` go with the keys.
+    `notes` are stored with the keys.
     """
     id = id or str(uuid.uuid4())
     properties = {"trace_id": origin.trace_id} if origin.trace_id else {}
@@ -90,7 +90,7 @@ async def get(tx: Transaction, id: str) -> TransactionRecord:
 
 
 async def find_maker(tx: Transaction, id: str) -> str | None:
-    """Who made a transaction; None when there is none of this id."""
+    """Who made a transaction; None when there is none with this id."""
     row = await tx.fetch_one("SELECT principal FROM transactions WHERE id = $1", id)
     return None if row is None else row[0]
 
@@ -103,7 +103,7 @@ def missing(id: str) -> TransactionNotFound:
 
 
 async def forget(tx: Transaction, id: str) -> None:
-    """Take back the note of a change that did not come to pass."""
+    """Withdraw the record of a change that did not happen."""
     await tx.fetch("DELETE FROM transactions WHERE id = $1", id)
 
 
@@ -115,7 +115,7 @@ async def alter(
 
 
 async def purge(catalog: Catalog) -> None:
-    """Forget transactions older than the history that is kept."""
+    """Delete transactions that are older than the retention time."""
     await catalog.database.write(_purge, catalog.transaction_days * DAY_MILLIS)
 
 
@@ -125,7 +125,7 @@ def apply_actions(properties: dict[str, str], actions: Sequence[Action]) -> dict
     for action in actions:
         match action:
             case SetStatus():
-                pass  # every transaction here is finished, and a finished one stays as it is
+                pass  # all transactions here are finished, and stay so
             case SetProperty(key, value, mode):
                 if mode == "fail" and key in result:
                     raise InvalidRequest(
@@ -143,7 +143,7 @@ def apply_actions(properties: dict[str, str], actions: Sequence[Action]) -> dict
 async def _alter(
     tx: Transaction, id: str, actions: Sequence[Action], origin: Origin
 ) -> TransactionRecord:
-    # Taken first, so that two alterations on PostgreSQL follow each other.
+    # Locked first, so that on PostgreSQL two alterations follow each other.
     row = await tx.fetch_one(
         "UPDATE transactions SET id = id WHERE id = $1 RETURNING properties", id
     )

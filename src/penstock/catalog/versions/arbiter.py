@@ -1,4 +1,4 @@
-"""The catalog as arbiter of the commits that pylance makes in this process."""
+"""The arbiter for commits that pylance makes in this process."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.versions import commits, reconcile
-from penstock.catalog.versions.commits import Created, CreateVersion, Operation
+from penstock.catalog.versions.commits import CommittedVersion, CreateVersion, Operation
 from penstock.catalog.versions.staging import NewVersion
 from penstock.errors import VersionNotFound
 from penstock.lance.session.bridge import Entry, Request
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class TableArbiter:
-    """The versions of one table; `before` is done in the transaction of its first commit."""
+    """The versions of one table; `before` runs in the transaction of its first commit."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class TableArbiter:
         found = self._wait(self._find_latest(where))
         if found is None:
             return None
-        # Before anything is put on top of it.
+        # Before another version goes on top of it.
         place = self._catalog.lake.place(self._table.location)
         self._catalog.datasets.check(place, where, found)
         return self._entry(found)
@@ -62,7 +62,7 @@ class TableArbiter:
         operations = [*self._before, CreateVersion(self._table.identifier, new, is_ours=True)]
         done = self._wait(commits.commit(self._catalog, operations, self.origin))
         created = done.results[-1]
-        assert isinstance(created, Created)
+        assert isinstance(created, CommittedVersion)
         self._before = ()
         return self._entry(created.version), done.transaction_id
 
@@ -75,7 +75,7 @@ class TableArbiter:
             return None
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run work on the server's loop, from a thread that is not the loop's."""
+        """Run work on the server's event loop, from another thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _entry(self, version: TableVersion) -> Entry:

@@ -1,9 +1,9 @@
 """Commits: any number of table operations, all or nothing, in one durable transaction.
 
-A single new version is a commit of one operation; every way to change versions comes through
-here. In order: the staged manifests are checked, one SQL transaction decides, the manifests get
-their final names, durably. Until the last step is done nobody is told of success, and
-whoever meets an unfinished commit finishes it.
+A single new version is a commit of one operation; every change of versions comes through here. In
+order: the staged manifests are checked, one SQL transaction decides, the manifests get their final
+names, durably. Success is reported only after the last step, and whoever finds an unfinished commit
+finishes it.
 """
 
 import uuid
@@ -18,11 +18,11 @@ from penstock.catalog.materialized_views import foreign_commits
 from penstock.catalog.names import dependents, idempotency, tables, transactions
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.versions import reconcile, settling, versions
-from penstock.catalog.versions.settling import Outcome, version_key
+from penstock.catalog.versions.settling import SettleOutcome, version_key
 from penstock.catalog.versions.staging import (
     SMALL_MANIFEST_BYTES,
     NewVersion,
-    Staged,
+    StagedManifest,
     check_staged,
     discard,
 )
@@ -35,14 +35,14 @@ from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import Table, TableVersion, VersionRange
 
-# Each round answers one surprise: a commit by path, a repeated request, a table cleaned up.
+# Each round handles one surprise: a commit by path, a repeated request, a cleaned-up table.
 ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Declare:
     new: NewTable
-    # What else makes the table what it is; its records go with the table's.
+    # Other records that make the table what it is, written in the same transaction.
     record: Callable[[Transaction], Awaitable[None]] | None = None
 
 
@@ -50,7 +50,7 @@ class Declare:
 class CreateVersion:
     table: Identifier
     new: NewVersion
-    # Made by pylance in this server, which lets it do only what may be done.
+    # Made by pylance in this server, which only makes allowed changes.
     is_ours: bool = False
 
 
@@ -67,8 +67,8 @@ class Deregister:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
-    """A version that is committed: by this commit, or found so by a repeated request."""
+class CommittedVersion:
+    """A committed version: by this commit, or found to be there by a repeated request."""
 
     table: Table
     version: TableVersion
@@ -76,34 +76,34 @@ class Created:
 
 
 Operation = Declare | CreateVersion | DeleteVersions | Deregister
-Result = Table | Created | int
+Result = Table | CommittedVersion | int
 Undo = Callable[[Transaction], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """What a commit did: one result for each operation, in order."""
+class CommitOutcome:
+    """What a commit did: one result per operation, in order."""
 
     transaction_id: str
     results: list[Result]
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """A version on its way in, and what was found out about it.
+class _PendingVersion:
+    """A version to commit, and what was found out about it.
 
-    `same`: its content is what the catalog has already. `looked`: storage holds no earlier one.
+    `same`: the catalog already has this content. `looked`: storage has no earlier one.
     """
 
     table: Table
     branch: str
-    staged: Staged
+    staged: StagedManifest
     same: bool = False
     looked: bool = False
 
 
-class _Refused(Exception):
-    """The records don't allow a version: it is taken, or does not follow the newest."""
+class _VersionRefused(Exception):
+    """The records don't allow a version: its number is taken, or does not follow the newest."""
 
     def __init__(self, index: int, existing: TableVersion | None, head: int) -> None:
         super().__init__(index)
@@ -112,12 +112,13 @@ class _Refused(Exception):
 
 async def commit(
     catalog: Catalog, operations: Sequence[Operation], origin: Origin = NOBODY
-) -> Commit:
+) -> CommitOutcome:
     """Carry out all operations or none."""
     try:
         return await _commit(catalog, operations, origin)
     except InvalidRequest:
-        # A branch begins with its first version, so only what is wrong can name one by mistake.
+        # Perhaps the branch's name is wrong; checked only now, because a branch begins with its
+        # first version.
         declared = {op.new.table.identifier for op in operations if isinstance(op, Declare)}
         for op in operations:
             if isinstance(op, CreateVersion) and op.new.branch and op.table not in declared:
@@ -126,14 +127,16 @@ async def commit(
         raise
 
 
-async def _commit(catalog: Catalog, operations: Sequence[Operation], origin: Origin) -> Commit:
+async def _commit(
+    catalog: Catalog, operations: Sequence[Operation], origin: Origin
+) -> CommitOutcome:
     entries = await _stage(catalog, operations, origin)
-    # Known before the transaction, which may be run again.
+    # Read before the transaction, which may run more than once.
     batch_id = str(uuid.uuid4())
     for _ in range(ROUNDS):
         try:
             done, undo = await catalog.database.write(_apply, operations, entries, batch_id, origin)
-        except _Refused as refused:
+        except _VersionRefused as refused:
             entries[refused.index] = await _resolve(catalog, entries[refused.index], refused)
             continue
         crash_point("version recorded")
@@ -146,8 +149,8 @@ async def _commit(catalog: Catalog, operations: Sequence[Operation], origin: Ori
 
 async def _stage(
     catalog: Catalog, operations: Sequence[Operation], origin: Origin
-) -> dict[int, _Entry]:
-    """Check what is staged for each new version; a table may be declared in the same commit."""
+) -> dict[int, _PendingVersion]:
+    """Check each staged version; its table may be declared by the same commit."""
     declared = {
         op.new.table.identifier: op.new.table for op in operations if isinstance(op, Declare)
     }
@@ -168,7 +171,7 @@ async def _stage(
                 staged = await catalog.lake.run(check_staged, place, op.new)
             if table.is_view and not op.is_ours:
                 await foreign_commits.check(catalog, table, op.new.branch, staged, origin)
-            entries[index] = _Entry(table, op.new.branch, staged)
+            entries[index] = _PendingVersion(table, op.new.branch, staged)
             catalog.visit_later(table, op.new.branch)
     return entries
 
@@ -176,14 +179,14 @@ async def _stage(
 async def _apply(
     tx: Transaction,
     operations: Sequence[Operation],
-    entries: dict[int, _Entry],
+    entries: dict[int, _PendingVersion],
     batch_id: str,
     origin: Origin,
-) -> tuple[Commit, list[Undo]]:
+) -> tuple[CommitOutcome, list[Undo]]:
     results: list[Result] = []
     undo: list[Undo] = [partial(idempotency.forget, origin=origin)]
     transaction, parts, created_version = "", list[str](), None
-    # The keys are noted once, for all that the commit does.
+    # Keys are recorded once for the whole commit.
     unkeyed = replace(origin, keys=())
     for index, op in enumerate(operations):
         match op:
@@ -231,11 +234,13 @@ async def _apply(
         undo.append(partial(transactions.forget, id=transaction))
     notes = {"version": created_version, "parts": parts}
     await idempotency.use(tx, origin, transaction, notes)
-    return Commit(transaction, results), undo
+    return CommitOutcome(transaction, results), undo
 
 
-async def _record(tx: Transaction, id: Identifier, index: int, entry: _Entry) -> Created:
-    """Put if absent: the version must follow the newest, or be what is there already."""
+async def _record(
+    tx: Transaction, id: Identifier, index: int, entry: _PendingVersion
+) -> CommittedVersion:
+    """Put if absent: the version must follow the newest, or be the one that is there."""
     if (await tables.get(tx, id)).id != entry.table.id:
         raise TableNotFound(f"table {show(id)} was replaced meanwhile", detail="open it again")
     wanted = entry.staged.version
@@ -249,17 +254,17 @@ async def _record(tx: Transaction, id: Identifier, index: int, entry: _Entry) ->
         has_others = entry.staged.is_taken or (head is None and wanted.version > 1)
         if has_others and not entry.looked:
             # There may be commits by path, to be adopted first.
-            raise _Refused(index, None, head.version if head else 0)
+            raise _VersionRefused(index, None, head.version if head else 0)
         await versions.insert(tx, entry.table.id, entry.branch, wanted)
-        return Created(entry.table, wanted, is_new=True)
+        return CommittedVersion(entry.table, wanted, is_new=True)
     existing = await versions.find(tx, entry.table.id, entry.branch, wanted.version)
     if existing is not None and (entry.same or _is_repeat(existing, entry.staged)):
-        return Created(entry.table, existing, is_new=False)
-    raise _Refused(index, existing, head.version)
+        return CommittedVersion(entry.table, existing, is_new=False)
+    raise _VersionRefused(index, existing, head.version)
 
 
-def _is_repeat(existing: TableVersion, staged: Staged) -> bool:
-    # Only a file that is gone may be taken for the one that was moved; others are compared.
+def _is_repeat(existing: TableVersion, staged: StagedManifest) -> bool:
+    # Only a missing file may count as the one that was moved; others are compared.
     wanted = staged.version
     return (
         staged.content is None
@@ -269,8 +274,10 @@ def _is_repeat(existing: TableVersion, staged: Staged) -> bool:
     )
 
 
-async def _resolve(catalog: Catalog, entry: _Entry, refused: _Refused) -> _Entry:
-    """Find out why a version was refused; return what to try next, or raise the answer."""
+async def _resolve(
+    catalog: Catalog, entry: _PendingVersion, refused: _VersionRefused
+) -> _PendingVersion:
+    """Find out why a version was refused; returns what to try next, or raises the answer."""
     table, branch, wanted = entry.table, entry.branch, entry.staged.version
     place = catalog.lake.place(table.location)
     if refused.existing is not None:
@@ -278,7 +285,7 @@ async def _resolve(catalog: Catalog, entry: _Entry, refused: _Refused) -> _Entry
             found = await reconcile.get_version(catalog, table, branch, wanted.version)
             final = await catalog.lake.run(files.read, place, found.manifest_path)
         except (VersionNotFound, FileNotFoundError):
-            return entry  # cleaned up, or never finished: the records know by now
+            return entry  # cleaned up, or never finished: the records are right by now
         if final == entry.staged.content:
             await catalog.lake.run(discard, place, wanted)
             return replace(entry, same=True)
@@ -293,26 +300,26 @@ async def _resolve(catalog: Catalog, entry: _Entry, refused: _Refused) -> _Entry
             f"{show_branch(branch)} is {head.version}",
             detail=f"the next version is {head.version + 1}",
         )
-    # Its record was deleted; the writer has to see what it lost against to go on from there.
+    # Its record was deleted; the writer must see which version it lost to.
     await reconcile.adopt_one(catalog, table, branch, wanted.version)
     raise await _lost(catalog, entry)
 
 
 async def _settle(
-    catalog: Catalog, entries: dict[int, _Entry], results: list[Result], undo: list[Undo]
+    catalog: Catalog, entries: dict[int, _PendingVersion], results: list[Result], undo: list[Undo]
 ) -> None:
-    """Give every manifest its final name before anyone hears of success."""
+    """Give every manifest its final name before success is reported."""
     keys = []
     for index, entry in entries.items():
         result = results[index]
-        assert isinstance(result, Created)
+        assert isinstance(result, CommittedVersion)
         version = result.version
         if version.settled:
             continue
         place = catalog.lake.place(entry.table.location)
         content = entry.staged.content if result.is_new else None
         outcome = await catalog.settler.settle(place, version, content)
-        if outcome is not Outcome.SETTLED:
+        if outcome is not SettleOutcome.SETTLED:
             await _undo(catalog, entries, results, undo)
             raise await _lost(catalog, entry)
         keys.append(version_key(entry.table.id, entry.branch, version))
@@ -320,19 +327,19 @@ async def _settle(
 
 
 async def _undo(
-    catalog: Catalog, entries: dict[int, _Entry], results: list[Result], undo: list[Undo]
+    catalog: Catalog, entries: dict[int, _PendingVersion], results: list[Result], undo: list[Undo]
 ) -> None:
-    """A commit by path took a final name at the last moment: take the whole commit back."""
+    """Undo the whole commit, because a commit by path took a final name at the last moment."""
     fresh = [
         entry
         for index, entry in entries.items()
-        if isinstance(result := results[index], Created) and result.is_new
+        if isinstance(result := results[index], CommittedVersion) and result.is_new
     ]
     withdrawals = [
         partial(versions.withdraw, table_id=e.table.id, branch=e.branch, version=e.staged.version)
         for e in fresh
     ]
-    # In this order: what is brought back includes this commit's own records.
+    # In this order: the restored records include this commit's own.
     await catalog.database.write(_run_all, [*reversed(undo), *withdrawals])
     for entry in fresh:
         place = catalog.lake.place(entry.table.location)
@@ -347,8 +354,8 @@ async def _run_all(tx: Transaction, steps: Sequence[Undo]) -> None:
         await step(tx)
 
 
-async def _lost(catalog: Catalog, entry: _Entry) -> ConcurrentCommit:
-    """The answer to a writer that was not first; its staged manifest is of no more use."""
+async def _lost(catalog: Catalog, entry: _PendingVersion) -> ConcurrentCommit:
+    """The answer to a writer that lost the race; its staged manifest is removed."""
     wanted = entry.staged.version
     if entry.staged.content is not None:
         await catalog.lake.run(discard, catalog.lake.place(entry.table.location), wanted)

@@ -1,8 +1,8 @@
-"""Reconciling the records of a table's versions with what lies on storage.
+"""Reconcile the records of a table's versions with the files on storage.
 
-Others may commit by path, behind the catalog's back, or clean old versions up. What they
-committed is adopted when it is seen, what they removed is forgotten, a commit that a crash
-interrupted is finished, and staged manifests that never became a version are collected.
+Others may commit by path, bypassing the catalog, or clean up old versions. Their commits are
+adopted when they are seen, removed versions are deleted from the records, interrupted commits are
+finished, and staged manifests that never became a version are collected.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import idempotency
 from penstock.catalog.versions import versions
-from penstock.catalog.versions.settling import Outcome, version_key
+from penstock.catalog.versions.settling import SettleOutcome, version_key
 from penstock.database.interface import Transaction
 from penstock.errors import BranchNotFound, Unavailable, VersionNotFound
 from penstock.lance.commit.manifest import SCHEMES, manifest_name, parse_name, versions_folder
 from penstock.lance.storage import files
-from penstock.lance.storage.files import Entry
+from penstock.lance.storage.files import FileEntry
 from penstock.lance.storage.lake import Place
 from penstock.model.branches import show_branch
 from penstock.model.tables import MAIN, Table, TableVersion
@@ -24,7 +24,7 @@ from penstock.model.tables import MAIN, Table, TableVersion
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What has to be done so that the records agree with storage."""
+    """What to change so that the records agree with storage."""
 
     adopt: list[TableVersion]
     follow: list[TableVersion]
@@ -34,7 +34,10 @@ class Differences:
 
 
 def plan_reconcile(
-    records: Sequence[TableVersion], entries: Sequence[Entry], folder: str, stale_before_millis: int
+    records: Sequence[TableVersion],
+    entries: Sequence[FileEntry],
+    folder: str,
+    stale_before_millis: int,
 ) -> Differences:
     """Compare records (read first) with the folder's files (listed after)."""
     head = max((r.version for r in records), default=0)
@@ -69,7 +72,7 @@ async def reconcile(catalog: Catalog, table: Table, branch: str) -> bool:
     place, folder = catalog.lake.place(table.location), versions_folder(branch)
     entries = await catalog.lake.run(files.list_folder, place, folder)
     if records and not entries and files.is_missing(place):
-        # More likely a disk that is not there than a table that somebody deleted.
+        # More likely a missing disk than a table that someone deleted.
         raise Unavailable(
             f"the folder {table.location} of table {table} is missing",
             detail="mount or restore it; drop or deregister the table if it is gone for good",
@@ -87,7 +90,7 @@ async def reconcile(catalog: Catalog, table: Table, branch: str) -> bool:
 
 
 async def look_ahead(catalog: Catalog, table: Table, branch: str) -> TableVersion | None:
-    """Adopt commits by path on top of the newest record; without any, one look at storage.
+    """Adopt commits by path on top of the newest record; costs one look at storage without any.
 
     Returns the newest record then, listed or not.
     """
@@ -101,7 +104,7 @@ async def look_ahead(catalog: Catalog, table: Table, branch: str) -> TableVersio
 
 
 def _has_moved_on(place: Place, branch: str, head: TableVersion) -> bool:
-    """Whether others committed after the newest record, or took its manifest away; blocks."""
+    """Whether others committed after the newest record, or removed its manifest; blocks."""
     folder = versions_folder(branch)
     following = [f"{folder}/{manifest_name(head.version + 1, scheme)}" for scheme in SCHEMES]
     return any(files.exists(place, path) for path in following) or not files.exists(
@@ -110,7 +113,7 @@ def _has_moved_on(place: Place, branch: str, head: TableVersion) -> bool:
 
 
 async def adopt_one(catalog: Catalog, table: Table, branch: str, version: int) -> bool:
-    """Record a version that lies on storage though its record was deleted."""
+    """Record a version that is on storage though its record was deleted."""
     found = await _find_on_storage(catalog, table, branch, version)
     if found is None:
         return False
@@ -123,11 +126,13 @@ def _is_settled(catalog: Catalog, table: Table, branch: str, version: TableVersi
     return version.settled or catalog.settler.knows(version_key(table.id, branch, version))
 
 
-async def finish(catalog: Catalog, table: Table, branch: str, version: TableVersion) -> Outcome:
-    """Settle a recorded version; a record that can't be settled any more is taken back."""
+async def finish(
+    catalog: Catalog, table: Table, branch: str, version: TableVersion
+) -> SettleOutcome:
+    """Settle a recorded version; withdraws a record that cannot be settled."""
     place = catalog.lake.place(table.location)
     outcome = await catalog.settler.settle(place, version)
-    if outcome is Outcome.SETTLED:
+    if outcome is SettleOutcome.SETTLED:
         catalog.settler.add([version_key(table.id, branch, version)])
         return outcome
     winner = await _find_on_storage(catalog, table, branch, version.version)
@@ -139,16 +144,16 @@ async def finish(catalog: Catalog, table: Table, branch: str, version: TableVers
 async def make_readable(
     catalog: Catalog, table: Table, branch: str, found: Sequence[TableVersion]
 ) -> bool:
-    """Finish what others have recorded a moment ago; False when a record was taken back."""
+    """Finish commits that others just recorded; False when a record was withdrawn."""
     unsettled = [v for v in found if not _is_settled(catalog, table, branch, v)]
     outcomes = [await finish(catalog, table, branch, v) for v in unsettled]
-    return all(outcome is Outcome.SETTLED for outcome in outcomes)
+    return all(outcome is SettleOutcome.SETTLED for outcome in outcomes)
 
 
 async def get_version(
     catalog: Catalog, table: Table, branch: str, version: int | None
 ) -> TableVersion:
-    """One version, the newest when none is named; its manifest has its final name."""
+    """Get one version, by default the newest; its manifest has its final name."""
     database, place = catalog.database, catalog.lake.place(table.location)
     if version is None:
         found = await look_ahead(catalog, table, branch)
@@ -179,7 +184,7 @@ async def get_version(
 async def get_version_of_branch(
     catalog: Catalog, table: Table, branch: str, version: int | None
 ) -> TableVersion:
-    """One version, as `get_version`; a missing branch has an error of its own."""
+    """Like `get_version`, but a missing branch has its own error."""
     try:
         return await get_version(catalog, table, branch, version)
     except VersionNotFound:
@@ -188,7 +193,7 @@ async def get_version_of_branch(
 
 
 async def check_branch_exists(catalog: Catalog, table: Table, branch: str) -> None:
-    """Raise when a table has no such branch; main is there before its first version."""
+    """Raise when a table has no such branch; main exists before its first version."""
     if (
         branch != MAIN
         and await versions.find_head(catalog.database, table.id, branch) is None
@@ -209,7 +214,7 @@ async def _find_on_storage(
     return None
 
 
-def _adopted(version: int, folder: str, entry: Entry) -> TableVersion:
+def _adopted(version: int, folder: str, entry: FileEntry) -> TableVersion:
     path = f"{folder}/{entry.name}"
     return TableVersion(version, path, entry.size, entry.modified_millis, entry.e_tag)
 
@@ -218,7 +223,7 @@ async def _replace(
     tx: Transaction, table_id: str, branch: str, lost: TableVersion, winner: TableVersion | None
 ) -> None:
     await versions.withdraw(tx, table_id, branch, lost)
-    # Whoever sends that commit again under its key must not hear that it is there.
+    # A repetition of that commit under its key must not hear that it succeeded.
     await idempotency.forget_effect(tx, lost.transaction_id)
     if winner is not None and await tx.fetch_one("SELECT 1 FROM tables WHERE id = $1", table_id):
         await versions.adopt(tx, table_id, branch, [winner])
@@ -256,6 +261,6 @@ async def _record(tx: Transaction, table_id: str, branch: str, differences: Diff
             moved.version,
             moved.manifest_path,
         )
-    # The table may have been dropped meanwhile; then there is nothing to record it for.
+    # The table may have been dropped meanwhile; then there is nothing to record.
     if await tx.fetch_one("SELECT 1 FROM tables WHERE id = $1", table_id):
         await versions.adopt(tx, table_id, branch, differences.adopt)

@@ -1,7 +1,8 @@
-"""Tags and branches: names for versions, and lines of history beside main.
+"""Tags and branches: names for versions, and histories beside main.
 
-They live in the table's folder, where every Lance client sees them; the catalog checks that the
-versions they name exist, notes each change, and forgets the versions of a deleted branch.
+They are files in the table's folder, where every Lance client sees them; the catalog checks that
+the versions they name exist, records each change, and deletes the records of a deleted branch's
+versions.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from penstock.errors import (
     TagAlreadyExists,
     TagNotFound,
 )
-from penstock.jobs.backfill import leftovers
+from penstock.jobs.doors import leftovers
 from penstock.lance import refs
 from penstock.lance.refs import Branch, Tag
 from penstock.lance.session.remote import Location
@@ -37,7 +38,7 @@ from penstock.model.tables import MAIN, Table
 R = TypeVar("R")
 
 PAUSE_SECONDS = 0.02
-# Creating a branch takes milliseconds; deleting one as long as its files are many.
+# Creating a branch takes milliseconds; deleting one takes longer the more files it has.
 CLAIM_SECONDS = 600
 CLAIM_WAIT_SECONDS = 10
 
@@ -72,7 +73,7 @@ async def create_tag(
 async def update_tag(
     catalog: Catalog, table: Table, name: str, branch: str, version: int, origin: Origin = NOBODY
 ) -> str:
-    """Let a tag name another version; returns the transaction."""
+    """Move a tag to another version; returns the transaction."""
     tag = await get_tag(catalog, table, name)
     was = (tag.version, tag.branch)
     target = await reconcile.get_version_of_branch(catalog, table, branch, version)
@@ -104,7 +105,7 @@ async def create_branch(
     version: int | None,
     origin: Origin = NOBODY,
 ) -> str | None:
-    """Start a branch at a version of another, the newest when none is named."""
+    """Start a branch at a version of another, by default the newest."""
     start = (await reconcile.get_version_of_branch(catalog, table, source, version)).version
     async with _claim(catalog, table, name):
         if await _exists(catalog, table, name):
@@ -124,7 +125,7 @@ async def create_branch(
 
 
 async def delete_branch(catalog: Catalog, table: Table, name: str, origin: Origin = NOBODY) -> str:
-    """Remove a branch that nothing refers to, with its files and the records of its versions."""
+    """Delete a branch that nothing refers to, with its files and the records of its versions."""
     place = catalog.lake.place(table.location)
     async with _claim(catalog, table, name):
         if not await _exists(catalog, table, name):
@@ -139,7 +140,7 @@ async def delete_branch(catalog: Catalog, table: Table, name: str, origin: Origi
         await catalog.lake.run(refs.delete_branch, place, name)
         location = Location(place.uri, MAIN, catalog.lake.options)
         await catalog.lake.run(leftovers.forget_branch, location, name)
-        # A branch of this name may come again, with other content under the same numbers.
+        # A branch of this name may be created again, with other content under the same numbers.
         catalog.datasets.forget(place)
         id, gone = await catalog.database.write(_forget_branch, table, name, origin)
         await computed_columns.sweep(catalog, table, gone)
@@ -149,7 +150,7 @@ async def delete_branch(catalog: Catalog, table: Table, name: str, origin: Origi
 async def restore(
     catalog: Catalog, table: Table, branch: str, version: int, origin: Origin = NOBODY
 ) -> int:
-    """Make an old version the newest of its branch again; returns the new number."""
+    """Make an old version the newest of its branch; returns the new number."""
     await reconcile.get_version_of_branch(catalog, table, branch, version)
     return await datasets.change(
         catalog, table, branch, lambda dataset: refs.restore(dataset, version), origin
@@ -181,7 +182,7 @@ async def _list(
 
 
 async def _exists(catalog: Catalog, table: Table, branch: str) -> bool:
-    """Whether there is anything of a branch; what a crash left half made can be deleted."""
+    """Whether anything of a branch exists; leftovers of a crash can be deleted."""
     place = catalog.lake.place(table.location)
     if await catalog.lake.run(refs.find_branch, place, branch) is not None:
         return True
@@ -190,9 +191,9 @@ async def _exists(catalog: Catalog, table: Table, branch: str) -> bool:
 
 @asynccontextmanager
 async def _claim(catalog: Catalog, table: Table, branch: str) -> AsyncIterator[None]:
-    """Be the only one, of all servers, that creates or deletes a branch of this name.
+    """Be the only one, across all servers, that creates or deletes a branch of this name.
 
-    Two creators from different versions would both succeed otherwise, with one branch of both.
+    Otherwise two creators from different versions would both succeed and share one branch.
     """
     key = f"branch:{table.id}:{branch}"
     deadline = time.monotonic() + CLAIM_WAIT_SECONDS
@@ -210,7 +211,7 @@ async def _claim(catalog: Catalog, table: Table, branch: str) -> AsyncIterator[N
 
 
 async def _take_claim(tx: Transaction, key: str) -> bool:
-    """Take the claim when it is free, or when whoever had it has crashed long ago."""
+    """Take the claim if it is free, or if its holder crashed long ago."""
     taken = await tx.fetch(
         "INSERT INTO locks (name, taken) VALUES ($1, now_millis()) "
         "ON CONFLICT (name) DO UPDATE SET taken = excluded.taken "
@@ -234,10 +235,10 @@ async def _noted(
     origin: Origin,
     was: tuple[int, str | None] | None = None,
 ) -> AsyncIterator[str]:
-    """Note a change before it is made in files; the note is taken back when it is refused.
+    """Record a change before it is made in files; withdraws the record when it is refused.
 
-    So a key that is noted stands for a change that is made, or that its next arrival makes if the
-    tag is still what it was.
+    So a recorded key stands for a change that was made, or that a repetition makes if the tag has
+    not changed since.
     """
     target = f"{table} {name}"
     transaction = await catalog.database.write(

@@ -1,7 +1,7 @@
-"""Settling: a recorded version's manifest gets its final name.
+"""Settling: give a recorded version's manifest its final name.
 
-This is the second step of a commit. It can be repeated at any time by anyone, so a crash
-between record and name is mended by whoever sees the unsettled record next.
+This is the second step of a commit. Anyone can repeat it at any time, so whoever sees an unsettled
+record repairs a crash between record and name.
 """
 
 import asyncio
@@ -18,27 +18,27 @@ from penstock.lance.storage.lake import Lake, Place
 from penstock.model.tables import TableVersion
 
 FLUSH_SECONDS = 0.05
-# Table, branch, version, and the staged path that tells this record from a later one.
+# Table, branch, version, and the staged path, which tells this record from a later one.
 Key = tuple[str, str, int, str]
 
-# The disk takes a few syncs at once; more threads only wait for each other.
+# The disk handles a few syncs at once; more threads would only wait for each other.
 LANES, MOST_TOGETHER = 4, 8
 MOST_RECENT = 4096
 
 
-class Outcome(Enum):
+class SettleOutcome(Enum):
     SETTLED = "the final name holds our manifest"
     TAKEN = "the final name holds somebody else's manifest"
     LOST = "neither the staged nor the final file exists"
 
 
-def settle(place: Place, version: TableVersion, content: bytes | None = None) -> Outcome:
+def settle(place: Place, version: TableVersion, content: bytes | None = None) -> SettleOutcome:
     """Move the staged manifest to its final name, durably; blocks.
 
-    Without content this mends what a crash left, so nothing on storage is taken on trust.
+    Without content it repairs what a crash left, so nothing on storage is trusted.
     """
     staged, final = version.staged_path, version.manifest_path
-    # A first version, or a branch, may lie in folders that are new themselves.
+    # A first version, or a branch, may be in folders that are new themselves.
     is_new = version.version == 1 or not final.startswith("_versions/")
     try:
         content = _read_whole(place, staged, version) if content is None else content
@@ -46,26 +46,26 @@ def settle(place: Place, version: TableVersion, content: bytes | None = None) ->
             named = files.publish(place, staged, final, content)
             crash_point("version named")
             if not named and files.read(place, final) != content:
-                return Outcome.TAKEN
+                return SettleOutcome.TAKEN
             files.remove(place, staged)
         files.make_durable(place, final, with_parents=is_new)
     except FileNotFoundError:
-        # Only a finished move, or the removal of the table, takes the staged name away.
+        # Only a finished move, or the removal of the table, removes the staged name.
         return _look_at_final(place, version)
-    return Outcome.SETTLED
+    return SettleOutcome.SETTLED
 
 
-def _look_at_final(place: Place, version: TableVersion) -> Outcome:
+def _look_at_final(place: Place, version: TableVersion) -> SettleOutcome:
     try:
         content = _read_whole(place, version.manifest_path, version)
         files.make_durable(place, version.manifest_path)
     except FileNotFoundError:
-        return Outcome.LOST
-    return Outcome.SETTLED if len(content) == version.manifest_size else Outcome.TAKEN
+        return SettleOutcome.LOST
+    return SettleOutcome.SETTLED if len(content) == version.manifest_size else SettleOutcome.TAKEN
 
 
 def _read_whole(place: Place, path: str, version: TableVersion) -> bytes:
-    """A manifest's bytes; what a power cut has damaged is removed and counts as not there."""
+    """Read a manifest; one damaged by a power cut is removed and counts as missing."""
     content = files.read(place, path)
     try:
         if parse_manifest(content).version == version.version:
@@ -77,7 +77,7 @@ def _read_whole(place: Place, path: str, version: TableVersion) -> bytes:
 
 
 def unsettle(place: Place, version: TableVersion, content: bytes) -> None:
-    """Take the final name away again, if it is our manifest that has it; blocks."""
+    """Remove the final name again, if it is our manifest's; blocks."""
     with contextlib.suppress(FileNotFoundError):
         if files.read(place, version.manifest_path) == content:
             files.remove(place, version.manifest_path)
@@ -89,36 +89,36 @@ def version_key(table_id: str, branch: str, version: TableVersion) -> Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _SettleRequest:
     place: Place
     version: TableVersion
     content: bytes | None
-    done: "asyncio.Future[Outcome]"
+    done: "asyncio.Future[SettleOutcome]"
 
 
 class Settler:
-    """Settles versions, those that wait together in one go, and notes a moment later which are.
+    """Settles versions, those that wait together at once, and records a moment later which are.
 
-    Nothing depends on that note being durable: without it the settling is only repeated.
+    The record need not be durable: without it, settling is only repeated.
     """
 
     def __init__(self, lake: Lake, write: Callable[[Sequence[Key]], Awaitable[None]]) -> None:
         self._lake = lake
         self._write = write
-        self._wishes: list[_Wish] = []
+        self._wishes: list[_SettleRequest] = []
         self._lanes: set[asyncio.Task[None]] = set()
         self._running = 0
         self._keys: list[Key] = []
         self._task: asyncio.Task[None] | None = None
-        # What this process has settled lately: the note of it in the database comes later.
+        # Versions that this process settled lately; the database learns of them later.
         self._recent: OrderedDict[Key, None] = OrderedDict()
 
     async def settle(
         self, place: Place, version: TableVersion, content: bytes | None = None
-    ) -> Outcome:
-        """Settle one version; under load many of them share the way to a thread and back."""
-        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._wishes.append(_Wish(place, version, content, done))
+    ) -> SettleOutcome:
+        """Settle one version; under load, many share one trip to a thread."""
+        done: asyncio.Future[SettleOutcome] = asyncio.get_running_loop().create_future()
+        self._wishes.append(_SettleRequest(place, version, content, done))
         if self._running < LANES:
             self._running += 1
             lane = asyncio.create_task(self._run_lane())
@@ -134,20 +134,20 @@ class Settler:
                 for wish, outcome in zip(taken, outcomes, strict=True):
                     if wish.done.cancelled():
                         continue
-                    if isinstance(outcome, Outcome):
+                    if isinstance(outcome, SettleOutcome):
                         wish.done.set_result(outcome)
                     else:
                         wish.done.set_exception(outcome)
         finally:
-            # At once, not when the task is done: a wish that comes in between needs a lane.
+            # At once, not when the task is done: a request in between needs a lane.
             self._running -= 1
 
     def knows(self, key: Key) -> bool:
-        """Whether this process has settled a version a moment ago."""
+        """Whether this process just settled a version."""
         return key in self._recent
 
     def add(self, keys: Sequence[Key]) -> None:
-        """Note that versions are settled."""
+        """Record that versions are settled."""
         self._recent.update(dict.fromkeys(keys))
         while len(self._recent) > MOST_RECENT:
             self._recent.popitem(last=False)
@@ -165,12 +165,12 @@ class Settler:
         await self.flush()
 
 
-def _settle_all(wishes: Sequence[_Wish]) -> list[Outcome | Exception]:
-    outcomes: list[Outcome | Exception] = []
+def _settle_all(wishes: Sequence[_SettleRequest]) -> list[SettleOutcome | Exception]:
+    outcomes: list[SettleOutcome | Exception] = []
     for wish in wishes:
         try:
             outcomes.append(settle(wish.place, wish.version, wish.content))
         except Exception as error:
-            # Not swallowed: the one who asked for this version gets it.
+            # Not swallowed: it is raised to the caller that asked for this version.
             outcomes.append(error)
     return outcomes

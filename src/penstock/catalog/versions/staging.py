@@ -1,4 +1,4 @@
-"""Staged manifests: what a client wrote and asks the catalog to make a version of."""
+"""Staged manifests: files that a client wrote and asks the catalog to make a version of."""
 
 from dataclasses import dataclass
 
@@ -20,13 +20,13 @@ from penstock.lance.storage.lake import Place
 from penstock.model.branches import show_branch
 from penstock.model.tables import TableVersion
 
-# One of this size is read in less time than it is handed to a thread, or looked at before.
+# A manifest of this size is read faster than it is handed to a thread.
 SMALL_MANIFEST_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """A version that a client asks for, as it was asked for."""
+    """A version that a client requests, as requested."""
 
     branch: str
     version: int
@@ -38,10 +38,10 @@ class NewVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedManifest:
     """A checked staged manifest; without content when the file is gone.
 
-    `is_taken`: storage holds this version already, under either of its names.
+    `is_taken`: storage already has this version, under either of its names.
     """
 
     version: TableVersion
@@ -49,8 +49,8 @@ class Staged:
     is_taken: bool = False
 
 
-def check_staged(place: Place, new: NewVersion) -> Staged:
-    """Read the staged manifest and refuse anything that is not this table's new version; blocks."""
+def check_staged(place: Place, new: NewVersion) -> StagedManifest:
+    """Read the staged manifest and refuse anything but this table's new version; blocks."""
     path = files.relative_path(place, new.manifest_path)
     folder, name = versions_folder(new.branch), path.rpartition("/")[2]
     final = f"{folder}/{manifest_name(new.version, _scheme(new.naming_scheme, name))}"
@@ -63,13 +63,13 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
         size = files.get_size(place, path)
         _check_size(new, size)
         if size > SMALL_MANIFEST_BYTES:
-            # Before all of it is read: somebody's data file may be large.
+            # Checked before all of it is read: it may be someone's large data file.
             check_footer(files.read_end(place, path, size, FOOTER.size), size)
         content = files.read(place, path)
         manifest = parse_manifest(content)
     except FileNotFoundError:
         # A repeated request: the first one has moved the file.
-        return Staged(_record(new, final, path, new.manifest_size or 0, None), None)
+        return StagedManifest(_record(new, final, path, new.manifest_size or 0, None), None)
     except BadManifest as error:
         raise InvalidRequest(
             f"manifest_path {new.manifest_path!r} is not a Lance manifest: {error}",
@@ -80,11 +80,11 @@ def check_staged(place: Place, new: NewVersion) -> Staged:
     record = _record(new, final, path, len(content), manifest)
     others = [f"{folder}/{manifest_name(new.version, scheme)}" for scheme in SCHEMES]
     is_taken = any(files.exists(place, other) for other in others if other != path)
-    return Staged(record, content, is_taken)
+    return StagedManifest(record, content, is_taken)
 
 
 def discard(place: Place, version: TableVersion) -> None:
-    """Remove a staged manifest of no more use, never one under its final name; blocks."""
+    """Remove a useless staged manifest, never one under its final name; blocks."""
     if version.staged_path != version.manifest_path:
         files.remove(place, version.staged_path)
 

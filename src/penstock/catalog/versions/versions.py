@@ -1,7 +1,7 @@
-"""The records of table versions: one line of history for each branch of a table.
+"""Records of table versions: one history for each branch of a table.
 
 A record is written before its manifest has its final name (`settled` is 0 until then). When the
-record of the newest version is deleted it is only hidden, so that the next number stays known.
+newest version's record is deleted it is only hidden, so that the next number stays known.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -36,7 +36,7 @@ async def find(tx: Transaction, table_id: str, branch: str, version: int) -> Tab
 
 
 async def find_latest(tx: Transaction, table_id: str, branch: str) -> TableVersion | None:
-    """The newest version that is listed."""
+    """Find the newest listed version."""
     row = await tx.fetch_one(
         f"SELECT {COLUMNS} FROM table_versions WHERE table_id = $1 AND branch = $2 AND hidden = 0 "
         "ORDER BY version DESC LIMIT 1",
@@ -47,7 +47,7 @@ async def find_latest(tx: Transaction, table_id: str, branch: str) -> TableVersi
 
 
 async def find_head(tx: Transaction, table_id: str, branch: str) -> TableVersion | None:
-    """The newest version that was ever recorded, listed or not."""
+    """Find the newest version that was ever recorded, listed or not."""
     row = await tx.fetch_one(
         f"SELECT {COLUMNS} FROM table_versions WHERE table_id = $1 AND branch = $2 "
         "ORDER BY version DESC LIMIT 1",
@@ -74,14 +74,14 @@ async def list_page(
 
 
 async def insert(tx: Transaction, table_id: str, branch: str, version: TableVersion) -> None:
-    """Record a version that is not there; on PostgreSQL the loser of a race runs again."""
+    """Record a new version; on PostgreSQL the loser of a race runs again."""
     await tx.fetch(INSERT, table_id, branch, *_to_row(version))
 
 
 async def adopt(
     tx: Transaction, table_id: str, branch: str, versions: Sequence[TableVersion]
 ) -> None:
-    """Record versions; one that is there already stays as it is, but is listed again."""
+    """Record versions; existing ones stay as they are, but are listed again."""
     for version in versions:
         await tx.fetch(
             f"{INSERT} ON CONFLICT (table_id, branch, version) DO UPDATE SET hidden = 0",
@@ -94,7 +94,7 @@ async def adopt(
 async def delete(
     tx: Transaction, table_id: str, branch: str, ranges: Sequence[VersionRange]
 ) -> int:
-    """Delete records; returns how many were listed before."""
+    """Delete records; returns how many were listed."""
     head = await find_head(tx, table_id, branch)
     if head is None:
         return 0
@@ -124,7 +124,7 @@ async def delete(
 
 
 async def keep(tx: Transaction, table_id: str) -> Callable[[Transaction], Awaitable[None]]:
-    """Remember all records of a table; what is returned brings those that are gone back."""
+    """Remember all records of a table; returns a step that restores them."""
     rows = await tx.fetch(
         f"SELECT branch, {COLUMNS} FROM table_versions WHERE table_id = $1 AND hidden = 0", table_id
     )
@@ -137,7 +137,7 @@ async def keep(tx: Transaction, table_id: str) -> Callable[[Transaction], Awaita
 
 
 async def mark_settled(tx: Transaction, keys: Sequence[tuple[str, str, int, str]]) -> None:
-    """Note that these manifests have their final names, durably."""
+    """Record that these manifests have their final names, durably."""
     for table_id, branch, version, staged_path in keys:
         await tx.fetch(
             "UPDATE table_versions SET settled = 1 "
@@ -150,7 +150,7 @@ async def mark_settled(tx: Transaction, keys: Sequence[tuple[str, str, int, str]
 
 
 async def withdraw(tx: Transaction, table_id: str, branch: str, version: TableVersion) -> None:
-    """Take back a record after a look at storage: its manifest is not, or not any more, there."""
+    """Withdraw a record after looking at storage: its manifest is not there (any more)."""
     await tx.fetch(
         "DELETE FROM table_versions WHERE table_id = $1 AND branch = $2 AND version = $3 "
         "AND staged_path = $4",

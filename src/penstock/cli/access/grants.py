@@ -1,17 +1,15 @@
 """`penstock grants`: who holds which role on what."""
 
-from typing import TYPE_CHECKING
-
 import click
 
+from penstock.catalog.access import grants
+from penstock.catalog.access.grants import Grant
 from penstock.cli.access.targets import read_target, show_target, target_options, with_database
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json, echo_table, show_time
-from penstock.settings.load import Loaded
-
-if TYPE_CHECKING:
-    from penstock.catalog.access.grants import Grant
-    from penstock.database.interface import Database
+from penstock.database.interface import Database
+from penstock.model.paging import PageRequest
+from penstock.settings.load import LoadedSettings
 
 
 @click.command()
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 @settings_options
 @as_json_option
 def command(
-    loaded: Loaded,
+    loaded: LoadedSettings,
     *,
     principal: str | None,
     namespace: str | None,
@@ -38,10 +36,7 @@ def command(
     is_narrow = any(part is not None for part in (namespace, table, view))
     target = read_target(namespace, table, view) if is_narrow else None
 
-    async def read(database: "Database") -> "list[Grant]":
-        from penstock.catalog.access import grants
-        from penstock.model.paging import PageRequest
-
+    async def read(database: Database) -> list[Grant]:
         grantees = None if principal is None else [principal]
         page = PageRequest("grants", 2**31)
         return (await grants.list_grants(database, page, target, grantees)).items

@@ -2,13 +2,14 @@
 
 import click
 
-from penstock.cli.access.granting import Wish, fulfil, wish_options
-from penstock.settings.load import Loaded
+from penstock.catalog.access import grants
+from penstock.cli.access.grant_changes import GrantChange, change_grant, grant_options
+from penstock.settings.load import LoadedSettings
 
 
 @click.command()
-@wish_options
-def command(loaded: Loaded, wish: Wish) -> None:
+@grant_options
+def command(loaded: LoadedSettings, grant_change: GrantChange) -> None:
     """Take the ROLE back from PRINCIPAL (or group:NAME), at once and on every server.
 
     Without an option it is the one on the whole catalog.
@@ -17,8 +18,6 @@ def command(loaded: Loaded, wish: Wish) -> None:
     Examples:
       penstock revoke ada owner --namespace shop --dry-run
     """
-    from penstock.catalog.access import grants
-
-    verb = "would not be" if wish.dry_run else "is not"
-    told = f"{wish.principal} {verb} {wish.role} of {wish.target} any more"
-    fulfil(loaded, wish, "RevokeGrant", grants.revoke_in, told)
+    verb = "would not be" if grant_change.dry_run else "is not"
+    told = f"{grant_change.principal} {verb} {grant_change.role} of {grant_change.target} any more"
+    change_grant(loaded, grant_change, "RevokeGrant", grants.revoke_in, told)

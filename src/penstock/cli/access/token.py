@@ -2,10 +2,12 @@
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from penstock.catalog.access import grants, tokens
+from penstock.catalog.access.tokens import Token
 from penstock.cli.access.targets import record, with_database
 from penstock.cli.options import settings_options
 from penstock.cli.output import (
@@ -17,12 +19,12 @@ from penstock.cli.output import (
     show_time,
     yes_option,
 )
+from penstock.database.interface import Database
 from penstock.errors import InvalidRequest
-from penstock.settings.load import Loaded
-
-if TYPE_CHECKING:
-    from penstock.catalog.access.tokens import Token
-    from penstock.database.interface import Database
+from penstock.model.origins import NOBODY
+from penstock.model.principals import check_free
+from penstock.model.rights import check_role
+from penstock.settings.load import LoadedSettings
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 MAX_DAYS = 36_500
@@ -50,7 +52,7 @@ def command() -> None:
 @settings_options
 @as_json_option
 def create(
-    loaded: Loaded,
+    loaded: LoadedSettings,
     *,
     principal: str,
     groups: tuple[str, ...],
@@ -68,20 +70,15 @@ def create(
       penstock token create ada --role owner
       penstock token create runner-1 --runner --cluster prod --expires 90d
     """
-    from penstock.catalog.access import grants, tokens
-    from penstock.model.origins import NOBODY
-    from penstock.model.principals import check_free
-    from penstock.model.rights import check_role
-
     kind = tokens.RUNNER if runner else tokens.KEY
     new = tokens.NewToken(principal, kind, groups, note, read_seconds(expires), clusters)
-    # Before anything is granted.
+    # Checked before anything is granted.
     check_free(principal)
     tokens.check_new(new)
     for role in roles:
         check_role(role)
 
-    async def make(database: "Database") -> "tuple[Token, str]":
+    async def make(database: Database) -> tuple[Token, str]:
         for role in roles:
             await database.write(grants.create_in, principal, role, grants.CATALOG, NOBODY)
         made = await tokens.create(database, new)
@@ -100,15 +97,13 @@ def create(
 @click.option("--principal", metavar="NAME", help="Only the keys of this principal.")
 @settings_options
 @as_json_option
-def list_keys(loaded: Loaded, *, principal: str | None, as_json: bool) -> None:
+def list_keys(loaded: LoadedSettings, *, principal: str | None, as_json: bool) -> None:
     """List the keys, the newest first.
 
     \b
     Examples:
       penstock token list --principal ada
     """
-    from penstock.catalog.access import tokens
-
     found = with_database(loaded, lambda database: tokens.list_tokens(database, principal))
     if as_json:
         echo_json([show(token) for token in found])
@@ -132,19 +127,17 @@ def list_keys(loaded: Loaded, *, principal: str | None, as_json: bool) -> None:
 @yes_option
 @settings_options
 @as_json_option
-def revoke(loaded: Loaded, *, id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+def revoke(loaded: LoadedSettings, *, id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """End the key with this ID, at once and on every server.
 
     \b
     Examples:
       penstock token revoke 4f0c... -y
     """
-    from penstock.catalog.access import tokens
-
     if not dry_run:
         confirm(f"End the key {id}?", yes)
 
-    async def end(database: "Database") -> "Token":
+    async def end(database: Database) -> Token:
         if dry_run:
             return await tokens.get(database, id)
         found = await tokens.revoke(database, id)
@@ -164,21 +157,19 @@ def revoke(loaded: Loaded, *, id: str, dry_run: bool, yes: bool, as_json: bool) 
 @yes_option
 @settings_options
 @as_json_option
-def rotate(loaded: Loaded, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+def rotate(loaded: LoadedSettings, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Sign with a new key from now on, which ends all short-lived tokens.
 
     \b
     Examples:
       penstock token rotate --dry-run
     """
-    from penstock.catalog.access import tokens
-
     if dry_run:
         click.echo("all short-lived tokens would end")
         return
     confirm("End all short-lived tokens?", yes)
 
-    async def change(database: "Database") -> None:
+    async def change(database: Database) -> None:
         await tokens.rotate_signing_keys(database)
         await record(database, "RotateSigningKeys", "")
 
@@ -189,8 +180,8 @@ def rotate(loaded: Loaded, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     click.echo("short-lived tokens are signed with a new key; those given before have ended")
 
 
-def show(token: "Token") -> dict[str, Any]:
-    """A key's record, without what could help to guess its secret."""
+def show(token: Token) -> dict[str, Any]:
+    """A key's record, without anything that helps to guess its secret."""
     return {
         "id": token.id,
         "kind": token.kind,
@@ -211,7 +202,7 @@ def read_seconds(text: str | None) -> int | None:
     match = re.fullmatch(r"0*([1-9][0-9]*)([smhd])", text.strip())
     if match is None:
         raise InvalidRequest(f"--expires is {text!r}", detail="write it as 90d, 12h, 30m or 45s")
-    # No number is read that nobody means.
+    # Refuse digits that int() would accept but nobody means.
     seconds = int(match[1][:20]) * UNITS[match[2]]
     if seconds > MAX_DAYS * UNITS["d"]:
         raise InvalidRequest(

@@ -1,22 +1,20 @@
 """`penstock describe`: what a table or view is."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_pairs, echo_table
-
-if TYPE_CHECKING:
-    from penstock.sdk.lake import Lake
-    from penstock.sdk.tables.table import Table
+from penstock.sdk.lake import Lake
+from penstock.sdk.show import show_filler
+from penstock.sdk.tables.table import Table
+from penstock.sdk.views.view import View
 
 
 @click.command()
 @click.argument("name")
 @lake_option
 @as_json_option
-def command(lake: "Lake", *, name: str, as_json: bool) -> None:
+def command(lake: Lake, *, name: str, as_json: bool) -> None:
     """Tell what the table or view NAME is: columns, versions, freshness.
 
     The rows of computed columns are counted: fresh, stale, unfilled and failed ones.
@@ -26,8 +24,6 @@ def command(lake: "Lake", *, name: str, as_json: bool) -> None:
       penstock describe shop.items
       penstock describe shop.items --json | jq .schema
     """
-    from penstock.sdk.views.view import View
-
     table = lake.table(name)
     told = table.describe()
     view = table.describe_view() if isinstance(table, View) else None
@@ -49,9 +45,7 @@ def command(lake: "Lake", *, name: str, as_json: bool) -> None:
     echo_table([("column", "type", "filled by"), *_columns(table)])
 
 
-def _columns(table: "Table") -> list[tuple[str, ...]]:
-    from penstock.sdk.show import show_filler
-
+def _columns(table: Table) -> list[tuple[str, ...]]:
     computed = table.computed
     return [
         (field.name, str(field.type), show_filler(computed.get(field.name)))

@@ -1,21 +1,17 @@
 """`penstock ls`: the namespaces, tables and views below a name."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_table
-
-if TYPE_CHECKING:
-    from penstock.sdk.lake import Lake
+from penstock.sdk.lake import Lake
 
 
 @click.command()
 @click.argument("namespace", default="")
 @lake_option
 @as_json_option
-def command(lake: "Lake", *, namespace: str, as_json: bool) -> None:
+def command(lake: Lake, *, namespace: str, as_json: bool) -> None:
     """List what is in NAMESPACE, or at the root.
 
     \b

@@ -1,6 +1,6 @@
 """`penstock query`: rows of a table or view."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -8,10 +8,8 @@ import msgspec
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_table
 from penstock.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from penstock.sdk.lake import Lake
-    from penstock.sdk.tables.query import Query
+from penstock.sdk.lake import Lake
+from penstock.sdk.tables.query import Query
 
 ROWS, CELL = 20, 60
 
@@ -28,7 +26,7 @@ ROWS, CELL = 20, 60
 @lake_option
 @as_json_option
 def command(
-    lake: "Lake",
+    lake: Lake,
     *,
     name: str,
     select: str | None,

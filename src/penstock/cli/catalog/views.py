@@ -1,6 +1,6 @@
 """`penstock views`: materialized views, made, refreshed, explained and verified."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -18,10 +18,8 @@ from penstock.cli.output import (
     yes_option,
 )
 from penstock.errors import JobCanceled, JobFailed
-
-if TYPE_CHECKING:
-    from penstock.sdk.lake import Lake
-    from penstock.sdk.views.view import Mode
+from penstock.sdk.lake import Lake
+from penstock.sdk.views.view import Mode
 
 mode_option = click.option(
     "--mode",
@@ -39,7 +37,7 @@ def command() -> None:
 @click.argument("namespace", default="")
 @lake_option
 @as_json_option
-def list_views(lake: "Lake", *, namespace: str, as_json: bool) -> None:
+def list_views(lake: Lake, *, namespace: str, as_json: bool) -> None:
     """List the views of NAMESPACE, with their freshness.
 
     \b
@@ -72,7 +70,7 @@ def list_views(lake: "Lake", *, namespace: str, as_json: bool) -> None:
 @click.pass_context
 def create(
     context: click.Context,
-    lake: "Lake",
+    lake: Lake,
     *,
     name: str,
     sql: str,
@@ -118,10 +116,10 @@ def create(
 @click.pass_context
 def refresh(
     context: click.Context,
-    lake: "Lake",
+    lake: Lake,
     *,
     name: str,
-    mode: "Mode | None",
+    mode: Mode | None,
     cascade: bool,
     src_version: int | None,
     cluster: str | None,
@@ -154,7 +152,7 @@ def refresh(
 @mode_option
 @lake_option
 @as_json_option
-def explain(lake: "Lake", *, name: str, mode: "Mode | None", as_json: bool) -> None:
+def explain(lake: Lake, *, name: str, mode: Mode | None, as_json: bool) -> None:
     """Tell what a refresh of the view NAME would do.
 
     \b
@@ -171,7 +169,7 @@ def explain(lake: "Lake", *, name: str, mode: "Mode | None", as_json: bool) -> N
 @as_json_option
 @click.pass_context
 def verify(
-    context: click.Context, lake: "Lake", *, name: str, rows: int | None, as_json: bool
+    context: click.Context, lake: Lake, *, name: str, rows: int | None, as_json: bool
 ) -> None:
     """Refresh the view NAME and compare it with its query computed anew.
 
@@ -209,7 +207,7 @@ def verify(
 @yes_option
 @lake_option
 @as_json_option
-def consent(lake: "Lake", *, name: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+def consent(lake: Lake, *, name: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Let the view NAME read what it is made from now, also what others brought into it.
 
     Its refreshes stop when somebody changes an Iceberg view that it reads and may not read all of
@@ -242,9 +240,7 @@ def consent(lake: "Lake", *, name: str, dry_run: bool, yes: bool, as_json: bool)
 @yes_option
 @lake_option
 @as_json_option
-def drop(
-    lake: "Lake", *, name: str, cascade: bool, dry_run: bool, yes: bool, as_json: bool
-) -> None:
+def drop(lake: Lake, *, name: str, cascade: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Drop the view NAME with its rows.
 
     \b

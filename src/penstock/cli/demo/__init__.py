@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.demo.story import tell
+
 
 @click.command()
 @click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the lake here.")
@@ -19,9 +21,8 @@ def command(keep: Path | None) -> None:
       penstock demo
       penstock demo --keep ./demo-data
     """
-    # Clients remark on their own experimental parts; that is not for this audience.
+    # Hide clients' warnings about their experimental parts.
     warnings.filterwarnings("ignore")
-    from penstock.cli.demo.story import tell
 
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The functions of the demo, as a user would write them: a chunker, an embedding, a slow one."""
+"""The functions of the demo, as a user would write them: chunker, embedding, slow function."""
 
 import hashlib
 import re
@@ -20,17 +20,17 @@ class Chunk(TypedDict):
 
 @penstock.chunker
 def split(text: str) -> Iterator[Chunk]:
-    """Two sentences at a time."""
+    """Two sentences per chunk."""
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
     for place, start in enumerate(range(0, len(sentences), SENTENCES)):
         yield {"chunk": " ".join(sentences[start : start + SENTENCES]), "place": place}
 
 
 def embed_text(text: str) -> list[float]:
-    """A vector by the words of a text: no model to fetch, and near texts are near."""
+    """A vector made from the words of a text: no model to download, and similar texts are close."""
     vector = [0.0] * DIMENSION
     for word in re.findall(r"[a-z]+", text.lower()):
-        # The beginning of a word stands for all its forms.
+        # The beginning of a word stands for all of its forms.
         digest = hashlib.blake2b(word[:5].encode(), digest_size=8).digest()
         vector[digest[0] % DIMENSION] += 1.0 if digest[1] % 2 else -1.0
     length = sum(value * value for value in vector) ** 0.5 or 1.0
@@ -43,7 +43,7 @@ def embed(chunk: str) -> list[float]:
 
 
 def slow_length(log: Path, seconds: float) -> Any:
-    """A function that takes its time, and notes each call so that they can be counted."""
+    """A slow function that records each call, so that calls can be counted."""
     path = str(log)
 
     @penstock.udf(data_type=int)

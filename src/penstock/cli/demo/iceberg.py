@@ -1,6 +1,10 @@
 """The demo's Iceberg view: made with pyiceberg, replaced, and read by a materialized view."""
 
-from penstock.cli.demo.teller import Teller
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.view.metadata import ViewVersion
+
+from penstock.cli.demo.step_printer import StepPrinter
 from penstock.sdk.lake import Lake
 
 VIEW, COPY = "demo.dams", "demo.dams_kept"
@@ -8,11 +12,7 @@ FIRST = "SELECT id, title FROM documents WHERE kind = 'dam'"
 SECOND = "SELECT id, title FROM documents WHERE kind IN ('dam', 'storage')"
 
 
-def show_iceberg(lake: Lake, teller: Teller) -> None:
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import LongType, NestedField, StringType
-    from pyiceberg.view.metadata import ViewVersion
-
+def show_iceberg(lake: Lake, printer: StepPrinter) -> None:
     schema = Schema(
         NestedField(1, "id", LongType(), required=False),
         NestedField(2, "title", StringType(), required=False),
@@ -29,12 +29,12 @@ def show_iceberg(lake: Lake, teller: Teller) -> None:
     view.refresh(progress=False)
     documents = lake.table("demo.documents")
     first = documents.count("kind = 'dam'")
-    teller.check("rows over the Iceberg view", view.count(), first)
+    printer.check("rows over the Iceberg view", view.count(), first)
     lake.replace_iceberg_view(VIEW, SECOND)
     view.refresh(progress=False)
     second = documents.count("kind IN ('dam', 'storage')")
-    teller.check("rows after the replace", view.count(), second)
-    teller.say(
+    printer.check("rows after the replace", view.count(), second)
+    printer.say(
         "iceberg",
         f"{VIEW} made by pyiceberg, {COPY} reads it: {first} rows, {second} after a replace",
     )

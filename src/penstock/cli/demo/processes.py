@@ -1,4 +1,4 @@
-"""The processes of the demo: a server with its runner, and a second runner that stands by."""
+"""The processes of the demo: a server with its runner, and a second runner on standby."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ import click
 
 from penstock.sdk.connection.server_note import find
 
-# A runner that dies is missed after so long; the default is kinder to slow networks.
+# How soon a dead runner is noticed; the default is longer, for slow networks.
 LEASE_SECONDS = 5
 START_SECONDS, STOP_SECONDS = 60, 30
 
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """A server and its runner, stopped with the block; gives its address."""
+    """Run a server with its runner for the length of a block; yields its address."""
     command = ["serve", "--host", "127.0.0.1", "--port", "0", "--data", str(folder)]
     log = folder / "demo-server.log"
     with _started(command, log, PENSTOCK__JOBS__LEASE_SECONDS=str(LEASE_SECONDS)) as process:
@@ -41,12 +41,12 @@ def second_runner(url: str, folder: Path) -> Iterator[None]:
 
 
 def kill_runner(name: str) -> None:
-    """End a runner of this machine as a power cut would; its name holds its process."""
+    """Kill a runner of this machine as a power cut would; its name contains its process id."""
     os.kill(int(name.split("-")[-2]), signal.SIGKILL)
 
 
 @contextmanager
-def _started(command: list[str], log: Path, **environ: str) -> Iterator["subprocess.Popen[bytes]"]:
+def _started(command: list[str], log: Path, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
     settings: Mapping[str, str] = {**os.environ, **environ}
     with log.open("wb") as output:
         process = subprocess.Popen(

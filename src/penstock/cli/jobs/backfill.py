@@ -1,15 +1,13 @@
 """`penstock backfill`: fill a computed column where it needs it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, dry_run_option, echo_plan
-
-if TYPE_CHECKING:
-    from penstock.sdk.lake import Lake
+from penstock.sdk.lake import Lake
 
 
 @click.command()
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     context: click.Context,
-    lake: "Lake",
+    lake: Lake,
     *,
     table: str,
     column: str,

@@ -1,15 +1,12 @@
 """`penstock explain`: what a backfill or a refresh would do."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_plan
 from penstock.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from penstock.sdk.lake import Lake
+from penstock.sdk.lake import Lake
+from penstock.sdk.views.view import View
 
 
 @click.command()
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 @click.argument("column", required=False)
 @lake_option
 @as_json_option
-def command(lake: "Lake", *, name: str, column: str | None, as_json: bool) -> None:
+def command(lake: Lake, *, name: str, column: str | None, as_json: bool) -> None:
     """Tell what a refresh of the view NAME, or a backfill of COLUMN of the table NAME, would do.
 
     \b
@@ -25,8 +22,6 @@ def command(lake: "Lake", *, name: str, column: str | None, as_json: bool) -> No
       penstock explain docs.chunks
       penstock explain docs.pages embedding --json
     """
-    from penstock.sdk.views.view import View
-
     found = lake.table(name)
     if column is not None:
         plan = found.explain_backfill(column)

@@ -1,14 +1,13 @@
-"""Waiting for a job, or not, and telling how it ended; for commands that start one."""
+"""Wait for a job and print how it ended, for commands that start one."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from penstock.cli.output import echo_json, echo_pairs, show_state
 from penstock.errors import JobCanceled, JobFailed
-
-if TYPE_CHECKING:
-    from penstock.sdk.jobs.job import Job
+from penstock.sdk.jobs.job import Job
+from penstock.sdk.show import show_states
 
 no_wait_option = click.option("--no-wait", is_flag=True, help="Start the job and return at once.")
 SHOWN = (
@@ -28,8 +27,8 @@ SHOWN = (
 )
 
 
-def follow(context: click.Context, job: "Job", *, no_wait: bool, as_json: bool) -> None:
-    """Wait for a job with a bar, then print what came of it; exit code 1 unless it succeeded."""
+def follow(context: click.Context, job: Job, *, no_wait: bool, as_json: bool) -> None:
+    """Wait for a job with a progress bar, then print its result; exit 1 unless it succeeded."""
     if no_wait:
         if as_json:
             echo_json({"job_id": job.id})
@@ -46,23 +45,21 @@ def follow(context: click.Context, job: "Job", *, no_wait: bool, as_json: bool) 
     _print(job, as_json)
 
 
-def show_job(job: "Job") -> dict[str, Any]:
-    """A job as JSON shows it."""
+def show_job(job: Job) -> dict[str, Any]:
+    """A job as JSON."""
     told = job.describe()
     return {"job_id": job.id, "status": told["status"], **told["properties"]}
 
 
-def _print(job: "Job", as_json: bool) -> None:
+def _print(job: Job, as_json: bool) -> None:
     if as_json:
         echo_json({**show_job(job), "result": job.result})
     else:
         echo_job(job)
 
 
-def echo_job(job: "Job") -> None:
-    """A job for people to read."""
-    from penstock.sdk.show import show_states
-
+def echo_job(job: Job) -> None:
+    """Print a job for people."""
     told = job.describe()
     known = told["properties"]
     pairs = [("job", job.id), ("status", show_state(told["status"]))]

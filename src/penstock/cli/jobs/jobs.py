@@ -2,7 +2,6 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,10 +17,10 @@ from penstock.cli.output import (
     show_time,
     yes_option,
 )
-
-if TYPE_CHECKING:
-    from penstock.sdk.jobs.job import Job
-    from penstock.sdk.lake import Lake
+from penstock.model.jobs import FINISHED, SUCCEEDED
+from penstock.sdk.jobs.job import Job
+from penstock.sdk.jobs.progress import render
+from penstock.sdk.lake import Lake
 
 LOOK_SECONDS = 0.5
 
@@ -38,7 +37,7 @@ def command() -> None:
 @lake_option
 @as_json_option
 def list_jobs(
-    lake: "Lake", *, state: str | None, table: str | None, limit: int, as_json: bool
+    lake: Lake, *, state: str | None, table: str | None, limit: int, as_json: bool
 ) -> None:
     """List jobs, the newest first.
 
@@ -69,7 +68,7 @@ def list_jobs(
 @click.argument("id")
 @lake_option
 @as_json_option
-def show(lake: "Lake", *, id: str, as_json: bool) -> None:
+def show(lake: Lake, *, id: str, as_json: bool) -> None:
     """Show the job ID: its state, what it did, why it failed.
 
     \b
@@ -87,7 +86,7 @@ def show(lake: "Lake", *, id: str, as_json: bool) -> None:
 @click.argument("id", required=False)
 @lake_option
 @click.pass_context
-def watch(context: click.Context, lake: "Lake", *, id: str | None) -> None:
+def watch(context: click.Context, lake: Lake, *, id: str | None) -> None:
     """Follow the job ID, or all that have not ended, until they have; live on a terminal.
 
     The exit code is 1 when one of them fails or is canceled.
@@ -110,7 +109,7 @@ def watch(context: click.Context, lake: "Lake", *, id: str | None) -> None:
 @yes_option
 @lake_option
 @as_json_option
-def cancel(lake: "Lake", *, id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+def cancel(lake: Lake, *, id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Cancel the job ID; one that runs ends when its runner hears of it.
 
     \b
@@ -132,7 +131,7 @@ def cancel(lake: "Lake", *, id: str, dry_run: bool, yes: bool, as_json: bool) ->
 @click.argument("id")
 @lake_option
 @as_json_option
-def logs(lake: "Lake", *, id: str, as_json: bool) -> None:
+def logs(lake: Lake, *, id: str, as_json: bool) -> None:
     """Print the log of the job ID, with what its function printed.
 
     \b
@@ -152,7 +151,7 @@ def logs(lake: "Lake", *, id: str, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 @lake_option
 @as_json_option
-def errors(lake: "Lake", *, id: str, limit: int, as_json: bool) -> None:
+def errors(lake: Lake, *, id: str, limit: int, as_json: bool) -> None:
     """Print the rows that the function failed on in the job ID.
 
     \b
@@ -173,17 +172,14 @@ def errors(lake: "Lake", *, id: str, limit: int, as_json: bool) -> None:
         click.echo("no row failed", err=True)
 
 
-def _unfinished(lake: "Lake") -> "list[Job]":
+def _unfinished(lake: Lake) -> list[Job]:
     found = lake.jobs(state="in_progress", limit=50)
     found.reverse()
     return found
 
 
-def _follow(jobs: "list[Job]") -> bool:
-    """Print the progress of jobs until all have ended; whether all succeeded."""
-    from penstock.model.jobs import FINISHED, SUCCEEDED
-    from penstock.sdk.jobs.progress import render
-
+def _follow(jobs: list[Job]) -> bool:
+    """Print the progress of jobs until all have ended; returns whether all succeeded."""
     started = time.monotonic()
     is_live = sys.stdout.isatty()
     before: list[str] = []
@@ -193,12 +189,12 @@ def _follow(jobs: "list[Job]") -> bool:
         lines = [render(each["status"], each["properties"], seconds) for each in found]
         if is_live:
             if before:
-                # Back to the first of the lines, which are then written over.
+                # Move up to the first of the lines, to overwrite them.
                 click.echo(f"\x1b[{len(before)}A", nl=False)
             for line in lines:
                 click.echo(f"\x1b[2K{line}")
         else:
-            # Without the clock, a line is new only when something happened.
+            # Compared without the clock, so that only real changes print a new line.
             for line in lines:
                 if line.rpartition("  ")[0] not in before:
                     click.echo(line)

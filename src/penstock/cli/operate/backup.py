@@ -1,18 +1,18 @@
 """`penstock backup`: copy the catalog and its lake as they are at this moment."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.operate.telling import Teller
+from penstock.backups.archive import BackupInfo
+from penstock.backups.make_backup import make
+from penstock.cli.operate.progress import ProgressPrinter, lake_at
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json
-from penstock.settings.load import Loaded
+from penstock.database.connect import connect
+from penstock.lance.storage.lake import Lake
+from penstock.settings.load import LoadedSettings
 from penstock.settings.places import allowed_roots, database_url, lake_root
-
-if TYPE_CHECKING:
-    from penstock.backups.archive import Page
 
 
 @click.command()
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @settings_options
 @as_json_option
 @click.pass_context
-def command(context: click.Context, loaded: Loaded, *, folder: str, as_json: bool) -> None:
+def command(context: click.Context, loaded: LoadedSettings, *, folder: str, as_json: bool) -> None:
     """Copy the catalog and its lake, as they are at this moment, into DIR.
 
     Servers may run and writers write. DIR is a new folder, or an s3://, gs:// or az:// URI that is
@@ -32,7 +32,7 @@ def command(context: click.Context, loaded: Loaded, *, folder: str, as_json: boo
       penstock backup /backups/2026-11-17
       penstock backup s3://backups/penstock/2026-11-17 --config penstock.toml --json
     """
-    page = asyncio.run(_make(loaded, folder, Teller("copied", as_json)))
+    page = asyncio.run(_make(loaded, folder, ProgressPrinter("copied", as_json)))
     lost = [each for each in page.left_out if each.is_newest]
     if as_json:
         echo_json(
@@ -58,16 +58,11 @@ def command(context: click.Context, loaded: Loaded, *, folder: str, as_json: boo
         context.exit(1)
 
 
-async def _make(loaded: Loaded, folder: str, tell: Teller) -> "Page":
-    from penstock.backups.making import make
-    from penstock.cli.operate.telling import lake_at
-    from penstock.database.connect import connect
-    from penstock.lance.storage.lake import Lake
-
+async def _make(loaded: LoadedSettings, folder: str, tell: ProgressPrinter) -> BackupInfo:
     settings = loaded.settings
     lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
     target = lake_at(folder, settings)
-    # Two connections: one says that it is still at work while the other reads.
+    # Two connections: one renews the hold while the other reads.
     database = await connect(database_url(settings), 2, beside=True)
     try:
         return await make(database, lake, target, tell)

@@ -2,19 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, dry_run_option, echo_json
-from penstock.settings.load import Loaded
+from penstock.database.connect import connect
+from penstock.database.interface import Database
+from penstock.database.schema import SchemaStatus, get_status
+from penstock.database.schema import upgrade as upgrade_schema
+from penstock.settings.load import LoadedSettings
 from penstock.settings.places import database_url
 from penstock.settings.redact import redact_url
-
-if TYPE_CHECKING:
-    from penstock.database.interface import Database
-    from penstock.database.schema import SchemaStatus
 
 
 @click.group()
@@ -25,15 +24,13 @@ def command() -> None:
 @command.command()
 @settings_options
 @as_json_option
-def status(loaded: Loaded, *, as_json: bool) -> None:
+def status(loaded: LoadedSettings, *, as_json: bool) -> None:
     """Tell which migrations the database has and which it lacks.
 
     \b
     Examples:
       penstock db status --json
     """
-    from penstock.database.schema import get_status
-
     found = asyncio.run(_with_database(loaded, get_status, to_write=False))
     if as_json:
         body = {"applied": found.applied, "pending": [m.number for m in found.pending]}
@@ -49,7 +46,7 @@ def status(loaded: Loaded, *, as_json: bool) -> None:
 @dry_run_option
 @settings_options
 @as_json_option
-def upgrade(loaded: Loaded, *, dry_run: bool, as_json: bool) -> None:
+def upgrade(loaded: LoadedSettings, *, dry_run: bool, as_json: bool) -> None:
     """Apply the migrations that the database lacks.
 
     \b
@@ -57,9 +54,6 @@ def upgrade(loaded: Loaded, *, dry_run: bool, as_json: bool) -> None:
       penstock db upgrade --dry-run
       penstock db upgrade
     """
-    from penstock.database.schema import get_status
-    from penstock.database.schema import upgrade as upgrade_schema
-
     work = get_status if dry_run else upgrade_schema
     found = asyncio.run(_with_database(loaded, work, to_write=not dry_run))
     if as_json:
@@ -74,10 +68,8 @@ def upgrade(loaded: Loaded, *, dry_run: bool, as_json: bool) -> None:
 
 
 async def _with_database(
-    loaded: Loaded, work: "Callable[[Database], Awaitable[SchemaStatus]]", *, to_write: bool
-) -> "SchemaStatus":
-    from penstock.database.connect import connect
-
+    loaded: LoadedSettings, work: Callable[[Database], Awaitable[SchemaStatus]], *, to_write: bool
+) -> SchemaStatus:
     database = await connect(database_url(loaded.settings), to_write=to_write)
     try:
         return await work(database)

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import PenstockError, Unavailable
 from penstock.runner.java import find_java
-from penstock.settings.load import Loaded
+from penstock.sdk.connection.server_note import find
+from penstock.settings.load import LoadedSettings
 from penstock.settings.places import allowed_roots, database_url, lake_root
 from penstock.settings.redact import redact_url
 from penstock.settings.sections import clusters_of
@@ -31,7 +33,7 @@ COLOURS = {OK: "green", WARN: "yellow", BAD: "red"}
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a check found, and how to mend it."""
+    """What a check found, and how to fix it."""
 
     part: str
     state: str
@@ -39,7 +41,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     remedy: str = ""
 
 
-Check = Callable[[Loaded], Finding]
+Check = Callable[[LoadedSettings], Finding]
 
 
 @click.command()
@@ -51,7 +53,7 @@ Check = Callable[[Loaded], Finding]
 @settings_options
 @as_json_option
 @click.pass_context
-def command(context: click.Context, loaded: Loaded, *, deep: bool, as_json: bool) -> None:
+def command(context: click.Context, loaded: LoadedSettings, *, deep: bool, as_json: bool) -> None:
     """Check Python, Java, Spark, database, storage, server and runner.
 
     The exit code is 1 when something that is needed is missing.
@@ -77,16 +79,16 @@ def command(context: click.Context, loaded: Loaded, *, deep: bool, as_json: bool
         context.exit(1)
 
 
-def examine(loaded: Loaded) -> Iterator[Finding]:
-    """One finding for each part, in the order in which they need each other."""
+def examine(loaded: LoadedSettings) -> Iterator[Finding]:
+    """One finding per part, in the order in which they depend on each other."""
     for check in CHECKS:
         yield check(loaded)
 
 
-async def look_deep(loaded: Loaded, *, as_json: bool) -> list[Finding]:
-    """What is wrong with the lake itself, and how much of it was looked at."""
-    from penstock.backups.deep import look
-    from penstock.cli.operate.telling import Teller
+async def look_deep(loaded: LoadedSettings, *, as_json: bool) -> list[Finding]:
+    """What is wrong with the lake's contents, and how much was checked."""
+    from penstock.backups.inspection import inspect_catalog
+    from penstock.cli.operate.progress import ProgressPrinter
     from penstock.database.connect import connect
     from penstock.lance.storage.lake import Lake
 
@@ -95,7 +97,7 @@ async def look_deep(loaded: Loaded, *, as_json: bool) -> list[Finding]:
     try:
         database = await connect(database_url(settings), 1, to_write=False)
         try:
-            seen = await look(database, lake, Teller("looked at", as_json))
+            seen = await inspect_catalog(database, lake, ProgressPrinter("looked at", as_json))
         finally:
             await database.close()
     except PenstockError as error:
@@ -112,7 +114,7 @@ async def look_deep(loaded: Loaded, *, as_json: bool) -> list[Finding]:
     return [summary, *(Finding("missing", BAD, f"{m.what}: {m.wrong}") for m in seen.missing)]
 
 
-def check_python(loaded: Loaded) -> Finding:
+def check_python(loaded: LoadedSettings) -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < PYTHON:
         wanted = ".".join(map(str, PYTHON))
@@ -120,7 +122,7 @@ def check_python(loaded: Loaded) -> Finding:
     return Finding("python", OK, f"{version}, {sys.executable}")
 
 
-def check_packages(loaded: Loaded) -> Finding:
+def check_packages(loaded: LoadedSettings) -> Finding:
     needed = ("lance", "pyarrow", "uvicorn", "apsw", "asyncpg", "pyspark", "pyiceberg")
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
@@ -128,24 +130,22 @@ def check_packages(loaded: Loaded) -> Finding:
     return Finding("packages", OK, "all that server and runner need")
 
 
-def check_java(loaded: Loaded) -> Finding:
+def check_java(loaded: LoadedSettings) -> Finding:
     try:
         return Finding("java", OK, str(find_java(os.environ)))
     except Unavailable as error:
         return Finding("java", BAD, error.message, error.detail or "")
 
 
-def check_spark(loaded: Loaded) -> Finding:
+def check_spark(loaded: LoadedSettings) -> Finding:
     if find_spec("pyspark") is None:
         return Finding("spark", BAD, "pyspark is missing", "pip install 'penstock[all]'")
-    from importlib.metadata import version
-
     clusters = clusters_of(loaded.settings)
     shown = ", ".join(f"{name} ({c.remote or c.master})" for name, c in clusters.items())
     return Finding("spark", OK, f"PySpark {version('pyspark')}; clusters: {shown}")
 
 
-def check_database(loaded: Loaded) -> Finding:
+def check_database(loaded: LoadedSettings) -> Finding:
     url = database_url(loaded.settings)
     shown = redact_url(url)
     if url.startswith("sqlite") and not _sqlite_file(url).exists():
@@ -159,7 +159,7 @@ def check_database(loaded: Loaded) -> Finding:
     return Finding("database", OK, shown)
 
 
-def check_storage(loaded: Loaded) -> Finding:
+def check_storage(loaded: LoadedSettings) -> Finding:
     folder = Path(loaded.settings.storage.data).expanduser().absolute()
     parent = next(each for each in (folder, *folder.parents) if each.exists())
     if not os.access(parent, os.W_OK):
@@ -172,9 +172,7 @@ def check_storage(loaded: Loaded) -> Finding:
     return Finding("storage", OK, f"{folder}, {free:.0f} GB free")
 
 
-def check_server(loaded: Loaded) -> Finding:
-    from penstock.sdk.connection.server_note import find
-
+def check_server(loaded: LoadedSettings) -> Finding:
     folder = Path(loaded.settings.storage.data).expanduser().absolute()
     running = find(folder)
     if running is None:
@@ -182,7 +180,7 @@ def check_server(loaded: Loaded) -> Finding:
     return Finding("server", OK, f"{running.url}, process {running.pid}")
 
 
-def check_runner(loaded: Loaded) -> Finding:
+def check_runner(loaded: LoadedSettings) -> Finding:
     if not loaded.settings.runner.start:
         return Finding(
             "runner", WARN, "the server starts none (runner.start)", "penstock runner --url URL"

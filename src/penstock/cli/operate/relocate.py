@@ -1,18 +1,18 @@
 """`penstock relocate`: tell a catalog that its lake was moved by hand."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.operate.telling import Teller
+from penstock.backups.relocate_lake import Relocation, relocate
+from penstock.cli.operate.progress import ProgressPrinter
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json
-from penstock.settings.load import Loaded
+from penstock.database.connect import connect, open_catalog
+from penstock.errors import Unavailable
+from penstock.lance.storage.lake import Lake
+from penstock.settings.load import LoadedSettings
 from penstock.settings.places import absolute_place, allowed_roots, database_url, lake_root
-
-if TYPE_CHECKING:
-    from penstock.backups.relocating import Relocated
 
 
 @click.command()
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @settings_options
 @as_json_option
-def command(loaded: Loaded, *, was: str, as_json: bool) -> None:
+def command(loaded: LoadedSettings, *, was: str, as_json: bool) -> None:
     """Tell a catalog that its lake is where --data or storage.root say now.
 
     Stop its servers and move, or copy, all of the lake first. Nothing is changed at the old place.
@@ -34,7 +34,7 @@ def command(loaded: Loaded, *, was: str, as_json: bool) -> None:
       penstock relocate --data /mnt/new/penstock-data
       penstock relocate --config penstock.toml --json
     """
-    done = asyncio.run(_relocate(loaded, was, Teller("relocated", as_json)))
+    done = asyncio.run(_relocate(loaded, was, ProgressPrinter("relocated", as_json)))
     if as_json:
         echo_json({"was": done.was, "root": done.now, "tables": done.tables, "views": done.views})
     elif done.was == done.now:
@@ -45,15 +45,10 @@ def command(loaded: Loaded, *, was: str, as_json: bool) -> None:
         )
 
 
-async def _relocate(loaded: Loaded, was: str, tell: Teller) -> "Relocated":
-    from penstock.backups.relocating import relocate
-    from penstock.database.connect import connect, open_catalog
-    from penstock.errors import Unavailable
-    from penstock.lance.storage.lake import Lake
-
+async def _relocate(loaded: LoadedSettings, was: str, tell: ProgressPrinter) -> Relocation:
     settings = loaded.settings
     url = database_url(settings)
-    # An empty database would become a catalog.
+    # Otherwise an empty database would become a catalog.
     await (await connect(url, 1, to_write=False)).close()
     lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
 

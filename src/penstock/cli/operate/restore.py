@@ -1,26 +1,25 @@
 """`penstock restore`: make a new catalog and lake of a backup."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.operate.telling import Teller
+from penstock.backups.restore_backup import Restoration, restore
+from penstock.cli.operate.progress import ProgressPrinter, lake_at
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json
-from penstock.settings.load import Loaded
+from penstock.database.connect import connect
+from penstock.lance.storage.lake import Lake
+from penstock.settings.load import LoadedSettings
 from penstock.settings.places import allowed_roots, database_url, lake_root
 from penstock.settings.redact import redact_url
-
-if TYPE_CHECKING:
-    from penstock.backups.restoring import Restored
 
 
 @click.command()
 @click.argument("folder", metavar="DIR")
 @settings_options
 @as_json_option
-def command(loaded: Loaded, *, folder: str, as_json: bool) -> None:
+def command(loaded: LoadedSettings, *, folder: str, as_json: bool) -> None:
     """Make a new catalog, with a lake of its own, of the backup in DIR.
 
     --data (or storage.root) and --database say where; there must be nothing yet. A backup of a
@@ -32,7 +31,7 @@ def command(loaded: Loaded, *, folder: str, as_json: bool) -> None:
       penstock restore /backups/2026-11-17 --data /srv/restored
       penstock restore /backups/2026-11-17 --data /srv/drill --database postgresql://localhost/drill
     """
-    made = asyncio.run(_restore(loaded, folder, Teller("restored", as_json)))
+    made = asyncio.run(_restore(loaded, folder, ProgressPrinter("restored", as_json)))
     page, root = made.page, lake_root(loaded.settings)
     if as_json:
         echo_json(
@@ -55,12 +54,7 @@ def command(loaded: Loaded, *, folder: str, as_json: bool) -> None:
     click.echo("next      penstock doctor --deep, then penstock serve, with the same settings")
 
 
-async def _restore(loaded: Loaded, folder: str, tell: Teller) -> "Restored":
-    from penstock.backups.restoring import restore
-    from penstock.cli.operate.telling import lake_at
-    from penstock.database.connect import connect
-    from penstock.lance.storage.lake import Lake
-
+async def _restore(loaded: LoadedSettings, folder: str, tell: ProgressPrinter) -> Restoration:
     settings = loaded.settings
     lake = Lake(lake_root(settings), allowed_roots(settings), dict(settings.storage.options))
     source = lake_at(folder, settings)

@@ -78,25 +78,25 @@ def command(
         again = [sys.executable, "-m", "penstock", *sys.argv[1:]]
         commands = {name: [*again, "--cluster", name] for name in names}
         if metrics_port:
-            # The last one given counts: each process gets a port of its own.
+            # The last option wins: each process gets a port of its own.
             for place, arguments in enumerate(commands.values()):
                 arguments += ["--metrics-port", str(metrics_port + place)]
         run_fleet(commands, stop, token if token_stdin else "")
         return
     forget_secrets(os.environ)
     refuse_pickles()
-    # A runner elsewhere has no data folder, and must not make one where it happens to start.
+    # A remote runner has no data folder, and must not create one in its working directory.
     is_set = loaded.sources["storage.data"] != "default"
     home = Path(settings.storage.data).expanduser().absolute() if is_set else _cache()
     _run(settings, names[0], home / "runner", url, token, metrics_port, stop)
-    # Threads of Spark's libraries may hang on to a session that is gone.
+    # Threads of Spark's libraries may hang on a dead session.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 def _read_token(file: Path | None, from_input: bool) -> str:
-    """The key; never from the command line, which everybody on the machine can read."""
+    """Read the key; never from the command line, which every user of the machine can read."""
     if from_input:
         return sys.stdin.readline().strip()
     if file is None:
@@ -108,7 +108,7 @@ def _read_token(file: Path | None, from_input: bool) -> str:
 
 
 def forget_secrets(environ: MutableMapping[str, str]) -> None:
-    """Take out what is ours, before Spark and the functions that it runs inherit it."""
+    """Remove our secrets before Spark and its functions inherit the environment."""
     for name in [name for name in environ if name.startswith("PENSTOCK_")]:
         if name != crash.VARIABLE:
             del environ[name]
@@ -127,14 +127,13 @@ def _run(
     metrics_port: int,
     stop: threading.Event,
 ) -> None:
-    # Lance warns at every commit of a column that the operation is young; we test that it works.
+    # Lance warns at every column commit that the operation is new; our tests cover it.
     os.environ.setdefault("LANCE_LOG", "error")
     from penstock.lance.session.remote import RemoteCatalog
     from penstock.runner.client import ServerClient
     from penstock.runner.loop import Runner
     from penstock.runner.metrics import RunnerMetrics
-    from penstock.runner.noise import hush_spark
-    from penstock.runner.session import Session
+    from penstock.runner.session import Session, hush_spark
 
     hush_spark()
     metrics = RunnerMetrics()

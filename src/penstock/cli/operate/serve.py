@@ -8,15 +8,17 @@ import click
 from penstock.cli.options import settings_options
 from penstock.cli.unpickling import refuse_pickles
 from penstock.sdk.connection import server_note
-from penstock.settings.load import Loaded
+from penstock.server import logs
+from penstock.server.serve import serve
+from penstock.settings.load import LoadedSettings
 from penstock.settings.places import database_url, lake_root
 from penstock.settings.redact import redact_url
-from penstock.settings.serving import Auth
+from penstock.settings.server_sections import AuthSettings
 
 
 @click.command()
 @settings_options
-def command(loaded: Loaded) -> None:
+def command(loaded: LoadedSettings) -> None:
     """Serve the catalog until Ctrl-C or SIGTERM.
 
     Without any option the catalog and the lake are kept in ./penstock-data.
@@ -26,9 +28,6 @@ def command(loaded: Loaded) -> None:
       penstock serve
       penstock serve --data ./lake --port 8080 --no-runner
     """
-    from penstock.server import logs
-    from penstock.server.serve import serve
-
     settings = loaded.settings
     folder = Path(settings.storage.data).expanduser()
     logs.configure(settings.log.level, settings.log.format)
@@ -47,7 +46,7 @@ def command(loaded: Loaded) -> None:
         server_note.forget(folder)
 
 
-def _access(auth: Auth) -> str:
+def _access(auth: AuthSettings) -> str:
     if not auth.enabled:
         return (
             "everybody who reaches this address: there is no authentication (auth.enabled = true "

@@ -1,14 +1,12 @@
 """`penstock status`: how a server is, at a glance."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_pairs
-
-if TYPE_CHECKING:
-    from penstock.sdk.lake import Lake
+from penstock.sdk.lake import Lake
 
 UNFINISHED = ("QUEUED", "RUNNING")
 
@@ -17,7 +15,7 @@ UNFINISHED = ("QUEUED", "RUNNING")
 @lake_option
 @as_json_option
 @click.pass_context
-def command(context: click.Context, lake: "Lake", *, as_json: bool) -> None:
+def command(context: click.Context, lake: Lake, *, as_json: bool) -> None:
     """Tell how the server is: ready or not, what it holds, which jobs it has.
 
     The exit code is 1 when it is not ready.
@@ -36,7 +34,7 @@ def command(context: click.Context, lake: "Lake", *, as_json: bool) -> None:
         context.exit(1)
 
 
-def read_status(lake: "Lake") -> dict[str, Any]:
+def read_status(lake: Lake) -> dict[str, Any]:
     ready = lake.readiness()
     problems = {part: text for part, text in ready.items() if part != "status"}
     found: dict[str, Any] = {
@@ -53,7 +51,7 @@ def read_status(lake: "Lake") -> dict[str, Any]:
     return found
 
 
-def _views(lake: "Lake", names: list[str]) -> list[str]:
+def _views(lake: Lake, names: list[str]) -> list[str]:
     parents = {name.rpartition(".")[0] for name in names}
     return [view for parent in sorted(parents) for view in lake.views(parent)]
 

@@ -1,18 +1,20 @@
-"""Finished files of a backfill, on their way into the table.
+"""Commit finished files of a backfill.
 
-A file goes in only while what it was made from, and what it replaces, are as they were when it was
-computed; else its rows are looked for where they are now.
+A file is committed only while its inputs, and what it replaces, are as they were when it was
+computed; otherwise its rows are looked for where they are now.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+
+from lance import LanceDataset
 
 from penstock.crash import crash_point
-from penstock.jobs.backfill.plan import BackfillOptions, Fill, FragmentWork, fragment_key
+from penstock.jobs.backfill.plan import BackfillOptions, Fill, fragment_key
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.checkpoints import Checkpoint
 from penstock.jobs.engine.committing import commit_until_in
+from penstock.jobs.engine.fragment_work import FragmentWork
 from penstock.jobs.specs import BackfillSpec
 from penstock.lance.commit.replacement import (
     ATTEMPT_PROPERTY,
@@ -29,9 +31,6 @@ from penstock.lance.session.remote import Location, RemoteCatalog
 from penstock.lance.storage.side_files import list_names
 from penstock.model.fragments import FragmentState
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
 
 class Replacements:
     """The files of one attempt: those that wait for their commit, and those that are in."""
@@ -43,7 +42,7 @@ class Replacements:
         catalog: RemoteCatalog,
         attempt: Attempt,
         location: Location,
-        describe: Callable[["LanceDataset"], Sequence[FragmentState]],
+        describe: Callable[[LanceDataset], Sequence[FragmentState]],
     ) -> None:
         self._spec = spec
         self._options = options
@@ -77,7 +76,8 @@ class Replacements:
 
     @property
     def rows_failed(self) -> int:
-        return sum(note.failed for note in (*self.ready.values(), *self.committed.values()))
+        last = {note.work.id: note for note in self._replaced} | self.committed | self.ready
+        return sum(note.failed for note in last.values())
 
     def begin(self, plan: Fill) -> None:
         """Make room for what a plan wants to be computed, once more if need be."""
@@ -149,7 +149,7 @@ class Replacements:
         self._lost |= {old[id] for id in found}
         return found
 
-    def _fits(self, latest: "LanceDataset", now: FragmentState | None, note: Checkpoint) -> bool:
+    def _fits(self, latest: LanceDataset, now: FragmentState | None, note: Checkpoint) -> bool:
         """Whether nobody changed what the file was made from, nor what it replaces."""
         made = note.work
         return (
@@ -175,7 +175,7 @@ class Replacements:
         return found
 
 
-def _still_dead(latest: "LanceDataset", made: FragmentWork) -> bool:
+def _still_dead(latest: LanceDataset, made: FragmentWork) -> bool:
     """Whether every row without a value, because it was deleted, is deleted now."""
     if made.dead is None:
         return True

@@ -1,27 +1,20 @@
-"""Which rows of a function's columns are fresh, found out with as little reading as can be.
+"""Find out which rows of a function's columns are fresh, with as little reading as possible.
 
-A file that a backfill wrote tells by its name what it was computed from, so most fragments need no
-look at their rows. The others are compared, row by row, with the versions that earlier backfills
-left behind (`watermarks`). What follows is decided by `row_states`. All of it blocks.
+A file that a backfill wrote has a name that says what it was computed from, so most fragments' rows
+need not be read. The others are compared, row by row, with the versions that earlier backfills left
+(`watermarks`). `row_states` decides what follows. Everything here blocks.
 """
 
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.errors import InvalidRequest, InvalidTableState, NotFound
 from penstock.jobs.backfill import watermarks as marks
-from penstock.jobs.backfill.following import follow
-from penstock.jobs.backfill.plan import (
-    PARTIAL_PREFIX,
-    PREFIX,
-    BackfillOptions,
-    Watermark,
-    fragment_key,
-)
+from penstock.jobs.backfill.plan import BackfillOptions, Watermark, fragment_key
 from penstock.jobs.backfill.plan_rows import FragmentRows, RowSnapshot
 from penstock.jobs.backfill.row_states import (
     FOREIGN_VALUE,
@@ -30,29 +23,26 @@ from penstock.jobs.backfill.row_states import (
     INPUTS_CHANGED,
     NEVER_FILLED,
     UNKNOWN,
-    Seen,
+    Codes,
+    Comparison,
     join,
     judge,
     settle,
 )
 from penstock.jobs.backfill.selection import Scope, find_left, select
-from penstock.jobs.backfill.watermarks import Bound, Mark
+from penstock.jobs.backfill.watermarks import BoundFunction, Mark, follow
+from penstock.jobs.engine.fragment_work import PARTIAL_PREFIX, PREFIX
 from penstock.lance.columns.fields import show_path
 from penstock.lance.commit.replacement import find_fills
+from penstock.lance.diff.compactions import VERSIONS_BACK, Compactions
 from penstock.lance.diff.compare import is_null, rows_unchanged, step_rows
 from penstock.lance.diff.fragments import describe_fields, describe_fragments
-from penstock.lance.diff.origins import VERSIONS_BACK, Origins
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
 from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.session.remote import Location
 from penstock.model.fragments import FragmentState
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.jobs.backfill.row_states import Codes
-    from penstock.lance.diff.row_sets import Ids
 
 # How many rows are looked at together; fewer of them are read at once when they are wide.
 LOOK_ROWS = 262_144
@@ -63,7 +53,9 @@ MAX_LOOKS_BACK = 3
 class Freshness:
     """What is known of a column's rows; fragments that stay as they are cost nothing again."""
 
-    def __init__(self, bound: Bound, watermarks: Sequence[Watermark], location: Location) -> None:
+    def __init__(
+        self, bound: BoundFunction, watermarks: Sequence[Watermark], location: Location
+    ) -> None:
         self._bound = bound
         self._watermarks = watermarks
         self._location = location
@@ -72,7 +64,7 @@ class Freshness:
         self._marks: list[Mark] | None = None
         self._notes: list[str] = []
 
-    def snapshot(self, dataset: "LanceDataset", scope: Scope | None = None) -> RowSnapshot:
+    def snapshot(self, dataset: LanceDataset, scope: Scope | None = None) -> RowSnapshot:
         """Every fragment of a version, with what is to be known of its rows."""
         scope = scope or Scope()
         self._learn(dataset, by_files=scope.is_everything)
@@ -83,7 +75,7 @@ class Freshness:
         return RowSnapshot(dataset.version, tuple(rows), mark, tuple(self._notes), is_known)
 
     def _learn(
-        self, dataset: "LanceDataset", *, by_files: bool = False, is_back: bool = False
+        self, dataset: LanceDataset, *, by_files: bool = False, is_back: bool = False
     ) -> None:
         """Find out what there is to know of each fragment of a version, or only what files say."""
         bound = self._bound = follow(dataset, self._bound)
@@ -105,7 +97,7 @@ class Freshness:
 
     # By the names of files ---------------------------------------------------------------------
 
-    def _decide_by_file(self, dataset: "LanceDataset", state: FragmentState) -> bool:
+    def _decide_by_file(self, dataset: LanceDataset, state: FragmentState) -> bool:
         if state in self._known:
             return True
         found: Codes | int | None = None
@@ -130,11 +122,11 @@ class Freshness:
         key = fragment_key(state, made_by)
         return kind if kind in (PREFIX, PARTIAL_PREFIX) and rest.startswith(f"{key}-") else None
 
-    def _read_partial(self, dataset: "LanceDataset", state: FragmentState) -> "Codes":
+    def _read_partial(self, dataset: LanceDataset, state: FragmentState) -> Codes:
         """The codes of a fragment whose file says itself which rows are not fresh, and why."""
         return marks.read_codes(dataset, self._location, state)
 
-    def _read_other(self, dataset: "LanceDataset", state: FragmentState) -> "Codes | int | None":
+    def _read_other(self, dataset: LanceDataset, state: FragmentState) -> Codes | int | None:
         """The same, if another version of the function made the file from these inputs."""
         for function in self._other_functions():
             if (kind := self._kind(state, function)) is not None:
@@ -144,18 +136,18 @@ class Freshness:
 
     def _read_stale(
         self,
-        dataset: "LanceDataset",
+        dataset: LanceDataset,
         state: FragmentState,
         is_partial: bool,
         *,
         same_function: bool,
-    ) -> "Codes | int":
+    ) -> Codes | int:
         """The same, where no row of the file can be fresh any more."""
         if not is_partial:
             return INPUTS_CHANGED if same_function else FUNCTION_CHANGED
         were = self._read_partial(dataset, state)
         same = np.ones(len(were), bool)
-        return judge(Seen(same_function, were, same_values=same, same_inputs=~same))
+        return judge(Comparison(same_function, were, same_values=same, same_inputs=~same))
 
     def _other_functions(self) -> list[str]:
         """What else filled the column, as far as that is remembered."""
@@ -164,7 +156,7 @@ class Freshness:
 
     # By earlier versions -----------------------------------------------------------------------
 
-    def _is_settled(self, dataset: "LanceDataset", state: FragmentState) -> bool:
+    def _is_settled(self, dataset: LanceDataset, state: FragmentState) -> bool:
         known = self._open_marks(dataset)
         usable = [mark for mark in known if self._is_same_function(mark)]
         for mark in usable:
@@ -183,7 +175,7 @@ class Freshness:
         return state in self._known
 
     def _drop_compacted(
-        self, dataset: "LanceDataset", unsure: Sequence[FragmentState]
+        self, dataset: LanceDataset, unsure: Sequence[FragmentState]
     ) -> list[FragmentState]:
         """Settle what a compaction made of fragments that were filled in whole; the rest."""
         if not unsure:
@@ -194,14 +186,14 @@ class Freshness:
             def is_whole(state: FragmentState, function: str = function) -> bool:
                 return self._kind(state, function) == PREFIX
 
-            origins = Origins(dataset, order, (ids[0], ids[1]), is_whole)
+            origins = Compactions(dataset, order, (ids[0], ids[1]), is_whole)
             found = [state for state in unsure if origins.were_whole(state)]
             code = FRESH if function == self._bound.function else FUNCTION_CHANGED
             self._known |= dict.fromkeys(found, code)
             unsure = [state for state in unsure if state not in self._known]
         return list(unsure)
 
-    def _open_marks(self, dataset: "LanceDataset") -> list[Mark]:
+    def _open_marks(self, dataset: LanceDataset) -> list[Mark]:
         if self._marks is None:
             self._marks = []
             if not dataset.has_stable_row_ids:
@@ -219,7 +211,7 @@ class Freshness:
                     self._notes.append(found)
         return self._marks
 
-    def _look_back(self, dataset: "LanceDataset") -> None:
+    def _look_back(self, dataset: LanceDataset) -> None:
         """Compare also with what was committed without a watermark: by a job that then failed, was
         killed, or is still on its way."""
         known, branch = self._open_marks(dataset), self._location.branch
@@ -247,7 +239,7 @@ class Freshness:
     def _is_same_function(self, mark: Mark) -> bool:
         return mark.watermark.function == self._bound.function
 
-    def _compare(self, dataset: "LanceDataset", states: Sequence[FragmentState]) -> None:
+    def _compare(self, dataset: LanceDataset, states: Sequence[FragmentState]) -> None:
         """Look at every row of some fragments."""
         if not states:
             return
@@ -267,7 +259,7 @@ class Freshness:
         for state in states:
             self._known[state] = codes[state.id]
 
-    def _judge(self, look: "_Look", ids: "Ids", fragments: "Ids") -> "Codes":
+    def _judge(self, look: "_Look", ids: Ids, fragments: Ids) -> Codes:
         """The codes of some rows."""
         codes = np.full(len(ids), UNKNOWN, np.uint8)
         for mark, then in look.marks:
@@ -291,7 +283,7 @@ class Freshness:
                 )
                 # Inputs matter only where the value is that of then, by the same function.
                 moved = moved[found[moved] & (were[moved] == FRESH) & self._is_same_function(mark)]
-            seen = Seen(self._is_same_function(mark), were, values, inputs)
+            seen = Comparison(self._is_same_function(mark), were, values, inputs)
             codes[rows] = join(judge(seen), codes[rows])
         unknown = np.flatnonzero(codes == UNKNOWN)
         nulls = np.zeros(len(ids), bool)

@@ -6,42 +6,42 @@ The functions below `fill_kernel` run in Python workers, which need penstock ins
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+from lance import LanceDataset, LanceFragment
 from msgspec import Struct, json, structs
 
 from penstock.errors import InvalidRequest, PenstockError
-from penstock.jobs.backfill.plan import PARTIAL_PREFIX, PREFIX, FragmentWork, file_name
 from penstock.jobs.backfill.plan_rows import codes_of
 from penstock.jobs.backfill.watermarks import describe_left
 from penstock.jobs.engine.attempt import PASSING
 from penstock.jobs.engine.checkpoints import (
     Checkpoint,
+    ValueOrigin,
     has_file,
     is_stopped,
-    read_news,
+    read_new_notes,
     write_checkpoint,
 )
+from penstock.jobs.engine.fragment_work import PARTIAL_PREFIX, PREFIX, FragmentWork, file_name
 from penstock.jobs.engine.guard import Stopped, guard
 from penstock.jobs.functions.errors import may_skip
 from penstock.jobs.functions.fragment import FragmentRun
-from penstock.jobs.functions.task import FunctionTask, Knobs
-from penstock.jobs.kept.carrier import Carrier, wanted_rows
-from penstock.jobs.kept.parts import remove_parts
-from penstock.jobs.kept.work import Origin
+from penstock.jobs.functions.task import FunctionOptions, FunctionTask
+from penstock.jobs.kept.fragments import FragmentFinder, wanted_rows
+from penstock.jobs.kept.store import Store
 from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.commit.replacement import ColumnFile, Computation
 from penstock.lance.diff.masks import pack, unpack
 from penstock.lance.session.remote import Location, open_planned
 from penstock.lance.storage import files
-from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER
 from penstock.lance.write.column_files import (
-    Piece,
-    Target,
+    FilledColumn,
+    ValuePiece,
     compute_pieces,
     get_fragment,
     get_targets,
@@ -49,48 +49,42 @@ from penstock.lance.write.column_files import (
 )
 from penstock.model.functions import Function
 
-if TYPE_CHECKING:
-    from lance import LanceDataset, LanceFragment
-
 
 class FillOrder(Struct, frozen=True):
-    """All that workers need to know; it travels to them in the function itself."""
+    """Everything that workers need; sent in the kernel's closure."""
 
     job: str
     attempt: int
-    uri: str
-    branch: str
-    options: Mapping[str, str]
+    location: Location
     version: int
     what: Computation
     tasks: tuple[tuple[FragmentWork, ...], ...]
     # None: the column is computed by its SQL expression.
     function: Function | None = None
     columns: tuple[str, ...] = ()
-    threads: int = 1
-    batch_rows: int | None = None
-    min_rows: int | None = None
-    max_rows: int | None = None
-    flush_seconds: float = 5.0
-    # Where finished work lies, if not in the job's own folder, and what is to be found there of
-    # fragments that are not as they were; perhaps only what this job did itself.
+    knobs: FunctionOptions = FunctionOptions()
+    # Where finished work lies, if not in the job's own folder, and finished files whose values may
+    # be wanted elsewhere now; perhaps only what this job did itself is used.
     kept: str = ""
     transaction: str = ""
     files: tuple[Checkpoint, ...] = ()
-    parts: tuple[str, ...] = ()
     own_only: bool = False
 
     @property
-    def origin(self) -> Origin:
-        return Origin(self.job, self.attempt, self.version, self.transaction)
+    def folder(self) -> str:
+        return self.kept or self.job
+
+    @property
+    def origin(self) -> ValueOrigin:
+        return ValueOrigin(self.job, self.attempt, self.version, self.transaction)
 
 
 def fill_kernel(order: FillOrder) -> Kernel:
-    """What Spark runs in each worker."""
+    """Runs in each worker."""
     return partial(_fill, json.encode(order))
 
 
-def _fill(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _fill(encoded: bytes, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     order = json.decode(encoded, type=FillOrder)
     for batch in numbers:
         for number in batch.column(0).to_pylist():
@@ -102,225 +96,174 @@ def fill_fragments(
     order: FillOrder, work: tuple[FragmentWork, ...], *, is_second: bool = False
 ) -> None:
     """Write the files of these fragments."""
-    location = Location(order.uri, order.branch, order.options)
-    place = location.place()
-    filler = _Filler(order, location, place, is_second)
-    finished = _read_finished(order, location, place) if is_second else []
+    filler = _Filler(order, is_second=is_second)
+    finished = _read_finished(order) if is_second else []
     try:
         for each in work:
-            if any(note.serves(each) for note in finished):
-                continue
-            filler.fill(each)
+            if not any(note.serves(each) for note in finished):
+                filler.fill(each)
     finally:
         filler.close()
 
 
-def _read_finished(order: FillOrder, location: Location, place: Place) -> list[Checkpoint]:
+def _read_finished(order: FillOrder) -> list[Checkpoint]:
     """What tries of this attempt finished before one of them died; the driver has heard of it."""
+    place = order.location.place()
     return [
         note
-        for note in read_news(place, order.kept or order.job, set()).checkpoints
-        if note.is_of(order.job, order.attempt) and has_file(place, location, note)
+        for note in read_new_notes(place, order.folder, set()).checkpoints
+        if note.is_of(order.job, order.attempt) and has_file(place, order.location, note)
     ]
 
 
 def carry_fragments(order: FillOrder, work: tuple[FragmentWork, ...]) -> list[Checkpoint]:
-    """Write files of these fragments with what is known of their rows; the rest is left."""
-    location = Location(order.uri, order.branch, order.options)
-    filler = _Filler(order, location, location.place(), is_second=False)
+    """Write files of these fragments with what is kept of their rows; the rest is left."""
+    filler = _Filler(order)
     return [note for each in work if (note := filler.carry(each)) is not None]
 
 
-class _Done(NamedTuple):
-    """A file, the rows with new values in it, those given to the function, and those it failed."""
+class _Opened(NamedTuple):
+    """A fragment that gets a file, and the columns that are in it."""
 
-    file: ColumnFile
-    computed: int
-    calls: int
-    failed: int
+    work: FragmentWork
+    dataset: LanceDataset
+    fragment: LanceFragment
+    targets: tuple[FilledColumn, ...]
+
+    @property
+    def kinds(self) -> pa.Schema:
+        return pa.schema([pa.field(target.name, target.kind) for target in self.targets])
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether a file of the columns can be read by itself: not where it has blobs."""
+        return all(
+            each.stored.type == each.kind and not each.stored.metadata for each in self.targets
+        )
+
+    @property
+    def left(self) -> Any:
+        """The rows that are not fresh even afterwards; None: there are none."""
+        work = self.work
+        return None if work.left is None else unpack(work.left, work.physical_rows)
 
 
 class _Filler:
     """One try of a task."""
 
-    def __init__(self, order: FillOrder, location: Location, place: Place, is_second: bool) -> None:
+    def __init__(self, order: FillOrder, *, is_second: bool = False) -> None:
         self._order = order
-        self._location = location
-        self._place = place
+        self._place = order.location.place()
         self._is_second = is_second
         self._task: FunctionTask | None = None
-        self._carrier: Carrier | None = None
+        self._finder: FragmentFinder | None = None
         # Where files are until they are whole; in an object store none is seen before.
-        self._folder = f"{FOLDER}/{order.job}/unfinished" if place.is_local else ""
+        self._folder = f"{FOLDER}/{order.job}/unfinished" if self._place.is_local else ""
 
     def fill(self, work: FragmentWork) -> None:
         order = self._order
         if is_stopped(self._place, order.job, order.attempt):
             raise Stopped
-        started = time.perf_counter()
-        dataset, fragment, targets = self._open(work)
+        started, opened = time.perf_counter(), self._open(work)
         if order.function is None:
             with _naming(order.what, work):
-                done = self._by_expression(dataset, fragment, targets, work)
+                self._by_expression(opened, started)
         else:
-            done = self._by_function(dataset, fragment, targets, work)
-        self._note(work, done, started)
-        is_whole = work.need is None and work.dead is None
-        if order.function is not None and is_whole and _can_read_files(targets):
-            # All that they have is in the file now. Where rows are gone from the fragment, others
-            # may look for them: they may have moved.
-            remove_parts(self._place, order.kept or order.job, work.id, work.key)
+            self._by_function(opened, order.function, started)
 
     def carry(self, work: FragmentWork) -> Checkpoint | None:
-        """A file with what is known already; None when nothing is. No function is called."""
-        started = time.perf_counter()
-        dataset, fragment, targets = self._open(work)
-        known = self._get_carrier(targets).find(dataset, fragment, work)
-        if known is None or not known.mask.any():
+        """A file with what is kept already; None when nothing is. No function is called."""
+        started, opened = time.perf_counter(), self._open(work)
+        kept = self._get_finder(opened).find(opened.dataset, opened.fragment, work)
+        if kept is None:
             return None
-        left = wanted_rows(dataset, fragment, work) & ~known.mask
-        if (before := _left(work)) is not None:
-            left |= before
+        left = wanted_rows(opened.dataset, opened.fragment, work) & ~kept.mask
+        if opened.left is not None:
+            left |= opened.left
         made = structs.replace(
             work,
-            rows=int(known.mask.sum()),
-            need=pack(known.mask),
+            rows=int(kept.mask.sum()),
+            need=pack(kept.mask),
             left=pack(left) if left.any() else None,
         )
 
         def metadata() -> dict[str, str]:
-            return describe_left(left, codes_of(work), known.failed)
+            return describe_left(left, codes_of(work), kept.failed)
 
-        file = write_column_file(
-            dataset,
-            self._location,
-            fragment,
-            targets,
-            known.merge(known.mask, iter(())),
-            self._name(work, partial=True),
-            keep=True,
-            metadata=metadata,
-            folder=self._folder,
-        )
-        file = self._move_in(file, is_complete=not left.any() and not known.failed)
-        return self._note(made, _Done(file, known.rows, 0, len(known.failed)), started)
-
-    def _open(self, work: FragmentWork) -> "tuple[LanceDataset, LanceFragment, tuple[Target, ...]]":
-        order = self._order
-        dataset = open_planned(self._location, order.version, order.job)
-        targets = get_targets(dataset, order.columns or (order.what.column,))
-        return dataset, get_fragment(dataset, work.id), targets
-
-    def _note(self, work: FragmentWork, done: "_Done", started: float) -> Checkpoint:
-        order = self._order
-        seconds = round(time.perf_counter() - started, 4)
-        note = Checkpoint(
-            work,
-            done.file,
-            done.computed,
-            order.attempt,
-            seconds,
-            done.calls,
-            done.failed,
-            None if order.function is None else order.origin,
-        )
-        write_checkpoint(self._place, order.kept or order.job, note)
-        return note
+        pieces = kept.merge(kept.mask, iter(()))
+        file = self._write(opened, pieces, partial=True, keep=True, metadata=metadata)
+        if len(kept.failed) == kept.rows:
+            # Failed rows are in the next plan again: to carry them alone gets the job nowhere.
+            return None
+        file = self._move_in(file, is_complete=not left.any() and not kept.failed)
+        return self._note(made, file, started, kept.rows, failed=len(kept.failed))
 
     def close(self) -> None:
         if self._task is not None:
             self._task.close()
 
-    def _by_expression(
-        self,
-        dataset: "LanceDataset",
-        fragment: "LanceFragment",
-        targets: tuple[Target, ...],
-        work: FragmentWork,
-    ) -> "_Done":
-        what = self._order.what
-        computed = 0
+    def _open(self, work: FragmentWork) -> _Opened:
+        order = self._order
+        dataset = open_planned(order.location, order.version, order.job)
+        targets = get_targets(dataset, order.columns or (order.what.column,))
+        return _Opened(work, dataset, get_fragment(dataset, work.id), targets)
 
-        def pieces() -> Iterator[Piece]:
+    def _by_expression(self, opened: _Opened, started: float) -> None:
+        what, computed = self._order.what, 0
+
+        def pieces() -> Iterator[ValuePiece]:
             nonlocal computed
-            for piece in compute_pieces(dataset, fragment, targets[0], what):
+            for piece in compute_pieces(opened.dataset, opened.fragment, opened.targets[0], what):
                 computed += piece.values.num_rows
                 yield piece
 
-        file = write_column_file(
-            dataset,
-            self._location,
-            fragment,
-            targets,
-            pieces(),
-            self._name(work),
-            keep=what.where is not None,
-            folder=self._folder,
-        )
-        return _Done(self._move_in(file), computed, computed, 0)
+        file = self._write(opened, pieces(), keep=what.where is not None)
+        self._note(opened.work, self._move_in(file), started, computed, calls=computed)
 
-    def _by_function(
-        self,
-        dataset: "LanceDataset",
-        fragment: "LanceFragment",
-        targets: tuple[Target, ...],
-        work: FragmentWork,
-    ) -> "_Done":
-        task = self._task = self._task or self._make_task(targets)
-        carrier = self._get_carrier(targets)
-        can_read = _can_read_files(targets)
-        run = FragmentRun(task, dataset, fragment, work, carrier, can_read_file=can_read)
-        left = _left(work)
-        is_partial = left is not None or may_skip(task.function.on_error)
+    def _by_function(self, opened: _Opened, function: Function, started: float) -> None:
+        work, left = opened.work, opened.left
+        task = self._task = self._task or self._make_task(opened, function)
+        run = FragmentRun(
+            task,
+            opened.dataset,
+            opened.fragment,
+            work,
+            self._get_finder(opened),
+            keep_all=not opened.is_readable,
+        )
+        is_partial = left is not None or may_skip(function.on_error)
 
         def metadata() -> dict[str, str]:
-            if not is_partial:
-                return {}
-            return describe_left(left, codes_of(work), run.failed)
+            return describe_left(left, codes_of(work), run.failed) if is_partial else {}
 
-        file = write_column_file(
-            dataset,
-            self._location,
-            fragment,
-            targets,
-            run.pieces(),
-            self._name(work, partial=is_partial),
-            keep=work.need is not None,
-            metadata=metadata,
-            folder=self._folder,
+        file = self._write(
+            opened, run.pieces(), partial=is_partial, keep=work.need is not None, metadata=metadata
         )
         file = self._move_in(file, is_complete=is_partial and left is None and not run.failed)
-        return _Done(file, run.computed, run.calls, len(run.failed))
+        self._note(work, file, started, run.computed, calls=run.calls, failed=len(run.failed))
+        if opened.is_readable:
+            run.remove_parts()
 
-    def _get_carrier(self, targets: tuple[Target, ...]) -> Carrier:
-        order = self._order
-        assert order.function is not None
-        self._carrier = self._carrier or Carrier(
-            order,
-            self._location,
-            self._place,
-            _kinds(targets),
-            order.function.inputs,
-            can_read_files=_can_read_files(targets),
-        )
-        return self._carrier
-
-    def _make_task(self, targets: tuple[Target, ...]) -> FunctionTask:
-        order = self._order
-        assert order.function is not None
-        return FunctionTask(
-            self._place,
-            order.job,
-            order.attempt,
-            order.function,
-            _kinds(targets),
-            Knobs(
-                order.threads, order.batch_rows, order.min_rows, order.max_rows, order.flush_seconds
-            ),
-            # What killed the process before is then found, row by row.
-            isolated=self._is_second or order.attempt > 1,
-            kept=order.kept,
-            origin=json.encode(order.origin),
+    def _write(
+        self,
+        opened: _Opened,
+        pieces: Iterator[ValuePiece],
+        *,
+        partial: bool = False,
+        keep: bool = False,
+        metadata: Callable[[], Mapping[str, str]] = dict,
+    ) -> ColumnFile:
+        order, unique = self._order, uuid.uuid4().hex[:8]
+        return write_column_file(
+            opened.dataset,
+            order.location,
+            opened.fragment,
+            opened.targets,
+            pieces,
+            file_name(opened.work.key, order.job, order.attempt, unique, partial=partial),
+            keep=keep,
+            metadata=metadata,
+            folder=self._folder,
         )
 
     def _move_in(self, file: ColumnFile, *, is_complete: bool = False) -> ColumnFile:
@@ -331,14 +274,55 @@ class _Filler:
         if not self._place.is_local:
             return file
         name = PREFIX + file.path.removeprefix(PARTIAL_PREFIX) if is_complete else file.path
-        to = f"{self._location.data_folder}/{name}"
+        to = f"{self._order.location.data_folder}/{name}"
         files.move(self._place, f"{self._folder}/{file.path}", to)
         return structs.replace(file, path=name)
 
-    def _name(self, work: FragmentWork, *, partial: bool = False) -> str:
-        unique = uuid.uuid4().hex[:8]
+    def _note(
+        self,
+        work: FragmentWork,
+        file: ColumnFile,
+        started: float,
+        computed: int,
+        *,
+        calls: int = 0,
+        failed: int = 0,
+    ) -> Checkpoint:
+        """Tell of a finished file, of the rows with new values in it, those that the function was
+        given, and those that it failed on."""
         order = self._order
-        return file_name(work.key, order.job, order.attempt, unique, partial=partial)
+        seconds = round(time.perf_counter() - started, 4)
+        origin = None if order.function is None else order.origin
+        note = Checkpoint(work, file, computed, order.attempt, seconds, calls, failed, origin)
+        write_checkpoint(self._place, order.folder, note)
+        return note
+
+    def _get_finder(self, opened: _Opened) -> FragmentFinder:
+        order = self._order
+        assert order.function is not None
+        self._finder = self._finder or FragmentFinder(
+            Store(self._place, order.folder, order.job),
+            order.location,
+            opened.kinds,
+            order.function.inputs,
+            order.files if opened.is_readable else (),
+            own_only=order.own_only,
+        )
+        return self._finder
+
+    def _make_task(self, opened: _Opened, function: Function) -> FunctionTask:
+        order = self._order
+        return FunctionTask(
+            self._place,
+            order.job,
+            order.attempt,
+            function,
+            opened.kinds,
+            order.knobs,
+            # What killed the process before is then found, row by row.
+            isolated=self._is_second or order.attempt > 1,
+            kept=order.folder,
+        )
 
 
 @contextlib.contextmanager
@@ -353,16 +337,3 @@ def _naming(what: Computation, work: FragmentWork) -> Iterator[None]:
             f"column {what.column} cannot be computed in fragment {work.id}: {error.message}",
             detail=f"check the expression {what.expression}",
         ) from error
-
-
-def _kinds(targets: tuple[Target, ...]) -> "pa.Schema":
-    return pa.schema([pa.field(target.name, target.kind) for target in targets])
-
-
-def _can_read_files(targets: tuple[Target, ...]) -> bool:
-    """Whether a file of the columns can be read by itself: not where it has blobs."""
-    return all(each.stored.type == each.kind and not each.stored.metadata for each in targets)
-
-
-def _left(work: FragmentWork) -> Any:
-    return unpack(work.left, work.physical_rows) if work.left is not None else None

@@ -7,17 +7,12 @@ length go before each.
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.errors import InvalidTableState
-from penstock.jobs.backfill.row_states import FRESH, REASONS
-from penstock.lance.diff.row_sets import RowSet, decode_row_set
-
-if TYPE_CHECKING:
-    from penstock.jobs.backfill.row_states import Codes
-    from penstock.lance.diff.row_sets import Ids
+from penstock.jobs.backfill.row_states import FRESH, REASONS, Codes
+from penstock.lance.diff.row_sets import Ids, RowSet, decode_row_set
 
 HEADER = b"PSLEFT1\n"
 PART = struct.Struct("<BQ")
@@ -32,7 +27,7 @@ class LeftRows:
     def __len__(self) -> int:
         return sum(map(len, self.by_code.values()))
 
-    def find(self, ids: "Ids") -> "Codes":
+    def find(self, ids: Ids) -> Codes:
         """The code of each row, if the version has it."""
         codes = np.full(len(ids), FRESH, np.uint8)
         for code, rows in self.by_code.items():

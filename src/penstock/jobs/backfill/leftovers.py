@@ -1,7 +1,10 @@
-"""What backfills keep beside a table for a column, removed with the column. All of it blocks."""
+"""Remove what backfills keep beside a table for a column, with the column. Blocks."""
 
 from collections.abc import Callable
 
+from penstock.jobs.backfill.watermarks import FOLDER, tag_of
+from penstock.jobs.kept.store import COLUMN, name_column
+from penstock.jobs.kept.sweep import sweep_kept
 from penstock.lance import refs
 from penstock.lance.session.remote import Location
 from penstock.lance.storage import files
@@ -10,10 +13,8 @@ from penstock.lance.storage.lake import Place
 
 def forget_column(location: Location, binding: str) -> None:
     """Remove the tags, the lists of rows and the finished work of a column, on any branch."""
-    from penstock.jobs.backfill import watermarks as marks
-
     place = location.place()
-    tag, folder = marks.tag_of(binding, ""), marks.folder_of(binding, "")
+    tag, folder = tag_of(binding, ""), name_column(binding, "")
     for name in refs.list_names(place, refs.TAGS):
         if name == tag or name.startswith(f"{tag}-"):
             refs.delete_tag(place, name)
@@ -22,18 +23,12 @@ def forget_column(location: Location, binding: str) -> None:
 
 def forget_branch(location: Location, branch: str) -> None:
     """The same for the columns of a branch; its tags and files went with it."""
-    from penstock.jobs.backfill import watermarks as marks
-
     # How the folder of any column ends there.
-    end = marks.folder_of("x", branch)[1:]
+    end = name_column("x", branch)[1:]
     _remove_all(location, lambda name: name.endswith(end))
 
 
 def _remove_all(location: Location, is_gone: Callable[[str], bool]) -> None:
-    from penstock.jobs.backfill.watermarks import FOLDER
-    from penstock.jobs.engine.checkpoints import sweep_kept
-    from penstock.jobs.kept.work import COLUMN
-
     def is_column(owner: str) -> bool:
         return owner.startswith(COLUMN) and is_gone(owner.removeprefix(COLUMN))
 

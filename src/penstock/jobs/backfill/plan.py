@@ -8,25 +8,43 @@ killed one finds what was committed already. A column that a function fills is p
 """
 
 import hashlib
-import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, json, structs
 
-from penstock.jobs.backfill.row_states import RowCounts, show_counts
+from penstock.jobs.engine.fragment_work import PREFIX, FragmentWork, is_file_of
 from penstock.model.fragments import FragmentState
 
 Mode = Literal["full", "incremental"]
 
-# The second is for files of which some rows are not fresh; they say which.
-PREFIX, PARTIAL_PREFIX = "bf", "bp"
-# Of files with new rows of a view.
-ROWS_PREFIX = "rf"
-JOB_CHARACTERS = 12
 # A Spark task costs about 60 ms of core time, so there are only as many as there are slots until
 # each would compute more rows than this.
 ROWS_PER_TASK = 4_000_000
+
+
+class RowCounts(Struct, frozen=True, kw_only=True):
+    """How many rows of a column are in each state; together they are all rows."""
+
+    fresh: int = 0
+    stale: int = 0
+    unfilled: int = 0
+    failed: int = 0
+    # The stale ones; None where only whole fragments are looked at.
+    stale_by_reason: dict[str, int] | None = None
+
+    @property
+    def not_fresh(self) -> int:
+        return self.stale + self.unfilled + self.failed
+
+    @property
+    def by_state(self) -> dict[str, int]:
+        return {
+            "fresh": self.fresh,
+            "stale": self.stale,
+            "unfilled": self.unfilled,
+            "failed": self.failed,
+        }
 
 
 class Watermark(Struct, frozen=True):
@@ -73,28 +91,6 @@ class BackfillOptions(Struct, frozen=True, kw_only=True):
     force: bool = False
     # The job that computes again what it forces; a later attempt of it need not.
     job: str = ""
-
-
-class FragmentWork(Struct, frozen=True):
-    """A fragment that gets a new file of the column; its key says what the file is made from."""
-
-    id: int
-    key: str
-    physical_rows: int
-    # Rows that are not deleted, and those among them that are computed.
-    live_rows: int
-    rows: int
-    input_files: tuple[str, ...]
-    target_files: tuple[str, ...]
-    # Packed masks over the physical rows, for functions: those to compute (None: all that are
-    # alive), those that are not fresh even afterwards, and those that are deleted.
-    need: bytes | None = None
-    left: bytes | None = None
-    dead: bytes | None = None
-    # Why rows are not fresh: packed codes, or the one code that they share.
-    reasons: bytes | None = None
-    reason: int = 0
-    deletions: str = ""
 
 
 class UpToDate(Struct, frozen=True):
@@ -217,30 +213,12 @@ def fragment_key(fragment: FragmentState, options: BackfillOptions) -> str:
     return hashlib.sha256(json.encode(made_from)).hexdigest()[:32]
 
 
-def file_name(key: str, job: str, attempt: int, unique: str, *, partial: bool = False) -> str:
-    """The name of a file that an attempt of a job writes; partial: some rows are not fresh."""
-    prefix = PARTIAL_PREFIX if partial else PREFIX
-    return f"{prefix}-{key}-{short_job(job)}-{attempt}-{unique}.lance"
-
-
-def rows_file_name(job: str, attempt: int, unique: str) -> str:
-    """The name of a file with new rows that an attempt of a refresh writes."""
-    return f"{ROWS_PREFIX}-rows-{short_job(job)}-{attempt}-{unique}.lance"
-
-
-def short_job(job: str) -> str:
-    """The part of a job's id that stands in names of files."""
-    return job.replace("-", "")[:JOB_CHARACTERS]
-
-
-def is_file_of(name: str, job: str, attempt: int = sys.maxsize) -> bool:
-    """Whether this attempt of this job, or an earlier one, wrote the file."""
-    parts = name.split("-")
-    if len(parts) != 5 or parts[0] not in (PREFIX, PARTIAL_PREFIX, ROWS_PREFIX):
-        return False
-    if parts[2] != short_job(job):
-        return False
-    return parts[3].isdecimal() and int(parts[3]) <= attempt
+def show_counts(counts: RowCounts | None) -> dict[str, Any]:
+    """Counts as plans, results and descriptions tell them; null where they are not known."""
+    return {
+        "rows_by_state": None if counts is None else counts.by_state,
+        "stale_by_reason": None if counts is None else counts.stale_by_reason,
+    }
 
 
 def _is_fresh(fragment: FragmentState, key: str, options: BackfillOptions) -> bool:

@@ -6,34 +6,29 @@ Every row that is alive is fresh, or has a reason not to be (`jobs.backfill.row_
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
-    FragmentWork,
+    RowCounts,
     UpToDate,
     Watermark,
     fragment_key,
-    is_file_of,
 )
 from penstock.jobs.backfill.row_states import (
     CODES,
     FRESH,
     REASONS,
-    RowCounts,
+    Codes,
     pack_codes,
     to_counts,
     unpack_codes,
 )
-from penstock.lance.diff.masks import pack, unpack
+from penstock.jobs.engine.fragment_work import FragmentWork, is_file_of
+from penstock.lance.diff.masks import Mask, pack
 from penstock.model.fragments import FragmentState
-
-if TYPE_CHECKING:
-    from penstock.jobs.backfill.row_states import Codes
-    from penstock.lance.diff.masks import Mask
 
 FORCED = "forced"
 WORDS = {
@@ -51,11 +46,11 @@ class FragmentRows:
     """A fragment and its rows: one code for each physical row, or one that all have."""
 
     state: FragmentState
-    codes: "Codes | int"
+    codes: Codes | int
     # None: nothing is deleted.
-    live: "Mask | None" = None
+    live: Mask | None = None
     # Which rows this backfill may compute; None: all.
-    selected: "Mask | None" = None
+    selected: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ def count_rows(fragments: Iterable[FragmentRows]) -> RowCounts:
     return to_counts(total, by_code)
 
 
-def stale_rows(rows: FragmentRows) -> "Mask | None":
+def stale_rows(rows: FragmentRows) -> Mask | None:
     """The rows of a fragment that are alive and not fresh; None when there is none."""
     if isinstance(rows.codes, int):
         if rows.codes == FRESH or not rows.state.rows:
@@ -122,26 +117,6 @@ def stale_rows(rows: FragmentRows) -> "Mask | None":
     if rows.live is not None:
         found = found & rows.live
     return found if found.any() else None
-
-
-def covers(made: FragmentWork, wanted: FragmentWork) -> bool:
-    """Whether what was computed for a fragment is all that is wanted of it now."""
-    same = (made.need, made.left, made.dead) == (wanted.need, wanted.left, wanted.dead)
-    if same or (made.need is None and made.left is None and made.dead is None):
-        return True
-    count = made.physical_rows
-
-    def unpacked(packed: bytes | None, *, otherwise: bool) -> "Mask":
-        return np.full(count, otherwise) if packed is None else unpack(packed, count)
-
-    live = ~unpacked(wanted.dead, otherwise=False)
-    need = live & unpacked(wanted.need, otherwise=True)
-    left = live & unpacked(wanted.left, otherwise=False)
-    has_value = unpacked(made.need, otherwise=True) & ~unpacked(made.dead, otherwise=False)
-    kept_back = unpacked(made.left, otherwise=False)
-    # A row that was dead has no value, whatever is wanted of it now.
-    revived = live & unpacked(made.dead, otherwise=False)
-    return not ((need & ~has_value) | (left & ~kept_back & ~has_value) | revived).any()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +173,14 @@ def _did(state: FragmentState, options: BackfillOptions) -> bool:
     )
 
 
-def _count_codes(rows: FragmentRows, chosen: "Mask") -> dict[int, int]:
+def _count_codes(rows: FragmentRows, chosen: Mask) -> dict[int, int]:
     """How many of the chosen rows have each code."""
     if isinstance(rows.codes, int):
         return {rows.codes: int(chosen.sum())}
     return dict(enumerate(np.bincount(rows.codes[chosen], minlength=CODES).tolist()))
 
 
-def codes_of(work: FragmentWork) -> "Codes":
+def codes_of(work: FragmentWork) -> Codes:
     """Why each row of a fragment was not fresh when it was planned."""
     if work.reasons is not None:
         return unpack_codes(work.reasons, work.physical_rows)

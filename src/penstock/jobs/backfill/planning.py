@@ -1,42 +1,48 @@
-"""How the plan of a backfill is made: for expressions, and for functions.
+"""Planners of backfills: for expressions, and for functions.
 
-`explain` asks for it once, a run in each of its rounds. What both planners tell is a plan for the
-version that is open, how its fragments are for the commit, and what is to be remembered when the
-job is done.
+`explain` uses one once, a run in each of its rounds. Both give a plan for the open version, a
+description of its fragments for the commit, and what to record when the job is done.
 """
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceFragment
 from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.jobs.backfill import watermarks
-from penstock.jobs.backfill.following import follow
 from penstock.jobs.backfill.freshness import Freshness
-from penstock.jobs.backfill.plan import BackfillOptions, Fill, UpToDate, Watermark, plan_backfill
+from penstock.jobs.backfill.plan import (
+    BackfillOptions,
+    Fill,
+    RowCounts,
+    Snapshot,
+    UpToDate,
+    Watermark,
+    plan_backfill,
+)
 from penstock.jobs.backfill.plan_rows import count_rows, plan_rows
-from penstock.jobs.backfill.row_states import RowCounts
 from penstock.jobs.backfill.selection import Scope, find_left
-from penstock.jobs.backfill.snapshot import take_snapshot
-from penstock.jobs.backfill.watermarks import Bound
+from penstock.jobs.backfill.watermarks import BoundFunction, follow
 from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.kept.store import name_column
 from penstock.jobs.specs import BackfillSpec
 from penstock.lance import refs
 from penstock.lance.columns import computed
+from penstock.lance.columns.fields import get_field, show_path
 from penstock.lance.commit.transaction import transaction_of
-from penstock.lance.diff.fragments import describe_fragments
+from penstock.lance.diff.fragments import describe_fragments, leaf_ids, show_files
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location, open_newest, open_version
 from penstock.model.fragments import FragmentState
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
 
 class Planner(Protocol):
-    """What the rounds of a backfill ask for.
+    """What the rounds of a backfill need.
 
     The columns are found by their binding in every version that is looked at: they may have got
     other names, and a column of the same name may be another one.
@@ -46,12 +52,12 @@ class Planner(Protocol):
     def columns(self) -> tuple[str, ...]:
         """What the columns are called in the version of the last plan."""
 
-    def open(self) -> "LanceDataset":
+    def open(self) -> LanceDataset:
         """The version that the next plan is for."""
 
-    def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill: ...
+    def plan(self, dataset: LanceDataset, options: BackfillOptions) -> UpToDate | Fill: ...
 
-    def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
+    def describe(self, dataset: LanceDataset) -> tuple[FragmentState, ...]:
         """The fragments as they are when files are to be committed."""
 
     def finish(self, versions: Collection[int], attempt: Attempt) -> Watermark | None:
@@ -59,18 +65,18 @@ class Planner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class BackfillTable:
     """The table of a backfill, as its planner reads it."""
 
     location: Location
     # Its newest version, and the rows of the column that the ledger has.
-    open_latest: "Callable[[], LanceDataset]"
+    open_latest: Callable[[], LanceDataset]
     error_rows: Callable[[], Collection[int]]
     # Who asks.
     job: str = ""
 
 
-def make_planner(spec: BackfillSpec, table: Table) -> Planner:
+def make_planner(spec: BackfillSpec, table: BackfillTable) -> Planner:
     """What plans a backfill, for a run and for those who only ask."""
     if spec.function is None:
         return ExpressionPlanner(spec, table)
@@ -80,7 +86,7 @@ def make_planner(spec: BackfillSpec, table: Table) -> Planner:
 class ExpressionPlanner:
     """Whole fragments, by the names of their files."""
 
-    def __init__(self, spec: BackfillSpec, table: Table) -> None:
+    def __init__(self, spec: BackfillSpec, table: BackfillTable) -> None:
         self._spec = spec
         self._table = table
         # With a version to read, later fragments are none of this job's business.
@@ -89,15 +95,15 @@ class ExpressionPlanner:
         self._rows = 0
         self.columns = spec.targets
 
-    def open(self) -> "LanceDataset":
+    def open(self) -> LanceDataset:
         if self._spec.read_version is not None and self._scope is None:
             return open_version(self._table.location, self._spec.read_version, self._table.job)
         return self._table.open_latest()
 
-    def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill:
+    def plan(self, dataset: LanceDataset, options: BackfillOptions) -> UpToDate | Fill:
         spec = self._spec
         self.columns = self._follow(dataset)
-        taken = take_snapshot(dataset, self.columns[0], spec.inputs, spec.where, spec.watermark)
+        taken = _take_snapshot(dataset, self.columns[0], spec.inputs, spec.where, spec.watermark)
         self._covered = taken.version
         self._rows = sum(fragment.rows for fragment in taken.fragments)
         if spec.read_version is not None:
@@ -107,9 +113,9 @@ class ExpressionPlanner:
             taken = structs.replace(taken, fragments=kept)
         return plan_backfill(taken, options)
 
-    def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
+    def describe(self, dataset: LanceDataset) -> tuple[FragmentState, ...]:
         (column,) = self._follow(dataset)
-        return take_snapshot(dataset, column, self._spec.inputs, None, None).fragments
+        return _take_snapshot(dataset, column, self._spec.inputs, None, None).fragments
 
     def finish(self, versions: Collection[int], attempt: Attempt) -> Watermark | None:
         spec = self._spec
@@ -120,17 +126,19 @@ class ExpressionPlanner:
             self._covered += 1
         return Watermark(self._covered, counts=RowCounts(fresh=self._rows))
 
-    def _follow(self, dataset: "LanceDataset") -> tuple[str, ...]:
+    def _follow(self, dataset: LanceDataset) -> tuple[str, ...]:
         return computed.follow(dataset.schema, self._spec.binding, (self._spec.column,))
 
 
 class FunctionPlanner:
     """Single rows, by files and by earlier versions."""
 
-    def __init__(self, spec: BackfillSpec, table: Table) -> None:
+    def __init__(self, spec: BackfillSpec, table: BackfillTable) -> None:
         self._spec = spec
         self._table = table
-        self._bound = Bound(spec.targets, spec.inputs, spec.function_identity or "", spec.binding)
+        self._bound = BoundFunction(
+            spec.targets, spec.inputs, spec.function_identity or "", spec.binding
+        )
         self._freshness = Freshness(self._bound, spec.known_watermarks, table.location)
         # What comes after the first plan is left to the next backfill.
         self._first: int | None = None
@@ -141,11 +149,11 @@ class FunctionPlanner:
     def columns(self) -> tuple[str, ...]:
         return self._bound.columns
 
-    def open(self) -> "LanceDataset":
+    def open(self) -> LanceDataset:
         # A version to read only tells which rows are meant; what they need is read from the newest.
         return self._table.open_latest()
 
-    def plan(self, dataset: "LanceDataset", options: BackfillOptions) -> UpToDate | Fill:
+    def plan(self, dataset: LanceDataset, options: BackfillOptions) -> UpToDate | Fill:
         spec = self._spec
         if spec.errors_only and self._error_rows is None:
             self._error_rows = self._table.error_rows()
@@ -162,7 +170,7 @@ class FunctionPlanner:
         scope = Scope(spec.where, limit, self._error_rows, options.force, options.num_frags)
         return plan_rows(self._freshness.snapshot(dataset, scope), options)
 
-    def describe(self, dataset: "LanceDataset") -> tuple[FragmentState, ...]:
+    def describe(self, dataset: LanceDataset) -> tuple[FragmentState, ...]:
         bound = follow(dataset, self._bound)
         return describe_fragments(dataset, bound.columns, bound.inputs)
 
@@ -184,7 +192,7 @@ class FunctionPlanner:
         if not dataset.has_stable_row_ids:
             # Rows cannot be found there again, so nothing would read the list.
             return self._watermark(dataset, None, counts)
-        place, folder = location.place(), watermarks.folder_of(spec.binding, spec.branch)
+        place, folder = location.place(), name_column(spec.binding, spec.branch)
         name = f"{version}-{attempt.job}-{attempt.number}.rows"
         attempt.fence()
         stored = watermarks.write_left(place, folder, name, rows)
@@ -196,9 +204,7 @@ class FunctionPlanner:
         crash_point("watermark written")
         return self._watermark(dataset, stored, counts)
 
-    def _watermark(
-        self, dataset: "LanceDataset", stored: str | None, counts: RowCounts
-    ) -> Watermark:
+    def _watermark(self, dataset: LanceDataset, stored: str | None, counts: RowCounts) -> Watermark:
         return Watermark(
             dataset.version,
             self._bound.function,
@@ -211,7 +217,7 @@ class FunctionPlanner:
             counts,
         )
 
-    def _find_known(self, dataset: "LanceDataset", counts: RowCounts) -> Watermark | None:
+    def _find_known(self, dataset: LanceDataset, counts: RowCounts) -> Watermark | None:
         """The last watermark, if nothing has happened since."""
         last = next(iter(self._spec.known_watermarks), None)
         if last is None or (last.inputs, last.columns) != (self._bound.inputs, self._bound.columns):
@@ -221,3 +227,54 @@ class FunctionPlanner:
         if there != here or last.transaction not in ("", transaction_of(dataset)):
             return None
         return last
+
+
+def _take_snapshot(
+    dataset: LanceDataset,
+    column: str,
+    inputs: Sequence[str],
+    where: str | None,
+    watermark: Watermark | None,
+) -> Snapshot:
+    """Describe the version of a table that is open; the inputs are field paths."""
+    targets = set(leaf_ids(get_field(dataset, show_path((column,))).lance))
+    wanted = {id for name in inputs for id in leaf_ids(get_field(dataset, name).lance)}
+    fragments = dataset.get_fragments()
+    counts = None if where is None else _count_matches(dataset, where)
+    return Snapshot(
+        dataset.version,
+        column,
+        tuple(_describe(fragment, targets, wanted, counts) for fragment in fragments),
+        watermark,
+    )
+
+
+def _describe(
+    fragment: LanceFragment,
+    targets: set[int],
+    inputs: set[int],
+    counts: Counter[int] | None,
+) -> FragmentState:
+    rows = fragment.physical_rows - fragment.num_deletions
+    files = fragment.data_files()
+    return FragmentState(
+        fragment.fragment_id,
+        fragment.physical_rows,
+        rows,
+        rows if counts is None else counts[fragment.fragment_id],
+        show_files(files, inputs),
+        tuple(sorted(str(file.path) for file in files if targets & set(file.fields))),
+        show_files(files, {id for file in files for id in file.fields} - targets),
+    )
+
+
+def _count_matches(dataset: LanceDataset, where: str) -> Counter[int]:
+    """How many rows of each fragment match."""
+    counts: Counter[int] = Counter()
+    with translated():
+        scanner = dataset.scanner(columns=[], filter=where, with_row_address=True)
+        for batch in scanner.to_batches():
+            fragments = pc.shift_right(batch.column("_rowaddr"), 32)
+            for entry in pc.value_counts(fragments).to_pylist():
+                counts[entry["values"]] += entry["counts"]
+    return counts

@@ -7,16 +7,14 @@ row is read elsewhere (`freshness`); here it is decided on, for plans, runs and 
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import Struct
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
+from penstock.jobs.backfill.plan import RowCounts
+from penstock.lance.diff.masks import Mask
 
-    from penstock.lance.diff.masks import Mask
-
-    Codes = np.ndarray[Any, np.dtype[np.uint8]]
+Codes = np.ndarray[Any, np.dtype[np.uint8]]
 
 UNKNOWN, FRESH, NEVER_FILLED, INPUTS_CHANGED, FUNCTION_CHANGED, FOREIGN_VALUE, FAILED = range(7)
 CODES = 7
@@ -32,49 +30,23 @@ REASONS = {
 STALE = (INPUTS_CHANGED, FUNCTION_CHANGED, FOREIGN_VALUE)
 
 
-class RowCounts(Struct, frozen=True, kw_only=True):
-    """How many rows of a column are in each state; together they are all rows."""
-
-    fresh: int = 0
-    stale: int = 0
-    unfilled: int = 0
-    failed: int = 0
-    # The stale ones; None where only whole fragments are looked at.
-    stale_by_reason: dict[str, int] | None = None
-
-    @property
-    def not_fresh(self) -> int:
-        return self.stale + self.unfilled + self.failed
-
-    @property
-    def by_state(self) -> dict[str, int]:
-        return {
-            "fresh": self.fresh,
-            "stale": self.stale,
-            "unfilled": self.unfilled,
-            "failed": self.failed,
-        }
-
-
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What one earlier version knows of some rows, as a code or a truth for each."""
+class Comparison:
+    """Some rows compared with those of one earlier version, as a code or a truth for each."""
 
     same_function: bool
     # What they were there, for the function of then; UNKNOWN: they were not there.
-    were: "Codes"
-    same_values: "Mask"
-    same_inputs: "Mask"
+    were: Codes
+    same_values: Mask
+    same_inputs: Mask
 
 
-def judge(seen: Seen) -> "Codes":
+def judge(seen: Comparison) -> Codes:
     """What one earlier version says of each row; UNKNOWN where it says nothing.
 
     A value that is the same as then was made by what made it then. A row that failed has none, and
     stays failed until it gets one.
     """
-    import numpy as np
-
     were = seen.were
     if seen.same_function:
         # What had other inputs then has been stale ever since.
@@ -86,19 +58,15 @@ def judge(seen: Seen) -> "Codes":
     return np.where(were == UNKNOWN, UNKNOWN, now).astype(np.uint8)
 
 
-def join(older: "Codes", newer: "Codes") -> "Codes":
+def join(older: Codes, newer: Codes) -> Codes:
     """What two versions say: one that knows a row as fresh is right, and so is one that knows its
     value where the other does not, as after a restore; else the newer is."""
-    import numpy as np
-
     is_known = (newer != UNKNOWN) & ((newer != FOREIGN_VALUE) | (older == UNKNOWN))
     return np.where((older == FRESH) | ~is_known, older, newer).astype(np.uint8)
 
 
-def settle(codes: "Codes", is_null: "Mask") -> "Codes":
+def settle(codes: Codes, is_null: Mask) -> Codes:
     """Decide what no earlier version knows, by the value that stands there."""
-    import numpy as np
-
     guess = np.where(is_null, NEVER_FILLED, FOREIGN_VALUE)
     return np.where(codes == UNKNOWN, guess, codes).astype(np.uint8)
 
@@ -115,33 +83,21 @@ def to_counts(rows: int, by_code: Mapping[int, int]) -> RowCounts:
     )
 
 
-def show_counts(counts: RowCounts | None) -> dict[str, Any]:
-    """Counts as plans, results and descriptions tell them; null where they are not known."""
-    return {
-        "rows_by_state": None if counts is None else counts.by_state,
-        "stale_by_reason": None if counts is None else counts.stale_by_reason,
-    }
-
-
-def pack_codes(codes: "Codes") -> bytes:
+def pack_codes(codes: Codes) -> bytes:
     """Codes in a short form; one for each physical row of a fragment."""
     return zlib.compress(codes.tobytes(), 1)
 
 
-def unpack_codes(packed: bytes, length: int) -> "Codes":
+def unpack_codes(packed: bytes, length: int) -> Codes:
     """The codes of so many rows that `pack_codes` was given."""
-    import numpy as np
-
     found = np.frombuffer(zlib.decompress(packed), np.uint8)
     if len(found) != length or (len(found) and found.max() >= CODES):
         raise ValueError(f"{len(found)} codes are not those of {length} rows")
     return found.copy()
 
 
-def mark_left(left: "Mask", told: "Codes | None", failed: Iterable[int] = ()) -> "Codes":
+def mark_left(left: Mask, told: Codes | None, failed: Iterable[int] = ()) -> Codes:
     """The codes of a file's rows: fresh, as they were when they were left out, or failed."""
-    import numpy as np
-
     # What nothing is told of has no value, as far as is known.
     why = NEVER_FILLED if told is None else np.where(told > FRESH, told, NEVER_FILLED)
     codes = np.where(left, why, FRESH).astype(np.uint8)

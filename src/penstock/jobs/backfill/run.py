@@ -6,40 +6,38 @@ computed follow their rows in the next round, and only what has other inputs is 
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, convert, structs
+from lance import LanceDataset
+from msgspec import Struct, structs
 
 from penstock.crash import crash_point
 from penstock.errors import ConcurrentCommit, FunctionFailed, Unavailable
-from penstock.jobs.backfill.carrying import Carrying, Moved, is_usable, kept_folder
+from penstock.jobs.backfill.carrier import Carrier, Files, is_usable, kept_folder
 from penstock.jobs.backfill.commit import Replacements
 from penstock.jobs.backfill.kernel import FillOrder, fill_kernel
 from penstock.jobs.backfill.plan import (
     BackfillOptions,
     Fill,
-    FragmentWork,
     UpToDate,
     Watermark,
     plan_tasks,
+    show_counts,
 )
-from penstock.jobs.backfill.planning import Table, make_planner
-from penstock.jobs.backfill.row_states import show_counts
-from penstock.jobs.engine import checkpoints
+from penstock.jobs.backfill.planning import BackfillTable, make_planner
 from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.fragment_work import FragmentWork
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.waiting import wait_for_tasks
 from penstock.jobs.engine.worker_reports import WorkerReports
+from penstock.jobs.functions.task import FunctionOptions
+from penstock.jobs.kept.sweep import has_others, sweep
 from penstock.jobs.spark.tasks import Engine, Tasks
-from penstock.jobs.specs import BackfillSpec
+from penstock.jobs.specs import BackfillSpec, Recipe
 from penstock.lance.commit.replacement import Computation, OwnCommit, find_commits
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.session.remote import RemoteCatalog
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 # Rounds in which nothing was computed and nothing went in, because others were faster each time.
 MAX_FRUITLESS = 50
@@ -79,7 +77,7 @@ class BackfillResult(Struct, frozen=True):
 
 
 def run_backfill(
-    spec: Mapping[str, Any],
+    spec: BackfillSpec,
     catalog: RemoteCatalog,
     get_engine: Callable[[], Engine],
     attempt: Attempt,
@@ -88,29 +86,26 @@ def run_backfill(
 
     The engine is asked for only when something has to be computed.
     """
-    wanted = convert(spec, BackfillSpec)
-    options = wanted.to_options(attempt.job)
-    return _Backfill(wanted, options, catalog, get_engine, attempt).run()
+    options = spec.to_options(attempt.job)
+    return _Backfill(spec, options, catalog, get_engine, attempt).run()
 
 
-def sweep_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
+def sweep_backfill(spec: BackfillSpec, catalog: RemoteCatalog, job: str, attempt: int) -> int:
     """Remove what a finished job wrote and no version refers to; returns how many files.
 
     What others finished stays when the job was asked for some rows only.
     """
-    wanted = convert(spec, BackfillSpec)
-    location, kept = catalog.locate(wanted.table, wanted.branch), kept_folder(wanted)
-    limits = wanted.where, wanted.num_frags, wanted.read_version, wanted.errors_only or None
+    location, kept = catalog.locate(spec.table, spec.branch), kept_folder(spec)
+    limits = spec.where, spec.num_frags, spec.read_version, spec.errors_only or None
     is_narrow = bool(kept) and any(limit is not None for limit in limits)
-    is_needed = is_narrow and checkpoints.has_others(location.place(), kept, job)
-    return checkpoints.sweep(location, job, attempt, kept, is_needed=is_needed)
+    is_needed = is_narrow and has_others(location.place(), kept, job)
+    return sweep(location, job, attempt, kept, is_needed=is_needed)
 
 
-def leave_backfill(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
+def leave_backfill(spec: BackfillSpec, catalog: RemoteCatalog, job: str, attempt: int) -> int:
     """The same for a job that did not succeed: what it finished stays for the next one."""
-    wanted = convert(spec, BackfillSpec)
-    location = catalog.locate(wanted.table, wanted.branch)
-    return checkpoints.sweep(location, job, attempt, kept_folder(wanted), is_needed=True)
+    location = catalog.locate(spec.table, spec.branch)
+    return sweep(location, job, attempt, kept_folder(spec), is_needed=True)
 
 
 class _Backfill:
@@ -133,7 +128,7 @@ class _Backfill:
         self._place = self._location.place()
         open_latest = partial(catalog.open_latest, spec.table, spec.branch)
         self._planner = make_planner(
-            spec, Table(self._location, open_latest, attempt.error_rows, attempt.job)
+            spec, BackfillTable(self._location, open_latest, attempt.error_rows, attempt.job)
         )
         self._files = Replacements(
             spec, options, catalog, attempt, self._location, self._planner.describe
@@ -141,7 +136,7 @@ class _Backfill:
         functions = () if spec.function is None else (spec.function,)
         self._kept = kept_folder(spec)
         self._reports = WorkerReports(self._location, functions, attempt, self._kept)
-        self._carrying = Carrying(
+        self._carrier = Carrier(
             spec, options, attempt, self._planner, self._files, self._reports, self._order
         )
         self._rows_left = self._rounds_computed = 0
@@ -167,7 +162,7 @@ class _Backfill:
             self._reports.failures.expect(found.rows + self._files.rows_committed)
             self._read_notes(found)
             try:
-                complete = self._carrying.carry(found, dataset)
+                complete = self._carrier.carry(found, dataset)
                 if complete is None and self._is_chasing(found, dataset):
                     complete = True
                 elif complete is None:
@@ -179,7 +174,7 @@ class _Backfill:
                 raise
             self._tell_progress()
             if complete:
-                self._rows_left = self._carrying.follow(self._rows_left)
+                self._rows_left = self._carrier.follow(self._rows_left)
                 return self._result(plan, None)
             fruitless = fruitless + 1 if self._done_so_far() == before else 0
             time.sleep(min(MAX_PAUSE_SECONDS, PAUSE_SECONDS * fruitless))
@@ -189,7 +184,7 @@ class _Backfill:
             detail="try later, when fewer rewrite this table",
         )
 
-    def _is_chasing(self, plan: Fill, dataset: "LanceDataset") -> bool:
+    def _is_chasing(self, plan: Fill, dataset: LanceDataset) -> bool:
         """Whether all that was computed is in, and what is left changed since, time and again.
 
         That is for the next backfill: a job that runs after a busy writer would never end.
@@ -197,7 +192,7 @@ class _Backfill:
         return (
             self._files.is_disturbed
             and self._rounds_computed >= MAX_COMPUTED_ROUNDS
-            and self._carrying.is_able(plan, dataset)
+            and self._carrier.is_able(plan, dataset)
             and not self._files.ready
         )
 
@@ -224,7 +219,7 @@ class _Backfill:
 
     # Computing -------------------------------------------------------------------------------
 
-    def _compute(self, plan: Fill, dataset: "LanceDataset") -> None:
+    def _compute(self, plan: Fill, dataset: LanceDataset) -> None:
         """Have Spark write what is missing; commit groups on the way if that is wanted."""
         missing = {work.id: work for work in plan.work if work.id not in self._files.ready}
         if not missing:
@@ -234,7 +229,7 @@ class _Backfill:
         tasks = plan_tasks(tuple(missing.values()), self._options, engine.slots)
         work = tuple(tuple(missing[id] for id in task) for task in tasks)
         self._attempt.log(f"computing {len(missing)} fragments in {len(tasks)} tasks")
-        order = self._order(work, dataset, self._carrying.find(dataset, missing.values()))
+        order = self._order(work, dataset, self._carrier.find_files(dataset, missing.values()))
         running = Tasks(engine, fill_kernel(order), len(tasks), SCHEMA)
         wait_for_tasks(self._attempt, self._place, running, partial(self._listen, plan))
         # Also those that did not fit when their group was committed.
@@ -244,30 +239,29 @@ class _Backfill:
         crash_point("files written")
 
     def _order(
-        self, work: tuple[tuple[FragmentWork, ...], ...], dataset: "LanceDataset", moved: Moved
+        self, work: tuple[tuple[FragmentWork, ...], ...], dataset: LanceDataset, files: Files
     ) -> FillOrder:
         spec, columns = self._spec, self._planner.columns
         flush_seconds = spec.batch_checkpoint_flush_interval_seconds
         return FillOrder(
             self._attempt.job,
             self._attempt.number,
-            self._location.uri,
-            self._location.branch,
-            self._location.options,
+            self._location,
             dataset.version,
             Computation(columns[0], spec.expression or "", spec.where, not spec.inputs),
             work,
             function=spec.function,
             columns=columns if spec.function is not None else (),
-            threads=spec.intra_applier_concurrency or 1,
-            batch_rows=spec.checkpoint_size,
-            min_rows=spec.min_checkpoint_size,
-            max_rows=spec.max_checkpoint_size,
-            flush_seconds=FLUSH_SECONDS if flush_seconds is None else flush_seconds,
+            knobs=FunctionOptions(
+                spec.intra_applier_concurrency or 1,
+                spec.checkpoint_size,
+                spec.min_checkpoint_size,
+                spec.max_checkpoint_size,
+                FLUSH_SECONDS if flush_seconds is None else flush_seconds,
+            ),
             kept=self._kept,
             transaction=transaction_of(dataset) if self._kept else "",
-            files=moved.files,
-            parts=moved.parts,
+            files=files,
             own_only=self._options.force,
         )
 
@@ -315,7 +309,7 @@ class _Backfill:
             rows_failed=max(self._reports.failures.rows, self._files.rows_failed),
         )
 
-    def _result(self, plan: UpToDate | Fill, dataset: "LanceDataset | None") -> BackfillResult:
+    def _result(self, plan: UpToDate | Fill, dataset: LanceDataset | None) -> BackfillResult:
         """What was done, with what earlier attempts committed and could not report."""
         versions, rows = set(self._files.versions), self._files.rows_committed
         self._find_earlier()
@@ -350,3 +344,6 @@ class _Backfill:
             self._reports.rate(),
             **show_counts(None if watermark is None else watermark.counts),
         )
+
+
+RECIPE = Recipe(run_backfill, sweep_backfill, leave_backfill)

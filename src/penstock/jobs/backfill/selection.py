@@ -5,24 +5,18 @@ All of it blocks.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.jobs.backfill.left_rows import LeftRows
 from penstock.jobs.backfill.plan_rows import FragmentRows, stale_rows
-from penstock.jobs.backfill.row_states import FRESH, REASONS
-from penstock.lance.diff.row_sets import make_row_set
+from penstock.jobs.backfill.row_states import FRESH, REASONS, Codes
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_sets import Ids, make_row_set
 from penstock.lance.errors import translated
 from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.row_ids import scan_rows
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.jobs.backfill.row_states import Codes
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +40,7 @@ class Scope:
 
 
 def select(
-    dataset: "LanceDataset", branch: str, fragments: Sequence[FragmentRows], scope: Scope
+    dataset: LanceDataset, branch: str, fragments: Sequence[FragmentRows], scope: Scope
 ) -> list[FragmentRows]:
     """Add which rows are alive and asked for, where that matters."""
     open_ones = {
@@ -78,11 +72,11 @@ def select(
     ]
 
 
-def _is_fresh(codes: "Codes | int") -> bool:
+def _is_fresh(codes: Codes | int) -> bool:
     return codes == FRESH if isinstance(codes, int) else not (codes > FRESH).any()
 
 
-def _open_version(dataset: "LanceDataset", branch: str, scope: Scope) -> RowReader | None:
+def _open_version(dataset: LanceDataset, branch: str, scope: Scope) -> RowReader | None:
     if scope.version is None or scope.version == dataset.version:
         return None
     with translated():
@@ -90,7 +84,7 @@ def _open_version(dataset: "LanceDataset", branch: str, scope: Scope) -> RowRead
     return RowReader(then, [fragment.fragment_id for fragment in then.get_fragments()])
 
 
-def _is_wanted(ids: "Ids", scope: Scope, then: RowReader | None) -> "Mask":
+def _is_wanted(ids: Ids, scope: Scope, then: RowReader | None) -> Mask:
     wanted = np.ones(len(ids), bool)
     if scope.row_ids is not None:
         wanted &= np.isin(ids, np.fromiter(scope.row_ids, np.int64, len(scope.row_ids)))
@@ -99,7 +93,7 @@ def _is_wanted(ids: "Ids", scope: Scope, then: RowReader | None) -> "Mask":
     return wanted
 
 
-def find_left(dataset: "LanceDataset", fragments: Iterable[FragmentRows]) -> LeftRows:
+def find_left(dataset: LanceDataset, fragments: Iterable[FragmentRows]) -> LeftRows:
     """The ids of all rows that are not fresh, by why they are not."""
     stale = {
         rows.state.id: np.where(found, rows.codes, FRESH)

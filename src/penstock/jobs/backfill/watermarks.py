@@ -6,12 +6,11 @@ of it blocks.
 """
 
 import base64
-import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
+from lance import LanceDataset
 from lance.file import LanceFileReader
 
 from penstock.errors import (
@@ -22,10 +21,13 @@ from penstock.errors import (
 )
 from penstock.jobs.backfill.left_rows import LeftRows, decode_left_rows
 from penstock.jobs.backfill.plan import Watermark
-from penstock.jobs.backfill.row_states import mark_left, pack_codes, unpack_codes
+from penstock.jobs.backfill.row_states import Codes, mark_left, pack_codes, unpack_codes
+from penstock.jobs.engine.fragment_work import CODES_KEY, UNFILLED_KEY
+from penstock.jobs.kept.store import brief, name_column
+from penstock.lance.columns import computed
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.fragments import describe_fragments
-from penstock.lance.diff.masks import pack, unpack
+from penstock.lance.diff.masks import Mask, pack, unpack
 from penstock.lance.errors import translated
 from penstock.lance.refs import OUR_TAGS
 from penstock.lance.session.remote import Location
@@ -33,19 +35,11 @@ from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.model.fragments import FragmentState
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.jobs.backfill.row_states import Codes
-    from penstock.lance.diff.masks import Mask
-
 FOLDER = "_backfill"
-# In the metadata of a file: the offsets of rows that are not fresh, and the codes of all rows.
-UNFILLED_KEY, CODES_KEY = b"penstock.unfilled", b"penstock.codes"
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundFunction:
     """A function in its version, with the columns that it fills and reads."""
 
     columns: tuple[str, ...]
@@ -54,22 +48,27 @@ class Bound:
     binding: str = ""
 
 
+def follow(dataset: LanceDataset, bound: BoundFunction) -> BoundFunction:
+    """The same columns by their names in this version; raises when they are gone."""
+    return replace(bound, columns=computed.follow(dataset.schema, bound.binding, bound.columns))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Mark:
     """A watermark whose version is still there."""
 
     watermark: Watermark
-    dataset: "LanceDataset"
+    dataset: LanceDataset
     states: dict[int, FragmentState]
     left: LeftRows
-    bound: Bound
+    bound: BoundFunction
 
 
 def open_mark(
-    dataset: "LanceDataset", place: Place, watermark: Watermark, bound: Bound
+    dataset: LanceDataset, place: Place, watermark: Watermark, bound: BoundFunction
 ) -> Mark | str:
     """The version that a watermark speaks of, or why it cannot be used."""
-    then = Bound(
+    then = BoundFunction(
         bound.columns if watermark.columns is None else watermark.columns,
         bound.inputs if watermark.inputs is None else watermark.inputs,
         watermark.function or "",
@@ -96,9 +95,9 @@ def open_mark(
 
 
 def make_mark(
-    dataset: "LanceDataset",
+    dataset: LanceDataset,
     branch: str,
-    bound: Bound,
+    bound: BoundFunction,
     states: Collection[FragmentState],
     left: LeftRows,
 ) -> Mark:
@@ -107,7 +106,7 @@ def make_mark(
     return Mark(watermark, dataset, {state.id: state for state in states}, left, bound)
 
 
-def describe_left(left: "Mask | None", told: "Codes", failed: Collection[int]) -> dict[str, str]:
+def describe_left(left: Mask | None, told: Codes, failed: Collection[int]) -> dict[str, str]:
     """What a file's metadata say of its rows: which were left out, and why, and which failed."""
     mask = np.zeros(len(told), bool) if left is None else left.copy()
     codes = mark_left(mask, told, failed)
@@ -116,7 +115,7 @@ def describe_left(left: "Mask | None", told: "Codes", failed: Collection[int]) -
     return {key.decode(): base64.b64encode(data).decode() for key, data in shown.items()}
 
 
-def read_codes(dataset: "LanceDataset", location: Location, state: FragmentState) -> "Codes":
+def read_codes(dataset: LanceDataset, location: Location, state: FragmentState) -> Codes:
     """The codes of a fragment's rows, as its file tells them, for the function that it is of."""
     name = state.target_files[0]
     with translated():
@@ -135,16 +134,10 @@ def read_codes(dataset: "LanceDataset", location: Location, state: FragmentState
     return mark_left(left, unpack_codes(told, state.physical_rows) if told else None)
 
 
-def folder_of(binding: str, branch: str) -> str:
-    """Where the lists of rows of a column lie; branches have lists of their own."""
-    plain = binding if binding.isalnum() else hashlib.sha256(binding.encode()).hexdigest()[:32]
-    return f"{plain}-{_brief(branch)}" if branch else plain
-
-
 def tag_of(binding: str, branch: str) -> str:
     """The tag that keeps a watermark's version from being cleaned up."""
-    name = f"{OUR_TAGS}{folder_of(binding, '')[:12]}"
-    return f"{name}-{_brief(branch)}" if branch else name
+    name = f"{OUR_TAGS}{name_column(binding, '')[:12]}"
+    return f"{name}-{brief(branch)}" if branch else name
 
 
 def write_left(place: Place, folder: str, name: str, rows: LeftRows) -> str | None:
@@ -165,10 +158,6 @@ def sweep_left(place: Place, folder: str, kept: Collection[str | None], before: 
         is_old = not version.isdecimal() or int(version) < before
         if is_old and f"{folder}/{entry.name}" not in kept:
             files.remove(place, f"{FOLDER}/{folder}/{entry.name}")
-
-
-def _brief(branch: str) -> str:
-    return hashlib.sha256(branch.encode()).hexdigest()[:8]
 
 
 def _uri_of(path: str, location: Location) -> str:

@@ -1,1 +1,1 @@
-"""What all jobs share: the attempt, ranges of rows, finished work, waiting, reports of workers."""
+"""Parts that all jobs share: attempts, row ranges, finished work, waiting, workers' reports."""

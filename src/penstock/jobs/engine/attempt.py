@@ -1,4 +1,4 @@
-"""What a recipe may ask of the attempt it runs in, and what it tells about itself."""
+"""The interface between a recipe and its attempt: cancellation, fencing, progress, errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -15,18 +15,18 @@ from penstock.model.functions import RowError
 
 Value = str | int | float
 
-# What may go well when it is tried again; every other error of ours is the job's own. A file that
-# is gone was perhaps removed by a clean-up between a look at its name and the reading: the next
-# attempt looks again. If it is really lost, the last attempt says so.
+# Errors that another attempt may overcome; every other error of ours is the job's own. A clean-up
+# may have removed a file between listing and reading it: the next attempt lists again. If it is
+# really lost, the last attempt says so.
 PASSING = (Unavailable, ConcurrentCommit, OutcomeUnknown, TooManyRequests, VanishedFile)
 
 
 class JobCanceled(Exception):
-    """Somebody asked for the job to stop."""
+    """Someone asked for the job to stop."""
 
 
 class Attempt(Protocol):
-    """One attempt at a job, which only its holder may go on with."""
+    """One attempt at a job; only its holder may continue."""
 
     @property
     def job(self) -> str: ...
@@ -35,34 +35,30 @@ class Attempt(Protocol):
     def number(self) -> int: ...
 
     def check(self) -> None:
-        """Raise JobCanceled or LeaseLost when that is known already; asks nobody."""
+        """Raise JobCanceled or LeaseLost if that is already known; asks nobody."""
 
     def fence(self) -> None:
-        """Ask the server whether the attempt still holds the job, until it answers; then as above.
+        """Ask the server, until it answers, whether the attempt holds the job; then as `check`.
 
-        Called before everything that others can see. An answer of a moment ago will do.
+        Called before everything that others can see. A recent answer will do.
         """
 
     def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
-        """Have the catalog take new versions of several tables, all or none, as the protocol asks
-        for them; raises ConcurrentCommit when one is taken by now. A cancel does not end it.
-        """
+        """Publish versions of several tables, all or none; raises ConcurrentCommit."""
 
     def progress(self, **values: Value) -> None:
-        """Tell how far it is."""
+        """Report progress."""
 
     def log(self, text: str, level: str = "info") -> None:
-        """Say something to whoever reads the job's log."""
+        """Write to the job's log."""
 
     def errors(self, rows: Sequence[RowError], view: str = "") -> None:
-        """Put rows that the function failed on into the ledger: of the job's table, or of a view
-        that it refreshes on the way, by its id.
-        """
+        """Record failed rows in the ledger: of the job's table, or of a view by its id."""
 
     def error_rows(self) -> frozenset[int]:
-        """The ids of the rows that the ledger has for the job's column."""
+        """The ids of the ledger's rows for the job's column."""
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether another attempt may go well; an error outside our tree says nothing about the job."""
+    """Whether another attempt may succeed; errors outside our tree say nothing about the job."""
     return isinstance(error, PASSING) or not isinstance(error, PenstockError)

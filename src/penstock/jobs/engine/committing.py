@@ -1,4 +1,4 @@
-"""A job's commit, tried until it is in or is not to be."""
+"""Retry a job's commit until it succeeds or can't any more."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from penstock.errors import ConcurrentCommit, OutcomeUnknown, PenstockError, Unavailable
 from penstock.jobs.engine.attempt import Attempt
-from penstock.retries import Growing
+from penstock.retries import Backoff
 
 MAX_TRIES = 20
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0
@@ -15,16 +15,16 @@ T = TypeVar("T")
 
 
 class NoFit(Exception):
-    """What is to be committed does not fit what is there now; another attempt plans anew."""
+    """The commit does not fit the newest version; another attempt plans again."""
 
 
 def commit_until_in(attempt: Attempt, try_commit: Callable[[], T], what: str) -> T:
-    """Try a commit until it is in, each time under the fence; returns what the try gave.
+    """Retry a commit until it is in, fencing each time; returns the result of the last try.
 
-    A try looks at what is there first, and so finds a commit that went in although its answer was
-    lost. `what` says what others write to.
+    Each try first checks whether an earlier one went in although its answer was lost. `what` names
+    what is written to, for the log.
     """
-    pauses, last = Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS), PenstockError()
+    pauses, last = Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS), PenstockError()
     for _ in range(MAX_TRIES):
         attempt.fence()
         try:

@@ -1,4 +1,4 @@
-"""Rows that functions fail on while a job runs: told to the ledger, and counted."""
+"""Failed rows of a running job: reported to the ledger, and counted against the limit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ Places = Mapping[int, set[int]]
 
 
 @dataclass(slots=True, eq=False)
-class _Failed:
+class _FunctionFailures:
     """The rows that one function failed on."""
 
     function: Function
-    # A task that Spark runs again tells of the same rows again.
+    # A task that Spark runs again reports the same rows again.
     known: dict[int, set[int]] = field(default_factory=dict)
     first: RowError | None = None
     first_earlier: RowError | None = None
@@ -32,26 +32,26 @@ class Failures:
     """The failed rows of one attempt, and how many each of its functions may have."""
 
     def __init__(self, functions: Sequence[Function], attempt: Attempt) -> None:
-        self._failed = [_Failed(function) for function in functions]
+        self._failed = [_FunctionFailures(function) for function in functions]
         self._by_column = {
             each.function.outputs[0].column: each for each in self._failed if each.function.outputs
         }
         self._attempt = attempt
-        # Rows without a value in files that are used, some of them made by earlier attempts.
+        # Rows without a value in files that are used, some of them by earlier attempts.
         self._in_files: dict[int, int] = {}
         self._total = 0
 
     @property
     def rows(self) -> int:
-        """A row is one, however many functions failed on it."""
+        """The number of failed rows; a row counts once, however many functions failed on it."""
         return self._count([each.known for each in self._failed])
 
     def expect(self, total: int) -> None:
-        """Say how many rows the job computes in all."""
+        """Set how many rows the job computes in all."""
         self._total = total
 
     def add(self, errors: Sequence[RowError]) -> None:
-        """Rows that failed in this attempt."""
+        """Add rows that failed in this attempt."""
         news = [row for row in errors if (of := self._of(row)) is None or of.is_new(row)]
         for row in sorted(news, key=_place):
             if (of := self._of(row)) is not None:
@@ -61,7 +61,7 @@ class Failures:
             self._attempt.errors(news)
 
     def add_earlier(self, errors: Sequence[RowError]) -> None:
-        """Rows that failed in attempts before this one, which may go well now."""
+        """Add rows that failed in earlier attempts, which may succeed now."""
         for row in sorted(errors, key=_place, reverse=True):
             if (of := self._of(row)) is not None:
                 of.first_earlier = row
@@ -69,18 +69,18 @@ class Failures:
             self._attempt.errors(errors)
 
     def use_file(self, fragment: int, failed: int) -> None:
-        """Say how many rows of a fragment have no value in the file that it gets."""
+        """Set how many rows of a fragment have no value in its new file."""
         self._in_files[fragment] = failed
 
     def check(self) -> None:
-        """Raise FunctionFailed when one failed on more rows than it may."""
+        """Raise FunctionFailed when a function failed on more rows than allowed."""
         for each in self._failed:
             first, rows = each.first or each.first_earlier, self._count([each.known])
             if first is not None and rows:
                 _judge(each.function, first, rows, self._total)
 
-    def _of(self, row: RowError) -> _Failed | None:
-        """Whose failure it is; a row that names no column is the only function's."""
+    def _of(self, row: RowError) -> _FunctionFailures | None:
+        """Whose failure it is; without a column, it is the only function's."""
         return self._by_column.get(row.column) or next(iter(self._failed), None)
 
     def _count(self, known: Sequence[Places]) -> int:
@@ -97,7 +97,7 @@ def _judge(function: Function, first: RowError, rows: int, total: int) -> None:
     what = f"function {function.name} (version {function.version}) failed"
     where = f"row id {first.row_id} (fragment {first.fragment}, offset {first.offset})"
     if function.kind == "udtf":
-        # What it is given is a partition, and called by its name.
+        # Its input is a partition, so the message says so.
         where = first.inputs
     cause = f"{first.exception}: {first.message}"
     limits = [

@@ -1,9 +1,9 @@
-"""Finished work of a refresh: notes of files with new rows, which another attempt finds."""
+"""Finished work of a refresh: notes about files with new rows, for later attempts."""
 
 import json
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -11,14 +11,11 @@ from msgspec import Struct
 
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.worker_notes import write_note
-from penstock.lance.diff.row_sets import RowSet, decode_row_set, make_row_set
+from penstock.lance.diff.row_sets import Ids, RowSet, decode_row_set, make_row_set
 from penstock.lance.session.remote import Location
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER, list_names
-
-if TYPE_CHECKING:
-    from penstock.lance.diff.row_sets import Ids
 
 NOTE = "made-"
 
@@ -26,7 +23,7 @@ NOTE = "made-"
 class NewRows(Struct, frozen=True, kw_only=True):
     """Finished files with new rows of a view, and what they took."""
 
-    # What was done, as its order says it.
+    # The key of the work that was done.
     key: str
     attempt: int
     # JSON of Lance's FragmentMetadata.
@@ -44,8 +41,8 @@ class NewRows(Struct, frozen=True, kw_only=True):
     is_cut: bool = False
 
 
-class Timed(Protocol):
-    """A note that tells how long so many calls took."""
+class TimedNote(Protocol):
+    """A note with the number of calls and their time."""
 
     @property
     def calls(self) -> int: ...
@@ -55,12 +52,12 @@ class Timed(Protocol):
 
 
 def write_finished(place: Place, job: str, made: NewRows) -> None:
-    """In a worker: say that files are there."""
+    """In a worker: record that files are finished."""
     write_note(place, job, f"{NOTE}{uuid.uuid4().hex[:12]}.json", made)
 
 
 class FinishedRows:
-    """The notes that an attempt finds in the job's folder, its own and those before it."""
+    """The notes in the job's folder, by this attempt and those before it."""
 
     def __init__(self, location: Location, attempt: Attempt) -> None:
         self._location = location
@@ -74,7 +71,7 @@ class FinishedRows:
         return sum(note.rows for note in self.by_key.values())
 
     def look(self) -> bool:
-        """Read what is new; whether there was anything."""
+        """Read new notes; returns whether there were any."""
         folder, found = f"{FOLDER}/{self._attempt.job}", False
         for name in sorted(set(list_names(self._place, folder)) - self._seen):
             if not (name.startswith(NOTE) and name.endswith(".json")):
@@ -96,18 +93,18 @@ class FinishedRows:
         return all(files.exists(self._place, f"{folder}/{path}") for path in paths)
 
 
-def rate_of(notes: Sequence[Timed]) -> float | None:
-    """Rows that a core gave to functions in a second."""
+def rate_of(notes: Sequence[TimedNote]) -> float | None:
+    """Rows per core and second that functions were given."""
     calls, seconds = sum(note.calls for note in notes), sum(note.seconds for note in notes)
     return round(calls / seconds, 3) if calls and seconds else None
 
 
-def encode_ids(ids: "Ids") -> bytes:
+def encode_ids(ids: Ids) -> bytes:
     return make_row_set([ids]).encode()
 
 
 def failed_rows(notes: Sequence[NewRows]) -> RowSet:
-    """All ids that functions failed on in this work."""
+    """All row ids that functions failed on in this work."""
     parts = [decode_row_set(note.failed) for note in notes]
     ids = [
         np.concatenate([np.empty(0, np.int64), *map(np.arange, part.starts, part.ends)])

@@ -1,7 +1,6 @@
-"""In a worker: what makes a task fail every time is told to the driver, and kept from Spark.
+"""In workers: report errors that come back every time to the driver, and hide them from Spark.
 
-Spark tries a task again that raises, perhaps elsewhere. That is right for what may pass, and only
-for that.
+Spark retries a task that raises, perhaps elsewhere, which only helps with transient errors.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from msgspec import Struct, structs
 from penstock.errors import FunctionFailed, PenstockError
 from penstock.jobs.engine.attempt import PASSING
 
-# What a guarded task yields: nothing, or one `TaskFailed`.
+# A guarded task yields nothing, or one `TaskFailed`.
 SCHEMA = "error string, detail string, is_function boolean"
 
 
@@ -30,7 +29,7 @@ class TaskFailed(Struct, frozen=True):
 
 
 def find_failure(work: Callable[[], None]) -> TaskFailed | None:
-    """Do the work; returns what makes it fail every time, and raises what may pass."""
+    """Do the work; returns a permanent failure, and raises transient errors."""
     try:
         work()
     except Stopped:
@@ -42,8 +41,8 @@ def find_failure(work: Callable[[], None]) -> TaskFailed | None:
     return None
 
 
-def guard(work: Callable[[], None]) -> "Iterator[pa.RecordBatch]":
-    """Do the work, and tell the driver what makes it fail."""
+def guard(work: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    """Do the work, and report a permanent failure to the driver."""
     failed = find_failure(work)
     if failed is not None:
         row = structs.asdict(failed)

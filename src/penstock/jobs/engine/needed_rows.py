@@ -1,11 +1,11 @@
 """Expressions over some rows of a fragment, with their ids and addresses. All of it blocks."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance import LanceDataset, LanceFragment
 
 from penstock.jobs.engine.row_ranges import NeededRows
 from penstock.lance.errors import translated
@@ -17,24 +17,21 @@ from penstock.lance.read.scans import (
     scan_expressions,
 )
 
-if TYPE_CHECKING:
-    from lance import LanceDataset, LanceFragment
-
 ROW_ID = "_rowid"
-# What tells in a take which rows the filter takes.
+# The column that marks, in a take, which rows match the filter.
 TAKEN = "__taken"
-# Fewer than one of so many rows are taken by their ids, which costs more for each.
+# Rows are taken by id, which costs more for each, only if fewer than one in so many is needed.
 SPARSE = 50
 
 
 def scan_needed(
-    dataset: "LanceDataset",
-    fragment: "LanceFragment",
+    dataset: LanceDataset,
+    fragment: LanceFragment,
     needed: NeededRows,
     columns: Mapping[str, str],
     where: str | None,
-) -> "Iterator[pa.RecordBatch]":
-    """The expressions, `_rowid` and `_rowaddr` of the rows that are needed and `where` takes."""
+) -> Iterator[pa.RecordBatch]:
+    """The expressions, `_rowid` and `_rowaddr` of the needed rows that match `where`."""
     need = needed.mask(needed.need)
     if need is not None and needed.rows * SPARSE < needed.end - needed.start:
         yield from _take(dataset, fragment, needed, columns, where)
@@ -51,12 +48,12 @@ def scan_needed(
 
 
 def _take(
-    dataset: "LanceDataset",
-    fragment: "LanceFragment",
+    dataset: LanceDataset,
+    fragment: LanceFragment,
     needed: NeededRows,
     columns: Mapping[str, str],
     where: str | None,
-) -> "Iterator[pa.RecordBatch]":
+) -> Iterator[pa.RecordBatch]:
     offsets = np.flatnonzero(needed.mask(needed.need))
     offsets = offsets[(offsets >= needed.start) & (offsets < needed.end)]
     ids = read_row_ids(dataset, fragment)

@@ -1,32 +1,28 @@
-"""Rows of a table divided among tasks: ranges of its fragments, or chosen rows of them."""
+"""Divide a table's rows among tasks: ranges of its fragments, or chosen rows of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
+from lance import LanceDataset
 from msgspec import Struct, structs
 
 from penstock.lance.diff.masks import pack, unpack
+from penstock.lance.diff.row_sets import Ids
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.row_sets import Ids
-
-# So many rows are one task's work even when there is room for more tasks, and so many are enough
-# for one.
+# The least rows worth a task when there is room for more tasks, and the most for one task.
 MIN_TASK_ROWS, MAX_TASK_ROWS = 32, 50_000
 
 
 class RowRange(Struct, frozen=True, kw_only=True):
-    """Rows of one fragment: all from one place to before another, or some of those."""
+    """Rows of one fragment: a range, or some rows of it."""
 
     fragment: int
     start: int
     end: int
-    # How many they are.
+    # How many rows.
     rows: int
-    # A mask of the range. None: all that are alive.
+    # A mask of the range. None: all live rows.
     need: bytes | None = None
 
     def wanted(self, physical_rows: int) -> Any:
@@ -40,16 +36,16 @@ class RowRange(Struct, frozen=True, kw_only=True):
 
 
 class NeededRows(RowRange, frozen=True, kw_only=True):
-    """Rows of one fragment that a view needs, and what it has of them."""
+    """Rows of one fragment that a view needs, and what it already has of them."""
 
     physical_rows: int
-    # Masks of the range: those that the view has, and, by function, those whose value there is
+    # Masks of the range: the rows that the view has and, by function, those whose value there is
     # still right.
     was: bytes | None = None
     kept: tuple[bytes | None, ...] = ()
 
     def mask(self, packed: bytes | None) -> Any:
-        """Which of the fragment's rows one of the masks means; None stands for all."""
+        """Which of the fragment's rows a mask selects; None stands for all."""
         if packed is None:
             return None
         found = np.zeros(self.physical_rows, bool)
@@ -57,7 +53,7 @@ class NeededRows(RowRange, frozen=True, kw_only=True):
         return found
 
     def divide(self, ranges: Iterable[tuple[int, int, int]]) -> "Iterator[NeededRows]":
-        """The rows in parts, each given by its range and how many it has; masks go with them."""
+        """Split rows into parts, each given by its range and row count; splits masks, too."""
         need, was, *kept = (
             None if packed is None else unpack(packed, self.end - self.start)
             for packed in (self.need, self.was, *self.kept)
@@ -82,7 +78,7 @@ def _cut(mask: Any, at: slice) -> bytes | None:
 def count_tasks(
     rows: int, slots: int, concurrency: int | None = None, task_rows: int | None = None
 ) -> int:
-    """How many tasks there are for so many rows; one task is one place to work at."""
+    """How many tasks to use for so many rows; there is never more than one per slot."""
     if task_rows:
         count = -(-rows // task_rows)
     else:
@@ -90,8 +86,8 @@ def count_tasks(
     return max(1, min(count, concurrency or count))
 
 
-def divide_all(dataset: "LanceDataset", count: int) -> tuple[tuple[RowRange, ...], ...]:
-    """All rows, in so many parts of about one size."""
+def divide_all(dataset: LanceDataset, count: int) -> tuple[tuple[RowRange, ...], ...]:
+    """Divide all rows into parts of about the same size."""
     sizes = [(each.fragment_id, each.physical_rows) for each in dataset.get_fragments()]
     total = sum(rows for _, rows in sizes)
     tasks: list[list[RowRange]] = [[] for _ in range(count)]
@@ -108,14 +104,14 @@ def divide_all(dataset: "LanceDataset", count: int) -> tuple[tuple[RowRange, ...
     return tuple(tuple(each) for each in tasks if each)
 
 
-def divide_some(fragments: "Ids", offsets: "Ids", count: int) -> tuple[tuple[RowRange, ...], ...]:
-    """Chosen rows, in so many parts of about one size."""
+def divide_some(fragments: Ids, offsets: Ids, count: int) -> tuple[tuple[RowRange, ...], ...]:
+    """Divide chosen rows into parts of about the same size."""
     order = np.lexsort((offsets, fragments))
     parts = np.array_split(order, count)
     return tuple(_to_units(fragments[part], offsets[part]) for part in parts if len(part))
 
 
-def _to_units(fragments: "Ids", offsets: "Ids") -> tuple[RowRange, ...]:
+def _to_units(fragments: Ids, offsets: Ids) -> tuple[RowRange, ...]:
     units: list[RowRange] = []
     for fragment in np.unique(fragments).tolist():
         mine = offsets[fragments == fragment]
@@ -127,7 +123,3 @@ def _to_units(fragments: "Ids", offsets: "Ids") -> tuple[RowRange, ...]:
             need = pack(mask)
         units.append(RowRange(fragment=fragment, start=start, end=end, rows=len(mine), need=need))
     return tuple(units)
-
-
-def total_rows(tasks: Sequence[Sequence[RowRange]]) -> int:
-    return sum(unit.rows for task in tasks for unit in task)

@@ -1,4 +1,4 @@
-"""Work on Spark, watched by the driver until it ends."""
+"""Wait in the driver for work on Spark."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 from penstock.errors import FunctionFailed, InvalidRequest
 from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt, JobCanceled
-from penstock.jobs.spark.tasks import Running, Tasks
+from penstock.jobs.spark.tasks import SparkWork, Tasks
 from penstock.lance.storage.lake import Place
-from penstock.retries import Growing
+from penstock.retries import Backoff
 
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.25
-# A worker that hears of a stop ends at its next batch; one that does not is ended by Spark.
+# How long workers get to stop at their next batch, before Spark kills them.
 STOP_SECONDS = 3
 
 
 def wait_for_tasks(
     attempt: Attempt, place: Place, tasks: Tasks, listen: Callable[[], bool] = lambda: False
 ) -> None:
-    """Wait for the end of guarded tasks; raises what makes one of them fail every time."""
+    """Wait for guarded tasks to end; raises a permanent failure of one of them."""
     for failed in wait_for(attempt, place, tasks, listen):
         kind = FunctionFailed if failed.is_function else InvalidRequest
         raise kind(failed.error, detail=failed.detail)
@@ -27,25 +27,25 @@ def wait_for_tasks(
 def wait_for(
     attempt: Attempt,
     place: Place,
-    running: Running,
+    running: SparkWork,
     listen: Callable[[], bool] = lambda: False,
     *,
     patience: float = STOP_SECONDS,
 ) -> list[Any]:
-    """Wait for the end; returns the rows that came.
+    """Wait for the end; returns the resulting rows.
 
-    `listen` is called on the way and once more after it, tells whether there was anything new, and
-    may raise. Workers that are asked to stop get so many seconds for it.
+    `listen` is called meanwhile and once more afterwards; it returns whether there was anything
+    new, and may raise. Workers that are asked to stop get so many seconds for it.
     """
     try:
-        polls = Growing(FIRST_POLL_SECONDS, MAX_POLL_SECONDS, 1.5)
+        polls = Backoff(FIRST_POLL_SECONDS, MAX_POLL_SECONDS, 1.5)
         while not running.wait(polls.take()):
             attempt.check()
             if listen():
                 polls.reset()
         rows = running.result()
     except BaseException as error:
-        # Nothing is written any more when this is through.
+        # Once this returns, no worker writes any more.
         if isinstance(error, JobCanceled | FunctionFailed):
             checkpoints.request_stop(place, attempt.job, attempt.number)
             if patience and running.wait(patience):

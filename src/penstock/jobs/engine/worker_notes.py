@@ -1,6 +1,6 @@
-"""What workers tell the driver in small files: errors of rows, what was printed, how far they are.
+"""Small files in which workers report to the driver: failed rows, printed lines, progress.
 
-They lie in the job's folder, beside the notes of finished files. A reader sees all of one or
+They are in the job's folder, beside the notes of finished files. A reader sees all of a file or
 nothing.
 """
 
@@ -15,9 +15,12 @@ from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.model.functions import RowError
 
+# The name of a note that tells another name under which a job works.
+WORKS_AS = "works-as-"
+
 
 class Beat(msgspec.Struct, frozen=True):
-    """How far a task is in the fragment that it works on."""
+    """A task's progress in its current fragment."""
 
     attempt: int
     fragment: int
@@ -25,17 +28,17 @@ class Beat(msgspec.Struct, frozen=True):
 
 
 def write_errors(place: Place, job: str, errors: Sequence[RowError]) -> None:
-    """Tell of rows that failed."""
+    """Report failed rows."""
     write_note(place, job, f"errors-{uuid.uuid4().hex[:12]}.json", list(errors))
 
 
 def write_output(place: Place, job: str, lines: Sequence[str]) -> None:
-    """Tell what a function printed."""
+    """Report what a function printed."""
     write_note(place, job, f"out-{uuid.uuid4().hex[:12]}.json", list(lines))
 
 
 def write_beat(place: Place, job: str, task: str, beat: Beat) -> None:
-    """Tell how far a task is; a beat takes the place of the task's last one."""
+    """Report a task's progress; replaces its last report."""
     write_note(place, job, f"beat-{task}.json", beat)
 
 
@@ -44,7 +47,7 @@ def write_note(place: Place, job: str, name: str, content: Any) -> None:
 
 
 def write_first(place: Place, job: str, name: str, content: Any) -> bool:
-    """Write a note that there is one of; False, and nothing changed, when it is there."""
+    """Write a note that may exist only once; False, and nothing changed, when it exists."""
     path, staged = f"{FOLDER}/{job}/{name}", f"{FOLDER}/{job}/{uuid.uuid4().hex[:8]}.tmp"
     encoded = msgspec.json.encode(content)
     if not place.is_local:

@@ -1,4 +1,4 @@
-"""What the workers of a backfill have told so far: finished files, failed rows, printed lines."""
+"""The reports of a backfill's workers: finished files, failed rows, printed lines."""
 
 import time
 from collections.abc import Collection, Sequence
@@ -11,12 +11,12 @@ from penstock.jobs.engine.finished import rate_of
 from penstock.lance.session.remote import Location
 from penstock.model.functions import Function
 
-# How often the driver looks inside fragments that are being computed.
+# How often the driver looks at unfinished fragments.
 LOOK_SECONDS = 1.0
 
 
 class WorkerReports:
-    """The notes that one attempt finds in the job's folder, its own and those before it."""
+    """The notes in the job's folder, by this attempt and those before it."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class WorkerReports:
         attempt: Attempt,
         kept: str = "",
     ) -> None:
-        # Where finished work of the column lies, whichever job did it.
+        # Where finished work of the column is, whichever job did it.
         self._kept = kept
         self.place = location.place()
         self._location = location
@@ -40,10 +40,10 @@ class WorkerReports:
         self.function_calls = 0
 
     def listen(self) -> bool:
-        """Take in what is new; whether a file was finished."""
-        news = checkpoints.read_news(self.place, self._attempt.job, self._seen)
+        """Read new reports; returns whether a file was finished."""
+        news = checkpoints.read_new_notes(self.place, self._attempt.job, self._seen)
         if self._kept:
-            known = checkpoints.read_news(self.place, self._kept, self._seen)
+            known = checkpoints.read_new_notes(self.place, self._kept, self._seen)
             news.checkpoints += known.checkpoints
         moved = False
         for note in news.checkpoints:
@@ -63,7 +63,7 @@ class WorkerReports:
         return moved
 
     def listen_inside(self) -> bool:
-        """Look how far fragments are that are being computed; whether one moved."""
+        """Read the progress of unfinished fragments; returns whether any moved."""
         now = time.monotonic()
         if now - self._last_look < LOOK_SECONDS:
             return False
@@ -72,11 +72,11 @@ class WorkerReports:
         return self._beats != before
 
     def rows_inside(self, finished: Collection[int]) -> int:
-        """The rows that are done in fragments that are not."""
+        """The finished rows in unfinished fragments."""
         return sum(rows for id, rows in self._beats.items() if id not in finished)
 
     def rate(self) -> float | None:
-        """Rows that a core computes in a second, as this attempt has seen it."""
+        """Rows per core and second, as measured by this attempt."""
         return rate_of([note for note in self.notes if self._is_mine(note)])
 
     def _is_mine(self, note: Checkpoint) -> bool:

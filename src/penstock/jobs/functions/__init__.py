@@ -1,1 +1,1 @@
-"""Functions of users in Python workers: loading, calling, and what becomes of failures."""
+"""Run users' functions in Python workers: load and call them, and handle failures."""

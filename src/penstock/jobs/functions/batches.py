@@ -1,4 +1,4 @@
-"""How many rows a function is given at once, and how many such batches run at the same time."""
+"""Batch sizes: how many rows a function gets at once, and how many batches run concurrently."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,12 +9,12 @@ import pyarrow as pa
 
 T = TypeVar("T")
 
-# A batch is to take about so long.
+# How long a batch should take.
 AIM_SECONDS = 1.0
-# From batches that took almost no time nothing can be foretold.
+# Batches that took almost no time predict nothing.
 MAX_GROWTH = 64.0
 MAX_BYTES = 32 * 2**20
-# Few, because nothing is known yet of a function; a fast one gets many after two batches.
+# Few, because nothing is known of a function yet; a fast one gets many after two batches.
 DEFAULT_ROWS = {
     "scalar": 16,
     "arrow": 64,
@@ -52,7 +52,7 @@ class BatchSize:
             self.rows = min(max(int(rows * growth), self._least), self._most)
 
 
-def cut(rows: "Iterator[pa.RecordBatch]", size: BatchSize) -> "Iterator[pa.RecordBatch]":
+def cut(rows: Iterator[pa.RecordBatch], size: BatchSize) -> Iterator[pa.RecordBatch]:
     """The rows in batches of the size that is right when each is taken."""
     rest: list[pa.RecordBatch] = []
     held = 0
@@ -76,7 +76,7 @@ def cut(rows: "Iterator[pa.RecordBatch]", size: BatchSize) -> "Iterator[pa.Recor
 
 
 def in_order(
-    work: Callable[["pa.RecordBatch"], T], batches: "Iterator[pa.RecordBatch]", threads: int
+    work: Callable[["pa.RecordBatch"], T], batches: Iterator[pa.RecordBatch], threads: int
 ) -> Iterator[tuple["pa.RecordBatch", T]]:
     """Each batch with its result, in order; at most so many are worked on at once."""
     if threads <= 1:
@@ -99,7 +99,7 @@ def in_order(
                 future.cancel()
 
 
-def _fitting(batch: "pa.RecordBatch", rows: int) -> int:
+def _fitting(batch: pa.RecordBatch, rows: int) -> int:
     """How many of the first rows have no more bytes than a batch may have; at least one."""
     while rows > 1 and batch.slice(0, rows).nbytes > MAX_BYTES:
         rows //= 2

@@ -1,13 +1,13 @@
-"""The calling conventions: what a function of each kind is given, and what may come back."""
+"""Calling conventions: the arguments and results of each kind of function."""
 
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.jobs.functions.children import by_row, rows_to_lists, tables_to_lists, to_partitions
-from penstock.jobs.functions.load import ROW_BY_ROW, Loaded
+from penstock.jobs.functions.load import ROW_BY_ROW, LoadedFunction
 from penstock.jobs.functions.outcomes import Failure, Outcome, to_failure
-from penstock.jobs.functions.output import Output, captured
+from penstock.jobs.functions.output import PrintedOutput, captured
 from penstock.jobs.functions.results import (
     BadResult,
     WrongLength,
@@ -22,7 +22,11 @@ class DirectCaller:
     """Calls the function in this process."""
 
     def __init__(
-        self, loaded: Loaded, function: Function, kinds: "pa.Schema", output: Output | None = None
+        self,
+        loaded: LoadedFunction,
+        function: Function,
+        kinds: pa.Schema,
+        output: PrintedOutput | None = None,
     ) -> None:
         self._loaded = loaded
         self._function = function
@@ -36,7 +40,7 @@ class DirectCaller:
             if not each.nullable and function.form != "udtf_spec"
         ]
 
-    def run(self, batch: "pa.RecordBatch", *, go_on: bool) -> Outcome:
+    def run(self, batch: pa.RecordBatch, *, go_on: bool) -> Outcome:
         with captured(self._output):
             if self._loaded.kind in ROW_BY_ROW:
                 found = self._run_rows(batch, go_on)
@@ -48,7 +52,7 @@ class DirectCaller:
 
     def close(self) -> None: ...
 
-    def _run_rows(self, batch: "pa.RecordBatch", go_on: bool) -> Outcome:
+    def _run_rows(self, batch: pa.RecordBatch, go_on: bool) -> Outcome:
         """One call for each row; what was returned before a failure is kept."""
         values: list[Any] = []
         failures: dict[int, Failure] = {}
@@ -70,7 +74,7 @@ class DirectCaller:
                     break
         return self._convert_rows(values, failures)
 
-    def _calls(self, batch: "pa.RecordBatch") -> "map[Any]":
+    def _calls(self, batch: pa.RecordBatch) -> "map[Any]":
         call = self._loaded.call
         if self._loaded.kind == "udtf":
             return map(call, to_partitions(batch.column(0)))
@@ -79,7 +83,7 @@ class DirectCaller:
             return map(lambda _: call(), range(batch.num_rows))  # noqa: C417
         return map(call, *(column.to_pylist() for column in self._inputs(batch)))
 
-    def _inputs(self, batch: "pa.RecordBatch") -> "list[pa.Array]":
+    def _inputs(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns that the function reads; others may follow them."""
         found: list[pa.Array] = batch.columns[: len(self._function.inputs)]
         return found
@@ -100,14 +104,14 @@ class DirectCaller:
             arrays = self._to_arrays(values)
         return Outcome(pa.record_batch(arrays, schema=self._kinds), failures)
 
-    def _to_arrays(self, values: list[Any]) -> "list[pa.Array]":
+    def _to_arrays(self, values: list[Any]) -> list[pa.Array]:
         if self._loaded.kind == "udtf":
             return [tables_to_lists(values, self._kinds.field(0))]
         if self._loaded.kind in ("chunker", "batch_chunker"):
             return [rows_to_lists(values, self._kinds.field(0))]
         return to_arrays(values, self._fields, self._kinds)
 
-    def _run_chunker(self, batch: "pa.RecordBatch") -> Outcome:
+    def _run_chunker(self, batch: pa.RecordBatch) -> Outcome:
         try:
             values = by_row(self._loaded.call(self._named(batch)), batch.num_rows)
         except BadResult as error:
@@ -117,11 +121,11 @@ class DirectCaller:
             return Outcome(None, whole=to_failure(error, self._function.on_error.rate_limit))
         return self._convert_rows(values, {})
 
-    def _named(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that the function reads, by their names."""
         return pa.record_batch(self._inputs(batch), names=list(self._function.inputs))
 
-    def _run_whole(self, batch: "pa.RecordBatch") -> Outcome:
+    def _run_whole(self, batch: pa.RecordBatch) -> Outcome:
         try:
             if self._loaded.kind == "batch":
                 result = self._loaded.call(self._named(batch))

@@ -22,15 +22,15 @@ class Children(NamedTuple):
     # The place of the row that each was made of, and its number among those.
     parents: Any
     numbers: Any
-    rows: "pa.RecordBatch"
+    rows: pa.RecordBatch
 
 
-def made_schema(fields: "Iterable[pa.Field]") -> "pa.Schema":
+def made_schema(fields: Iterable[pa.Field]) -> pa.Schema:
     """The type of what a function makes of each row that it is given."""
     return pa.schema([pa.field(MADE, pa.list_(pa.struct(list(fields))))])
 
 
-def flatten(values: "pa.RecordBatch") -> Children:
+def flatten(values: pa.RecordBatch) -> Children:
     """The rows in what a function made; a null has none."""
     made: Any = values.column(MADE)
     counts = np.asarray(pc.list_value_length(made).fill_null(0)).astype(np.int64)
@@ -61,7 +61,7 @@ def listed(call: Callable[..., Any]) -> Callable[..., list[Any]]:
     return called
 
 
-def to_partitions(column: "pa.ListArray") -> "list[pa.Table]":
+def to_partitions(column: pa.ListArray) -> list[pa.Table]:
     """The tables that a function of partitions is given, one for each row."""
     return [pa.Table.from_struct_array(each.values) for each in column]
 
@@ -84,13 +84,13 @@ def by_row(found: Sequence[Any], rows: int) -> list[list[Any]]:
     return values
 
 
-def rows_to_lists(values: Sequence[Sequence[Any] | None], field: "pa.Field") -> "pa.Array":
+def rows_to_lists(values: Sequence[Sequence[Any] | None], field: pa.Field) -> pa.Array:
     """What a chunker made of each row, as an array of lists of structs; None is null."""
     made = _from_dicts(list(chain.from_iterable(filter(None, values))), field.type.value_type)
     return _to_lists(made, [None if each is None else len(each) for each in values], field)
 
 
-def tables_to_lists(values: Sequence[Sequence[Any] | None], field: "pa.Field") -> "pa.Array":
+def tables_to_lists(values: Sequence[Sequence[Any] | None], field: pa.Field) -> pa.Array:
     """The same of each partition, from which tables may come as well."""
     kind = field.type.value_type
     made = [None if each is None else _from_pieces(each, kind) for each in values]
@@ -98,7 +98,7 @@ def tables_to_lists(values: Sequence[Sequence[Any] | None], field: "pa.Field") -
     return _to_lists(whole, [None if each is None else len(each) for each in made], field)
 
 
-def _to_lists(made: "pa.Array", counts: Sequence[int | None], field: "pa.Field") -> "pa.Array":
+def _to_lists(made: pa.Array, counts: Sequence[int | None], field: pa.Field) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum([count or 0 for count in counts])])
     missing = [count is None for count in counts]
     return pa.ListArray.from_arrays(
@@ -109,7 +109,7 @@ def _to_lists(made: "pa.Array", counts: Sequence[int | None], field: "pa.Field")
     )
 
 
-def _from_pieces(pieces: Sequence[Any], kind: "pa.StructType") -> "pa.Array":
+def _from_pieces(pieces: Sequence[Any], kind: pa.StructType) -> pa.Array:
     made = [pa.array([], kind)]
     for is_table, run in groupby(pieces, lambda each: isinstance(each, pa.Table | pa.RecordBatch)):
         if is_table:
@@ -119,7 +119,7 @@ def _from_pieces(pieces: Sequence[Any], kind: "pa.StructType") -> "pa.Array":
     return pa.concat_arrays(made)
 
 
-def _from_table(table: Any, kind: "pa.StructType") -> "pa.Array":
+def _from_table(table: Any, kind: pa.StructType) -> pa.Array:
     names = table.schema.names
     if missing := [field.name for field in kind if field.name not in names]:
         raise BadResult(
@@ -130,7 +130,7 @@ def _from_table(table: Any, kind: "pa.StructType") -> "pa.Array":
     )
 
 
-def _from_dicts(items: Sequence[Any], kind: "pa.StructType") -> "pa.Array":
+def _from_dicts(items: Sequence[Any], kind: pa.StructType) -> pa.Array:
     """Field by field, which takes Arrow a third of the time that it needs dict by dict."""
     try:
         if not all(issubclass(each, Mapping) for each in set(map(type, items))):
@@ -142,7 +142,7 @@ def _from_dicts(items: Sequence[Any], kind: "pa.StructType") -> "pa.Array":
         raise _first_wrong(items, kind, error) from error
 
 
-def _first_wrong(items: Sequence[Any], kind: "pa.StructType", error: Exception) -> BadResult:
+def _first_wrong(items: Sequence[Any], kind: pa.StructType, error: Exception) -> BadResult:
     """Say which of the rows is wrong, and in which field."""
     for number, item in enumerate(items):
         where = f"row {number} of those it made"
@@ -163,7 +163,7 @@ def _first_wrong(items: Sequence[Any], kind: "pa.StructType", error: Exception) 
     return error if isinstance(error, BadResult) else BadResult(str(error))
 
 
-def _to_structs(columns: "Sequence[pa.Array]", kind: "pa.StructType") -> "pa.Array":
+def _to_structs(columns: Sequence[pa.Array], kind: pa.StructType) -> pa.Array:
     for column, field in zip(columns, kind, strict=True):
         if isinstance(column, pa.ChunkedArray):
             raise BadResult(f"returned more than 2 GB for column {field.name} at once")

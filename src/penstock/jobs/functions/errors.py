@@ -1,4 +1,4 @@
-"""What becomes of rows that fail: tried again, left empty, or the end of the job."""
+"""Failed rows: retry them, leave them empty, or end the job."""
 
 import random
 import threading
@@ -14,9 +14,9 @@ from penstock.jobs.functions.outcomes import Caller, Failure, Outcome
 from penstock.model.functions import Function, OnError
 
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0
-# So long a service may say "slower" without one row getting through.
+# How long a service may say "slow down" without one row succeeding.
 PATIENCE_SECONDS = 600.0
-# How often a wait looks whether the job was stopped.
+# How often a wait checks whether the job was stopped.
 LOOK_SECONDS = 0.5
 
 
@@ -41,10 +41,10 @@ class RowFailed(Exception):
 
 
 @dataclass(slots=True)
-class Computed:
+class BatchValues:
     """The values of a batch, null in the rows that failed, and what it took."""
 
-    values: "pa.RecordBatch"
+    values: pa.RecordBatch
     # By row: why, and how many times it was tried.
     failures: dict[int, tuple[Failure, int]] = field(default_factory=dict)
     # Rows that the function was given.
@@ -66,7 +66,7 @@ class Policy:
         self,
         function: Function,
         caller: Caller,
-        kinds: "pa.Schema",
+        kinds: pa.Schema,
         is_stopped: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -79,9 +79,9 @@ class Policy:
         self._limited_since: float | None = None
         self._failed = 0
 
-    def compute(self, batch: "pa.RecordBatch") -> Computed:
+    def compute(self, batch: pa.RecordBatch) -> BatchValues:
         """Compute a batch; raises RowFailed for the row that ends the job."""
-        done = Computed(batch)
+        done = BatchValues(batch)
         done.values, failed = self._try(batch, done)
         tries = dict.fromkeys(failed, 1)
         for attempt in range(1, self._on_error.max_attempts):
@@ -107,8 +107,8 @@ class Policy:
         return done
 
     def _try(
-        self, batch: "pa.RecordBatch", done: Computed
-    ) -> "tuple[pa.RecordBatch, dict[int, Failure]]":
+        self, batch: pa.RecordBatch, done: BatchValues
+    ) -> tuple[pa.RecordBatch, dict[int, Failure]]:
         """The values of a batch whose rows are tried once, and those that failed."""
         parts: list[pa.RecordBatch] = []
         failed: dict[int, Failure] = {}
@@ -143,7 +143,7 @@ class Policy:
         self,
         start: int,
         outcome: Outcome,
-        parts: "list[pa.RecordBatch]",
+        parts: list[pa.RecordBatch],
         failed: dict[int, Failure],
     ) -> tuple[int, Failure | None]:
         """Keep rows up to one that was refused for a while; returns how many, and that refusal."""
@@ -163,7 +163,7 @@ class Policy:
         parts.append(values)
         return values.num_rows, None
 
-    def _run(self, batch: "pa.RecordBatch", done: Computed) -> Outcome:
+    def _run(self, batch: pa.RecordBatch, done: BatchValues) -> Outcome:
         started = time.perf_counter()
         outcome = self._caller.run(batch, go_on=self._on_error.action != "fail")
         if outcome.whole is None or not outcome.whole.is_rate_limit:
@@ -214,12 +214,12 @@ class Policy:
             seconds -= LOOK_SECONDS
 
 
-def _put(values: "pa.RecordBatch", rows: list[int], new: "pa.RecordBatch") -> "pa.RecordBatch":
+def _put(values: pa.RecordBatch, rows: list[int], new: pa.RecordBatch) -> pa.RecordBatch:
     """The values, with new ones in some rows."""
     where_from = np.arange(values.num_rows)
     where_from[rows] = values.num_rows + np.arange(len(rows))
     return pa.concat_batches([values, new]).take(pa.array(where_from))
 
 
-def make_nulls(count: int, kinds: "pa.Schema") -> "pa.RecordBatch":
+def make_nulls(count: int, kinds: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([pa.nulls(count, field.type) for field in kinds], schema=kinds)

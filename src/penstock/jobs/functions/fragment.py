@@ -1,125 +1,90 @@
-"""One fragment's values by a function: read, computed batch by batch, and kept in parts."""
+"""One fragment's values by a function: those that are kept, and those that are computed."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from penstock.errors import FunctionFailed
-from penstock.jobs.backfill.plan import FragmentWork
-from penstock.jobs.engine.guard import Stopped
-from penstock.jobs.functions.batches import cut, in_order
-from penstock.jobs.functions.errors import Computed, RowFailed
-from penstock.jobs.functions.noting import RowErrors, Where
+from lance import LanceDataset, LanceFragment
+
+from penstock.jobs.engine.fragment_work import FragmentWork
+from penstock.jobs.engine.needed_rows import ROW_ID
+from penstock.jobs.functions.rows import RowsRun
 from penstock.jobs.functions.task import FunctionTask
-from penstock.jobs.kept.carrier import Carrier, Known, wanted_rows
-from penstock.jobs.kept.unwritten import Keeper
+from penstock.jobs.kept.fragments import FragmentFinder, KeptRows, wanted_rows
 from penstock.lance.diff.masks import unpack
-from penstock.lance.read.samples import show_inputs
-from penstock.lance.read.scans import offsets_of, read_row_ids, scan_rows
-from penstock.lance.write.column_files import Piece
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset, LanceFragment
+from penstock.lance.read.scans import offsets_of, scan_rows
+from penstock.lance.write.column_files import ValuePiece
 
 
 class FragmentRun:
-    """Computes a fragment; its pieces are asked for once."""
+    """Computes a fragment; its pieces are asked for once.
+
+    With `keep_all` every value is kept, because nobody could read it in the file.
+    """
 
     def __init__(
         self,
         task: FunctionTask,
-        dataset: "LanceDataset",
-        fragment: "LanceFragment",
+        dataset: LanceDataset,
+        fragment: LanceFragment,
         work: FragmentWork,
-        carrier: Carrier,
+        finder: FragmentFinder,
         *,
-        can_read_file: bool = True,
+        keep_all: bool = False,
     ) -> None:
         self._task = task
-        self._carrier = carrier
-        self._can_read_file = can_read_file
-        self._dataset = dataset
-        self._fragment = fragment
-        self._work = work
-        self._row_ids: Any = None
-        self._errors = RowErrors(task, self._find)
-        find_ids = self._find_ids if dataset.has_stable_row_ids else None
-        self._keeper = Keeper(task, work.id, work.key, work.rows, self._errors.tell, find_ids)
-        self._carried = 0
-        # Rows with new values, whoever computed them; rows that the function was given here.
-        self.computed = 0
-        self.calls = 0
-        self.failed: list[int] = []
+        self._dataset, self._fragment, self._work = dataset, fragment, work
+        self._finder = finder
+        self._keep_all = keep_all
+        self._runs: list[RowsRun] = []
+        self._kept: KeptRows | None = None
+        self._failed: list[int] = []
 
-    def pieces(self) -> Iterator[Piece]:
+    @property
+    def computed(self) -> int:
+        """Rows with new values, whoever computed them."""
+        return sum(run.computed for run in self._runs) + (self._kept.rows if self._kept else 0)
+
+    @property
+    def calls(self) -> int:
+        """Rows that the function was given here."""
+        return sum(run.calls for run in self._runs)
+
+    @property
+    def failed(self) -> list[int]:
+        """The offsets of rows without a value."""
+        return self._failed + (self._kept.failed if self._kept else [])
+
+    def pieces(self) -> Iterator[ValuePiece]:
         """The values of the rows that are to be computed, in order."""
         work = self._work
-        try:
-            known = self._carrier.find(self._dataset, self._fragment, work)
-            if known is not None and known.mask.any():
-                yield from self._resume(known)
-            else:
-                need = unpack(work.need, work.physical_rows) if work.need is not None else None
-                yield from self._compute(need)
-            if not self._can_read_file:
-                # What a later job could not read in the file it finds here.
-                self._keeper.flush()
-        except Stopped:
-            # Nobody listens any more, but the next job has use for what was finished.
-            self._keeper.flush()
-            self._errors.forget()
-            raise
-        except FunctionFailed:
-            self._keeper.flush()
-            raise
-        finally:
-            self._errors.tell()
+        self._kept = kept = self._finder.find(self._dataset, self._fragment, work)
+        if kept is not None:
+            wanted = wanted_rows(self._dataset, self._fragment, work)
+            yield from kept.merge(wanted, self._compute(wanted & ~kept.mask), self._compute)
+        else:
+            need = unpack(work.need, work.physical_rows) if work.need is not None else None
+            yield from self._compute(need)
 
-    def _resume(self, known: Known) -> Iterator[Piece]:
-        """What is known, and the rest."""
-        wanted = wanted_rows(self._dataset, self._fragment, self._work)
-        computed = self._compute(wanted & ~known.mask)
-        try:
-            for piece in known.merge(wanted, computed, self._compute):
-                self.computed += known.rows - self._carried
-                self._carried = known.rows
-                yield piece
-        finally:
-            self.failed += known.failed
+    def remove_parts(self) -> None:
+        """Remove what was kept here: all of it is in a finished file."""
+        for run in self._runs:
+            run.keeper.remove()
 
-    def _compute(self, wanted: Any) -> Iterator[Piece]:
-        task = self._task
-        rows = scan_rows(self._dataset, self._fragment, task.function.inputs, wanted)
-        batches = cut(rows, task.size)
-        for batch, done in in_order(self._run, batches, task.knobs.threads):
-            offsets = offsets_of(batch)
-            task.size.learn(batch.num_rows, done.seconds, done.values.nbytes)
-            self.calls += done.calls
-            self.computed += batch.num_rows
-            self.failed += offsets[list(done.failures)].tolist()
-            self._errors.add(batch, done.failures)
-            self._keeper.keep(offsets, done, self.computed)
-            task.beat(self._work.id, self.computed)
-            yield Piece(offsets, done.values)
-
-    def _run(self, batch: "pa.RecordBatch") -> Computed:
-        try:
-            return self._task.policy.compute(batch)
-        except RowFailed as error:
-            raise self._errors.to_failure(batch, error) from error
-
-    def _find(self, batch: "pa.RecordBatch", row: int) -> Where:
-        offset = int(offsets_of(batch)[row])
-        names = self._task.function.inputs
-        values = [batch.column(number)[row].as_py() for number in range(len(names))]
-        id, fragment = self._row_id(offset), self._work.id
-        text = f"row id {id} (fragment {fragment}, offset {offset})"
-        return Where(id, fragment, offset, text, show_inputs(names, values))
-
-    def _row_id(self, offset: int) -> int:
-        return int(self._find_ids(offset))
-
-    def _find_ids(self, offsets: Any) -> Any:
-        if self._row_ids is None:
-            self._row_ids = read_row_ids(self._dataset, self._fragment).astype("int64")
-        return self._row_ids[offsets]
+    def _compute(self, wanted: Any) -> Iterator[ValuePiece]:
+        inputs = self._task.function.inputs
+        rows = scan_rows(self._dataset, self._fragment, inputs, wanted, with_row_id=True)
+        run = RowsRun(
+            self._task,
+            rows,
+            ROW_ID,
+            unit=self._work.id,
+            finders=(),
+            input_columns=[str(number) for number in range(len(inputs))],
+            keep_all=self._keep_all,
+            count_done=lambda: self.computed,
+        )
+        self._runs.append(run)
+        for found in run:
+            offsets = offsets_of(found.batch)
+            self._failed += offsets[found.failed].tolist()
+            yield ValuePiece(offsets, found.values)

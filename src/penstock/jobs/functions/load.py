@@ -31,19 +31,19 @@ KEYS: dict[Form, tuple[tuple[str, ...], str]] = {
     "udf_pickle": (("udf_pickle",), "udf_checksum"),
     "udtf_spec": (("chunker_payload", "udtf_payload"), ""),
 }
-_loaded: dict[tuple[str, str], "Loaded"] = {}
+_loaded: dict[tuple[str, str], "LoadedFunction"] = {}
 _loading = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFunction:
     """A function that can be called, and how that is done."""
 
     call: Callable[..., Any]
     kind: Kind | RowsKind
 
 
-def load(content: bytes, function: Function) -> Loaded:
+def load(content: bytes, function: Function) -> LoadedFunction:
     """Load a function, once in a process; a class is instantiated then."""
     key = function.sha256, function.kind or ""
     with _loading:
@@ -55,7 +55,7 @@ def load(content: bytes, function: Function) -> Loaded:
         return found
 
 
-def _load(content: bytes, function: Function) -> Loaded:
+def _load(content: bytes, function: Function) -> LoadedFunction:
     _check(function, "the stored function", content, function.sha256)
     payload, kind = _unpack(content, function)
     if function.python and function.python != PYTHON:
@@ -74,7 +74,7 @@ def _load(content: bytes, function: Function) -> Loaded:
         raise unusable(
             function, f"it is a {type(made).__name__}, which can't be called", "send a callable"
         )
-    return Loaded(listed(made) if makes_rows else made, kind)
+    return LoadedFunction(listed(made) if makes_rows else made, kind)
 
 
 def _unpack(content: bytes, function: Function) -> tuple[bytes, Kind | RowsKind | None]:

@@ -1,15 +1,13 @@
-"""What a call of a function gives: values, and rows that failed."""
+"""Outcomes of a function's calls: values, and failed rows."""
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+import pyarrow as pa
 from msgspec import Struct
 
 from penstock.jobs.functions.frames import show_frames
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MAX_TEXT = 2000
 TOO_MANY = 429
@@ -41,7 +39,7 @@ class Outcome:
     When the batch failed as a whole, there are no rows and `whole` says why.
     """
 
-    values: "pa.RecordBatch | None"
+    values: pa.RecordBatch | None
     failures: dict[int, Failure] = field(default_factory=dict)
     whole: Failure | None = None
 
@@ -53,7 +51,7 @@ class Outcome:
 class Caller(Protocol):
     """Runs the function on a batch, here or in another process; any number of threads may ask."""
 
-    def run(self, batch: "pa.RecordBatch", *, go_on: bool) -> Outcome:
+    def run(self, batch: pa.RecordBatch, *, go_on: bool) -> Outcome:
         """Call the function; without `go_on` it may end at the first row that fails."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What functions print, kept apart for each thread and bounded."""
+"""Capture what functions print, separately for each thread and bounded."""
 
 import contextlib
 import io
@@ -15,7 +15,7 @@ _current = threading.local()
 _installing = threading.Lock()
 
 
-class Output:
+class PrintedOutput:
     """Lines that were printed and not taken yet."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Output:
 
 
 @contextlib.contextmanager
-def captured(output: Output | None) -> Iterator[None]:
+def captured(output: PrintedOutput | None) -> Iterator[None]:
     """Inside, what this thread prints goes to the output."""
     if output is None:
         yield
@@ -66,7 +66,7 @@ def captured(output: Output | None) -> Iterator[None]:
 class _Lines:
     """Text that becomes lines."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: PrintedOutput) -> None:
         self._output = output
         self._rest = ""
 

@@ -1,4 +1,4 @@
-"""What functions return becomes Arrow arrays of the columns' types."""
+"""Convert functions' results to Arrow arrays of the columns' types."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ class WrongLength(BadResult):
     """A function of whole batches returned more or fewer values than it was given rows."""
 
 
-def to_arrays(values: list[Any], fields: Sequence[str], kinds: "pa.Schema") -> "list[pa.Array]":
+def to_arrays(values: list[Any], fields: Sequence[str], kinds: pa.Schema) -> list[pa.Array]:
     """The results of single rows, as one array for each column."""
     if len(kinds) == 1:
         return [from_list(values, kinds.field(0))]
@@ -29,7 +29,7 @@ def to_arrays(values: list[Any], fields: Sequence[str], kinds: "pa.Schema") -> "
     return [from_list(part, field) for part, field in zip(parts, kinds, strict=True)]
 
 
-def split_result(result: Any, fields: Sequence[str], kinds: "pa.Schema") -> list[Any]:
+def split_result(result: Any, fields: Sequence[str], kinds: pa.Schema) -> list[Any]:
     """The parts of a whole batch's result, one for each column."""
     if isinstance(result, pa.ChunkedArray):
         result = result.combine_chunks()
@@ -59,7 +59,7 @@ def split_result(result: Any, fields: Sequence[str], kinds: "pa.Schema") -> list
     return [parts[name] for name in fields]
 
 
-def to_array(result: Any, field: "pa.Field", rows: int) -> "pa.Array":
+def to_array(result: Any, field: pa.Field, rows: int) -> pa.Array:
     """A batch's result for one column, checked and cast."""
     if isinstance(result, pa.ChunkedArray):
         result = result.combine_chunks()
@@ -87,7 +87,7 @@ def to_array(result: Any, field: "pa.Field", rows: int) -> "pa.Array":
     return _cast(array, field)
 
 
-def _cast(array: "pa.Array", field: "pa.Field") -> "pa.Array":
+def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
     if array.type == field.type:
         return array
     try:
@@ -98,7 +98,7 @@ def _cast(array: "pa.Array", field: "pa.Field") -> "pa.Array":
         ) from error
 
 
-def from_list(values: list[Any], field: "pa.Field") -> "pa.Array":
+def from_list(values: list[Any], field: pa.Field) -> pa.Array:
     kind = field.type
     if pa.types.is_fixed_size_list(kind) and values and isinstance(values[0], np.ndarray):
         if (stacked := _stack(values)) is not None:
@@ -119,14 +119,14 @@ def from_list(values: list[Any], field: "pa.Field") -> "pa.Array":
             ) from error
 
 
-def _is_whole(kind: "pa.DataType") -> bool:
+def _is_whole(kind: pa.DataType) -> bool:
     """Whether values are whole numbers, or lists of such."""
     while t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         kind = kind.value_type
     return bool(t.is_integer(kind))
 
 
-def _refuse_texts(values: list[Any], field: "pa.Field") -> None:
+def _refuse_texts(values: list[Any], field: pa.Field) -> None:
     """A text is no list of its characters."""
     kind = field.type
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
@@ -135,10 +135,10 @@ def _refuse_texts(values: list[Any], field: "pa.Field") -> None:
                 raise BadResult(f"a {type(value).__name__} is not a list")
 
 
-def _cast_alike(array: "pa.Array", field: "pa.Field") -> "pa.Array":
+def _cast_alike(array: pa.Array, field: pa.Field) -> pa.Array:
     """Cast between types of one sort: a text is no number, and a number no truth."""
 
-    def sort(kind: "pa.DataType") -> str:
+    def sort(kind: pa.DataType) -> str:
         if t.is_boolean(kind):
             return "boolean"
         if t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind):
@@ -160,7 +160,7 @@ def _stack(values: list[Any]) -> Any:
     return stacked if stacked.ndim == 2 and stacked.dtype != object else None
 
 
-def _from_matrix(matrix: Any, field: "pa.Field") -> "pa.Array":
+def _from_matrix(matrix: Any, field: pa.Field) -> pa.Array:
     """The rows of a matrix as lists; vectors are made without a look at each."""
     kind = field.type
     if not pa.types.is_fixed_size_list(kind):
@@ -174,7 +174,7 @@ def _from_matrix(matrix: Any, field: "pa.Field") -> "pa.Array":
     return pa.FixedSizeListArray.from_arrays(items, type=kind)
 
 
-def _split_row(value: Any, fields: Sequence[str], kinds: "pa.Schema") -> Sequence[Any]:
+def _split_row(value: Any, fields: Sequence[str], kinds: pa.Schema) -> Sequence[Any]:
     if value is None:
         return [None] * len(fields)
     if isinstance(value, dict):
@@ -188,7 +188,7 @@ def _split_row(value: Any, fields: Sequence[str], kinds: "pa.Schema") -> Sequenc
     )
 
 
-def _only(parts: dict[str, Any], kinds: "pa.Schema") -> Any:
+def _only(parts: dict[str, Any], kinds: pa.Schema) -> Any:
     if len(parts) == 1:
         return next(iter(parts.values()))
     if kinds.names[0] in parts:

@@ -1,10 +1,11 @@
-"""What the fragments of one task share: the function, its batch size, and word to the driver."""
+"""Shared state of one task's fragments: the function, its batch size, reports to the driver."""
 
 import threading
 import time
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from penstock.jobs.engine.checkpoints import is_stopped
 from penstock.jobs.engine.guard import Stopped
@@ -15,36 +16,33 @@ from penstock.jobs.functions.errors import Policy
 from penstock.jobs.functions.isolation.isolate import IsolatedCaller
 from penstock.jobs.functions.load import load, unusable
 from penstock.jobs.functions.outcomes import Caller
-from penstock.jobs.functions.output import Output
+from penstock.jobs.functions.output import PrintedOutput
+from penstock.jobs.kept.parts import KeptParts
+from penstock.jobs.kept.store import Store, name_view_store
 from penstock.lance.columns.function_code import path_of
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.model.functions import Function
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from penstock.jobs.kept.rows import KnownRows
 
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Knobs:
-    """How a function is run; None is what suits its kind."""
+class FunctionOptions:
+    """How a function is run; None is the default of its kind."""
 
     threads: int = 1
     batch_rows: int | None = None
     min_rows: int | None = None
     max_rows: int | None = None
     flush_seconds: float = 5.0
-    # Whether everything is to be computed, whatever there is.
+    # Whether to compute everything, whatever exists already.
     is_full: bool = False
 
 
-def choose_size(kind: str, batch_size: int | None, knobs: Knobs) -> BatchSize:
-    """The size to begin with; a size that somebody asked for is never exceeded."""
+def choose_size(kind: str, batch_size: int | None, knobs: FunctionOptions) -> BatchSize:
+    """The initial batch size; a requested size is never exceeded."""
     rows = knobs.batch_rows or batch_size or DEFAULT_ROWS[kind]
     most = knobs.max_rows or knobs.batch_rows or MAX_ROWS
     most = min(most, batch_size or most)
@@ -60,20 +58,19 @@ class FunctionTask:
         job: str,
         attempt: int,
         function: Function,
-        kinds: "pa.Schema",
-        knobs: Knobs,
+        kinds: pa.Schema,
+        knobs: FunctionOptions,
         *,
         isolated: bool = False,
         kept: str = "",
-        origin: bytes | None = None,
     ) -> None:
         self.place, self.job, self.attempt = place, job, attempt
-        # Where finished values lie, if not in the job's own folder, and what they were made from.
-        self.kept, self.origin = kept or job, origin
         self.function, self.kinds, self.knobs = function, kinds, knobs
-        # What is kept for the function, as soon as somebody has looked.
-        self.known: KnownRows | None = None
-        self.output = Output()
+        # Where values are kept: with a column, or with a view.
+        kept = kept or name_view_store(function, kinds, is_full=knobs.is_full)
+        self.store = Store(place, kept, job)
+        self._parts: KeptParts | None = None
+        self.output = PrintedOutput()
         self._name = uuid.uuid4().hex[:12]
         self._last_beat = time.monotonic()
         self._last_look = 0.0
@@ -83,8 +80,14 @@ class FunctionTask:
         self.policy = Policy(function, self._caller, kinds, self.is_stopped)
         self.size = choose_size(kind, function.batch_size, knobs)
 
+    @property
+    def parts(self) -> KeptParts:
+        """What was kept when the task first looked."""
+        self._parts = self._parts or KeptParts(self.store, self.kinds)
+        return self._parts
+
     def beat(self, fragment: int, rows: int) -> None:
-        """Between batches: tell how far the fragment is; raises when the job was stopped."""
+        """Between batches: report progress; raises when the job was stopped."""
         if self.is_stopped():
             raise Stopped
         now = time.monotonic()
@@ -94,12 +97,12 @@ class FunctionTask:
             self.tell_output()
 
     def tell_output(self) -> None:
-        """Hand over what was printed since the last time."""
+        """Report what was printed since the last time."""
         if lines := self.output.take():
             write_output(self.place, self.job, lines)
 
     def is_stopped(self) -> bool:
-        """Whether the job was stopped; looked for a few times a second at most."""
+        """Whether the job was stopped; checked a few times a second at most."""
         with self._looking:
             now = time.monotonic()
             if not self._is_stopped and now - self._last_look >= LOOK_SECONDS:

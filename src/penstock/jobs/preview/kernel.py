@@ -1,4 +1,4 @@
-"""Try a function on Spark: one task calls it for a few rows, and returns what it gave.
+"""Preview a function on Spark: one task calls it for a few rows and returns the results.
 
 The functions below `preview_kernel` run in a Python worker, which needs penstock installed.
 """
@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct, json, structs
 
 from penstock.errors import FunctionFailed, Unavailable
-from penstock.jobs.functions.task import FunctionTask, Knobs
+from penstock.jobs.functions.task import FunctionOptions, FunctionTask
 from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.read.samples import SampledRow, show_inputs, show_value, take_sample
 from penstock.lance.session.remote import Location, open_version
@@ -23,7 +23,7 @@ SCHEMA = "previewed string"
 
 
 class PreviewOrder(Struct, frozen=True):
-    """All that the worker needs to know; it travels to it in the function itself."""
+    """Everything the worker needs; sent in the kernel's closure."""
 
     job: str
     attempt: int
@@ -38,7 +38,7 @@ class PreviewOrder(Struct, frozen=True):
 
 
 class PreviewRow(Struct, frozen=True):
-    """A row of the sample, and what its columns would be; null where it failed."""
+    """A sampled row, and the new values of its columns; null where it failed."""
 
     row_id: int
     fragment: int
@@ -46,7 +46,7 @@ class PreviewRow(Struct, frozen=True):
     values: dict[str, Any]
 
 
-class Previewed(Struct, frozen=True):
+class PreviewValues(Struct, frozen=True):
     values: tuple[PreviewRow, ...] = ()
     errors: tuple[RowError, ...] = ()
     seconds: float = 0.0
@@ -57,45 +57,51 @@ class Previewed(Struct, frozen=True):
 
 
 def preview_kernel(order: PreviewOrder) -> Kernel:
-    """What Spark runs in the worker; yields one row with everything as JSON."""
+    """Runs in the worker; yields one row with everything as JSON."""
     return partial(_preview, json.encode(order))
 
 
-def read_previewed(rows: Sequence[Any]) -> Previewed:
-    """What the worker found; raises when the function could not be called."""
+def read_values(rows: Sequence[Any]) -> PreviewValues:
+    """Read the worker's output; raises when the function could not be called."""
     if len(rows) != 1:
         raise Unavailable("the worker of the preview did not answer")
-    found = json.decode(rows[0][0], type=Previewed)
+    found = json.decode(rows[0][0], type=PreviewValues)
     if found.failure:
         raise FunctionFailed(found.failure, detail=found.detail)
     return found
 
 
-def _preview(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _preview(encoded: bytes, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     order = json.decode(encoded, type=PreviewOrder)
     for batch in numbers:
         for _ in range(batch.num_rows):
             try:
                 found = _call(order)
             except FunctionFailed as error:
-                # It comes back every time, so Spark must not hear of it.
-                found = Previewed(failure=error.message, detail=error.detail)
+                # A permanent error, so Spark must not retry it.
+                found = PreviewValues(failure=error.message, detail=error.detail)
             yield pa.record_batch([[json.encode(found).decode()]], ["previewed"])
 
 
-def _call(order: PreviewOrder) -> Previewed:
+def _call(order: PreviewOrder) -> PreviewValues:
     function = structs.replace(order.function, on_error=_tolerant(order.function.on_error))
     location = Location(order.uri, order.branch, order.options)
     dataset = open_version(location, order.version)
     sample, batch = take_sample(dataset, function.inputs, order.where, order.rows)
     if not sample:
-        return Previewed()
+        return PreviewValues()
     targets = get_targets(dataset, order.columns)
     kinds = pa.schema([pa.field(target.name, target.kind) for target in targets])
-    # A try after the first may follow a function that ended its process.
+    # A second try may follow a function that killed its process.
     isolated = is_second_try()
     task = FunctionTask(
-        location.place(), order.job, order.attempt, function, kinds, Knobs(), isolated=isolated
+        location.place(),
+        order.job,
+        order.attempt,
+        function,
+        kinds,
+        FunctionOptions(),
+        isolated=isolated,
     )
     try:
         done = task.policy.compute(batch)
@@ -118,11 +124,11 @@ def _call(order: PreviewOrder) -> Previewed:
         for number, (failure, tries) in sorted(done.failures.items())
     ]
     values = [_show(row, value) for row, value in zip(sample, rows, strict=True)]
-    return Previewed(tuple(values), tuple(errors), done.seconds, tuple(printed))
+    return PreviewValues(tuple(values), tuple(errors), done.seconds, tuple(printed))
 
 
 def _tolerant(on_error: OnError) -> OnError:
-    """Retries as they are; but a row that fails for good is left empty."""
+    """The same retries; but a row that fails for good is left empty."""
     action = "retry" if on_error.action == "retry" else "skip"
     return structs.replace(on_error, action=action, max_failed_rows=None, max_failed_fraction=1.0)
 

@@ -1,77 +1,60 @@
 """The recipe of a preview: compute a column for a few rows, and write nothing.
 
-Rows that fail are part of what is shown: they do not fail the job.
+Failed rows are shown as such: they do not fail the job.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
-from msgspec import Struct, convert
+from lance import LanceDataset
+from msgspec import Struct
 
 from penstock.errors import InvalidRequest, PenstockError
-from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.kept.sweep import sweep
 from penstock.jobs.preview.kernel import (
     SCHEMA,
-    Previewed,
     PreviewOrder,
     PreviewRow,
+    PreviewValues,
     preview_kernel,
-    read_previewed,
+    read_values,
 )
 from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.jobs.specs import PreviewSpec, Recipe
 from penstock.lance.read.samples import SampledRow, evaluate, show_inputs, show_value, take_sample
 from penstock.lance.session.remote import RemoteCatalog
-from penstock.model.functions import Function, RowError
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
+from penstock.model.functions import RowError
 
 POLL_SECONDS = 0.05
 
 
-class PreviewSpec(Struct, frozen=True):
-    """What of a job's spec a preview needs."""
-
-    table: tuple[str, ...]
-    column: str
-    rows: int
-    branch: str = ""
-    expression: str | None = None
-    function: Function | None = None
-    columns: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
-    where: str | None = None
-
-
 class PreviewResult(Struct, frozen=True):
-    """What the column would be: a value, or an error, for each row of the sample."""
+    """A value, or an error, for each row of the sample."""
 
     version: int
     rows: int
     values: tuple[PreviewRow, ...]
     errors: tuple[RowError, ...]
-    # Of the function alone; None when it took no time that can be measured.
+    # Of the function alone; None when it was too fast to measure.
     seconds: float
     rows_per_second: float | None
     printed: tuple[str, ...] = ()
 
 
 def run_preview(
-    spec: Mapping[str, Any],
+    spec: PreviewSpec,
     catalog: RemoteCatalog,
     get_engine: Callable[[], Engine],
     attempt: Attempt,
 ) -> PreviewResult:
-    """Compute the column for the first rows that match; SQL needs no Spark for it."""
-    wanted = convert(spec, PreviewSpec)
-    dataset = catalog.open_latest(wanted.table, wanted.branch)
+    """Compute the column for the first rows that match; SQL does not need Spark."""
+    dataset = catalog.open_latest(spec.table, spec.branch)
     attempt.check()
-    if wanted.function is None:
-        found = _evaluate(dataset, wanted)
+    if spec.function is None:
+        found = _evaluate(dataset, spec)
     else:
-        location = catalog.locate(wanted.table, wanted.branch)
+        location = catalog.locate(spec.table, spec.branch)
         order = PreviewOrder(
             attempt.job,
             attempt.number,
@@ -79,10 +62,10 @@ def run_preview(
             location.branch,
             location.options,
             dataset.version,
-            wanted.function,
-            wanted.columns or (wanted.column,),
-            wanted.where,
-            wanted.rows,
+            spec.function,
+            spec.targets,
+            spec.where,
+            spec.rows,
         )
         found = _run(order, get_engine(), attempt)
     failed, rows = len(found.errors), len(found.values)
@@ -99,49 +82,48 @@ def run_preview(
     )
 
 
-def sweep_preview(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
+def sweep_preview(spec: PreviewSpec, catalog: RemoteCatalog, job: str, attempt: int) -> int:
     """Remove what a function printed before it failed; nothing else is ever written."""
-    wanted = convert(spec, PreviewSpec)
-    return checkpoints.sweep(catalog.locate(wanted.table, wanted.branch), job, attempt)
+    return sweep(catalog.locate(spec.table, spec.branch), job, attempt)
 
 
-def _run(order: PreviewOrder, engine: Engine, attempt: Attempt) -> Previewed:
+def _run(order: PreviewOrder, engine: Engine, attempt: Attempt) -> PreviewValues:
     running = Tasks(engine, preview_kernel(order), 1, SCHEMA)
     try:
         while not running.wait(POLL_SECONDS):
             attempt.check()
-        return read_previewed(running.result())
+        return read_values(running.result())
     except BaseException:
         if not running.wait(0):
             running.cancel()
         raise
 
 
-def _evaluate(dataset: "LanceDataset", wanted: PreviewSpec) -> Previewed:
-    expression = wanted.expression
+def _evaluate(dataset: LanceDataset, spec: PreviewSpec) -> PreviewValues:
+    expression = spec.expression
     if expression is None:
-        raise InvalidRequest(f"column {wanted.column} is bound to nothing", detail="bind it first")
-    sample, inputs = take_sample(dataset, wanted.inputs, wanted.where, wanted.rows)
+        raise InvalidRequest(f"column {spec.column} is bound to nothing", detail="bind it first")
+    sample, inputs = take_sample(dataset, spec.inputs, spec.where, spec.rows)
     started = time.perf_counter()
     errors: list[RowError] = []
     try:
         values = evaluate(dataset, expression, [row.row_id for row in sample])
     except PenstockError:
-        # A row for which it cannot be computed spoils the others: each by itself, then.
+        # One row's failure spoils the others, so compute each by itself.
         values = []
         for number, row in enumerate(sample):
             try:
                 values += evaluate(dataset, expression, [row.row_id])
             except PenstockError as error:
                 given = [column[number].as_py() for column in inputs.columns]
-                errors.append(_to_error(row, show_inputs(wanted.inputs, given), error))
+                errors.append(_to_error(row, show_inputs(spec.inputs, given), error))
                 values.append(None)
     seconds = time.perf_counter() - started
     rows = tuple(
-        PreviewRow(row.row_id, row.fragment, row.offset, {wanted.column: show_value(value)})
+        PreviewRow(row.row_id, row.fragment, row.offset, {spec.column: show_value(value)})
         for row, value in zip(sample, values, strict=True)
     )
-    return Previewed(rows, tuple(errors), seconds)
+    return PreviewValues(rows, tuple(errors), seconds)
 
 
 def _to_error(row: SampledRow, inputs: str, error: PenstockError) -> RowError:
@@ -156,3 +138,6 @@ def _to_error(row: SampledRow, inputs: str, error: PenstockError) -> RowError:
         tries=1,
         at=int(time.time() * 1000),
     )
+
+
+RECIPE = Recipe(run_preview, sweep_preview)

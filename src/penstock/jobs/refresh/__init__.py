@@ -1,1 +1,1 @@
-"""Refreshes of materialized views: what they share, and a folder per way to follow a source."""
+"""Refreshes of materialized views: shared parts, and a folder per strategy."""

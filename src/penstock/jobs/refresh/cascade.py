@@ -1,63 +1,67 @@
-"""A view refreshed together with the views that it reads: one vector of versions, one publication.
+"""Refresh a view together with the views that it reads, and publish all of them at once.
 
-The first attempt chooses a version of every table that is no view of the cascade. Views are
-computed in order; each new version is held back, and the views after it read it all the same. At
-the end the catalog takes all of them, or none. Each carries the job's id and its watermark, so an
-attempt that comes after that only reports, also of views for which there was nothing to do.
+The first attempt chooses a version of every table below the views. Views are computed in order;
+each new version is held back, but visible to the views after it. At the end the catalog takes all
+new versions or none. Each carries the job's id and its watermark, so a later attempt finds them and
+only reports, also for views for which there was nothing to do.
 """
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import Protocol
 
 import msgspec
-from msgspec import convert, structs
+from lance import LanceDataset
+from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.errors import LeaseLost, PenstockError
 from penstock.jobs.engine.attempt import Attempt, Value
 from penstock.jobs.refresh import view_notes
 from penstock.jobs.refresh.commit import commit_change
-from penstock.jobs.refresh.context import Change, Context, Work
-from penstock.jobs.refresh.history import MODE_PROPERTY, REASON_PROPERTY, Refreshed, commit_refresh
+from penstock.jobs.refresh.context import Context, ViewChange, Work
+from penstock.jobs.refresh.history import (
+    MODE_PROPERTY,
+    REASON_PROPERTY,
+    RefreshCommit,
+    commit_refresh,
+)
 from penstock.jobs.refresh.plan import check_pin, choose_versions, look_back
-from penstock.jobs.refresh.run import Refreshing, RefreshOutcome, run_refresh, sweep_refresh
+from penstock.jobs.refresh.run import RefreshOutcome, RefreshRun, run_refresh, sweep_refresh
 from penstock.jobs.refresh.view_notes import FIRST_PINS, Pin
 from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.specs import Recipe, RefreshSpec, UpstreamSpec
+from penstock.lance.commit.removal import Removal
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.session.remote import RemoteCatalog
 from penstock.lance.session.unpublished import UnpublishedCatalog
 from penstock.model.functions import RowError
-from penstock.model.views import RefreshResult, RefreshSpec, Source, Watermark
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.commit.removal import Removal
+from penstock.model.views import RefreshResult, Source, Watermark
 
 
 class GetEngine(Protocol):
-    """The engine as a job needs it, or as the view does whose spec is given."""
+    """Gets the engine for a job, or for the view whose spec is given."""
 
-    def __call__(self, of: Mapping[str, Any] | None = None) -> Engine: ...
+    def __call__(self, of: UpstreamSpec | None = None) -> Engine: ...
 
 
 def run_refreshes(
-    spec: Mapping[str, Any], catalog: RemoteCatalog, get_engine: GetEngine, attempt: Attempt
+    spec: RefreshSpec, catalog: RemoteCatalog, get_engine: GetEngine, attempt: Attempt
 ) -> RefreshResult:
-    """Refresh the view, after those that are to be refreshed with it."""
-    if not spec.get("upstream"):
+    """Refresh the view, after those that are refreshed with it."""
+    if not spec.upstream:
         return run_refresh(spec, catalog, get_engine, attempt)
     return _Cascade(spec, catalog, get_engine, attempt).run()
 
 
-def sweep_refreshes(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
-    """Remove what a finished job wrote and no version refers to; returns how many files."""
+def sweep_refreshes(spec: RefreshSpec, catalog: RemoteCatalog, job: str, attempt: int) -> int:
+    """Remove a finished job's files that no version refers to; returns how many."""
     removed = 0
-    for each in (*spec.get("upstream", ()), spec):
-        place = catalog.locate(each["table"], "").place()
-        # Its own folder last, which tells of the others.
+    for each in (*spec.upstream, spec):
+        place = catalog.locate(each.table, "").place()
+        # Its own folder last, because it names the others.
         for key in (*view_notes.list_keys(place, job), job):
             removed += sweep_refresh(each, catalog, key, attempt)
     return removed
@@ -68,13 +72,12 @@ class _Cascade:
 
     def __init__(
         self,
-        spec: Mapping[str, Any],
+        spec: RefreshSpec,
         catalog: RemoteCatalog,
         get_engine: GetEngine,
         attempt: Attempt,
     ) -> None:
-        self._given = [*spec["upstream"], spec]
-        self._specs = [convert(each, RefreshSpec) for each in self._given]
+        self._specs: list[RefreshSpec] = [*spec.upstream, spec]
         self._ids = {each.table_id for each in self._specs}
         self._catalog = catalog
         self._held = UnpublishedCatalog(catalog, attempt.job)
@@ -83,7 +86,7 @@ class _Cascade:
 
     def run(self) -> RefreshResult:
         numbers = range(len(self._specs))
-        done: list[tuple[_Step, RefreshOutcome | Refreshed]]
+        done: list[tuple[_Step, RefreshOutcome | RefreshCommit]]
         if self._is_published():
             steps = [self._make_step(number) for number in numbers]
             done = [(step, step.find()) for step in steps]
@@ -98,9 +101,9 @@ class _Cascade:
         return structs.replace(result, upstream=dict(zip(ids, others, strict=False)))
 
     def _is_published(self) -> bool:
-        """Whether an earlier attempt published what it made, and could not tell.
+        """Whether an earlier attempt published its versions, but could not report.
 
-        Views for which it had nothing to do must stay as they are then: the others follow them.
+        Views with nothing to do must not have changed since: the others follow them.
         """
         for spec in self._specs:
             _, history = look_back(spec, self._catalog.open_latest(spec.table, ""))
@@ -117,7 +120,7 @@ class _Cascade:
         crash_point("views published")
 
     def _pin(self) -> None:
-        """Choose versions of the tables that all begins at, and have them stay for each view."""
+        """Choose versions of the base tables, and protect them from clean-ups for each view."""
         place = self._held.locate(self._specs[-1].table, "").place()
         pins = view_notes.find_pins(place, self._attempt.job, FIRST_PINS) or {}
         tables = {s.id: s for spec in self._specs for s in self._list_tables(spec)}
@@ -135,7 +138,7 @@ class _Cascade:
             self._held.pin(source.table, pins[id].version)
 
     def _keep(self, spec: RefreshSpec, watermark: Watermark) -> None:
-        """Have the versions of other views stay for a view; they are published by now."""
+        """Protect other views' versions for a view; they are published by now."""
         for source in spec.definition.sources:
             if source.id not in self._ids:
                 continue
@@ -143,35 +146,31 @@ class _Cascade:
                 newest = self._catalog.open_latest(source.table, "")
                 view_notes.keep_version(newest, spec.table_id, watermark.versions[source.id])
             except PenstockError as error:
-                # The next refresh may have to compute everything, but this one is done.
+                # The next refresh may have to compute everything, but this one succeeded.
                 self._attempt.log(f"{'$'.join(source.table)} is not kept: {error.message}")
 
     def _list_tables(self, spec: RefreshSpec) -> list[Source]:
         return [each for each in spec.definition.sources if each.id not in self._ids]
 
     def _make_step(self, number: int) -> "_Step":
-        spec, given = self._specs[number], self._given[number]
-        is_last = spec is self._specs[-1]
-        return _Step(
-            spec,
-            self._held,
-            (lambda: self._get_engine()) if is_last else (lambda: self._get_engine(given)),
-            self._attempt if is_last else _StepAttempt(self._attempt, spec),
-            self._ids,
-        )
+        spec, attempt = self._specs[number], self._attempt
+        if isinstance(spec, UpstreamSpec):
+            get_engine = partial(self._get_engine, spec)
+            return _Step(spec, self._held, get_engine, _StepAttempt(attempt, spec), self._ids)
+        return _Step(spec, self._held, self._get_engine, attempt, self._ids)
 
-    def _work(self, number: int) -> "tuple[_Step, RefreshOutcome | Refreshed]":
+    def _work(self, number: int) -> "tuple[_Step, RefreshOutcome | RefreshCommit]":
         step, table = self._make_step(number), self._specs[number].table
         done = step.work()
-        if isinstance(done, Refreshed):
+        if isinstance(done, RefreshCommit):
             self._held.pin(table, done.version)
         elif done.version is None:
             self._held.pin(table, done.watermark.view_version)
         return step, done
 
 
-class _Step(Refreshing):
-    """One view of a cascade: what it commits is held back."""
+class _Step(RefreshRun):
+    """One view of a cascade, whose commit is held back."""
 
     def __init__(
         self,
@@ -186,7 +185,7 @@ class _Step(Refreshing):
         self._views = views
         self._key = ""
 
-    def find(self) -> Refreshed:
+    def find(self) -> RefreshCommit:
         """The view as an earlier attempt made it, or left it because there was nothing to do."""
         self._view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, self._view)
@@ -194,20 +193,18 @@ class _Step(Refreshing):
         if history.refresh is not None and history.refresh.job == self._attempt.job:
             return history.refresh
         known = spec.watermark or Watermark(versions={}, digest="", view_version=self._view.version)
-        # Nobody noted the versions at which nothing came of a source that is new to the view.
+        # Versions of a source that is new to the view, and that gave nothing, were not recorded.
         versions = {each.id: known.versions.get(each.id, 0) for each in spec.definition.sources}
         watermark = structs.replace(known, versions=versions)
         told = {MODE_PROPERTY: "none", REASON_PROPERTY: "an earlier attempt left it as it was"}
-        return Refreshed(known.view_version, "", watermark, told)
+        return RefreshCommit(known.view_version, "", watermark, told)
 
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
         """The versions that the cascade has of the sources."""
         return choose_versions(spec, self._newest)
 
     def _note(self, pins: Mapping[str, Pin]) -> bool:
-        """Views of the cascade may have other versions in each attempt, so what is computed from
-        them is kept under a name that tells of which.
-        """
+        """Keep values under a name with the sources' versions, which may differ in each attempt."""
         if not self._views & pins.keys():
             return super()._note(pins)
         text = msgspec.json.encode([self._attempt.job, dict(pins)], order="sorted").decode()
@@ -217,12 +214,16 @@ class _Step(Refreshing):
 
     def _start(self, context: Context) -> Work:
         work = super()._start(context)
-        return work if not self._key else replace(work, attempt=_Keyed(self._attempt, self._key))
+        return (
+            work
+            if not self._key
+            else replace(work, attempt=_KeyedAttempt(self._attempt, self._key))
+        )
 
-    def _commit(self, work: Work, change: Change, properties: dict[str, str]) -> int | None:
+    def _commit(self, work: Work, change: ViewChange, properties: dict[str, str]) -> int | None:
         def commit(
-            view: "LanceDataset",
-            removal: "Removal",
+            view: LanceDataset,
+            removal: Removal,
             fragments: Sequence[str],
             properties: Mapping[str, str],
         ) -> int:
@@ -236,7 +237,7 @@ class _Step(Refreshing):
 
 
 class _StepAttempt:
-    """The job's attempt as a view sees it that the job refreshes on the way."""
+    """The job's attempt, for a view that the job refreshes on the way."""
 
     def __init__(self, attempt: Attempt, spec: RefreshSpec) -> None:
         self._attempt = attempt
@@ -246,7 +247,7 @@ class _StepAttempt:
         self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
 
     def progress(self, **values: Value) -> None:
-        """The job's figures are those of the view that was asked for."""
+        """Only the requested view's progress is the job's."""
 
     def log(self, text: str, level: str = "info") -> None:
         self._attempt.log(f"{self._name}: {text}", level)
@@ -258,7 +259,7 @@ class _StepAttempt:
         return self._attempt.error_rows()
 
 
-class _Keyed:
+class _KeyedAttempt:
     """An attempt whose work is kept under another name than the job's."""
 
     def __init__(self, attempt: Attempt, key: str) -> None:
@@ -266,3 +267,6 @@ class _Keyed:
         self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
         self.progress, self.log = attempt.progress, attempt.log
         self.errors, self.error_rows = attempt.errors, attempt.error_rows
+
+
+RECIPE = Recipe(run_refreshes, sweep_refreshes)

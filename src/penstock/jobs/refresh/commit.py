@@ -1,39 +1,37 @@
-"""The one commit of a refresh, tried until it is in."""
+"""Commit a refresh, and try again until it is in."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+
+from lance import LanceDataset
 
 from penstock.crash import crash_point
 from penstock.errors import PenstockError
 from penstock.jobs.engine.committing import NoFit, commit_until_in
-from penstock.jobs.refresh.context import Change, Work
+from penstock.jobs.refresh.context import ViewChange, Work
 from penstock.jobs.refresh.history import commit_refresh, find_moved, read_history
 from penstock.lance.columns.schemas import decode_schema
 from penstock.lance.commit.removal import Removal, list_files, remove_rows
 from penstock.lance.storage import files
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-# Of the version that is open: rows go, others come.
+# Relative to the open version: rows to remove, and rows to add.
 Commit = Callable[["LanceDataset", Removal, Sequence[str], Mapping[str, str]], int]
 
 
 def commit_change(
-    work: Work, change: Change, properties: dict[str, str], commit: Commit = commit_refresh
+    work: Work, change: ViewChange, properties: dict[str, str], commit: Commit = commit_refresh
 ) -> int | None:
-    """Make a change visible, all of it at once; returns its version, None when it is empty."""
+    """Commit a change at once; returns its version, None when it is empty."""
     try_commit = partial(_try_commit, work, change, properties, commit, _Tries(work))
     return commit_until_in(work.attempt, try_commit, "the view")
 
 
 class _Tries:
-    """Commits that were tried, and the files that each had for rows that it takes away.
+    """Commits that were tried, and the deletion files that each wrote.
 
-    A refresh is committed on top of the version that it was made for, or not at all: once there is
-    another on top of that, nobody will ever refer to the files of one that did not go in.
+    A refresh is committed on top of the version that it was made for, or not at all: once another
+    version is on top of that, nothing will ever refer to the files of a failed try.
     """
 
     def __init__(self, work: Work) -> None:
@@ -44,11 +42,11 @@ class _Tries:
         self._files.append((base, files))
 
     def succeed(self) -> None:
-        """The last one went in."""
+        """Note that the last try succeeded."""
         self._remove(name for _, names in self._files[:-1] for name in names)
 
-    def look(self, latest: "LanceDataset") -> None:
-        """Remove the files of those that are not in a version and cannot be any more."""
+    def look(self, latest: LanceDataset) -> None:
+        """Remove the files of tries that failed for good."""
         lost = [each for each in self._files if each[0] < latest.version]
         if not any(names for _, names in lost):
             return
@@ -56,22 +54,22 @@ class _Tries:
             since = range(self._work.view.version + 1, latest.version + 1)
             known = [list_files(latest.checkout_version(version)) for version in since]
         except (OSError, ValueError):
-            # Cleaned up meanwhile; what it referred to may be part of a later one.
+            # Cleaned up meanwhile; a later version may refer to its files.
             return
         self._files = [each for each in self._files if each not in lost]
         self._remove({name for _, names in lost for name in names}.difference(*known))
 
     def _remove(self, names: Iterable[str]) -> None:
-        # They are of no use, but also of no harm; a clean-up of Lance's finds them after a week.
+        # Useless but harmless; Lance's clean-up finds them after a week.
         with contextlib.suppress(OSError, PenstockError):
             for name in names:
                 files.remove(self._work.place, name)
 
 
 def _try_commit(
-    work: Work, change: Change, properties: dict[str, str], commit: Commit, tries: _Tries
+    work: Work, change: ViewChange, properties: dict[str, str], commit: Commit, tries: _Tries
 ) -> int | None:
-    """The version, None when there is nothing to commit; raises NoFit when somebody was faster."""
+    """Try once; None when there is nothing to commit. Raises NoFit if another writer was first."""
     latest = work.catalog.open_latest(work.spec.table, "")
     tries.look(latest)
     history = read_history(latest, work.view.version)

@@ -1,43 +1,44 @@
-"""What a refresh knows, plans and changes: the types that all strategies share.
+"""The types that all strategies of a refresh share: what it knows, plans and changes.
 
 A strategy is a folder beside this module (`rows`, `groups`, `whole`, `chunks`, `udtf`) with a pair
-of functions. Its `plan` touches no Spark, so that a server can explain a refresh; its `run` does.
+of functions: `plan` works without Spark, so that a server can explain a refresh, and `run` on it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from lance import LanceDataset
+
 from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.specs import RefreshSpec
+from penstock.lance.diff.row_sets import Ids, RowSet
 from penstock.lance.session.remote import Location, RemoteCatalog
 from penstock.lance.storage.lake import Place
-from penstock.model.views import Definition, RefreshSpec, Source, Watermark
+from penstock.model.views import Definition, Source, Watermark
 
 if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.jobs.refresh.chunks.plan import ChunkWork, Unsettled
-    from penstock.jobs.refresh.groups.plan import Touched
-    from penstock.jobs.refresh.rows.plan import Everything, Some
+    from penstock.jobs.refresh.chunks.plan import ChunkWork, UnsettledRows
+    from penstock.jobs.refresh.groups.plan import TouchedGroups
+    from penstock.jobs.refresh.rows.plan import AllRows, SomeRows
     from penstock.jobs.refresh.udtf.plan import UdtfWork
     from penstock.jobs.spark.tasks import Engine
-    from penstock.lance.diff.row_sets import Ids, RowSet
 
-# What is done to the view: nothing, what changed, or everything.
+# What happens to the view: nothing, an update, or a rebuild.
 PlanMode = Literal["none", "incremental", "full"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SourceAt:
-    """A source in the version that the view is to follow, and in the one that it follows."""
+class SourceVersions:
+    """A source in the version that the view is to follow, and in the one that it follows now."""
 
     source: Source
     location: Location
     now: int
-    dataset_now: "LanceDataset"
+    dataset_now: LanceDataset
     # Both None when there is nothing to compare with; `Context.rebuild` says why.
     then: int | None = None
-    dataset_then: "LanceDataset | None" = None
+    dataset_then: LanceDataset | None = None
 
     @property
     def is_same(self) -> bool:
@@ -47,16 +48,16 @@ class SourceAt:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Context:
-    """What a plan is made from."""
+    """The input of a plan."""
 
     spec: RefreshSpec
     location: Location
     # The view as it is now.
-    view: "LanceDataset"
+    view: LanceDataset
     # By the sources' ids, in the order of the definition.
-    sources: Mapping[str, SourceAt]
-    # Why nothing that the view holds can be used: a full refresh. "" when it can be followed, and
-    # then every source has a `dataset_then`, and stable row ids if it is another version.
+    sources: Mapping[str, SourceVersions]
+    # Why the view must be rebuilt: a full refresh. "" when it can be followed; then every source
+    # has a `dataset_then`, and stable row ids if its version changed.
     rebuild: str = ""
 
     @property
@@ -65,7 +66,7 @@ class Context:
 
     @property
     def watermark(self) -> Watermark | None:
-        """What the view is now; None when that is of no use."""
+        """The view's watermark; None when it is of no use."""
         return None if self.rebuild else self.spec.watermark
 
     @property
@@ -75,17 +76,17 @@ class Context:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Work(Context):
-    """What a plan is run with."""
+    """The input of a run."""
 
     catalog: RemoteCatalog
     attempt: Attempt
-    # Asked for only when something has to be computed.
+    # Called only when something has to be computed.
     get_engine: "Callable[[], Engine]"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Plan:
-    """What a refresh would do; None stands for a number that only running tells."""
+    """What a refresh would do; None stands for a number that is only known after a run."""
 
     mode: PlanMode
     reason: str
@@ -93,10 +94,10 @@ class Plan:
     rows_to_update: int | None = None
     rows_to_delete: int | None = None
     function_calls: int | None = 0
-    # Of the sources: those whose rows are read.
+    # How many fragments of the sources are read.
     fragments: int = 0
-    # What the strategy's own `run` needs, found out while planning; None for all of the query.
-    work: "Everything | Some | Touched | ChunkWork | Unsettled | UdtfWork | None" = None
+    # What the strategy's own `run` needs from planning; None for all of the query.
+    work: "AllRows | SomeRows | TouchedGroups | ChunkWork | UnsettledRows | UdtfWork | None" = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -111,22 +112,22 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Change:
-    """What the commit of a refresh does to the view."""
+class ViewChange:
+    """What the commit of a refresh changes in the view."""
 
-    # Ids of the view's own rows (its `_rowid`), in any order.
-    removes: "Ids | Literal['all']"
-    # JSON of Lance's FragmentMetadata; files as `jobs.refresh.row_files` names and writes them.
+    # Ids of view rows (`_rowid`), in any order.
+    removes: Ids | Literal["all"]
+    # JSON of Lance's FragmentMetadata; files named and written by `jobs.refresh.row_files`.
     fragments: tuple[str, ...] = ()
-    # A row of a source that has other outputs now is one update, however many view rows it has.
+    # A source row with new outputs is one update, however many view rows it has.
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
     function_calls: int = 0
-    # Ids of source rows (or numbers of partitions) that a function failed on, and that it is tried
-    # on again by the next refresh: all of them, also those of earlier refreshes.
-    failed: "RowSet | None" = None
-    # The last row that `output_limit` let in.
+    # Ids of source rows (or numbers of partitions) that a function failed on and that the next
+    # refresh tries again: all of them, including those of earlier refreshes.
+    failed: RowSet | None = None
+    # The last row that `output_limit` admitted.
     cut: tuple[int, int] | None = None
-    # Rows that a core gave to functions in a second.
+    # Rows per core and second that functions were given.
     rate: float | None = None

@@ -1,10 +1,10 @@
-"""The commits of refreshes, and what else was committed to a view. All of it blocks."""
+"""Read the history of a view: the commits of its refreshes, and those of others. It blocks."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from lance import LanceOperation
+from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata
 
 from penstock.lance.columns.fields import parse_path
@@ -12,9 +12,6 @@ from penstock.lance.columns.schemas import decode_schema, find_type
 from penstock.lance.commit.removal import Removal
 from penstock.lance.commit.replacement import BASE_PROPERTY, JOB_PROPERTY, commit_operation
 from penstock.model.views import Watermark
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 WATERMARK_PROPERTY = "penstock.watermark"
 INSERTED_PROPERTY = "penstock.rows_inserted"
@@ -24,7 +21,7 @@ CALLS_PROPERTY = "penstock.function_calls"
 MODE_PROPERTY, REASON_PROPERTY = "penstock.mode", "penstock.reason"
 
 
-class Refreshed(NamedTuple):
+class RefreshCommit(NamedTuple):
     """A version that a refresh committed."""
 
     version: int
@@ -34,19 +31,19 @@ class Refreshed(NamedTuple):
 
 
 class History(NamedTuple):
-    """What happened to a view since some version: its last refresh, and what others did since."""
+    """What happened to a view since a version: its last refresh, and what others did since."""
 
-    refresh: Refreshed | None
-    # How its rows were changed by somebody else; "" when they were not.
+    refresh: RefreshCommit | None
+    # How someone else changed its rows; "" when nobody did.
     foreign: str
-    # Whether columns were added, dropped or given other names since.
+    # Whether columns were added, dropped or renamed since.
     is_altered: bool = False
-    # What is not known, because it was cleaned up; "" when all is.
+    # What is unknown because it was cleaned up; "" when nothing is.
     gap: str = ""
 
 
-def read_history(view: "LanceDataset", since: int) -> History:
-    """Look at the commits after a version, which is the watermark's or 0."""
+def read_history(view: LanceDataset, since: int) -> History:
+    """Read the commits after a version, which is the watermark's or 0."""
     foreign, is_altered = "", False
     for version in range(view.version, since, -1):
         try:
@@ -54,7 +51,7 @@ def read_history(view: "LanceDataset", since: int) -> History:
         except (OSError, ValueError):
             transaction = None
         if transaction is None:
-            # Before the first refresh nothing is lost by not knowing.
+            # Before the first refresh, not knowing loses nothing.
             gap = f"version {version} of the view is gone" * (since > 0)
             return History(None, foreign, is_altered, gap)
         properties = dict(transaction.transaction_properties or {})
@@ -67,14 +64,14 @@ def read_history(view: "LanceDataset", since: int) -> History:
     return History(None, foreign, is_altered)
 
 
-def find_moved(now: "LanceDataset", then: "LanceDataset", names: Sequence[str]) -> str:
-    """The first of these columns that is another one in two versions of a view; "" if none is."""
+def find_moved(now: LanceDataset, then: LanceDataset, names: Sequence[str]) -> str:
+    """The first of these columns that differs between two versions of a view; "" if none does."""
     here, there = _field_ids(now), _field_ids(then)
     return next((name for name in names if here.get(name) != there.get(name)), "")
 
 
-def find_changed(source: "LanceDataset", types: str) -> str:
-    """How a source's columns are not those that a query was read against; "" if they are."""
+def find_changed(source: LanceDataset, types: str) -> str:
+    """How a source's columns differ from those that a query was read against; "" if they don't."""
     for field in decode_schema(types) if types else ():
         kind = find_type(source.schema, parse_path(field.name))
         if kind is None:
@@ -85,15 +82,15 @@ def find_changed(source: "LanceDataset", types: str) -> str:
 
 
 def commit_refresh(
-    view: "LanceDataset",
+    view: LanceDataset,
     removal: Removal,
     fragments: Sequence[str],
     properties: Mapping[str, str],
 ) -> int:
-    """Take rows away and add others, in one version; returns its number.
+    """Remove rows and add others in one version; returns its number.
 
-    Lance puts it on top of whatever came meanwhile, also of the same rows in a commit that was
-    taken for lost. So it says which version it was made for, and the catalog takes it only there.
+    Lance rebases it on whatever came meanwhile, even on the same rows in a commit that seemed lost.
+    So it names the version that it was made for, and the catalog accepts it only there.
     """
     operation = LanceOperation.Update(
         removed_fragment_ids=removal.removed,
@@ -106,17 +103,17 @@ def commit_refresh(
 
 
 def encode_watermark(watermark: Watermark) -> str:
-    """As a commit carries it: the version of the view is the commit's own."""
+    """A watermark for a commit: the version of the view is the commit's own."""
     return msgspec.json.encode(msgspec.structs.replace(watermark, view_version=0)).decode()
 
 
-def _read(version: int, properties: dict[str, str]) -> Refreshed:
+def _read(version: int, properties: dict[str, str]) -> RefreshCommit:
     found = msgspec.json.decode(properties[WATERMARK_PROPERTY], type=Watermark)
     watermark = msgspec.structs.replace(found, view_version=version)
-    return Refreshed(version, properties.get(JOB_PROPERTY, ""), watermark, properties)
+    return RefreshCommit(version, properties.get(JOB_PROPERTY, ""), watermark, properties)
 
 
-def _field_ids(dataset: "LanceDataset") -> dict[str, int]:
+def _field_ids(dataset: LanceDataset) -> dict[str, int]:
     return {field.name(): field.id() for field in dataset.lance_schema.fields()}
 
 

@@ -1,32 +1,30 @@
-"""Which changed rows of a source have another value in some of a query's columns. It blocks."""
+"""Find which changed rows of a source differ in the columns that a query reads. It blocks."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset
 
 from penstock.errors import InvalidTableState
-from penstock.jobs.refresh.context import SourceAt
+from penstock.jobs.refresh.context import SourceVersions
 from penstock.lance.diff.compare import step_rows
 from penstock.lance.diff.equal import as_ids, combine, rows_equal
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_diff import Difference
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_diff import Difference
-    from penstock.lance.diff.row_sets import Ids
-    from penstock.model.views import Column, Rows
+from penstock.model.views import Column, Rows
 
 
 def differs_in(
-    query: "Rows", names: Sequence[str], source: SourceAt, difference: "Difference"
-) -> "Mask":
+    query: Rows, names: Sequence[str], source: SourceVersions, difference: Difference
+) -> Mask:
     """Which of the changed rows have another value in one of these columns of the query.
 
-    What Lance computes is compared by its values, what only Spark computes by what it reads.
+    Columns that Lance computes are compared by value, those that only Spark computes by their
+    inputs.
     """
     known = {column.name: column for column in query.columns}
     columns = [known[name] for name in names]
@@ -51,7 +49,7 @@ def differs_in(
     return found
 
 
-def outputs_differ(query: "Rows", source: SourceAt, difference: "Difference") -> "Mask":
+def outputs_differ(query: Rows, source: SourceVersions, difference: Difference) -> Mask:
     """Which of the changed rows may have another value in any of the query's columns."""
     plain = [each.path for each in query.columns if each.path is not None]
     computed = [each for each in query.columns if each.path is None]
@@ -59,24 +57,24 @@ def outputs_differ(query: "Rows", source: SourceAt, difference: "Difference") ->
     return found | _reads_differ_of(computed, source, difference) if computed else found
 
 
-def reads_differ(paths: Sequence[str], difference: "Difference") -> "Mask":
+def reads_differ(paths: Sequence[str], difference: Difference) -> Mask:
     """Which of the changed rows have another value in one of the paths."""
-    # A path inside of one that was compared, or around it, may differ when anything does.
+    # A path inside or around a compared one may differ when that does.
     is_known = set(paths) <= difference.differing.keys()
     return difference.differs(paths if is_known else difference.differing.keys())
 
 
 def _reads_differ_of(
-    computed: "Sequence[Column]", source: SourceAt, difference: "Difference"
-) -> "Mask":
+    computed: Sequence[Column], source: SourceVersions, difference: Difference
+) -> Mask:
     everything = source.source.reads
     return reads_differ(
         [path for each in computed for path in (each.reads or everything)], difference
     )
 
 
-def take(dataset: "LanceDataset", ids: "Ids", expressions: Sequence[str]) -> "list[Any]":
-    """Expressions over rows that are there, in the order of the ids."""
+def take(dataset: LanceDataset, ids: Ids, expressions: Sequence[str]) -> list[Any]:
+    """Expressions over existing rows, in the order of the ids."""
     columns = {f"c{n}": each for n, each in enumerate(expressions)} | {"_rowid": "_rowid"}
     with translated():
         found = dataset._take_rows(pa.array(ids, pa.uint64()), columns=columns)

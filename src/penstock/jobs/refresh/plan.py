@@ -1,8 +1,9 @@
-"""What a refresh starts from: the view, its sources in two versions, and why it can follow them."""
+"""Plan a refresh: open the sources in two versions, and say what changed or why to rebuild."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
+from lance import LanceDataset
 from msgspec import structs
 
 from penstock.errors import (
@@ -11,27 +12,26 @@ from penstock.errors import (
     NotFound,
     VersionNotFound,
 )
-from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions
 from penstock.jobs.refresh.history import History, find_changed, find_moved, read_history
-from penstock.jobs.refresh.kinds import find_way
+from penstock.jobs.refresh.rows import plan as rows
+from penstock.jobs.refresh.strategies import STRATEGIES, find_strategy
 from penstock.jobs.refresh.view_notes import Pin, read_failed
+from penstock.jobs.specs import RefreshSpec
 from penstock.lance.columns.fields import show_path
 from penstock.lance.columns.schemas import decode_schema
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.row_diff import compare
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location
-from penstock.model.views import RefreshSpec, Source, Watermark
+from penstock.model.views import Source, Watermark
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-# Where a table lies, and its newest version.
+# Where a table is, and its newest version.
 Opener = Callable[[Sequence[str]], "tuple[Location, LanceDataset]"]
 
 
-def look_back(spec: RefreshSpec, view: "LanceDataset") -> tuple[RefreshSpec, History]:
-    """The spec with what the view really is: a refresh may have ended without a report."""
+def look_back(spec: RefreshSpec, view: LanceDataset) -> tuple[RefreshSpec, History]:
+    """The spec with the view's own watermark: a refresh may have committed without reporting."""
     since = 0 if spec.watermark is None else spec.watermark.view_version
     history = read_history(view, since)
     if history.refresh is not None:
@@ -43,8 +43,8 @@ def look_back(spec: RefreshSpec, view: "LanceDataset") -> tuple[RefreshSpec, His
     return spec, history
 
 
-def _why_unlike(spec: RefreshSpec, watermark: Watermark, view: "LanceDataset", gap: str) -> str:
-    """How the view is not what its last refresh made it; rows are compared when some is unknown."""
+def _why_unlike(spec: RefreshSpec, watermark: Watermark, view: LanceDataset, gap: str) -> str:
+    """How the view differs from its last refresh; compares rows when some are unknown."""
     version = watermark.view_version
     try:
         with translated():
@@ -62,7 +62,7 @@ def _why_unlike(spec: RefreshSpec, watermark: Watermark, view: "LanceDataset", g
 
 
 def choose_versions(
-    spec: RefreshSpec, newest: Mapping[str, tuple[Location, "LanceDataset"]]
+    spec: RefreshSpec, newest: Mapping[str, tuple[Location, LanceDataset]]
 ) -> dict[str, Pin]:
     """The versions of the sources that the view is to follow."""
     if spec.src_version is not None and len(spec.definition.sources) != 1:
@@ -83,19 +83,19 @@ def choose_versions(
 def make_context(
     spec: RefreshSpec,
     location: Location,
-    view: "LanceDataset",
-    newest: Mapping[str, tuple[Location, "LanceDataset"]],
+    view: LanceDataset,
+    newest: Mapping[str, tuple[Location, LanceDataset]],
     pins: Mapping[str, Pin],
     foreign: str,
 ) -> Context:
-    """Open what is to be compared; raises InvalidRequest when "incremental" cannot be."""
+    """Open the versions to compare; raises InvalidRequest when "incremental" is impossible."""
     rebuild = _why_rebuild(spec, view, foreign) or _why_unknown(location, spec.watermark)
-    sources: dict[str, SourceAt] = {}
+    sources: dict[str, SourceVersions] = {}
     for source in spec.definition.sources:
         where, dataset = newest[source.id]
         now = check_pin(dataset, source, pins[source.id])
         if changed := find_changed(now, source.types):
-            # The definition was made for other columns; to try again changes nothing.
+            # The definition was made for other columns; retrying changes nothing.
             raise InvalidRequest(
                 f"{_show(source)} is not what it was when the refresh was requested: {changed}",
                 detail="request the refresh again",
@@ -109,7 +109,7 @@ def make_context(
             rebuild = rebuild or (
                 f"{_show(source)} has no stable row ids, so it is not known which rows changed"
             )
-        sources[source.id] = SourceAt(source, where, now.version, now, version, then)
+        sources[source.id] = SourceVersions(source, where, now.version, now, version, then)
     if rebuild:
         sources = {id: _without_then(each) for id, each in sources.items()}
         if spec.mode == "incremental":
@@ -120,8 +120,8 @@ def make_context(
     return Context(spec=spec, location=location, view=view, sources=sources, rebuild=rebuild)
 
 
-def check_pin(dataset: "LanceDataset", source: Source, pin: Pin) -> "LanceDataset":
-    """The version of a source that was chosen; raises when there is another one in its place."""
+def check_pin(dataset: LanceDataset, source: Source, pin: Pin) -> LanceDataset:
+    """The chosen version of a source; raises when another one took its place."""
     now = _open(dataset, source, pin.version)
     if pin.transaction not in ("", transaction_of(now)):
         raise InvalidTableState(
@@ -132,7 +132,7 @@ def check_pin(dataset: "LanceDataset", source: Source, pin: Pin) -> "LanceDatase
 
 
 def plan_refresh(context: Context) -> Plan:
-    """What there is to do; nothing when no source changed."""
+    """The plan of the refresh: nothing when no source changed, else that of its strategy."""
     watermark = context.watermark
     is_same = all(each.is_same for each in context.sources.values())
     if (
@@ -142,10 +142,33 @@ def plan_refresh(context: Context) -> Plan:
         and watermark.output_limit == context.spec.output_limit
     ):
         return Plan(mode="none", reason="no source has changed since the last refresh")
-    return find_way(context.definition).plan(context)
+    return find_strategy(context.definition).plan(context)
 
 
-def _why_rebuild(spec: RefreshSpec, view: "LanceDataset", foreign: str) -> str:
+def explain_refresh(spec: RefreshSpec, open_table: Opener) -> dict[str, Any]:
+    """What a refresh with this spec would do now, as data."""
+    location, view = open_table(spec.table)
+    wanted, history = look_back(spec, view)
+    newest = {source.id: open_table(source.table) for source in wanted.definition.sources}
+    pins = choose_versions(wanted, newest)
+    context = make_context(wanted, location, view, newest, pins, history.foreign)
+    definition, plan = wanted.definition, plan_refresh(context)
+    if find_strategy(definition) is STRATEGIES["rows"]:
+        # Not part of the plan: a refresh finds these numbers as it goes.
+        plan = rows.count(context, plan)
+    return {
+        **plan.to_json(),
+        "kind": definition.kind,
+        "shape": definition.shape,
+        "obstacle": definition.obstacle,
+        "source_versions": {
+            "$".join(each.source.table): {"from": each.then, "to": each.now}
+            for each in context.sources.values()
+        },
+    }
+
+
+def _why_rebuild(spec: RefreshSpec, view: LanceDataset, foreign: str) -> str:
     if spec.mode == "full":
         return "a full refresh was asked for"
     if spec.watermark is None:
@@ -160,7 +183,7 @@ def _why_rebuild(spec: RefreshSpec, view: "LanceDataset", foreign: str) -> str:
 
 
 def _why_unknown(location: Location, watermark: Watermark | None) -> str:
-    """Why it is not known which rows functions failed on; "" when it is."""
+    """Why it is unknown which rows functions failed on; "" when it is known."""
     assert watermark is not None
     try:
         read_failed(location.place(), watermark.failed, watermark.failed_rows)
@@ -169,13 +192,13 @@ def _why_unknown(location: Location, watermark: Watermark | None) -> str:
     return ""
 
 
-def _without_then(each: SourceAt) -> SourceAt:
-    return SourceAt(each.source, each.location, each.now, each.dataset_now)
+def _without_then(each: SourceVersions) -> SourceVersions:
+    return SourceVersions(each.source, each.location, each.now, each.dataset_now)
 
 
 def _find_then(
-    dataset: "LanceDataset", source: Source, watermark: Watermark | None
-) -> "LanceDataset | str":
+    dataset: LanceDataset, source: Source, watermark: Watermark | None
+) -> LanceDataset | str:
     """The version that the view follows now, or why there is none."""
     assert watermark is not None
     version = watermark.versions[source.id]
@@ -189,7 +212,7 @@ def _find_then(
     return then if known in ("", transaction_of(then)) else gone
 
 
-def _open(dataset: "LanceDataset", source: Source, version: int) -> "LanceDataset":
+def _open(dataset: LanceDataset, source: Source, version: int) -> LanceDataset:
     if dataset.version == version:
         return dataset
     try:

@@ -1,20 +1,55 @@
-"""A view's query on Spark: over frames for its sources, into files of the view."""
+"""Run a view's query on Spark, and write its rows into files of the view.
 
-from collections.abc import Mapping
+What is below `write_kernel` runs in Python workers, which need penstock installed.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from msgspec import json
+import pyarrow as pa
+from msgspec import Struct, json
 
-from penstock.errors import SchemaMismatch
+from penstock.errors import PenstockError, SchemaMismatch
+from penstock.jobs.engine.attempt import PASSING
+from penstock.jobs.engine.checkpoints import is_stopped
 from penstock.jobs.engine.waiting import wait_for
 from penstock.jobs.refresh.context import Work
 from penstock.jobs.refresh.groups.key_sets import KeySet
-from penstock.jobs.refresh.writing import SCHEMA, WriteOrder, Written, write_kernel
-from penstock.jobs.spark.gate.door import query
-from penstock.jobs.spark.tasks import Engine, Running, explain, rows_of
+from penstock.jobs.refresh.row_files import RowFiles
+from penstock.jobs.spark.gate.checked_queries import query
+from penstock.jobs.spark.tasks import Engine, Kernel, SparkWork, explain, rows_of
+from penstock.jobs.spark.types import cast_out
 from penstock.lance.columns.schemas import decode_schema
+from penstock.lance.session.remote import Location, open_planned
 from penstock.model.views import SYSTEM_COLUMNS
+
+SCHEMA = "fragments string, rows bigint, known bigint, error string, detail string"
+
+
+class WriteOrder(Struct, frozen=True, kw_only=True):
+    """Everything that workers need; sent in the kernel's closure."""
+
+    job: str
+    attempt: int
+    view: Location
+    version: int
+    columns: tuple[str, ...]
+    max_rows: int | None = None
+    # Groups that the view has, by these columns: their rows are counted separately.
+    keys: tuple[str, ...] = ()
+    known: bytes | None = None
+
+
+class WriteResult(Struct, frozen=True):
+    """What a task wrote, or why its rows cannot be written."""
+
+    fragments: tuple[str, ...] = ()
+    rows: int = 0
+    known: int = 0
+    error: str | None = None
+    detail: str | None = None
 
 
 def run_query(
@@ -23,8 +58,8 @@ def run_query(
     frames: Mapping[str, Any],
     keys: tuple[str, ...] = (),
     known: KeySet | None = None,
-) -> list[Written]:
-    """Compute the view's query over these tables and write what comes out."""
+) -> list[WriteResult]:
+    """Compute the view's query over these tables and write the result."""
     order = WriteOrder(
         job=work.attempt.job,
         attempt=work.attempt.number,
@@ -38,14 +73,14 @@ def run_query(
     try:
         frame = _spell(query(engine, work.definition.sql, frames), order.columns)
         check_outputs(frame.columns, order.columns)
-        running = Running(engine, rows_of(frame.mapInArrow(write_kernel(order), SCHEMA)))
+        running = SparkWork(engine, rows_of(frame.mapInArrow(write_kernel(order), SCHEMA)))
     # Spark has no common error for a query that it does not understand.
     except Exception as error:
         raise explain(error) from error
-    # Whoever writes stops when told; those who compute can only be ended.
+    # Writers stop when asked to; a computation can only be killed.
     rows = wait_for(work.attempt, work.place, running, patience=0)
     found = [
-        Written(json.decode(row.fragments, type=tuple[str, ...]), row.rows, row.known)
+        WriteResult(json.decode(row.fragments, type=tuple[str, ...]), row.rows, row.known)
         for row in rows
     ]
     for row in rows:
@@ -55,14 +90,14 @@ def run_query(
 
 
 def choose_engine(work: Work) -> Engine:
-    """The engine, with no more tasks at once than were asked for."""
+    """The engine, with no more concurrent tasks than requested."""
     engine = work.get_engine()
     most = work.spec.concurrency or engine.slots
     return replace(engine, slots=max(1, min(engine.slots, most)))
 
 
 def output_columns(work: Work) -> tuple[str, ...]:
-    """The view's columns that its query gives: neither the system's nor any that came later."""
+    """The view's columns that its query gives: without system columns and later additions."""
     names = decode_schema(work.definition.schema).names
     return tuple(name for name in names if name not in SYSTEM_COLUMNS)
 
@@ -80,3 +115,57 @@ def check_outputs(given: list[str], wanted: tuple[str, ...]) -> None:
             + ", ".join(given),
             detail="give each output of the query the name of one of the view's columns",
         )
+
+
+# In the workers ----------------------------------------------------------------------------------
+
+
+def write_kernel(order: WriteOrder) -> Kernel:
+    """Runs in each worker; yields one row."""
+    return partial(_write, json.encode(order))
+
+
+def _write(encoded: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    order = json.decode(encoded, type=WriteOrder)
+    try:
+        found = write_rows(order, batches)
+    except PASSING:
+        # Spark tries the task again, perhaps elsewhere.
+        raise
+    except PenstockError as error:
+        # An error of the values comes back every time, so Spark must not retry it.
+        found = WriteResult(error=error.message, detail=error.detail)
+    row: dict[str, Any] = {
+        "fragments": json.encode(found.fragments).decode(),
+        "rows": found.rows,
+        "known": found.known,
+        "error": found.error,
+        "detail": found.detail,
+    }
+    kinds = [pa.string(), pa.int64(), pa.int64(), pa.string(), pa.string()]
+    arrays = [pa.array([value], kind) for value, kind in zip(row.values(), kinds, strict=True)]
+    yield pa.record_batch(arrays, list(row))
+
+
+def write_rows(order: WriteOrder, batches: Iterator[pa.RecordBatch]) -> WriteResult:
+    """Write all rows of a task."""
+    view = open_planned(order.view, order.version, order.job)
+    place = order.view.place()
+    files = RowFiles(view, order.view, order.columns, order.job, order.attempt, order.max_rows)
+    # Files only have types; whether there may be nulls is up to the table.
+    wanted = pa.schema(
+        [field.with_nullable(view.schema.field(field.name).nullable) for field in files.schema]
+    )
+    groups = None if order.known is None else KeySet.decode(order.known)
+    rows = known = 0
+    for batch in batches:
+        if is_stopped(place, order.job, order.attempt):
+            break
+        if not batch.num_rows:
+            continue
+        made = cast_out(batch, wanted)
+        files.write(pa.record_batch(made.columns, schema=files.schema))
+        rows += made.num_rows
+        if groups is not None:
+            known += int(groups.contains([batch.column(name) for name in order.keys]).sum())
+    return WriteResult(files.close(), rows, known)

@@ -1,36 +1,33 @@
-"""New rows of a table, written into files of their own as they come. All of it blocks.
+"""Write new rows of a table into files of their own. All of it blocks.
 
-The files become fragments by a commit that names them. Columns of the table that are not written
-are null in the new rows.
+A commit that names the files makes them fragments. Columns that are not written are null there.
 """
 
 import json
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from lance import LanceDataset
 from lance.file import LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata
 
-from penstock.jobs.backfill.plan import rows_file_name
+from penstock.jobs.engine.fragment_work import rows_file_name
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location
 from penstock.lance.write.column_files import get_targets, store_batch
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 # A fragment of a view has no more rows than one that Lance makes by itself.
 MAX_ROWS = 1_048_576
 
 
 class RowFiles:
-    """One task's files, each of as many rows as a fragment may have."""
+    """One task's files, each with as many rows as a fragment may have."""
 
     def __init__(
         self,
-        dataset: "LanceDataset",
+        dataset: LanceDataset,
         location: Location,
         columns: Sequence[str],
         job: str,
@@ -40,7 +37,7 @@ class RowFiles:
         targets = get_targets(dataset, columns)
         self._version = dataset.data_storage_version
         self._location = location
-        # What batches have to be, and how files hold it.
+        # The schema of batches, and its form in files.
         self.schema = pa.schema([pa.field(target.name, target.kind) for target in targets])
         self._stored = pa.schema([target.stored for target in targets])
         self._ids = [id for target in targets for id in target.ids]
@@ -51,8 +48,8 @@ class RowFiles:
         self._rows = 0
         self._fragments: list[str] = []
 
-    def write(self, batch: "pa.RecordBatch") -> None:
-        """Add rows, whose columns are those of `schema`."""
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows with the columns of `schema`."""
         at = 0
         while at < batch.num_rows:
             taken = batch.slice(at, self._max_rows - self._rows)
@@ -66,7 +63,7 @@ class RowFiles:
                 self._finish()
 
     def close(self) -> tuple[str, ...]:
-        """Finish the last file; the fragments of all of them, as JSON of Lance's metadata."""
+        """Finish the last file; returns all fragments, as JSON of Lance's metadata."""
         if self._writer is not None:
             self._finish()
         return tuple(self._fragments)

@@ -1,24 +1,25 @@
 """The recipe of a refresh: pin the sources, plan, write files on Spark, commit once, report.
 
-The first attempt chooses the sources' versions, and later ones use the same. What was committed
-carries the job's id and the watermark, so an attempt that comes after it only reports.
+The first attempt chooses the sources' versions, and later ones use the same. A commit carries the
+job's id and the watermark, so a later attempt that finds it only reports.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from msgspec import convert, structs
+from lance import LanceDataset
+from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.errors import LeaseLost
-from penstock.jobs.engine import checkpoints
 from penstock.jobs.engine.attempt import Attempt
-from penstock.jobs.kept import values as kept
+from penstock.jobs.kept.store import remove_view_stores
+from penstock.jobs.kept.sweep import sweep
 from penstock.jobs.refresh import view_notes
 from penstock.jobs.refresh.commit import commit_change
-from penstock.jobs.refresh.context import Change, Context, Plan, Work
+from penstock.jobs.refresh.context import Context, Plan, ViewChange, Work
 from penstock.jobs.refresh.history import (
     CALLS_PROPERTY,
     DELETED_PROPERTY,
@@ -27,46 +28,42 @@ from penstock.jobs.refresh.history import (
     REASON_PROPERTY,
     UPDATED_PROPERTY,
     WATERMARK_PROPERTY,
-    Refreshed,
+    RefreshCommit,
     encode_watermark,
 )
-from penstock.jobs.refresh.kinds import find_way
 from penstock.jobs.refresh.plan import (
     choose_versions,
     look_back,
     make_context,
     plan_refresh,
 )
-from penstock.jobs.refresh.retention import Retention
+from penstock.jobs.refresh.strategies import find_strategy
 from penstock.jobs.refresh.verify import verify
-from penstock.jobs.refresh.view_notes import Pin
+from penstock.jobs.refresh.view_notes import Pin, Retention
 from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.specs import RefreshSpec
 from penstock.lance.commit.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
 from penstock.lance.session.remote import Location, RemoteCatalog
-from penstock.model.views import RefreshResult, RefreshSpec, Watermark
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
+from penstock.model.views import RefreshResult, Watermark
 
 
 def run_refresh(
-    spec: Mapping[str, Any],
+    spec: RefreshSpec,
     catalog: RemoteCatalog,
     get_engine: Callable[[], Engine],
     attempt: Attempt,
 ) -> RefreshResult:
     """Refresh the view; raises JobCanceled, LeaseLost or what made it fail.
 
-    The engine is asked for only when something has to be computed.
+    `get_engine` is called only when something has to be computed.
     """
-    refresh = Refreshing(convert(spec, RefreshSpec), catalog, get_engine, attempt)
+    refresh = RefreshRun(spec, catalog, get_engine, attempt)
     return refresh.finish(refresh.work())
 
 
-def sweep_refresh(spec: Mapping[str, Any], catalog: RemoteCatalog, job: str, attempt: int) -> int:
-    """Remove what a finished job wrote and no version refers to; returns how many files."""
-    wanted = convert(spec, RefreshSpec)
-    return checkpoints.sweep(catalog.locate(wanted.table, ""), job, attempt)
+def sweep_refresh(spec: RefreshSpec, catalog: RemoteCatalog, job: str, attempt: int) -> int:
+    """Remove a finished job's files that no version refers to; returns how many."""
+    return sweep(catalog.locate(spec.table, ""), job, attempt)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,12 +72,12 @@ class RefreshOutcome:
 
     work: Work
     plan: Plan
-    change: Change
+    change: ViewChange
     watermark: Watermark
     version: int | None
 
 
-class Refreshing:
+class RefreshRun:
     """One attempt at one view."""
 
     def __init__(
@@ -100,13 +97,13 @@ class Refreshing:
         self._sources = {s.id: catalog.locate(s.table, "") for s in spec.definition.sources}
         places = {id: location.place() for id, location in self._sources.items()}
         self._kept = Retention(spec.table_id, self._place, places)
-        # What the catalog says of the view, and what the view itself does.
+        # The view's state according to the catalog, and to the view itself.
         self._known = [spec.watermark]
-        # As it was when the work began.
+        # As of the start of the work.
         self._view: LanceDataset
 
-    def work(self) -> RefreshOutcome | Refreshed:
-        """Bring the view up to date, or find the commit with which an earlier attempt did."""
+    def work(self) -> RefreshOutcome | RefreshCommit:
+        """Refresh the view, or find the commit in which an earlier attempt did."""
         self._view = view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
         self._known = [self._given.watermark, spec.watermark]
@@ -119,14 +116,14 @@ class Refreshing:
         plan = plan_refresh(context)
         self._tell_plan(plan)
         if plan.mode == "none":
-            nothing = Change(removes=_no_ids())
+            nothing = ViewChange(removes=_no_ids())
             return RefreshOutcome(self._start(context), plan, nothing, _next(context, pins), None)
-        # Also for versions that the view has already: what is kept for other attempts is theirs.
+        # Also for versions that the view already has: tags of other attempts are theirs.
         if not self._note(pins):
             raise LeaseLost("another attempt has begun to compute, for other versions")
         crash_point("versions pinned")
         work = self._start(context)
-        change = find_way(spec.definition).run(work, plan)
+        change = find_strategy(spec.definition).run(work, plan)
         self._attempt.check()
         crash_point("files written")
         name = f"failed-{self._attempt.job}-{self._attempt.number}.rows"
@@ -141,9 +138,9 @@ class Refreshing:
         version = self._commit(work, change, self._properties(plan, change, watermark))
         return RefreshOutcome(work, plan, change, watermark, version)
 
-    def finish(self, done: RefreshOutcome | Refreshed) -> RefreshResult:
-        """Let go of what is not needed any more, and tell what was done."""
-        result = self._report(done) if isinstance(done, Refreshed) else self._describe(done)
+    def finish(self, done: RefreshOutcome | RefreshCommit) -> RefreshResult:
+        """Release what is no longer needed, and report what was done."""
+        result = self._report(done) if isinstance(done, RefreshCommit) else self._describe(done)
         self._tell_result(result)
         return result
 
@@ -152,11 +149,11 @@ class Refreshing:
             newest = self._catalog.open_latest(source.table, "")
             self._newest[source.id] = self._sources[source.id], newest
 
-    def _commit(self, work: Work, change: Change, properties: dict[str, str]) -> int | None:
+    def _commit(self, work: Work, change: ViewChange, properties: dict[str, str]) -> int | None:
         return commit_change(work, change, properties)
 
     def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
-        """The sources' versions of this job, which stay there from now on."""
+        """Choose the sources' versions for this job, and protect them from clean-up."""
         found = view_notes.find_pins(self._place, self._attempt.job)
         pins = choose_versions(spec, self._newest) if found is None else found
         for id, pin in pins.items():
@@ -164,7 +161,7 @@ class Refreshing:
         return pins
 
     def _note(self, pins: Mapping[str, Pin]) -> bool:
-        """Have later attempts use these versions; False when another one chose others."""
+        """Note the versions for later attempts; False when another attempt chose other ones."""
         return view_notes.write_pins(self._place, self._attempt.job, pins)
 
     def _start(self, context: Context) -> Work:
@@ -173,7 +170,7 @@ class Refreshing:
             **known, catalog=self._catalog, attempt=self._attempt, get_engine=self._get_engine
         )
 
-    def _properties(self, plan: Plan, change: Change, watermark: Watermark) -> dict[str, str]:
+    def _properties(self, plan: Plan, change: ViewChange, watermark: Watermark) -> dict[str, str]:
         return {
             JOB_PROPERTY: self._attempt.job,
             ATTEMPT_PROPERTY: str(self._attempt.number),
@@ -218,7 +215,7 @@ class Refreshing:
         )
 
     def _verify(self, work: Work, version: int) -> dict[str, Any] | None:
-        """Compare the view with its query, if that was asked for."""
+        """Compare the view with its query, if requested."""
         if not self._is_verified():
             return None
         if work.definition.kind == "udtf":
@@ -236,8 +233,8 @@ class Refreshing:
     def _is_verified(self) -> bool:
         return self._given.verify or self._given.verify_rows is not None
 
-    def _report(self, done: Refreshed) -> RefreshResult:
-        """What an earlier attempt committed, or found, and could not tell."""
+    def _report(self, done: RefreshCommit) -> RefreshResult:
+        """The result of an earlier attempt that committed but did not report."""
         found, mark, certificate = done.properties, done.watermark, None
         if done.job == self._attempt.job:
             self._attempt.log(f"version {done.version} was committed by an earlier attempt")
@@ -267,8 +264,8 @@ class Refreshing:
         needed = [each for each in (result.watermark, *self._known) if each is not None]
         self._kept.let_go(needed, self._attempt.log)
         if self._has_functions():
-            # What was made for it is in the view by now.
-            kept.sweep_kept(self._place)
+            # The values that were kept for it are in the view by now.
+            remove_view_stores(self._place)
         self._attempt.progress(
             mode=result.mode,
             reason=result.reason,
@@ -289,7 +286,7 @@ class Refreshing:
 
 
 def _next(context: Context, pins: Mapping[str, Pin]) -> Watermark:
-    """What the view is to be."""
+    """The watermark that the refresh leads to."""
     old = context.watermark
     return Watermark(
         versions={id: pin.version for id, pin in pins.items()},

@@ -1,4 +1,4 @@
-"""Tasks of a refresh that make new rows of the view: those that nobody has finished are run."""
+"""Run those tasks of a refresh that no earlier attempt has finished."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from penstock.errors import Unavailable
 from penstock.jobs.engine.finished import FinishedRows, NewRows
 from penstock.jobs.engine.waiting import wait_for_tasks
 from penstock.jobs.engine.worker_reports import WorkerReports
-from penstock.jobs.functions.task import Knobs
+from penstock.jobs.functions.task import FunctionOptions
 from penstock.jobs.refresh.context import Work
 from penstock.jobs.spark.sql_sessions import open_sql
 from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.jobs.specs import RefreshSpec
 from penstock.model.functions import Function
-from penstock.model.views import RefreshSpec
 
 
 def make_missing(
@@ -23,10 +23,10 @@ def make_missing(
     sizes: Sequence[int],
     start: Callable[[Sequence[int], Engine], Tasks],
 ) -> list[NewRows]:
-    """Do what no earlier attempt has finished, and wait; the notes of all.
+    """Run what no earlier attempt has finished, and wait; returns the notes of all.
 
-    Each piece of work has a key, and so many source rows; `start` is given the numbers of those
-    that are missing.
+    Each piece of work has a key and a number of source rows; `start` gets the numbers of the
+    missing ones.
     """
     attempt, finished = work.attempt, FinishedRows(work.location, work.attempt)
     if attempt.number > 1:
@@ -59,7 +59,7 @@ def make_missing(
 
 @contextmanager
 def open_engine(work: Work, rows: int = 0) -> Iterator[Work]:
-    """The work with a session in which SQL means what it always does, if Spark evaluates any."""
+    """The work with a clean SQL session, if Spark evaluates its expressions."""
     query = work.definition.rows
     if query is None or query.engine == "lance":
         yield work
@@ -68,12 +68,12 @@ def open_engine(work: Work, rows: int = 0) -> Iterator[Work]:
         yield replace(work, get_engine=lambda: sql)
 
 
-def to_knobs(spec: RefreshSpec) -> Knobs:
-    """How the functions of a view are run; a bound of the source's rows is one of theirs, too."""
+def to_knobs(spec: RefreshSpec) -> FunctionOptions:
+    """The settings of a view's functions; source_task_size also bounds their batches."""
     size, seconds = spec.source_task_size, spec.batch_checkpoint_flush_interval_seconds
     first, most = spec.checkpoint_size, spec.max_checkpoint_size
     bounds = [each for each in (most or first, size) if each]
-    knobs = Knobs(
+    knobs = FunctionOptions(
         spec.intra_applier_concurrency or 1,
         batch_rows=first and min([first, *bounds]),
         min_rows=spec.min_checkpoint_size,

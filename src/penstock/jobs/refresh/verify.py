@@ -1,32 +1,36 @@
-"""A view beside its query, computed once more by Spark over the same versions of the sources.
+"""Compare a view with its query, computed again by Spark over the same versions of the sources.
 
-Rows are compared by their hashes, whatever their order. What aggregates give may differ in the
-last digits with the order of their rows, so floats of such views count as equal up to nine digits.
+Rows are compared by their hashes, in any order. The last digits of an aggregate may depend on the
+order of its rows, so floats of such views count as equal up to nine digits. What is below
+`LanceOrder` runs in Python workers, which need penstock installed.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
-from msgspec import json
+import pyarrow as pa
+from lance import LanceDataset
+from msgspec import Struct, json
 
+from penstock.jobs.engine.needed_rows import ROW_ID
 from penstock.jobs.engine.waiting import wait_for
-from penstock.jobs.refresh.context import Work
-from penstock.jobs.refresh.recompute import Sample, choose_sample, compared_columns, recompute
-from penstock.jobs.spark.gate.door import pick, query
-from penstock.jobs.spark.lance_source import load, make_scan
+from penstock.jobs.refresh.context import SourceVersions, Work
+from penstock.jobs.refresh.rows.spark_rows import ID
+from penstock.jobs.spark.gate.checked_queries import pick, query
+from penstock.jobs.spark.lance_source import FragmentPiece, Scan, load, make_scan, show_conditions
 from penstock.jobs.spark.sql_sessions import open_sql
-from penstock.jobs.spark.tasks import Engine, Running, explain, rows_of
-from penstock.jobs.spark.types import quote, to_spark_type
-from penstock.lance.read.scans import quote_parts
-from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
+from penstock.jobs.spark.tasks import Engine, SparkWork, explain, rows_of
+from penstock.jobs.spark.types import cast_in, cast_out, quote, to_spark_schema, to_spark_type
+from penstock.lance.columns.schemas import decode_schema, encode_schema
+from penstock.lance.read.scans import quote_parts, scan_expressions
+from penstock.lance.session.remote import open_version
+from penstock.lance.write.column_files import get_fragment
+from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Definition, Rows
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
-
-# More rows that differ are not looked at one by one.
+# Beyond so many differing rows, they are not looked at one by one.
 MAX_DIFFERING = 100_000
 DIGITS = 9
 BOTH, CHILDREN = "penstock_both", "penstock_children"
@@ -38,8 +42,8 @@ DIFFERING = (
     f"SELECT a, b, sum(side) AS side FROM {BOTH} GROUP BY a, b HAVING sum(side) <> 0 "
     f"LIMIT {MAX_DIFFERING}"
 )
-# The source rows that a chunker's rows come from. One whose children are not numbered from 0 on
-# gets hashes that no row of the query has.
+# The source rows of a chunker's rows. One whose children are not numbered from 0 on gets hashes
+# that no row of the query has.
 PARENTS = (
     "SELECT 1 AS side, IF(is_right, a, ~a) AS a, IF(is_right, b, ~b) AS b FROM ("
     f"SELECT a, b, min(place) = 0 AND max(place) = count(*) - 1 "
@@ -47,8 +51,19 @@ PARENTS = (
 )
 
 
-def verify(work: Work, view: "LanceDataset") -> dict[str, Any]:
-    """The certificate of a version of the view: what it was compared with, and how that went."""
+class Sample(Struct, frozen=True):
+    """Every n-th row or group of a source; all of them for n = 1."""
+
+    one_in: int = 1
+    remainder: int = 0
+
+    def of_ids(self, column: str) -> str | None:
+        """The condition for these rows in Lance's SQL, by the column with their ids."""
+        return None if self.one_in == 1 else f"{column} % {self.one_in} = {self.remainder}"
+
+
+def verify(work: Work, view: LanceDataset) -> dict[str, Any]:
+    """The certificate of a version of the view: what it was compared with, and the result."""
     names = compared_columns(work.definition)
     sample = choose_sample(work, view)
     engine = work.get_engine()
@@ -61,7 +76,7 @@ def verify(work: Work, view: "LanceDataset") -> dict[str, Any]:
         # Spark has no common error for a query that it does not understand.
         except Exception as error:
             raise explain(error) from error
-        running = Running(sql, rows_of(sums))
+        running = SparkWork(sql, rows_of(sums))
         rows = wait_for(work.attempt, work.place, running, patience=0)
         found = {row.side: (row.n, int(row.s), row.x) for row in rows}
         view_sums, query_sums = (found.get(side, (0, 0, 0)) for side in (1, -1))
@@ -84,7 +99,7 @@ def verify(work: Work, view: "LanceDataset") -> dict[str, Any]:
 
 
 def _hash_both(
-    work: Work, sql: Engine, view: "LanceDataset", names: Sequence[str], sample: Sample
+    work: Work, sql: Engine, view: LanceDataset, names: Sequence[str], sample: Sample
 ) -> tuple[Any, Any]:
     """Frames with a row for each of the view's rows, and of the query's."""
     definition = work.definition
@@ -101,17 +116,17 @@ def _hash_both(
     if not is_chunker:
         return pick(sql, here, "1 AS side", *hashes), pick(sql, there, "-1 AS side", *hashes)
     children = pick(sql, here, f"{SOURCE_ROW_ID} AS id", f"{CHILD_INDEX} AS place", *hashes)
-    # A row may have no children; what the view has of others must be right.
+    # A row may have no children, but those in the view must be right.
     parents = here.select(SOURCE_ROW_ID)
     taken = there.join(parents, SOURCE_ROW_ID, "left_semi")
     return query(sql, PARENTS, {CHILDREN: children}), pick(sql, taken, "-1 AS side", *hashes)
 
 
 def _hashes(fields: "Sequence[pa.Field[Any]]", *, is_exact: bool) -> list[str]:
-    """Two hashes of each row; they differ in where floats are cut."""
+    """Two hashes of each row, which cut floats at different digits."""
     found = []
     for name, shift in (("a", False), ("b", not is_exact)):
-        # A null does not change a hash, so that it has to be told apart.
+        # A null does not change a hash, so it has to be marked.
         shown = ", ".join(
             f"isnull({quote(field.name)}), {_show(field, is_exact=is_exact, shift=shift)}"
             for field in fields
@@ -121,7 +136,7 @@ def _hashes(fields: "Sequence[pa.Field[Any]]", *, is_exact: bool) -> list[str]:
 
 
 def _show(field: "pa.Field[Any]", *, is_exact: bool = True, shift: bool = False) -> str:
-    """A column as it is hashed, in the view's type."""
+    """A column in the form that is hashed, in the view's type."""
     kind = to_spark_type(field)
     value = f"CAST({quote(field.name)} AS {kind})"
     # Spark does not hash maps.
@@ -137,8 +152,8 @@ def _show(field: "pa.Field[Any]", *, is_exact: bool = True, shift: bool = False)
 
 
 def _count_differing(work: Work, sql: Engine, both: dict[str, Any]) -> tuple[int, int]:
-    """How many rows of the query the view lacks, and how many it has besides."""
-    running = Running(sql, rows_of(query(sql, DIFFERING, both)))
+    """How many rows of the query the view lacks, and how many extra rows it has."""
+    running = SparkWork(sql, rows_of(query(sql, DIFFERING, both)))
     rows = wait_for(work.attempt, work.place, running, patience=0)
     by_first: Counter[int] = Counter()
     by_second: Counter[int] = Counter()
@@ -149,3 +164,115 @@ def _count_differing(work: Work, sql: Engine, both: dict[str, Any]) -> tuple[int
             by_second[row.b] += row.side
     differing = by_second.values()
     return -sum(n for n in differing if n < 0), sum(n for n in differing if n > 0)
+
+
+def choose_sample(work: Work, view: LanceDataset) -> Sample:
+    """About as many of the view's rows as requested, different ones in each job."""
+    wanted, definition = work.spec.verify_rows, work.definition
+    # Rows that depend on the whole query cannot be computed without the others.
+    has_limit = definition.rows is not None and definition.rows.limit is not None
+    if wanted is None or definition.shape == "whole" or has_limit:
+        return Sample()
+    one_in = max(1, view.count_rows() // max(1, wanted))
+    seed = hashlib.sha256(work.attempt.job.encode()).digest()
+    return Sample(one_in, int.from_bytes(seed[:4], "big") % one_in)
+
+
+def compared_columns(definition: Definition) -> tuple[str, ...]:
+    """The view's columns that its query gives; functions are not called again."""
+    if definition.kind == "chunker":
+        return (SOURCE_ROW_ID, *definition.inherited)
+    names = decode_schema(definition.schema).names
+    made = {out.column for each in definition.column_functions for out in each.outputs}
+    return tuple(name for name in names if name not in made)
+
+
+def recompute(work: Work, sql: Engine, sample: Sample) -> Any:
+    """The query's rows as a frame; for a query over rows only those of the sample."""
+    definition = work.definition
+    if definition.rows is None:
+        frames = {
+            each.source.name: load(sql, _scan(work, each, sql)) for each in work.sources.values()
+        }
+        return query(sql, definition.sql, frames)
+    (source,) = work.sources.values()
+    frame = _by_row(work, sql, source, definition.rows, sample)
+    limit = definition.rows.limit
+    return frame if limit is None else frame.orderBy(SOURCE_ROW_ID).limit(limit)
+
+
+def _by_row(work: Work, sql: Engine, source: SourceVersions, rows: Rows, sample: Sample) -> Any:
+    # A source that is a view has a SOURCE_ROW_ID column of its own.
+    scan = _scan(work, source, sql, ID, sample.of_ids(ROW_ID))
+    names = compared_columns(work.definition)
+    columns = {c.name: c.expression for c in rows.columns if c.name in names}
+    if rows.engine == "spark":
+        outputs = [f"({text}) AS {quote(name)}" for name, text in columns.items()]
+        return pick(
+            sql,
+            load(sql, scan),
+            f"{ID} AS {quote(SOURCE_ROW_ID)}",
+            *outputs,
+            where=rows.filter,
+            name=source.source.name,
+        )
+    fields = [(name, work.view.schema.field(name).type) for name in columns]
+    order = LanceOrder(scan, columns, rows.filter, encode_schema(pa.schema(fields)))
+    count = len(scan.tasks)
+    schema = [f"{quote(SOURCE_ROW_ID)} bigint"]
+    if fields:
+        schema.append(to_spark_schema(decode_schema(order.schema)))
+    return sql.spark.range(0, count, 1, count).mapInArrow(
+        partial(_read_by_lance, json.encode(order)), ", ".join(schema)
+    )
+
+
+def _scan(
+    work: Work,
+    source: SourceVersions,
+    sql: Engine,
+    row_id: str | None = None,
+    where: str | None = None,
+) -> Scan:
+    reads = source.source.reads
+    return make_scan(
+        source.dataset_now, source.location, reads, work.attempt.job, sql.slots, row_id, where
+    )
+
+
+# In the workers ----------------------------------------------------------------------------------
+
+
+class LanceOrder(Struct, frozen=True):
+    """A query over rows in Lance's SQL; sent to workers in the kernel's closure."""
+
+    scan: Scan
+    columns: dict[str, str]
+    where: str | None
+    # Base64 of the Arrow schema of the outputs.
+    schema: str
+
+
+def _read_by_lance(encoded: bytes, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    order = json.decode(encoded, type=LanceOrder)
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            for piece in order.scan.tasks[number]:
+                yield from _evaluate(order, piece)
+
+
+def _evaluate(order: LanceOrder, piece: FragmentPiece) -> Iterator[pa.RecordBatch]:
+    scan, wanted = order.scan, decode_schema(order.schema)
+    dataset = open_version(scan.location, scan.version, scan.reader)
+    columns = {str(n): text for n, text in enumerate(order.columns.values())}
+    for found in scan_expressions(
+        dataset,
+        get_fragment(dataset, piece.fragment),
+        columns,
+        show_conditions(piece, scan.where, order.where),
+        with_row_id=True,
+    ):
+        made = found.select(list(columns)).rename_columns(list(order.columns))
+        values = cast_in(cast_out(made, wanted)).columns
+        ids = found.column(ROW_ID).cast(pa.int64())
+        yield pa.record_batch([ids, *values], [SOURCE_ROW_ID, *order.columns])

@@ -1,30 +1,27 @@
-"""What is kept for a view: beside it, and as tags of its sources and its own. All of it blocks.
+"""What refreshes keep for a view: files beside it, and tags on its sources and itself. It blocks.
 
-A tag keeps a version from being cleaned up, because the next refresh compares with it.
+A tag protects a version from clean-up, because the next refresh compares with it.
 """
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
+from lance import LanceDataset
 
-from penstock.errors import InvalidTableState
-from penstock.jobs.engine.worker_notes import write_first, write_note
+from penstock.errors import InvalidTableState, PenstockError
+from penstock.jobs.engine.worker_notes import WORKS_AS, write_first, write_note
 from penstock.lance import refs
 from penstock.lance.diff.row_sets import RowSet, decode_row_set, make_row_set
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER as JOBS
 from penstock.lance.storage.side_files import list_names
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
+from penstock.model.views import Watermark
 
 FOLDER = "_refresh"
-# The versions of a view's own sources, and those of all tables that a cascade of views begins at.
+# The versions of a view's own sources, and those of a cascade's base tables.
 PINS, FIRST_PINS = "pinned.json", "first.json"
 VIEW_TAGS = f"{refs.OUR_TAGS}view-"
-KEY = "works-as-"
 ID_CHARACTERS = 16
 
 
@@ -45,9 +42,9 @@ def find_pins(place: Place, job: str, name: str = PINS) -> dict[str, Pin] | None
 
 
 def write_pins(place: Place, job: str, pins: Mapping[str, Pin], name: str = PINS) -> bool:
-    """Note the versions of a job, once for all its attempts; False when another has noted others.
+    """Record a job's versions once for all attempts; False when another one recorded others.
 
-    What attempts leave for each other does not say which versions it was computed for.
+    Files that attempts leave for each other do not say for which versions they were computed.
     """
     if write_first(place, job, name, dict(pins)):
         return True
@@ -55,40 +52,40 @@ def write_pins(place: Place, job: str, pins: Mapping[str, Pin], name: str = PINS
 
 
 def write_key(place: Place, job: str, key: str) -> None:
-    """Note a name under which a job works in a view's folder."""
-    write_note(place, job, f"{KEY}{key}", None)
+    """Record a name under which a job works in a view's folder."""
+    write_note(place, job, f"{WORKS_AS}{key}", None)
 
 
 def list_keys(place: Place, job: str) -> list[str]:
-    """The names under which a job worked in a view's folder, beside its own."""
+    """The names under which a job worked in a view's folder, besides its own."""
     names = list_names(place, f"{JOBS}/{job}")
-    return [name.removeprefix(KEY) for name in names if name.startswith(KEY)]
+    return [name.removeprefix(WORKS_AS) for name in names if name.startswith(WORKS_AS)]
 
 
-def keep_version(dataset: "LanceDataset", view: str, version: int) -> None:
-    """Have a version of a source, or of the view itself, stay for a view."""
+def keep_version(dataset: LanceDataset, view: str, version: int) -> None:
+    """Protect a version of a source, or of the view itself, from clean-up."""
     refs.hold_version(dataset, tag_of(view, version), "", version)
 
 
 def prefix_of(view: str) -> str:
-    """How the tags begin that keep versions for a view."""
+    """The prefix of the tags that protect versions for a view."""
     plain = "".join(filter(str.isalnum, view))[:ID_CHARACTERS]
     return f"{VIEW_TAGS}{plain}-"
 
 
 def tag_of(view: str, version: int) -> str:
-    """What keeps a version for a view."""
+    """The tag that protects a version for a view."""
     return f"{prefix_of(view)}{version}"
 
 
 def list_tags(source: Place, view: str | None = None) -> set[str]:
-    """The tags that keep versions of a source for a view, or for any."""
+    """The tags that protect versions of a source for a view, or for any."""
     start = VIEW_TAGS if view is None else prefix_of(view)
     return {name for name in refs.list_names(source, refs.TAGS) if name.startswith(start)}
 
 
 def remove_tags(source: Place, names: Collection[str]) -> None:
-    """Let go of versions."""
+    """Remove tags, so that their versions may be cleaned up."""
     for name in names:
         refs.delete_tag(source, name)
 
@@ -125,3 +122,44 @@ def remove_failed(place: Place, names: Collection[str]) -> None:
     """Remove lists of failed rows."""
     for name in names:
         files.remove(place, f"{FOLDER}/{name}")
+
+
+class Retention:
+    """What was there when an attempt began.
+
+    Nothing else is released: later files may belong to another attempt, which has the job now.
+    """
+
+    def __init__(self, view_id: str, view: Place, sources: Mapping[str, Place]) -> None:
+        self._view_id = view_id
+        self._view = view
+        self._sources = sources
+        self._lists = list_failed(view)
+        self._own_tags = list_tags(view, view_id)
+        self._tags = {id: list_tags(place, view_id) for id, place in sources.items()}
+
+    def keep(self, view: LanceDataset, version: int, tell: Callable[[str], None]) -> None:
+        """Protect the view's new version, which the next refresh compares with."""
+        if tag_of(self._view_id, version) in self._own_tags:
+            return
+        try:
+            keep_version(view, self._view_id, version)
+        except PenstockError as error:
+            # The next refresh may have to compute everything, but this one succeeded.
+            tell(f"version {version} of the view is not kept: {error.message}")
+
+    def let_go(self, needed: Sequence[Watermark], tell: Callable[[str], None]) -> None:
+        """Remove what no watermark needs; failures are logged and ignored."""
+        try:
+            remove_failed(self._view, self._lists - {each.failed for each in needed})
+            own = {each.view_version for each in needed}
+            remove_tags(self._view, self._own_tags - self._name(own))
+            for id, place in self._sources.items():
+                kept = {each.versions[id] for each in needed if id in each.versions}
+                remove_tags(place, self._tags[id] - self._name(kept))
+        except (OSError, PenstockError) as error:
+            # The view is refreshed all the same.
+            tell(f"what is not needed any more is left to the next refresh: {error}")
+
+    def _name(self, versions: Collection[int]) -> set[str]:
+        return {tag_of(self._view_id, version) for version in versions}

@@ -1,4 +1,4 @@
-"""Lance tables for Spark SQL: one version, and of it only the columns and rows that count.
+"""Lance tables for Spark SQL: one version, and only the columns and rows that matter.
 
 What is below `read_kernel` runs in Python workers, which need penstock installed.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MIN_ROWS = 32_768
 
 
-class Piece(Struct, frozen=True, array_like=True):
+class FragmentPiece(Struct, frozen=True, array_like=True):
     """Rows of a fragment by offset; None stands for all of them."""
 
     fragment: int
@@ -38,15 +38,15 @@ class Scan(Struct, frozen=True):
 
     location: Location
     version: int
-    # Who keeps it open in the workers.
+    # The reader that keeps it open in the workers.
     reader: str
     columns: tuple[str, ...]
     # Base64 of the Arrow schema of these columns.
     schema: str
-    tasks: tuple[tuple[Piece, ...], ...]
-    # What the column with the ids of the rows is called, if there is one.
+    tasks: tuple[tuple[FragmentPiece, ...], ...]
+    # The name of the column with row ids, if there is one.
     row_id: str | None = None
-    # In Lance's SQL: rows that it does not take are of no matter.
+    # In Lance's SQL: rows that do not match are ignored.
     where: str | None = None
 
 
@@ -79,7 +79,7 @@ def load_with(engine: Engine, scan: Scan, kernel: Kernel) -> Any:
 
 
 def spark_schema(scan: Scan) -> str:
-    """The frame's columns in Spark's words."""
+    """The frame's columns as Spark DDL."""
     parts = [to_spark_schema(decode_schema(scan.schema))] if scan.columns else []
     if scan.row_id is not None:
         parts.append(f"{quote(scan.row_id)} bigint")
@@ -95,11 +95,11 @@ def read_schema(dataset: "LanceDataset", columns: Sequence[str]) -> "pa.Schema":
     return pa.schema([scanner.projected_schema.field(name) for name in columns])
 
 
-def divide(sizes: "dict[int, int]", slots: int) -> tuple[tuple[Piece, ...], ...]:
-    """Tasks of about the same number of rows, by the rows of each fragment."""
+def divide(sizes: "dict[int, int]", slots: int) -> tuple[tuple[FragmentPiece, ...], ...]:
+    """Tasks with about the same number of rows, given the rows of each fragment."""
     total = sum(sizes.values())
     count = max(1, min(slots, -(-total // MIN_ROWS)))
-    tasks: list[list[Piece]] = [[] for _ in range(count)]
+    tasks: list[list[FragmentPiece]] = [[] for _ in range(count)]
     done = 0
     for id, rows in sizes.items():
         first = 0
@@ -108,14 +108,14 @@ def divide(sizes: "dict[int, int]", slots: int) -> tuple[tuple[Piece, ...], ...]
             # Up to where the next task begins.
             last = min(rows, first + -(-(number + 1) * total // count) - done)
             is_whole = last - first == rows
-            tasks[number].append(Piece(id, None if is_whole else (first, last)))
+            tasks[number].append(FragmentPiece(id, None if is_whole else (first, last)))
             done += last - first
             first = last
     return tuple(map(tuple, tasks))
 
 
 def read_kernel(scan: Scan) -> Kernel:
-    """What gives Spark the rows of a scan."""
+    """A kernel that gives Spark the rows of a scan."""
     return partial(_read, json.encode(scan))
 
 
@@ -127,8 +127,8 @@ def _read(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.R
                 yield from read_piece(scan, piece)
 
 
-def read_piece(scan: Scan, piece: Piece) -> "Iterator[pa.RecordBatch]":
-    """Rows of a fragment as Spark takes them."""
+def read_piece(scan: Scan, piece: FragmentPiece) -> "Iterator[pa.RecordBatch]":
+    """Rows of a fragment, in Spark's form."""
     dataset = open_version(scan.location, scan.version, scan.reader)
     fragment = get_fragment(dataset, piece.fragment)
     columns = {name: quote_parts((name,)) for name in scan.columns}
@@ -138,11 +138,11 @@ def read_piece(scan: Scan, piece: Piece) -> "Iterator[pa.RecordBatch]":
         yield _to_spark(scan, batch)
 
 
-def show_conditions(piece: Piece, *where: str | None) -> str | None:
-    """In Lance's SQL: what rows of a fragment must meet to be in a piece of it, and to matter."""
+def show_conditions(piece: FragmentPiece, *where: str | None) -> str | None:
+    """In Lance's SQL: the conditions for a fragment's rows to be in a piece, and to matter."""
     conditions = [f"({each})" for each in where if each is not None]
     if piece.range is not None:
-        # Ranges of a scan count only the rows that it gives, so that a filter would move them.
+        # Ranges of a scan only count the rows that match, so a filter would shift them.
         first, last = ((piece.fragment << 32) + offset for offset in piece.range)
         conditions += [f"{ADDRESS} >= {first}", f"{ADDRESS} < {last}"]
     return " AND ".join(conditions) or None

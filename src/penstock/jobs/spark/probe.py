@@ -1,4 +1,4 @@
-"""Whether a cluster's Python workers can do our work, found out before the first job."""
+"""Check that a cluster's Python workers can do our work, before the first job."""
 
 import time
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import Unavailable, Unsupported
+from penstock.jobs.spark.doors import functions
 from penstock.jobs.spark.tasks import Engine, Tasks
 
 SCHEMA = "version string"
@@ -18,10 +19,8 @@ MOST_SLOTS = 1024
 
 def count_slots(spark: Any) -> int:
     """How many tasks a cluster runs at once; over Connect, only a query can tell."""
-    from pyspark.sql.connect.functions import spark_partition_id
-
     numbers = spark.range(MOST_SLOTS)
-    found: int = numbers.select(spark_partition_id()).distinct().count()
+    found: int = numbers.select(functions.spark_partition_id()).distinct().count()
     return max(1, found)
 
 

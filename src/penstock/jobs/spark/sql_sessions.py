@@ -1,6 +1,6 @@
-"""Sessions for the SQL of views: what decides about the meaning of a query is the same in each.
+"""Sessions for the SQL of views: settings that affect a query's meaning are always the same.
 
-A runner's own session is for tasks in Python; a query has one of its own beside it, with tables
+A runner's own session is for tasks in Python; each query gets another one beside it, with tables
 that no other query sees.
 """
 
@@ -21,10 +21,10 @@ MEANING = {
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
 }
-# What a text means to the parser is what it meant to whoever checked it; a name is no file.
+# The parser must read a text as it was checked; a name is never a file.
 LOCKED = {
     "spark.sql.runSQLOnFiles": "false",
-    # Spark would put its conf and the environment into texts: ${env:HOME}.
+    # Otherwise Spark would substitute its conf and the environment: ${env:HOME}.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
@@ -32,14 +32,14 @@ LOCKED = {
     "spark.sql.ansi.enforceReservedKeywords": "false",
     "spark.sql.legacy.setopsPrecedence.enabled": "false",
 }
-# Of a session that the runner starts itself: no metastore, and nothing in its catalog.
+# For a session that the runner starts itself: no metastore, and an empty catalog.
 CATALOG = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.defaultCatalog": "spark_catalog",
     "spark.sql.catalog.spark_catalog.defaultDatabase": "default",
 }
 ARROW = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
-# Code is compiled and stages are joined anew only where that takes less time than it saves.
+# Code generation and adaptive stages only where they save more time than they take.
 LARGE_ROWS = 200_000
 ROWS_OF_PARTITION = 1_000_000
 
@@ -58,13 +58,13 @@ def open_sql(engine: Engine, rows: int) -> Iterator[Engine]:
         }
         values = {**MEANING, **LOCKED, **ARROW, **speed}
         if engine.is_connect:
-            # One request in place of one for each.
+            # One request instead of one for each.
             spark.conf._set_all(values, silent=False)
         else:
             for key, value in values.items():
                 spark.conf.set(key, value)
         yield replace(engine, spark=spark)
     finally:
-        # A classic session is a part of the runner's, whose end would be the end of that too.
+        # A classic session is part of the runner's, and ending it would end that too.
         if engine.is_connect:
             spark.stop()

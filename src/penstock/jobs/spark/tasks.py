@@ -1,8 +1,8 @@
-"""Work on Spark: a function over numbered tasks, which can be watched and canceled.
+"""Run numbered tasks on Spark, which can be watched and canceled.
 
 A classic session runs them without a query, whose planning takes longer than a small job, unless
-more of Spark comes after them; one of Spark Connect has nothing but queries. What comes back is
-JSON or Arrow: whatever a worker writes, the driver only ever reads it as values.
+more of Spark follows them; Spark Connect only has queries. Results are JSON or Arrow: whatever a
+worker writes, the driver only reads it as values.
 """
 
 import contextlib
@@ -20,30 +20,31 @@ import pyarrow as pa
 from msgspec import json
 
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
+from penstock.jobs.spark.doors import pyspark, types
 
 Kernel = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 POOLS = 16
-# Spark ends a Python worker that does not stop, which takes two seconds by itself.
+# Spark kills a Python worker that does not stop, which takes two seconds.
 KILL_SECONDS = 3
-# Code of the JVM it ends only between two batches of rows, and never in the middle of a value: a
-# batch of a join, or one text for a regular expression, may take hours. With what comes before (a
-# heartbeat, three seconds for workers to stop by themselves) this stays within ten seconds.
+# Spark stops JVM code only between two batches of rows, never inside a value: a batch of a join, or
+# one string for a regular expression, may take hours. Together with what comes before (a heartbeat,
+# three seconds for workers to stop by themselves) this stays within ten seconds.
 PATIENCE_SECONDS, LOOK_SECONDS = 2.5, 0.25
-# On a cluster Spark ends the executor by itself, five seconds after the cancel.
+# On a cluster Spark kills the executor itself, five seconds after the cancel.
 CLUSTER_PATIENCE_SECONDS = 6
-# Classes of SQL states that come from a query or from values, and so come back every time.
+# Classes of SQL states that are caused by a query or by values, and so come back every time.
 OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 _turn = itertools.count()
-# In a worker: how many tasks it has begun.
+# In a worker: how many tasks it has started.
 _begun = itertools.count()
-# The interpreter of a classic session's workers is a field of its context, for all threads.
+# The interpreter of a classic session's workers is a field of its context, shared by all threads.
 _choosing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerPython:
-    """The interpreter and the variables that a job's Python workers run with."""
+    """The interpreter and environment variables of a job's Python workers."""
 
     executable: str
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -65,8 +66,8 @@ class Engine:
     judge: "Callable[[], Engine] | None" = None
 
 
-class Running:
-    """Work that is done on Spark in the background; it gives few rows."""
+class SparkWork:
+    """Work on Spark in the background, which gives few rows."""
 
     def __init__(self, engine: Engine, work: Callable[[], list[Any]]) -> None:
         self._engine = engine
@@ -74,31 +75,31 @@ class Running:
         self._tag = f"penstock-{uuid.uuid4().hex}"
         self._rows: list[Any] = []
         self._failure: Exception | None = None
-        # A canceled call may hang on in the JVM; the process need not wait for it at its end.
+        # A canceled call may hang in the JVM; the process need not wait for it at its end.
         self._thread = threading.Thread(target=self._collect, name=self._tag, daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end at most so long; whether it was reached."""
+        """Wait at most so long for the end; returns whether it was reached."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def result(self) -> list[Any]:
-        """The rows that the tasks yielded, or what made them fail."""
+        """The rows that the tasks yielded; raises what made them fail."""
         self._thread.join()
         if self._failure is not None:
             raise self._failure
         return self._rows
 
     def cancel(self) -> None:
-        """Make Spark end the tasks that run and forget the others."""
+        """Make Spark stop the running tasks and drop the others."""
         if self._engine.is_connect:
             self._engine.spark.interruptTag(self._tag)
         else:
             self._engine.spark.sparkContext.cancelJobsWithTag(self._tag)
 
     def end(self) -> None:
-        """End the tasks, so that nothing is written any more when this returns."""
+        """Stop the tasks; once this returns, none writes any more."""
         # A session that died has nothing left to cancel.
         with contextlib.suppress(Exception):
             if self.wait(0):
@@ -116,7 +117,7 @@ class Running:
                 time.sleep(LOOK_SECONDS)
 
     def _has_tasks(self) -> bool:
-        """Whether tasks run on after their job was canceled; of Spark Connect nobody knows."""
+        """Whether tasks still run after their job was canceled; unknown for Spark Connect."""
         if self._engine.is_connect:
             return False
         tracker = self._engine.spark.sparkContext._jsc.sc().statusTracker()
@@ -132,19 +133,19 @@ class Running:
         else:
             context = self._engine.spark.sparkContext
             context.addJobTag(self._tag)
-            # Only pools are fair to each other; within one, jobs wait in line.
+            # Pools share fairly; within one pool, jobs wait in line.
             context.setLocalProperty("spark.scheduler.pool", f"penstock-{next(_turn) % POOLS}")
         try:
             self._rows = self._work()
-        # Whatever Spark raises, down to a broken connection to its JVM, is told by `result`.
+        # Whatever Spark raises, down to a broken connection to its JVM, is raised by `result`.
         except Exception as error:
             self._failure = explain(error)
 
 
-class Tasks(Running):
+class Tasks(SparkWork):
     """Numbered tasks that run on Spark in the background.
 
-    What the kernel yields may go through more of Spark before it is the tasks' result.
+    More of Spark may process what the kernel yields, before it is the tasks' result.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class Tasks(Running):
 def _make_query(
     engine: Engine, kernel: Kernel, count: int, schema: str, then: Callable[[Any], Any] | None
 ) -> Callable[[], list[Any]]:
-    """The tasks as a query, and what comes after them; returns what runs it."""
+    """The tasks as a query, and what follows them; returns a function that runs it."""
     # One partition with one number for each task: nothing has to be sent to Spark.
     numbers = engine.spark.range(0, count, 1, count)
     query: Any = numbers.mapInArrow(kernel, schema, profile=engine.profile)
@@ -174,32 +175,28 @@ def _make_query(
 
 
 def rows_of(frame: Any) -> Callable[[], list[Any]]:
-    """What runs a query and gives its rows; as Arrow, because Spark's own way is a pickle."""
-    from pyspark.sql import Row
-
-    return lambda: [Row(**row) for row in frame.toArrow().to_pylist()]
+    """A function that runs a query; rows come as Arrow, because Spark's own way is a pickle."""
+    return lambda: [types.Row(**row) for row in frame.toArrow().to_pylist()]
 
 
 def _make_tasks(engine: Engine, kernel: Kernel, count: int) -> Callable[[], list[Any]]:
-    """The tasks by themselves; their rows name their columns, so that no schema is needed."""
-    from pyspark.sql import Row
-
+    """The tasks by themselves; their rows name their columns, so no schema is needed."""
     tasks = _partitions(engine.spark.sparkContext, count).mapPartitionsWithIndex(
         functools.partial(_run_task, kernel)
     )
-    # Spark would have the driver unpickle what tasks yield; like this it takes bytes for bytes.
+    # Otherwise the driver would unpickle what tasks yield; like this it takes plain bytes.
     internals: Any = tasks
     internals._bypass_serializer = True
     if engine.profile is not None:
         tasks = tasks.withResources(engine.profile)
     # Made now, while the context has the Python that the tasks are to run with.
     assert tasks._jrdd is not None
-    return lambda: [Row(**row) for each in tasks.collect() for row in _decode(each)]
+    return lambda: [types.Row(**row) for each in tasks.collect() for row in _decode(each)]
 
 
 @functools.lru_cache(16)
 def _partitions(context: Any, count: int) -> Any:
-    """So many empty partitions, which any number of jobs may begin with."""
+    """Empty partitions, which any number of jobs can start with."""
     return context.parallelize([], count)
 
 
@@ -209,11 +206,11 @@ def _decode(encoded: Any) -> list[dict[str, Any]]:
 
 def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterator[bytes]:
     """In a worker: run one task."""
-    # Spark has a worker look for garbage after each task. With all that the modules hold this takes
-    # longer than many a task, so that is left out from now on; there is no garbage at this moment.
+    # Spark makes a worker collect garbage after each task. With all modules loaded this takes
+    # longer than many tasks, so it is switched off; there is no garbage at this moment.
     if next(_begun) == 1:
         gc.freeze()
-    # Spark keeps a worker for its next task only if it has read to the end of its input.
+    # Spark reuses a worker only if it has read its input to the end.
     for _ in nothing:
         raise RuntimeError("a task has no input but its number")
     for batch in kernel(iter([pa.record_batch([[number]], ["id"])])):
@@ -221,25 +218,21 @@ def _run_task(kernel: Kernel, number: int, nothing: Iterator[object]) -> Iterato
 
 
 def is_second_try() -> bool:
-    """In a worker: whether Spark runs this task again, because its process may have died."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
+    """In a worker: whether Spark is retrying this task, because its process may have died."""
+    context = pyspark.TaskContext.get()
     return context is not None and context.attemptNumber() > 0
 
 
 def task_number() -> int:
-    """In a worker: the number of the task that runs."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
+    """In a worker: the number of the running task."""
+    context = pyspark.TaskContext.get()
     assert context is not None
     return context.partitionId()
 
 
 @contextlib.contextmanager
 def _worker_python(engine: Engine) -> Iterator[None]:
-    """Inside, what is made for the engine's workers runs with its Python."""
+    """Inside the block, the engine's workers get its Python."""
     if engine.python is None:
         yield
         return

@@ -1,8 +1,8 @@
-"""Arrow types and Spark's: what rows are cast to on their way into Spark, and out of it.
+"""Convert between Arrow's types and Spark's, for rows on their way into Spark and out of it.
 
-Spark knows no unsigned numbers, half floats, dictionaries, fixed sizes or large offsets. What it
-gets instead can hold every value, but for timestamps and durations of nanoseconds: these are
-rounded down to microseconds, where Spark's end.
+Spark has no unsigned numbers, half floats, dictionaries, fixed sizes or large offsets. Its
+substitutes hold every value, except timestamps and durations in nanoseconds: these are rounded down
+to microseconds.
 """
 
 from typing import Any
@@ -15,9 +15,9 @@ import pyarrow.types as kinds
 from penstock.errors import InvalidRequest, SchemaMismatch
 
 UTC = "UTC"
-# Spark's decimals end here.
+# The largest precision of Spark's decimals.
 MAX_DIGITS = 38
-# By the type that Arrow has after `to_spark_arrow`.
+# By Arrow's type after `to_spark_arrow`.
 WORDS = {
     "null": "void",
     "bool": "boolean",
@@ -38,7 +38,7 @@ WORDS = {
 
 
 def to_spark_schema(schema: "pa.Schema") -> str:
-    """The columns as Spark's DDL has them; all of them may be null."""
+    """The columns as Spark DDL; all of them may be null."""
     return ", ".join(f"{quote(field.name)} {to_spark_type(field)}" for field in schema)
 
 
@@ -53,7 +53,7 @@ def to_spark_arrow(schema: "pa.Schema") -> "pa.Schema":
 
 
 def cast_in(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    """Rows of a Lance table as Spark takes them."""
+    """Rows of a Lance table, in Spark's form."""
     schema = to_spark_arrow(batch.schema)
     columns = zip(batch.columns, schema, strict=True)
     return pa.record_batch(
@@ -62,7 +62,7 @@ def cast_in(batch: "pa.RecordBatch") -> "pa.RecordBatch":
 
 
 def cast_out(batch: "pa.RecordBatch", wanted: "pa.Schema") -> "pa.RecordBatch":
-    """Rows that Spark gave as columns of a Lance table, found by their names.
+    """Rows from Spark as columns of a Lance table, matched by name.
 
     Raises SchemaMismatch naming the column, when a value does not fit.
     """
@@ -79,7 +79,7 @@ def cast_out(batch: "pa.RecordBatch", wanted: "pa.Schema") -> "pa.RecordBatch":
 
 
 def quote(name: str) -> str:
-    """A name as Spark's SQL reads it."""
+    """A name quoted for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -211,7 +211,7 @@ def _convert_plain(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
         column = _drop_digits(column)
     found = column.cast(wanted)
     if kinds.is_floating(given) and kinds.is_floating(wanted):
-        # Arrow makes an infinity of what is too large for a smaller float.
+        # Arrow turns what is too large for a smaller float into an infinity.
         lost = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
         if pc.any(lost).as_py():
             raise ValueError(f"{pc.filter(column, lost)[0]} is too large")
@@ -269,9 +269,9 @@ def _convert_struct(column: "pa.Array", wanted: "pa.DataType") -> "pa.Array":
 
 
 def _open_lists(column: "pa.Array", value: "pa.DataType") -> "tuple[pa.Array, pa.Array, Any]":
-    """Where each list begins, the values one after the other, and which lists are null.
+    """Where each list begins, the concatenated values, and which lists are null.
 
-    What nulls and slices hide is left out.
+    Values hidden by nulls and slices are left out.
     """
     plain = column.cast(pa.list_(value))
     lengths = plain.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
@@ -284,7 +284,7 @@ def _nulls(column: "pa.Array") -> "pa.Array | None":
 
 
 def _spread(values: "pa.Array", mask: "pa.Array", size: int) -> "pa.Array":
-    """Leave places for the values of null lists, as lists of a fixed size have them."""
+    """Insert places for the values of null lists, as fixed-size lists have them."""
     alive = ~mask.to_numpy(zero_copy_only=False)
     rows = np.cumsum(alive) - 1
     places = (rows[:, None] * size + np.arange(size)).ravel()

@@ -1,10 +1,10 @@
-"""Changes of columns that keep the bindings of bound columns right. All of it blocks."""
+"""Change columns while keeping the bindings of bound columns right. Everything here blocks."""
 
 import json
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.lance.columns import fields as columns
@@ -19,7 +19,7 @@ from penstock.lance.columns.computed import (
     RESERVED,
     SQL_AUTO,
     VIRTUAL,
-    Computed,
+    ComputedColumn,
     get_computed,
     list_computed,
     refuse_value,
@@ -34,43 +34,38 @@ from penstock.lance.columns.fields import (
 )
 from penstock.lance.columns.function_columns import make_fields, plan_redeclaration
 from penstock.lance.columns.inference import infer
+from penstock.lance.doors import lance, pa
 from penstock.lance.expressions.check import check_expression
 from penstock.lance.write.reserved_metadata import check_schema_metadata
-from penstock.model.envelopes import Code
+from penstock.model.envelopes import FunctionCode
 from penstock.model.functions import Declaration, Redeclaration
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
-class Redeclared:
-    """A column whose function is declared anew: before and now, and what the request brought."""
+class RedeclaredColumn:
+    """A column whose function is declared again: before, after, and what the request brought."""
 
-    before: Computed
-    column: Computed
+    before: ComputedColumn
+    column: ComputedColumn
     brings_code: bool
     brings_manifest: bool
 
 
-# A function and its code; the code may stay as it is when a function is declared anew.
-New = tuple[Declaration, Code]
-Changed = tuple[str, Redeclaration, Code | None]
+# A function and its code; None keeps the code when a function is declared again.
+New = tuple[Declaration, FunctionCode]
+Changed = tuple[str, Redeclaration, FunctionCode | None]
 
 
 def add_bound(
-    dataset: "LanceDataset",
+    dataset: "lance.LanceDataset",
     expressions: Mapping[str, str],
     functions: Sequence[New],
     auto: Collection[str] = (),
-) -> tuple[int, list[Computed]]:
+) -> tuple[int, list[ComputedColumn]]:
     """Add columns without values, bound to what computes them, in one version.
 
-    `auto` names those of the expressions that are to be filled without a request.
+    `auto` names the expressions that are filled without a request.
     """
-    import pyarrow as pa
-
     fields = plan_bound(dataset, expressions, functions, auto)
     dataset.add_columns(pa.schema(fields))
     names = {field.name for field in fields}
@@ -78,14 +73,12 @@ def add_bound(
 
 
 def plan_bound(
-    dataset: "LanceDataset",
+    dataset: "lance.LanceDataset",
     expressions: Mapping[str, str],
     functions: Sequence[New],
     auto: Collection[str] = (),
 ) -> "list[pa.Field[Any]]":
     """The fields of new bound columns; raises when one of them can't be added."""
-    import pyarrow as pa
-
     taken = set(dataset.schema.names)
     outputs = [output.column for declared, _ in functions for output in declared.outputs]
     for name in (*expressions, *outputs):
@@ -111,8 +104,10 @@ def plan_bound(
     return fields
 
 
-def redeclare(dataset: "LanceDataset", changes: Sequence[Changed]) -> tuple[int, list[Redeclared]]:
-    """Give columns other versions of their functions, all in one version; values stay."""
+def redeclare(
+    dataset: "lance.LanceDataset", changes: Sequence[Changed]
+) -> tuple[int, list[RedeclaredColumn]]:
+    """Give columns new versions of their functions, all in one version; keeps the values."""
     planned = plan_redeclarations(dataset, changes)
     updates = [MetadataUpdate(show_path((name,)), values) for name, values in planned.items()]
     before = {each.name: each for each in list_computed(dataset.schema)}
@@ -123,18 +118,18 @@ def redeclare(dataset: "LanceDataset", changes: Sequence[Changed]) -> tuple[int,
     }
     version, _ = columns.update_field_metadata(dataset, updates)
     return version, [
-        Redeclared(before[each.name], each, *brought[each.name])
+        RedeclaredColumn(before[each.name], each, *brought[each.name])
         for each in list_computed(dataset.schema)
         if each.name in planned
     ]
 
 
 def plan_redeclarations(
-    dataset: "LanceDataset", changes: Sequence[Changed]
+    dataset: "lance.LanceDataset", changes: Sequence[Changed]
 ) -> dict[str, dict[str, str]]:
-    """The metadata that each column of the changed functions gets."""
+    """The new metadata of each column of the changed functions."""
     planned: dict[str, dict[str, str]] = {}
-    seen: dict[str, tuple[Redeclaration, Code | None]] = {}
+    seen: dict[str, tuple[Redeclaration, FunctionCode | None]] = {}
     for path, wanted, code in changes:
         column, values = plan_redeclaration(dataset, path, wanted, code)
         if seen.setdefault(column.binding, (wanted, code)) != (wanted, code):
@@ -148,8 +143,8 @@ def plan_redeclarations(
 
 
 def alter_columns(
-    dataset: "LanceDataset", alterations: Sequence[Alteration]
-) -> tuple[int, dict[str, str], list[Computed]]:
+    dataset: "lance.LanceDataset", alterations: Sequence[Alteration]
+) -> tuple[int, dict[str, str], list[ComputedColumn]]:
     """Alter fields; returns the version, old and new names of bound columns, and these columns."""
     check_alterations(dataset, alterations)
     bound = {column.name for column in list_computed(dataset.schema)}
@@ -163,7 +158,7 @@ def alter_columns(
     return version, names, list_computed(dataset.schema)
 
 
-def drop_columns(dataset: "LanceDataset", paths: Sequence[str]) -> tuple[int, list[str]]:
+def drop_columns(dataset: "lance.LanceDataset", paths: Sequence[str]) -> tuple[int, list[str]]:
     """Drop fields; returns the version and which of them were computed."""
     check_change(dataset, paths, "drop")
     before = {column.name for column in list_computed(dataset.schema)}
@@ -172,9 +167,9 @@ def drop_columns(dataset: "LanceDataset", paths: Sequence[str]) -> tuple[int, li
 
 
 def update_field_metadata(
-    dataset: "LanceDataset", updates: Sequence[MetadataUpdate]
+    dataset: "lance.LanceDataset", updates: Sequence[MetadataUpdate]
 ) -> tuple[int, dict[str, dict[str, str]]]:
-    """Change fields' metadata, but not what binds a column."""
+    """Change fields' metadata, except for bindings."""
     safe = []
     for update in updates:
         bound = keep_binding(get_field(dataset, update.path).metadata, update.values)
@@ -183,14 +178,16 @@ def update_field_metadata(
     return columns.update_field_metadata(dataset, safe)
 
 
-def replace_schema_metadata(dataset: "LanceDataset", values: Mapping[str, str]) -> dict[str, str]:
-    """Replace the schema's metadata, but not what is the server's own; returns what it is now."""
+def replace_schema_metadata(
+    dataset: "lance.LanceDataset", values: Mapping[str, str]
+) -> dict[str, str]:
+    """Replace the schema's metadata, except for the server's own keys; returns the result."""
     known = dataset.schema.metadata or {}
     shown = {key.decode(): value.decode(errors="replace") for key, value in known.items()}
     return columns.replace_schema_metadata(dataset, check_schema_metadata(shown, values))
 
 
-def check_alterations(dataset: "LanceDataset", alterations: Sequence[Alteration]) -> None:
+def check_alterations(dataset: "lance.LanceDataset", alterations: Sequence[Alteration]) -> None:
     """Refuse alterations that a binding does not allow."""
     check_change(dataset, [a.path for a in alterations if a.name is not None], "rename")
     for each in alterations:
@@ -200,8 +197,8 @@ def check_alterations(dataset: "LanceDataset", alterations: Sequence[Alteration]
             check_nullable(dataset, each.path)
 
 
-def check_change(dataset: "LanceDataset", paths: Sequence[str], verb: str) -> None:
-    """Refuse to rename or drop what a bound column reads or is part of, unless that goes too."""
+def check_change(dataset: "lance.LanceDataset", paths: Sequence[str], verb: str) -> None:
+    """Refuse to rename or drop an input or part of a bound column, unless that goes too."""
     touched = [parse_path(get_field(dataset, path).path) for path in paths]
     gone = {path[0] for path in touched if len(path) == 1} if verb == "drop" else set()
     for column in list_computed(dataset.schema):
@@ -221,9 +218,9 @@ def check_change(dataset: "LanceDataset", paths: Sequence[str], verb: str) -> No
 
 
 def check_parts(
-    column: Computed, touched: Sequence[tuple[str, ...]], gone: set[str], verb: str
+    column: ComputedColumn, touched: Sequence[tuple[str, ...]], gone: set[str], verb: str
 ) -> None:
-    """Refuse to change a part of a bound column, or to drop a part of a function's columns."""
+    """Refuse to change part of a bound column, or to drop some of a function's columns."""
     for path in touched:
         if len(path) > 1 and path[0] == column.name and column.name not in gone:
             raise InvalidRequest(
@@ -239,8 +236,8 @@ def check_parts(
         )
 
 
-def check_retype(dataset: "LanceDataset", path: str) -> None:
-    """Refuse another type for a bound column: what computes it says which it has."""
+def check_retype(dataset: "lance.LanceDataset", path: str) -> None:
+    """Refuse to change the type of a bound column: what computes it decides that."""
     if (column := _find(dataset, path)) is not None:
         decides = "expression" if column.function is None else "function"
         raise InvalidRequest(
@@ -249,8 +246,8 @@ def check_retype(dataset: "LanceDataset", path: str) -> None:
         )
 
 
-def check_nullable(dataset: "LanceDataset", path: str) -> None:
-    """Refuse to forbid nulls in a bound column: a row that is not filled yet has one."""
+def check_nullable(dataset: "lance.LanceDataset", path: str) -> None:
+    """Refuse to forbid nulls in a bound column: rows that are not filled yet have one."""
     if (column := _find(dataset, path)) is not None:
         raise InvalidRequest(
             f"column {column.name!r} is computed, so it is null until it is filled",
@@ -269,7 +266,7 @@ def check_update(schema: "pa.Schema", values: Mapping[str, str]) -> None:
 
 
 def keep_binding(metadata: Mapping[str, str], news: Mapping[str, str | None]) -> dict[str, str]:
-    """The keys of a binding that must stay on a field; raises when they are to be changed."""
+    """The binding keys that must stay on a field; raises when the update changes them."""
     is_bound = "true" in (metadata.get(COMPUTED), metadata.get(VIRTUAL))
     bound = {k: v for k, v in metadata.items() if is_bound and k.startswith(RESERVED)}
     for key, value in news.items():
@@ -281,6 +278,6 @@ def keep_binding(metadata: Mapping[str, str], news: Mapping[str, str | None]) ->
     return bound
 
 
-def _find(dataset: "LanceDataset", path: str) -> Computed | None:
+def _find(dataset: "lance.LanceDataset", path: str) -> ComputedColumn | None:
     name = parse_path(get_field(dataset, path).path)[0]
     return next((each for each in list_computed(dataset.schema) if each.name == name), None)

@@ -1,16 +1,16 @@
 """Bound columns: a column and what computes it, an SQL expression or a function.
 
-Field metadata is what binds a column. For expressions the keys are those that open-source lancedb
-reads and writes, so a binding made here is known there and the other way round. For functions they
-are those of the protocol's other clients, and `penstock.function` tells all that is known of it.
-`penstock.binding` tells a column from one of the same name that was dropped before; the columns of
-one function share it. Everything here blocks.
+A column is bound by its field's metadata. For expressions the keys are those of open-source
+lancedb, so either can read the other's bindings. For functions they are those of the protocol's
+other clients, and `penstock.function` holds everything we know of it. `penstock.binding` tells a
+column from a dropped one of the same name; the columns of one function share it. Everything here
+blocks.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -18,13 +18,10 @@ from msgspec import structs
 from penstock.errors import ColumnNotFound, InvalidRequest
 from penstock.lance.columns.fields import get_field, parse_path
 from penstock.lance.columns.schemas import to_arrow_type
+from penstock.lance.doors import lance, pa
 from penstock.lance.expressions.check import check_expression
 from penstock.lance.read.details import to_json_type
 from penstock.model.functions import Function
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
 
 COMPUTED = "computed_column"
 KIND, EXPRESSION, INPUTS = f"{COMPUTED}.kind", f"{COMPUTED}.expression", f"{COMPUTED}.inputs"
@@ -33,16 +30,16 @@ VIRTUAL = "virtual_column"
 AUTO, MANIFEST = f"{VIRTUAL}.auto_backfill", f"{VIRTUAL}.manifest"
 OWN = "penstock."
 BINDING, FUNCTION = f"{OWN}binding", f"{OWN}function"
-# Of a column that SQL computes; those of functions have the protocol's key.
+# On a column that SQL computes; columns of functions have the protocol's key.
 SQL_AUTO = f"{OWN}auto_backfill"
-# Which of a function's results goes into the field, when there are several.
+# Which of several results of a function goes into the field.
 PART = f"{VIRTUAL}.unpack_field"
 RESERVED = (COMPUTED, REFRESH, VIRTUAL, OWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
-    """A bound column of one version of a table; inputs are field paths.
+class ComputedColumn:
+    """A bound column in one version of a table; inputs are field paths.
 
     It has an expression or a function; `columns` are all that the function fills together.
     """
@@ -58,15 +55,15 @@ class Computed:
     auto_backfill: bool = False
 
 
-def list_computed(schema: "pa.Schema") -> list[Computed]:
+def list_computed(schema: "pa.Schema") -> list[ComputedColumn]:
     """The bound columns of a schema."""
     metadata = {field.name: _to_text(field) for field in schema}
     found = [each for field in schema if (each := _read(field, metadata[field.name])) is not None]
     return [_with_group(each, found, metadata) for each in found]
 
 
-def get_computed(dataset: "LanceDataset", path: str) -> Computed:
-    """A column that must be bound, with its binding as it stands in this version."""
+def get_computed(dataset: "lance.LanceDataset", path: str) -> ComputedColumn:
+    """Get a column that must be bound, with its binding in this version."""
     name = get_field(dataset, path).path
     parts = parse_path(name)
     bound = {column.name: column for column in list_computed(dataset.schema)}
@@ -79,14 +76,14 @@ def get_computed(dataset: "LanceDataset", path: str) -> Computed:
 
 
 def follow(schema: "pa.Schema", binding: str, names: Sequence[str]) -> tuple[str, ...]:
-    """What the columns of a binding are called in a version; raises when they are not there.
+    """The names that a binding's columns have in a version; raises when they are gone.
 
-    Without a binding, names are all that is known of them.
+    Without a binding, columns are only known by name.
     """
     if not binding:
         return tuple(names)
     bound = [column for column in list_computed(schema) if column.binding == binding]
-    # One that another client bound may share its expression with others.
+    # A column bound by another client may share its expression with others.
     found = next((column for column in bound if column.name in names), next(iter(bound), None))
     if found is None or len(found.columns) != len(names):
         raise ColumnNotFound(
@@ -97,16 +94,16 @@ def follow(schema: "pa.Schema", binding: str, names: Sequence[str]) -> tuple[str
     return found.columns
 
 
-def list_group(column: Computed) -> list[Computed]:
-    """All columns that are filled together with this one, itself among them."""
+def list_group(column: ComputedColumn) -> list[ComputedColumn]:
+    """All columns that are filled together with this one, including itself."""
     if column.function is None:
         return [column]
     outputs = column.function.outputs
     return [replace(column, name=each.column, data_type=each.data_type) for each in outputs]
 
 
-def check_where(dataset: "LanceDataset", where: str) -> str:
-    """A condition as Lance gets it; raises when it could not be evaluated."""
+def check_where(dataset: "lance.LanceDataset", where: str) -> str:
+    """A condition as Lance gets it; raises when it can't be evaluated."""
     checked = check_expression("where", where)
     dataset.scanner(columns=[], filter=checked, with_row_address=True).explain_plan()
     return checked
@@ -119,10 +116,10 @@ def refuse_value(name: str) -> InvalidRequest:
     )
 
 
-def check_known(dataset: "LanceDataset", column: Computed) -> None:
-    """Refuse a binding that is not sound, or whose inputs are not there, as after a change by path.
+def check_known(dataset: "lance.LanceDataset", column: ComputedColumn) -> None:
+    """Refuse an invalid binding, or one whose inputs are missing, as after a change by path.
 
-    Who bound the column elsewhere has not had the expression checked here.
+    Expressions that were bound elsewhere were not checked here.
     """
     if column.expression is not None:
         check_expression(f"the expression of column {column.name!r}", column.expression)
@@ -145,13 +142,13 @@ def show_type(kind: "pa.DataType") -> dict[str, Any]:
         return {"type": str(kind)}
 
 
-def _read(field: "pa.Field[Any]", metadata: Mapping[str, str]) -> Computed | None:
+def _read(field: "pa.Field[Any]", metadata: Mapping[str, str]) -> ComputedColumn | None:
     if metadata.get(COMPUTED) == "true" and EXPRESSION in metadata:
-        return Computed(
+        return ComputedColumn(
             field.name,
             metadata[EXPRESSION],
             _read_paths(metadata.get(INPUTS, "[]")),
-            # One that another client bound is told apart by what it is bound to.
+            # A column bound by another client is identified by what it is bound to.
             metadata.get(BINDING, metadata[EXPRESSION])[:200],
             show_type(field.type),
             (field.name,),
@@ -163,7 +160,7 @@ def _read(field: "pa.Field[Any]", metadata: Mapping[str, str]) -> Computed | Non
         function = msgspec.json.decode(metadata.get(FUNCTION, ""), type=Function)
     except (msgspec.MsgspecError, UnicodeError):
         return None
-    return Computed(
+    return ComputedColumn(
         field.name,
         None,
         function.inputs,
@@ -177,9 +174,11 @@ def _read(field: "pa.Field[Any]", metadata: Mapping[str, str]) -> Computed | Non
 
 
 def _with_group(
-    column: Computed, found: Sequence[Computed], metadata: Mapping[str, Mapping[str, str]]
-) -> Computed:
-    """A function's column with the names that its columns have now: a rename leaves the binding."""
+    column: ComputedColumn,
+    found: Sequence[ComputedColumn],
+    metadata: Mapping[str, Mapping[str, str]],
+) -> ComputedColumn:
+    """A function's column with the current names of its columns: a rename keeps the binding."""
     if column.function is None:
         return column
     if len(column.function.outputs) == 1:

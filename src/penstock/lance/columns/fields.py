@@ -1,24 +1,22 @@
-"""Columns: field paths, and changes of a table's schema. All of it but the paths blocks.
+"""Field paths, and changes of a table's schema. Everything but the paths blocks.
 
-A path names a nested field with dots; a part that holds a dot itself stands in back-quotes, in
-which a back-quote is doubled.
+A path names a nested field with dots; a part that contains a dot is in back-quotes, in which a
+back-quote is doubled.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import ColumnNotFound, InvalidRequest, SchemaMismatch
 from penstock.lance.columns.schemas import to_arrow_type
+from penstock.lance.doors import lance
 from penstock.lance.expressions.check import check_expressions
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 Path = tuple[str, ...]
 
-# Lance answers these from outside the schema.
+# Lance serves these from outside the schema.
 SYSTEM_COLUMNS = (
     "_rowid",
     "_rowaddr",
@@ -34,7 +32,7 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the schema; its short path leaves out the items of lists."""
+    """A field of the schema; its short path omits the items of lists."""
 
     path: str
     short_path: str
@@ -47,7 +45,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What is to become of one field; None leaves that as it is."""
+    """Changes of one field; None keeps the value."""
 
     path: str
     name: str | None = None
@@ -57,7 +55,7 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True)
 class MetadataUpdate:
-    """New values of a field's metadata; None as a value removes the key."""
+    """Changes of a field's metadata; None as a value removes the key."""
 
     path: str
     values: Mapping[str, str | None]
@@ -83,14 +81,14 @@ def parse_path(text: str) -> Path:
 
 
 def show_path(path: Path) -> str:
-    """The one way to write a path: back-quotes only where they are needed."""
+    """The canonical form of a path: back-quotes only where needed."""
     return ".".join(
         "`" + part.replace("`", "``") + "`" if set(part) & {".", "`"} else part for part in path
     )
 
 
 def check_column_name(name: str) -> str:
-    """A name that a column can have: Lance takes some that make the table unreadable."""
+    """Check a column's name: Lance accepts some that make the table unreadable."""
     if not name.isprintable() or name in SYSTEM_COLUMNS:
         raise InvalidRequest(
             f"column name {name!r} is not legal",
@@ -99,8 +97,8 @@ def check_column_name(name: str) -> str:
     return name
 
 
-def get_field(dataset: "LanceDataset", text: str) -> Field:
-    """Find a field; on the way the items of a list may be named or left out."""
+def get_field(dataset: "lance.LanceDataset", text: str) -> Field:
+    """Find a field; the path may name or omit the items of a list."""
     path = parse_path(text)
     fields, field = dataset.lance_schema.fields(), None
     full: list[str] = []
@@ -124,7 +122,7 @@ def get_field(dataset: "LanceDataset", text: str) -> Field:
     return Field(show_path(tuple(full)), show_path(tuple(short)), field)
 
 
-def add_columns(dataset: "LanceDataset", expressions: Mapping[str, str]) -> int:
+def add_columns(dataset: "lance.LanceDataset", expressions: Mapping[str, str]) -> int:
     """Add columns, each computed once from a row's other columns; returns the version."""
     present = set(dataset.schema.names)
     checked = check_expressions("new_columns", expressions)
@@ -137,7 +135,7 @@ def add_columns(dataset: "LanceDataset", expressions: Mapping[str, str]) -> int:
     return dataset.version
 
 
-def alter_columns(dataset: "LanceDataset", alterations: Sequence[Alteration]) -> int:
+def alter_columns(dataset: "lance.LanceDataset", alterations: Sequence[Alteration]) -> int:
     """Rename, retype or relax fields, all in one version; returns it."""
     changes: dict[str, dict[str, Any]] = {}
     for each in alterations:
@@ -151,7 +149,7 @@ def alter_columns(dataset: "LanceDataset", alterations: Sequence[Alteration]) ->
     return dataset.version
 
 
-def drop_columns(dataset: "LanceDataset", paths: Sequence[str]) -> int:
+def drop_columns(dataset: "lance.LanceDataset", paths: Sequence[str]) -> int:
     """Drop fields, all in one version; returns it."""
     found = dict.fromkeys(get_field(dataset, path).path for path in paths)
     dataset.drop_columns(list(found))
@@ -159,9 +157,9 @@ def drop_columns(dataset: "LanceDataset", paths: Sequence[str]) -> int:
 
 
 def update_field_metadata(
-    dataset: "LanceDataset", updates: Sequence[MetadataUpdate]
+    dataset: "lance.LanceDataset", updates: Sequence[MetadataUpdate]
 ) -> tuple[int, dict[str, dict[str, str]]]:
-    """Change fields' metadata in one version; returns it and what each field has now."""
+    """Change fields' metadata in one version; returns it and the result for each field."""
     before: dict[str, dict[str, str]] = {}
     merged: dict[str, dict[str, str | None]] = {}
     for update in updates:
@@ -171,7 +169,7 @@ def update_field_metadata(
         kept = {} if update.replace else merged.get(path, {})
         merged[path] = {**kept, **update.values}
     if any(update.replace for update in updates):
-        # Lance replaces either all or none in one commit: the others are written out in full.
+        # Lance replaces all or nothing in one commit, so the other keys are written out in full.
         replaced = {get_field(dataset, u.path).path for u in updates if u.replace}
         for path in merged.keys() - replaced:
             merged[path] = {**before[path], **merged[path]}
@@ -182,8 +180,10 @@ def update_field_metadata(
     return dataset.version, {path: get_field(dataset, path).metadata for path in merged}
 
 
-def replace_schema_metadata(dataset: "LanceDataset", values: Mapping[str, str]) -> dict[str, str]:
-    """Replace the schema's metadata; returns what it is now."""
+def replace_schema_metadata(
+    dataset: "lance.LanceDataset", values: Mapping[str, str]
+) -> dict[str, str]:
+    """Replace the schema's metadata; returns the result."""
     return dataset.update_schema_metadata(dict(values), replace=True)
 
 

@@ -1,7 +1,7 @@
-"""The code of functions beside the table: `_udfs/<sha256>`. All of it blocks.
+"""The code of functions, stored beside the table as `_udfs/<sha256>`. Everything here blocks.
 
-The folder is the table's own, whatever branch a column is on. A file is named by its content, so
-it never changes, and older versions and other branches go on finding theirs.
+The folder belongs to the table, whatever branch a column is on. A file is named by its content, so
+it never changes, and older versions and other branches keep finding theirs.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ def hash_of(content: bytes) -> str:
 
 
 def store(place: Place, content: bytes) -> str:
-    """Keep the code of a function; returns its hash. The same code is kept once."""
+    """Store the code of a function once; returns its hash."""
     sha256 = hash_of(content)
     path = path_of(sha256)
     try:
@@ -31,7 +31,7 @@ def store(place: Place, content: bytes) -> str:
     except FileNotFoundError:
         pass
     if place.is_local:
-        # Under its name it is whole from the first moment.
+        # Written so that it is complete from the moment it has its name.
         staged = f"{path}.{uuid.uuid4().hex}"
         files.write_new(place, staged, content)
         files.move(place, staged, path)

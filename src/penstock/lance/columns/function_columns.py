@@ -1,10 +1,10 @@
-"""Columns that a function fills: what their fields carry, and what can be declared. All blocks."""
+"""Columns that a function fills: their fields, and what can be declared. Everything blocks."""
 
 import hashlib
 import json
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -18,7 +18,7 @@ from penstock.lance.columns.computed import (
     PART,
     RESERVED,
     VIRTUAL,
-    Computed,
+    ComputedColumn,
     get_computed,
     list_computed,
     show_type,
@@ -26,21 +26,18 @@ from penstock.lance.columns.computed import (
 from penstock.lance.columns.fields import get_field, parse_path
 from penstock.lance.columns.function_code import path_of
 from penstock.lance.columns.schemas import to_arrow_type
+from penstock.lance.doors import lance, pa
 from penstock.lance.errors import translated
-from penstock.model.envelopes import Code
+from penstock.model.envelopes import FunctionCode
 from penstock.model.functions import Declaration, Function, Redeclaration
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
 
 PLATFORM = {"python": "python_version", "system": "system", "arch": "arch"}
 
 
-def make_fields(dataset: "LanceDataset", wanted: Declaration, code: Code) -> "list[pa.Field[Any]]":
+def make_fields(
+    dataset: "lance.LanceDataset", wanted: Declaration, code: FunctionCode
+) -> "list[pa.Field[Any]]":
     """The fields of a function's new columns; raises when they can't be declared like that."""
-    import pyarrow as pa
-
     kinds = [to_arrow_type(output.data_type) for output in wanted.outputs]
     function = Function(
         name=wanted.name,
@@ -73,9 +70,9 @@ def make_fields(dataset: "LanceDataset", wanted: Declaration, code: Code) -> "li
 
 
 def plan_redeclaration(
-    dataset: "LanceDataset", path: str, wanted: Redeclaration, code: Code | None
-) -> tuple[Computed, dict[str, str]]:
-    """The column as it is, and the metadata that all columns of its function get."""
+    dataset: "lance.LanceDataset", path: str, wanted: Redeclaration, code: FunctionCode | None
+) -> tuple[ComputedColumn, dict[str, str]]:
+    """The column as it is, and the new metadata of all columns of its function."""
     column = get_computed(dataset, path)
     function = column.function
     if function is None:
@@ -108,7 +105,7 @@ def plan_redeclaration(
         )
     _check_kind(changed)
     check_metadata(wanted.metadata or {})
-    # How far it was filled says nothing once it reads something else.
+    # How far it was filled means nothing once it has other inputs.
     binding = column.binding if inputs == function.inputs else uuid.uuid4().hex
     described = _describe(changed, binding, wanted)
     if wanted.auto_backfill is None:
@@ -121,7 +118,7 @@ def plan_redeclaration(
 
 
 def check_metadata(values: dict[str, str]) -> None:
-    """Refuse keys that say what binds a column."""
+    """Refuse keys that are part of a binding."""
     for key in values:
         if key.startswith(RESERVED):
             raise InvalidRequest(
@@ -158,17 +155,17 @@ def _describe(
     return found
 
 
-def _describe_code(code: Code) -> dict[str, str]:
+def _describe_code(code: FunctionCode) -> dict[str, str]:
     return {f"{VIRTUAL}.platform.{PLATFORM[key]}": value for key, value in code.platform.items()}
 
 
 def _choose_version(
-    old: Function, wanted: Redeclaration, code: Code | None, inputs: tuple[str, ...]
+    old: Function, wanted: Redeclaration, code: FunctionCode | None, inputs: tuple[str, ...]
 ) -> str:
     version = wanted.version or (old.version if code is None else code.sha256)
     if inputs == old.inputs or version != old.version:
         return version
-    # The version alone tells that a function changed, and with other inputs it did.
+    # The version alone marks a changed function, and other inputs change it, too.
     return f"{version}+{hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:8]}"
 
 
@@ -181,7 +178,7 @@ def _check_kind(function: Function) -> None:
         )
 
 
-def _check_inputs(dataset: "LanceDataset", paths: Sequence[str]) -> tuple[str, ...]:
+def _check_inputs(dataset: "lance.LanceDataset", paths: Sequence[str]) -> tuple[str, ...]:
     if not paths:
         raise InvalidRequest(
             "input_columns is empty", detail="name at least one column that the function reads"
@@ -202,7 +199,9 @@ def _check_inputs(dataset: "LanceDataset", paths: Sequence[str]) -> tuple[str, .
     return tuple(found)
 
 
-def _check_no_circle(dataset: "LanceDataset", column: Computed, inputs: Sequence[str]) -> None:
+def _check_no_circle(
+    dataset: "lance.LanceDataset", column: ComputedColumn, inputs: Sequence[str]
+) -> None:
     reads = {each.name: each.inputs for each in list_computed(dataset.schema)}
     ahead, seen = list(inputs), set[str]()
     while ahead:
@@ -217,11 +216,8 @@ def _check_no_circle(dataset: "LanceDataset", column: Computed, inputs: Sequence
             ahead += reads.get(root, ())
 
 
-def _check_storable(dataset: "LanceDataset", field: "pa.Field[Any]") -> None:
+def _check_storable(dataset: "lance.LanceDataset", field: "pa.Field[Any]") -> None:
     """Refuse a type that Lance can't write as null, or not read again, in this table's format."""
-    import lance
-    import pyarrow as pa
-
     try:
         with translated():
             # Some types can only be read when they are alone.

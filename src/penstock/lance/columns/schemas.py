@@ -1,16 +1,14 @@
-"""Arrow types from the protocol's JSON form: the way back from `details`. All of it is pure."""
+"""Arrow types from the protocol's JSON form: the inverse of `details`. Everything is pure."""
 
 import base64
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import InvalidRequest
+from penstock.lance.doors import pa
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-# The protocol's names, and those that pyarrow and Lance print, by pyarrow's own constructor.
+# The protocol's names, and those that pyarrow and Lance print, by pyarrow's constructor.
 PLAIN = {
     "null": "null",
     "bool": "bool_",
@@ -70,8 +68,6 @@ def to_arrow_type(wanted: object, depth: int = 0) -> "pa.DataType":
 
 
 def _simple(name: str) -> "pa.DataType | None":
-    import pyarrow as pa
-
     lower = name.lower()
     if lower in PLAIN:
         made: pa.DataType = getattr(pa, PLAIN[lower])()
@@ -92,8 +88,6 @@ def _simple(name: str) -> "pa.DataType | None":
 
 
 def _sized(name: str, wanted: dict[str, Any]) -> "pa.DataType | None":
-    import pyarrow as pa
-
     lower = name.lower()
     if lower == "fixed_size_binary":
         return pa.binary(_length(wanted))
@@ -105,8 +99,6 @@ def _sized(name: str, wanted: dict[str, Any]) -> "pa.DataType | None":
 
 
 def _nested(name: str, wanted: dict[str, Any], depth: int) -> "pa.DataType | None":
-    import pyarrow as pa
-
     if name not in ("list", "large_list", "fixed_size_list", "struct", "map"):
         return None
     fields = [_to_field(field, depth + 1) for field in wanted.get("fields") or []]
@@ -127,8 +119,6 @@ def _nested(name: str, wanted: dict[str, Any], depth: int) -> "pa.DataType | Non
 
 
 def _to_field(field: object, depth: int) -> "pa.Field[Any]":
-    import pyarrow as pa
-
     if not isinstance(field, dict) or not isinstance(field.get("name"), str):
         raise ValueError("each of fields has a name and a type")
     if not field["name"].isprintable():
@@ -151,25 +141,21 @@ def _bad(wanted: object, why: str) -> InvalidRequest:
 
 def decode_schema(text: str) -> "pa.Schema":
     """A schema as clients send it: base64 of Arrow's IPC message."""
-    import pyarrow as pa
-
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def encode_schema(schema: "pa.Schema") -> str:
-    """The way back."""
+    """The inverse of `decode_schema`."""
     return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
 def find_type(schema: "pa.Schema", path: Sequence[str]) -> "pa.DataType | None":
-    """The type of a field by its path, if there is one."""
-    import pyarrow.types as kinds
-
+    """The type of a field by its path; None if there is no such field."""
     if path[0] not in schema.names:
         return None
     kind: pa.DataType = schema.field(path[0]).type
     for part in path[1:]:
-        if not kinds.is_struct(kind) or kind.get_field_index(part) < 0:
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
             return None
         kind = kind.field(part).type
     return kind

@@ -1,9 +1,7 @@
-"""A table's columns for those who reason about SQL: names, and types in sqlglot's words."""
+"""A table's columns for SQL analysis: names, and types in sqlglot's words."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.types as kinds
 
 PLAIN = {
     "bool": "BOOLEAN",
@@ -27,14 +25,12 @@ PLAIN = {
 }
 
 
-def list_columns(schema: "pa.Schema") -> dict[str, str]:
-    """The type of each column; UNKNOWN for one that SQL has no word for."""
+def list_columns(schema: pa.Schema) -> dict[str, str]:
+    """The type of each column; UNKNOWN where SQL has no word for it."""
     return {field.name: to_sql_type(field.type) for field in schema}
 
 
-def to_sql_type(given: "pa.DataType") -> str:
-    import pyarrow.types as kinds
-
+def to_sql_type(given: pa.DataType) -> str:
     if (plain := PLAIN.get(str(given))) is not None:
         return plain
     if kinds.is_timestamp(given):

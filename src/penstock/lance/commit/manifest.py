@@ -1,8 +1,8 @@
-"""Lance manifests as files: their names, their footer, and the few fields a catalog needs.
+"""Lance manifest files: their names, their footer, and the few fields that a catalog needs.
 
 A manifest ends with 16 bytes: where its message starts (u64), format version (2 x u16) and the
-magic `LANC`. The message is length-prefixed protobuf; it is walked, not decoded, because a
-large table's manifest holds megabytes of fragments that don't matter here.
+magic `LANC`. The message is length-prefixed protobuf; it is walked, not decoded, because a large
+table's manifest has megabytes of fragments that don't matter here.
 """
 
 import re
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 MAGIC = b"LANC"
 FOOTER = struct.Struct("<QHH4s")
 U64_MAX = 2**64 - 1
-# Versions with the top bit set are detached: they belong to no line of history.
-# One below the largest, so that "after the newest" is always a number.
+# Versions with the top bit set are detached: they belong to no history. One below the largest, so
+# that there is always a number after the newest.
 MAX_VERSION = 2**63 - 2
 
 MAX_MANIFEST_BYTES = 1_000_000_000
@@ -23,13 +23,13 @@ FIELD_FRAGMENTS, FIELD_VERSION, FIELD_TIMESTAMP = 2, 3, 7
 FIELD_TRANSACTION, FIELD_BRANCH = 12, 20
 FIELD_BASE, FIELD_BASE_PATH = 18, 4
 SCHEMES = ("V2", "V1")
-# The length of values that don't say it themselves, by wire type.
+# The length of values that don't carry it, by wire type.
 FIXED_BYTES = {1: 8, 5: 4}
 _TRANSACTION = re.compile(r"\d+-([0-9A-Za-z-]{1,64})\.txn")
 _FINAL_NAME = re.compile(r"(\d{1,20})\.manifest")
 
 
-# Operations of Lance's transactions that change which rows there are, or their values.
+# Lance's operations that change which rows there are, or their values.
 ROW_OPERATIONS = {100: "append", 101: "delete", 102: "overwrite", 106: "restore", 108: "update"}
 FIRST_OPERATION, FIELD_PROPERTIES = 100, 4
 
@@ -46,12 +46,12 @@ class Manifest:
     branch: str
     timestamp_millis: int
     transaction_id: str
-    # Other folders whose files it counts as its own, as they are spelt there.
+    # Other folders whose files it counts as its own, as spelt there.
     bases: tuple[str, ...] = ()
 
 
 def parse_manifest(data: bytes) -> Manifest:
-    """Read a whole manifest file's own version, branch, time and transaction."""
+    """Read a manifest's version, branch, time and transaction."""
     message = _message(data)
     version, branch, millis, transaction = 0, "", 0, ""
     bases: list[str] = []
@@ -79,10 +79,10 @@ def parse_manifest(data: bytes) -> Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
-    """What a transaction file says that a commit did."""
+class TransactionFile:
+    """What a transaction file says about a commit."""
 
-    # What it did to rows: a word of ROW_OPERATIONS, or nothing.
+    # How it changed rows: a word of ROW_OPERATIONS, or empty.
     row_operation: str
     properties: dict[str, str]
 
@@ -96,8 +96,8 @@ def find_transaction_file(data: bytes) -> str:
     return ""
 
 
-def parse_transaction(data: bytes) -> Transaction:
-    """Read a transaction file as far as a catalog needs to know it."""
+def parse_transaction(data: bytes) -> TransactionFile:
+    """Read the parts of a transaction file that a catalog needs."""
     operation, properties = "", {}
     for field, value in _walk(data):
         if field == FIELD_PROPERTIES and isinstance(value, bytes):
@@ -109,7 +109,7 @@ def parse_transaction(data: bytes) -> Transaction:
             properties[pair.get(1, "")] = pair.get(2, "")
         elif field >= FIRST_OPERATION:
             operation = ROW_OPERATIONS.get(field, "")
-    return Transaction(operation, properties)
+    return TransactionFile(operation, properties)
 
 
 def manifest_name(version: int, scheme: str) -> str:
@@ -129,12 +129,12 @@ def parse_name(name: str) -> tuple[int, str] | None:
 
 
 def versions_folder(branch: str) -> str:
-    """Where a branch's manifests lie, relative to the table."""
+    """The folder of a branch's manifests, relative to the table."""
     return f"tree/{branch}/_versions" if branch else "_versions"
 
 
 def check_footer(end: bytes, size: int) -> int:
-    """Where the message starts, by the last bytes of a file of that size."""
+    """Where the message starts, read from the last bytes of a file of that size."""
     if size < FOOTER.size:
         raise BadManifest(f"it is {size} bytes long, shorter than a footer")
     start, _, _, magic = FOOTER.unpack(end)
@@ -173,15 +173,15 @@ def _walk(
             length = FIXED_BYTES.get(wire, -1)
         if length < 0 or at + length > end:
             raise BadManifest("its message is damaged")
-        # Fragments are by far the most and the largest: pass over them without a copy.
+        # Fragments are by far the most and the largest: skip them without copying.
         if wire == 2 and field != skipped:
             yield field, bytes(message[at : at + length])
         at += length
 
 
 def read_varint(message: memoryview | bytes, at: int) -> tuple[int, int]:
-    """A number of a protobuf message, and where what follows it begins."""
-    # Most have one byte: a table may have thousands of fragments to pass over.
+    """Read a varint of a protobuf message; also returns where the next field begins."""
+    # Most have one byte: a table may have thousands of fragments to skip.
     if at < len(message) and (value := message[at]) < 0x80:
         return value, at + 1
     value = shift = 0

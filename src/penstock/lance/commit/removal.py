@@ -1,49 +1,43 @@
-"""Rows that are to go, any set of them, as the changed fragments of a commit. All of it blocks.
+"""Remove any set of rows, as changed fragments for a commit. Everything here blocks.
 
-Lance deletes by a predicate, and a long list of ids in one takes it seconds for each ten thousand.
-So the files that list deleted rows are written here, as the format describes them: a Roaring
-bitmap of the offsets within the fragment.
+Lance deletes by a predicate, and takes seconds for every ten thousand ids in one. So the files that
+list deleted rows are written here, as the format describes: a Roaring bitmap of the offsets within
+the fragment.
 """
 
 import secrets
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from lance import LanceDataset
 from lance.fragment import DeletionFile
 
-from penstock.lance.diff.row_sets import is_among, split_runs
+from penstock.lance.diff.row_sets import Ids, is_among, split_runs
 from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.session.remote import Location
 from penstock.lance.storage import files
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.row_sets import Ids
-
 SCAN_ROWS = 1_048_576
-# Of Roaring's portable form without runs.
+# Of Roaring's portable format without runs.
 COOKIE = 12346
 ARRAY_SIZE = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The fragments that go, those that have fewer rows now, and how many rows that takes away."""
+    """The fragments that go, those that lose rows, and how many rows are removed."""
 
     removed: list[int]
     updated: list[Any]
     rows: int
-    # What was written for it.
+    # The files that were written for it.
     files: tuple[str, ...] = ()
 
 
-def remove_rows(
-    dataset: "LanceDataset", location: Location, ids: "Ids | Literal['all']"
-) -> Removal:
-    """Take rows away from the version that is open; ids that it does not have are no matter."""
+def remove_rows(dataset: LanceDataset, location: Location, ids: Ids | Literal["all"]) -> Removal:
+    """Remove rows from the open version; ids that it does not have are ignored."""
     fragments = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
     if isinstance(ids, str):
         return Removal(list(fragments), [], dataset.count_rows())
@@ -69,14 +63,14 @@ def remove_rows(
     return Removal(removed, updated, rows, tuple(map(_name_file, updated)))
 
 
-def list_files(dataset: "LanceDataset") -> set[str]:
-    """The files that list deleted rows in the version that is open."""
+def list_files(dataset: LanceDataset) -> set[str]:
+    """The files that list deleted rows in the open version."""
     found = (fragment.metadata for fragment in dataset.get_fragments())
     return {_name_file(each) for each in found if each.deletion_file is not None}
 
 
-def encode_bitmap(values: "Ids") -> bytes:
-    """Sorted numbers below 2^32 as a Roaring bitmap in its portable form."""
+def encode_bitmap(values: Ids) -> bytes:
+    """Encode sorted numbers below 2^32 as a Roaring bitmap in its portable format."""
     keys, starts = np.unique(values >> 16, return_index=True)
     parts = np.split((values & 0xFFFF).astype("<u2"), starts[1:])
     bodies = [_encode_container(part) for part in parts]
@@ -96,8 +90,8 @@ def _encode_container(low: Any) -> bytes:
     return np.packbits(bits, bitorder="little").tobytes()
 
 
-def _delete(dataset: "LanceDataset", location: Location, id: int, dead: "Ids") -> Any:
-    """The metadata of a fragment whose deleted rows are these."""
+def _delete(dataset: LanceDataset, location: Location, id: int, dead: Ids) -> Any:
+    """The metadata of a fragment with these deleted rows."""
     fragment = dataset.get_fragment(id)
     assert fragment is not None
     metadata = fragment.metadata

@@ -1,21 +1,19 @@
-"""The commit that puts finished files of columns into a table. All of it blocks."""
+"""Commit finished files of columns to a table. Everything here blocks."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from penstock.errors import InvalidTableState, OutcomeUnknown, PenstockError
+from penstock.lance.doors import lance
 from penstock.lance.errors import translated
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 JOB_PROPERTY, ATTEMPT_PROPERTY = "penstock.job", "penstock.attempt"
 # The version that a commit was made for.
 BASE_PROPERTY = "penstock.base"
 ROWS_PROPERTY, FRAGMENTS_PROPERTY = "penstock.rows", "penstock.fragments"
-# Of functions: what binds the columns, and what the function is known by.
+# For functions: the binding of the columns, and the function's identity.
 COLUMN_PROPERTY, FUNCTION_PROPERTY = "penstock.column", "penstock.function"
 
 
@@ -42,7 +40,7 @@ class ColumnFile(Struct, frozen=True):
 
 
 class OwnCommit(NamedTuple):
-    """A version that a job committed, and how much it filled with it."""
+    """A version that a job committed, and how much it filled."""
 
     version: int
     rows: int
@@ -50,21 +48,18 @@ class OwnCommit(NamedTuple):
 
 
 def commit_files(
-    dataset: "LanceDataset", files: Mapping[int, ColumnFile], properties: Mapping[str, str]
+    dataset: "lance.LanceDataset", files: Mapping[int, ColumnFile], properties: Mapping[str, str]
 ) -> int:
-    """Put files into the fragments of the newest version, which is open; returns the new one.
+    """Put files into the fragments of the newest version, which is open; returns the new version.
 
-    Raises ConcurrentCommit when somebody changed one of the fragments or the schema meanwhile.
+    Raises ConcurrentCommit when someone changed one of the fragments or the schema meanwhile.
     """
-    from lance import LanceOperation
-    from lance.fragment import DataFile
-
     groups = []
     for id, file in files.items():
         fragment = dataset.get_fragment(id)
         if fragment is None or fragment.physical_rows != file.rows:
             raise InvalidTableState(f"{file.path} does not have the length of fragment {id}")
-        new = DataFile(
+        new = lance.fragment.DataFile(
             file.path,
             list(file.fields),
             list(file.column_indices),
@@ -72,27 +67,29 @@ def commit_files(
             file.minor,
             file.size_bytes,
         )
-        groups.append(LanceOperation.DataReplacementGroup(id, new))
-    return commit_operation(dataset, LanceOperation.DataReplacement(groups), properties)
+        groups.append(lance.LanceOperation.DataReplacementGroup(id, new))
+    return commit_operation(dataset, lance.LanceOperation.DataReplacement(groups), properties)
 
 
-def commit_operation(dataset: "LanceDataset", operation: Any, properties: Mapping[str, str]) -> int:
-    """Commit on top of the version that is open; returns the new one."""
-    from lance import LanceDataset, Transaction
-
-    transaction = Transaction(dataset.version, operation, transaction_properties=dict(properties))
+def commit_operation(
+    dataset: "lance.LanceDataset", operation: Any, properties: Mapping[str, str]
+) -> int:
+    """Commit on top of the open version; returns the new one."""
+    transaction = lance.Transaction(
+        dataset.version, operation, transaction_properties=dict(properties)
+    )
     try:
         with translated():
-            return LanceDataset.commit(dataset, transaction).version
+            return lance.LanceDataset.commit(dataset, transaction).version
     except PenstockError as error:
-        # Lance could not ask whether its commit went in: only the table itself can tell.
+        # Lance could not find out whether its commit went in: only the table can tell.
         if "unknown" in error.message and "ommit" in error.message:
             raise OutcomeUnknown(error.message) from error
         raise
 
 
-def find_commits(dataset: "LanceDataset", job: str, back: int) -> list[OwnCommit]:
-    """The versions among the last few that a job committed, the newest first."""
+def find_commits(dataset: "lance.LanceDataset", job: str, back: int) -> list[OwnCommit]:
+    """The versions among the last few that a job committed, newest first."""
     return [
         OwnCommit(
             version,
@@ -104,8 +101,8 @@ def find_commits(dataset: "LanceDataset", job: str, back: int) -> list[OwnCommit
     ]
 
 
-def find_fills(dataset: "LanceDataset", binding: str, function: str, back: int) -> list[int]:
-    """Those in which any job filled columns by a function, the newest first."""
+def find_fills(dataset: "lance.LanceDataset", binding: str, function: str, back: int) -> list[int]:
+    """The versions in which any job filled columns by a function, newest first."""
     wanted = {COLUMN_PROPERTY: binding, FUNCTION_PROPERTY: function}
     return [
         version
@@ -114,11 +111,13 @@ def find_fills(dataset: "LanceDataset", binding: str, function: str, back: int) 
     ]
 
 
-def _read_properties(dataset: "LanceDataset", back: int) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_properties(
+    dataset: "lance.LanceDataset", back: int
+) -> Iterator[tuple[int, dict[str, str]]]:
     for version in range(dataset.version, max(0, dataset.version - back), -1):
         try:
             transaction = dataset.read_transaction(version)
         except (OSError, ValueError):
-            # Versions that are gone come before everything that still counts.
+            # Versions that are gone are older than everything that still counts.
             break
         yield version, dict((transaction.transaction_properties if transaction else None) or {})

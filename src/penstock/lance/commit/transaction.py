@@ -1,14 +1,12 @@
-"""What tells a version from another of the same number. It blocks."""
+"""A version's transaction id, which tells it from another version of the same number. Blocks."""
 
 import contextlib
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
+from lance import LanceDataset
 
 
-def transaction_of(dataset: "LanceDataset") -> str:
-    """What tells a version from another of the same number; '' when that is not known."""
+def transaction_of(dataset: LanceDataset) -> str:
+    """The transaction id of a version; '' when unknown."""
     with contextlib.suppress(OSError, ValueError):
         found = dataset.read_transaction(dataset.version)
         return "" if found is None else str(found.uuid)

@@ -1,10 +1,10 @@
-"""Whether the files of a table's versions are all there and can be opened. All of it blocks."""
+"""Check that the files of a table's versions exist and can be opened. Everything here blocks."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import lance
+from lance import LanceDataset
 
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.lance.commit.manifest import MAGIC
@@ -13,17 +13,14 @@ from penstock.lance.errors import translated
 from penstock.lance.storage.lake import Place, normalise_root
 from penstock.model.locations import is_within, join
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-# Lance writes them for others to compare with; a version is read without them.
+# Lance writes them for comparison only; reading a version does not need them.
 NOT_NEEDED = "transaction file"
 MAGIC_FILES = (".lance", ".manifest")
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A version that cannot be read: a file of it, and what is wrong with that."""
+    """A version that cannot be read: which file, and what is wrong with it."""
 
     branch: str
     version: int
@@ -33,7 +30,7 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A table's folder; `was` is where its manifests say that it is, if that is elsewhere."""
+    """A table's folder; `was` is where its manifests say it is, if that is elsewhere."""
 
     place: Place
     options: Mapping[str, str]
@@ -43,7 +40,7 @@ class Folder:
 def check_versions(
     folder: Folder, versions: Mapping[str, Collection[int]], present: Collection[str]
 ) -> list[Flaw]:
-    """What is wrong with versions, by branch, in a folder in which these files are present."""
+    """What is wrong with versions, by branch, in a folder that has these files."""
     present = {*present}
     flaws, needed = list[Flaw](), dict[str, list[tuple[str, int]]]()
     for branch, wanted in sorted(versions.items()):
@@ -86,7 +83,7 @@ def _check_each(
     present: Collection[str],
     error: PenstockError,
 ) -> list[Flaw]:
-    """Tell good versions from bad ones where one that cannot be read hides the others."""
+    """Check versions one by one, when an unreadable one hides the others."""
     flaws = []
     for version in sorted(wanted):
         try:
@@ -100,7 +97,7 @@ def _check_each(
     return flaws or [Flaw(branch, min(wanted), "", error.message)]
 
 
-def _list_data(folder: Folder, branch: str, dataset: "LanceDataset") -> set[str]:
+def _list_data(folder: Folder, branch: str, dataset: LanceDataset) -> set[str]:
     files = [data for fragment in dataset.get_fragments() for data in fragment.data_files()]
     return {
         _relative(folder, _base_of(folder, branch, dataset, data.base_id), f"data/{data.path}")
@@ -108,13 +105,13 @@ def _list_data(folder: Folder, branch: str, dataset: "LanceDataset") -> set[str]
     }
 
 
-def _base_of(folder: Folder, branch: str, dataset: "LanceDataset", base: int | None) -> str:
+def _base_of(folder: Folder, branch: str, dataset: LanceDataset, base: int | None) -> str:
     if base is not None:
         return str(dataset.base_paths()[base].path)
     return join(folder.place.location, f"tree/{branch}") if branch else folder.place.location
 
 
-def _open(folder: Folder, branch: str, version: int) -> "LanceDataset":
+def _open(folder: Folder, branch: str, version: int) -> LanceDataset:
     with translated():
         options = dict(folder.options) or None
         if not branch:
@@ -124,7 +121,7 @@ def _open(folder: Folder, branch: str, version: int) -> "LanceDataset":
 
 
 def _relative(folder: Folder, base: str, path: str) -> str:
-    """A file as it is called in the table; one that is elsewhere keeps its whole name."""
+    """A file's path in the table; a file elsewhere keeps its full path."""
     whole = join(base, path)
     try:
         whole = normalise_root(whole)
@@ -137,7 +134,7 @@ def _relative(folder: Folder, base: str, path: str) -> str:
 
 
 def _open_all(place: Place, needed: Mapping[str, list[tuple[str, int]]]) -> list[Flaw]:
-    """Look at the end of each file, where Lance begins to read it."""
+    """Read the end of each file, where Lance starts reading it."""
     paths = [path for path in needed if path.endswith(MAGIC_FILES)]
     ends = read_ends(place, paths, len(MAGIC))
     return [

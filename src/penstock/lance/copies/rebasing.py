@@ -1,8 +1,8 @@
-"""Lance manifests that name their own table's folder: told where it is now. Pure.
+"""Rewrite Lance manifests that name their own table's folder, after it moved. Pure.
 
-The manifest of a branch has the table's absolute location as a base. A table that was copied or
-moved would go on reading the old files, so these paths are written anew. What is before a
-manifest's message keeps its place; only the message, at the end, becomes longer or shorter.
+The manifest of a branch has the table's absolute location as a base, so a copied or moved table
+would keep reading the old files. What precedes the manifest's message keeps its place; only the
+message, at the end, changes its length.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Change = Callable[[str], str]
 
 
 def rebase(content: bytes, change: Change) -> bytes:
-    """A whole manifest file whose bases are changed; the same bytes when none is."""
+    """A manifest file with changed bases; the same bytes when none changes."""
     start = check_footer(content[-FOOTER.size :], len(content))
     length = int.from_bytes(content[start : start + 4], "little")
     end = start + 4 + length
@@ -47,7 +47,7 @@ def _to_path(path: bytes, change: Change) -> bytes:
 
 
 def _change_field(message: bytes, wanted: int, change: Callable[[bytes], bytes]) -> bytes:
-    """The message with each value of a field, which has a length, changed."""
+    """The message with each value of a length-delimited field changed."""
     out, at = bytearray(), 0
     while at < len(message):
         begin = at

@@ -1,6 +1,6 @@
-"""One table, copied as it was at a moment, and looked at: what cannot be read is not in the copy.
+"""Copy one table as it was at a moment, and check the copy; unreadable versions are left out.
 
-All of it blocks.
+Everything here blocks.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from penstock.errors import InvalidRequest
 from penstock.lance.commit.manifest import BadManifest
 from penstock.lance.copies import transfer
 from penstock.lance.copies.checking import Flaw, Folder, check_versions
-from penstock.lance.copies.moment import Moment, choose, find_heads, split_version
+from penstock.lance.copies.copy_plan import CopyPlan, find_heads, plan_copy, split_version
 from penstock.lance.copies.rebasing import rebase
 from penstock.lance.copies.transfer import File
 from penstock.lance.refs import BRANCHES
@@ -23,13 +23,13 @@ from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place, normalise_root
 from penstock.model.locations import is_within, join
 
-# Files of one table that are copied at once.
+# How many files of one table are copied at once.
 THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """A version that the catalog knows; its manifest may still have the name it was staged by."""
+class RecordedVersion:
+    """A version that the catalog knows; its manifest may still have its staged name."""
 
     branch: str
     version: int
@@ -38,8 +38,8 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What was copied, and the versions that were not because they cannot be read."""
+class TableCopy:
+    """What was copied, and the versions that were left out because they cannot be read."""
 
     files: int
     bytes: int
@@ -48,16 +48,16 @@ class Done:
 
 
 def find_moment(place: Place, known: Mapping[str, int]) -> dict[str, int]:
-    """The newest version of each branch: what the catalog knows, else what is in the folder."""
+    """The newest version of each branch: from the catalog, else from the folder."""
     return find_heads(transfer.list_files(place)) | dict(known)
 
 
 def copy_table(
-    source: Place, copy: Folder, heads: Mapping[str, int], recorded: Iterable[Recorded]
-) -> Done:
+    source: Place, copy: Folder, heads: Mapping[str, int], recorded: Iterable[RecordedVersion]
+) -> TableCopy:
     """Copy a table whose newest versions are held."""
     target = copy.place
-    moment = choose(transfer.list_files(source), heads)
+    moment = plan_copy(transfer.list_files(source), heads)
     copied = _copy_all(source, target, moment.files)
     for each in recorded:
         if each.manifest_path not in copied and each.staged_path:
@@ -73,13 +73,13 @@ def copy_table(
         files.remove(target, path)
         del copied[path]
     copied |= _copy_refs(source, target, moment, wanted, bad)
-    return Done(len(copied), sum(copied.values()), flaws, dict(heads))
+    return TableCopy(len(copied), sum(copied.values()), flaws, dict(heads))
 
 
 def copy_folder(source: Place, target: Place, change: Callable[[str], str]) -> dict[str, int]:
-    """Copy all of a folder; manifests that name it are told where they are, their sizes returned.
+    """Copy a folder; manifests that name it are rewritten, and their sizes returned.
 
-    Only branches' manifests do so.
+    Only manifests of branches name their folder.
     """
     copied = _copy_all(source, target, transfer.list_files(source))
     return rebase_folder(target, copied, change)
@@ -88,9 +88,9 @@ def copy_folder(source: Place, target: Place, change: Callable[[str], str]) -> d
 def rebase_folder(
     place: Place, paths: Iterable[str], change: Callable[[str], str]
 ) -> dict[str, int]:
-    """Change the bases of a table's manifests, where they are; returns the sizes of those changed.
+    """Change the bases of a table's manifests in place; returns the sizes of those changed.
 
-    It may be done again after it was interrupted.
+    Can be repeated after an interruption.
     """
     changed = {}
     for path in paths:
@@ -106,7 +106,7 @@ def rebase_folder(
 
 
 def moved_base(was: str, now: str) -> Callable[[str], str]:
-    """What turns a base in a table's old folder into the same one in its new folder."""
+    """A function that turns a base in a table's old folder into the one in its new folder."""
 
     def change(base: str) -> str:
         try:
@@ -121,13 +121,13 @@ def moved_base(was: str, now: str) -> Callable[[str], str]:
 
 
 def _copy_all(source: Place, target: Place, found: Iterable[File]) -> dict[str, int]:
-    """Copy files; returns the size of each that was still there."""
+    """Copy files; returns the size of each that still existed."""
 
     def copy(file: File) -> tuple[str, int] | None:
         try:
             return file.path, transfer.copy(source, file.path, target)
         except FileNotFoundError:
-            return None  # cleaned up meanwhile; whether a version needs it is looked at later
+            return None  # cleaned up meanwhile; whether a version needs it is checked later
 
     with ThreadPoolExecutor(THREADS) as pool:
         return dict(each for each in pool.map(copy, found) if each is not None)
@@ -136,11 +136,11 @@ def _copy_all(source: Place, target: Place, found: Iterable[File]) -> dict[str, 
 def _copy_refs(
     source: Place,
     target: Place,
-    moment: Moment,
+    moment: CopyPlan,
     wanted: Mapping[str, set[int]],
     bad: set[tuple[str, int]],
 ) -> dict[str, int]:
-    """Copy the tags and branches that name versions which are in the copy."""
+    """Copy the tags and branches that name versions in the copy."""
     good = {(b, v) for b, versions in wanted.items() for v in versions} - bad
     branches = {branch for branch, _ in good}
     copied = {}

@@ -1,4 +1,4 @@
-"""Files of a folder, copied to another place: local folders and stores alike. All of it blocks."""
+"""Copy files of a folder to another place: local folders and stores alike. Everything blocks."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from penstock.lance.storage.files import storage, sync
 from penstock.lance.storage.lake import Place
 from penstock.model.locations import store_of
 
-# What is read of a store before it is written to another.
+# How much is read from a store before it is written to another.
 CHUNK_BYTES = 8 * 1024 * 1024
 # S3 copies nothing larger by itself.
 MAX_COPIED_BYTES = 5_000_000_000
@@ -46,7 +46,7 @@ def list_files(place: Place) -> list[File]:
 
 
 def is_empty(place: Place) -> bool:
-    """Whether nothing is at a place."""
+    """Whether a place has no files."""
     if place.is_local:
         return not os.path.isdir(place.location) or not os.listdir(place.location)
     with storage(place):
@@ -57,7 +57,7 @@ def is_empty(place: Place) -> bool:
 def copy(source: Place, path: str, target: Place, to: str = "") -> int:
     """Copy a file; returns its size, or raises FileNotFoundError when it is gone.
 
-    A local copy has its name only once it is whole and on the disk.
+    A local copy gets its name only once it is complete and on disk.
     """
     to = to or path
     with storage(source), contextlib.ExitStack() as stack:
@@ -82,7 +82,7 @@ def copy(source: Place, path: str, target: Place, to: str = "") -> int:
 
 
 def _copy_between(source: Place, path: str, target: Place, to: str, size: int) -> None:
-    """Copy an object: within a store by the store itself, else by way of memory or a file here."""
+    """Copy an object: within a store by the store itself, else through memory or a local file."""
     if store_of(source.location) == store_of(target.location) and size < MAX_COPIED_BYTES:
         obstore.copy(source.store, _key(source, path), _key(target, to))
         return
@@ -94,7 +94,7 @@ def _copy_between(source: Place, path: str, target: Place, to: str, size: int) -
 
 
 def write(target: Place, path: str, content: bytes) -> None:
-    """Write a whole file in place of what has its name."""
+    """Write a whole file, replacing any of that name."""
     with storage(target):
         if not target.is_local:
             obstore.put(target.store, _key(target, path), content)
@@ -104,7 +104,7 @@ def write(target: Place, path: str, content: bytes) -> None:
 
 
 def make_names_durable(place: Place) -> None:
-    """Force the names of all files of a local folder to the disk."""
+    """Sync the names of all files of a local folder to disk."""
     if not place.is_local:
         return
     for folder, _, _ in os.walk(place.location):
@@ -113,7 +113,7 @@ def make_names_durable(place: Place) -> None:
 
 
 def read_ends(place: Place, paths: Iterable[str], count: int) -> dict[str, bytes]:
-    """The last bytes of files, by path; those that cannot be read are left out."""
+    """The last bytes of files, by path; omits those that cannot be read."""
     found: dict[str, bytes] = {}
     for path in paths:
         with contextlib.suppress(FileNotFoundError), storage(place):
@@ -137,7 +137,7 @@ def _walk(top: str) -> Iterable[File]:
     for folder, _, names in os.walk(top):
         for name in names:
             whole = os.path.join(folder, name)
-            # What goes while it is listed is not there.
+            # A file removed during the listing counts as missing.
             with contextlib.suppress(FileNotFoundError):
                 yield File(os.path.relpath(whole, top), os.lstat(whole).st_size)
 

@@ -1,11 +1,11 @@
-"""Whether fields with blobs are the same in two versions, found out in bounded memory. It blocks.
+"""Compare blob fields of two versions in bounded memory. Everything here blocks.
 
-A read of a blob gives where it lies and how many bytes it has, which says little about them: they
-are read and compared. Those that lie outside the table are known by their address alone.
+Reading a blob column gives only place and size, so the bytes have to be read and compared. Blobs
+outside the table are compared by address alone.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,9 @@ import pyarrow.compute as pc
 from penstock.lance.columns.fields import show_path
 from penstock.lance.diff.equal import rows_equal
 from penstock.lance.diff.fragments import has_blobs, is_blob
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.read.by_id import RowReader
-
-if TYPE_CHECKING:
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids
 
 # How many bytes of blobs are in memory at once, for each of the two versions.
 STEP_BYTES = 32_000_000
@@ -26,17 +24,17 @@ EXTERNAL_KIND = 3
 
 
 class Side(NamedTuple):
-    """A field of some rows in one version; of blobs, the values only tell where they lie."""
+    """A field of some rows in one version; for blobs, the values are only their places."""
 
     reader: RowReader
     path: str
-    values: "pa.Array"
+    values: pa.Array
 
 
 def fields_equal(
-    left: Side, right: Side, field: Any, ids: "Ids", step_bytes: int = STEP_BYTES
-) -> "Mask":
-    """Whether each of the rows, which both versions have, has the same in both."""
+    left: Side, right: Side, field: Any, ids: Ids, step_bytes: int = STEP_BYTES
+) -> Mask:
+    """Whether each of the rows, which both versions have, is equal in both."""
     if not has_blobs(field) or left.values.type != right.values.type:
         return rows_equal(left.values, right.values)
     nulls = np.asarray(left.values.is_null())
@@ -58,8 +56,8 @@ def _inside(side: Side, name: str) -> Side:
     return Side(side.reader, f"{side.path}.{show_path((name,))}", values)
 
 
-def _places_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
-    """Whether blobs may be the same: as large, and the same file if that is not the table's."""
+def _places_equal(left: pa.Array, right: pa.Array) -> Mask:
+    """Whether blobs may be equal: same size, and same file if it is not the table's."""
     same: Mask = _sizes(left) == _sizes(right)
     outside = _is_external(left)
     same &= outside == _is_external(right)
@@ -72,12 +70,12 @@ def _bytes_equal(
     left: Side,
     right: Side,
     field: Any,
-    ids: "Ids",
-    same: "Mask",
-    wanted: "Mask",
+    ids: Ids,
+    same: Mask,
+    wanted: Mask,
     step_bytes: int,
-) -> "Mask":
-    """The rows of `same` that have the same bytes as well; only wanted rows are read."""
+) -> Mask:
+    """The rows of `same` whose bytes are equal as well; reads only wanted rows."""
     found = same.copy()
     rows = np.flatnonzero(same & wanted)
     sizes = np.maximum(_total(left.values, field), _total(right.values, field))[rows]
@@ -88,7 +86,7 @@ def _bytes_equal(
 
 
 def _steps(rows: Any, sizes: Any, step_bytes: int) -> Iterator[Any]:
-    """The rows in parts that are small enough, or one row."""
+    """The rows in parts that are small enough, or of one row."""
     start, held = 0, 0
     for at, size in enumerate(sizes.tolist()):
         if at > start and held + size > step_bytes:
@@ -99,8 +97,8 @@ def _steps(rows: Any, sizes: Any, step_bytes: int) -> Iterator[Any]:
         yield rows[start:]
 
 
-def _total(values: "pa.Array", field: Any) -> Any:
-    """How many bytes the blobs of each row have; those outside the table may have any number."""
+def _total(values: pa.Array, field: Any) -> Any:
+    """The blob bytes of each row; blobs outside the table may have any size."""
     if is_blob(field):
         return np.where(_is_external(values), STEP_BYTES, _sizes(values))
     (item,) = field.children()
@@ -118,12 +116,12 @@ def _item_total(items: Any, field: Any) -> Any:
     )
 
 
-def _sizes(places: "pa.Array") -> "Ids":
+def _sizes(places: pa.Array) -> Ids:
     found: Any = pc.fill_null(pc.struct_field(places, "size"), 0)
     return np.asarray(found).astype(np.int64)
 
 
-def _is_external(places: "pa.Array") -> "Mask":
+def _is_external(places: pa.Array) -> Mask:
     kind: Any = places.type
     if kind.get_field_index("kind") < 0:
         return np.zeros(len(places), bool)

@@ -1,20 +1,15 @@
-"""The values of rows in two versions, compared in steps of bounded memory. All of it blocks."""
+"""Compare values of rows in two versions, in steps of bounded memory. Everything here blocks."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.blobs import Side, fields_equal
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.read.by_id import RowReader
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids
-
 
 # How much of a column is in memory at once, and how many rows at most.
 STEP_BYTES, MAX_STEP = 32_000_000, 131_072
@@ -25,10 +20,10 @@ def rows_unchanged(
     new: Sequence[str],
     then: RowReader,
     old: Sequence[str],
-    ids: "Ids",
+    ids: Ids,
     step: int,
-) -> "Mask":
-    """Whether the fields of each row, which both versions have, are the same in both."""
+) -> Mask:
+    """Whether the fields of each row, which both versions have, are equal in both."""
     same = np.ones(len(ids), bool)
     if not new:
         return same
@@ -42,8 +37,8 @@ def rows_unchanged(
     return same
 
 
-def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) -> "Mask":
-    """Whether every one of the columns is null, for each row."""
+def is_null(reader: RowReader, columns: Sequence[str], ids: Ids, step: int) -> Mask:
+    """Whether all columns are null, for each row."""
     found = np.ones(len(ids), bool)
     for start in range(0, len(ids), step):
         for values in reader.read(ids[start : start + step], columns):
@@ -51,8 +46,8 @@ def is_null(reader: RowReader, columns: Sequence[str], ids: "Ids", step: int) ->
     return found
 
 
-def step_rows(dataset: "LanceDataset", fragments: Collection[int]) -> int:
-    """How many rows of these fragments may be looked at together."""
+def step_rows(dataset: LanceDataset, fragments: Collection[int]) -> int:
+    """How many rows of these fragments to compare at once."""
     widest = 1.0
     for fragment in dataset.get_fragments():
         if fragment.fragment_id in fragments and fragment.physical_rows:

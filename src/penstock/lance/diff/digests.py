@@ -1,7 +1,7 @@
-"""A number for each row of some Arrow arrays, which equal rows have in every process. It is pure.
+"""Digests of Arrow rows: one number per row, equal for equal rows in every process. Pure.
 
-Of two values of one row that differ, one in 2**64 pairs has the same number. Floats count by their
-bits, and a null is a value of its own.
+Two different values collide once in 2**64 pairs. Floats count by their bits, and null is a value of
+its own.
 """
 
 import hashlib
@@ -15,19 +15,19 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 
 BYTES = 8
-# Odd numbers with bits all over, as good hashes of numbers use them.
+# Odd numbers with well-spread bits, as good hashes of numbers use.
 MULTIPLIER, OTHER_MULTIPLIER = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 
 
-def digest_rows(columns: "Sequence[pa.Array]", rows: int) -> Any:
-    """The numbers of rows that these columns have, as an array of numpy."""
+def digest_rows(columns: Sequence[pa.Array], rows: int) -> Any:
+    """The digests of rows with these columns, as a numpy array."""
     found = np.zeros(rows, np.uint64)
     for column in columns:
         found = _mix(found * np.uint64(MULTIPLIER) + _digest(column))
     return found
 
 
-def _digest(array: "pa.Array") -> Any:
+def _digest(array: pa.Array) -> Any:
     seed = _digest_bytes([str(array.type).encode()])[0]
     while isinstance(array, pa.ExtensionArray | pa.DictionaryArray):
         is_coded = isinstance(array, pa.DictionaryArray)
@@ -41,7 +41,7 @@ def _digest(array: "pa.Array") -> Any:
 
 
 def _digest_values(array: Any) -> Any:
-    """The same of values; those of nulls mean nothing."""
+    """The digests of values; those of nulls are meaningless."""
     kind = array.type
     if t.is_struct(kind):
         return digest_rows(array.flatten(), len(array))
@@ -61,7 +61,7 @@ def _digest_values(array: Any) -> Any:
 def _digest_lists(array: Any) -> Any:
     lengths = np.asarray(pc.list_value_length(array).fill_null(0)).astype(np.int64)
     if array.null_count and array.type.id == _fixed_size_list_id():
-        # Its nulls have values, which `flatten` leaves out.
+        # Its nulls have values, which `flatten` omits.
         lengths[np.asarray(array.is_null())] = 0
     items = array.flatten()
     width, content = _show_numbers(items)
@@ -75,14 +75,14 @@ def _digest_lists(array: Any) -> Any:
     for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
         value = content[start * width : end * width]
         if nulls is not None and nulls[start:end].any():
-            # As bytes that no list of numbers has by chance.
+            # Bytes that no list of numbers has by chance.
             value = hashlib.sha256(bytes(value) + nulls[start:end].tobytes()).digest()
         found.append(value)
     return _digest_bytes(found)
 
 
-def _show_numbers(items: Any) -> "tuple[int, Any]":
-    """How wide numbers are, and their bytes, which are nothing in nulls; None of other values."""
+def _show_numbers(items: Any) -> tuple[int, Any]:
+    """The width and bytes of numbers, where nulls mean nothing; None for other values."""
     if not (t.is_integer(items.type) or t.is_floating(items.type)):
         return 0, None
     width = items.type.bit_width // 8
@@ -126,6 +126,6 @@ def _digest_bytes(values: Sequence[Any]) -> Any:
 
 
 def _mix(values: Any) -> Any:
-    """Other numbers for other ones, with all bits stirred."""
+    """Mix the bits of numbers; different numbers stay different."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(OTHER_MULTIPLIER)
     return values ^ (values >> np.uint64(31))

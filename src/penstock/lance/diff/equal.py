@@ -1,20 +1,19 @@
 """Row-wise equality of Arrow arrays of any type: NaN equals NaN, and null equals null.
 
-Floats are compared bit by bit otherwise, so that 0.0 and -0.0 differ, as they may for a function.
+Otherwise floats are compared bit by bit: 0.0 and -0.0 differ, as they may for a function.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
 
-if TYPE_CHECKING:
-    from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.masks import Mask
 
 
-def rows_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
+def rows_equal(left: pa.Array, right: pa.Array) -> Mask:
     """Whether each row of one array has the value of the same row of the other."""
     if len(left) != len(right):
         raise ValueError(f"{len(left)} rows cannot be compared with {len(right)}")
@@ -28,8 +27,8 @@ def rows_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
     return same
 
 
-def _values_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
-    """The same for arrays without nulls at the top."""
+def _values_equal(left: pa.Array, right: pa.Array) -> Mask:
+    """Equality of arrays without nulls at the top level."""
     kind = left.type
     if isinstance(left, pa.ExtensionArray) and isinstance(right, pa.ExtensionArray):
         return rows_equal(left.storage, right.storage)
@@ -57,7 +56,7 @@ def _values_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
     return np.asarray(found)
 
 
-def _floats_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
+def _floats_equal(left: pa.Array, right: pa.Array) -> Mask:
     a: Any = left.to_numpy(zero_copy_only=False)
     b: Any = right.to_numpy(zero_copy_only=False)
     whole = np.dtype(f"u{a.dtype.itemsize}")
@@ -65,10 +64,10 @@ def _floats_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
     return same
 
 
-def _lists_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
+def _lists_equal(left: pa.Array, right: pa.Array) -> Mask:
     lengths = np.asarray(pc.list_value_length(left)).astype(np.int64)
     same: Mask = lengths == np.asarray(pc.list_value_length(right))
-    # Items are aligned only where the lists are of one length; empty ones have none.
+    # Items are aligned only where the lists have the same length; empty ones have none.
     rows = same & (lengths > 0)
     if rows.any():
         items = rows_equal(_flatten(_filter(left, rows)), _flatten(_filter(right, rows)))
@@ -77,7 +76,7 @@ def _lists_equal(left: "pa.Array", right: "pa.Array") -> "Mask":
     return same
 
 
-def _to_list(array: "pa.Array", plain: "pa.DataType") -> "pa.Array":
+def _to_list(array: pa.Array, plain: pa.DataType) -> pa.Array:
     """A map without nulls as a list of structs."""
     given: Any = array
     offsets = given.offsets
@@ -89,14 +88,14 @@ def _to_list(array: "pa.Array", plain: "pa.DataType") -> "pa.Array":
     return found.cast(plain)
 
 
-def _valid(array: "pa.Array") -> "Mask":
+def _valid(array: pa.Array) -> Mask:
     if array.null_count == 0:
         return np.ones(len(array), bool)
     return np.asarray(array.is_valid())
 
 
-def _filter(array: "pa.Array", mask: "Mask") -> "pa.Array":
-    # Not `filter`, which some nested types do not have.
+def _filter(array: pa.Array, mask: Mask) -> pa.Array:
+    # Not `filter`, which some nested types lack.
     found: pa.Array = array if mask.all() else array.take(pa.array(np.flatnonzero(mask)))
     return found
 
@@ -105,17 +104,17 @@ def _flatten(array: Any) -> Any:
     return array.flatten()
 
 
-def _decode(array: Any) -> "pa.Array":
+def _decode(array: Any) -> pa.Array:
     found: pa.Array = array.dictionary_decode()
     return found
 
 
-def combine(column: "pa.ChunkedArray") -> "pa.Array":
-    """A column in one piece."""
+def combine(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     found: Any = column.combine_chunks()
     return found
 
 
-def as_ids(column: "pa.ChunkedArray | pa.Array") -> "np.ndarray[Any, Any]":
+def as_ids(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
     """Row ids as numbers."""
     return np.asarray(column).astype(np.int64)

@@ -1,21 +1,19 @@
-"""Fragments of a version by their files: where some fields lie, and which rows there are."""
+"""Describe fragments by their files: which file holds a field, and which rows exist."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.lance.columns.fields import get_field, show_path
+from penstock.lance.doors import lance
 from penstock.model.fragments import FragmentState
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 BLOB_KEY, EXTENSION_KEY = "lance-encoding:blob", "ARROW:extension:name"
 
 
 def describe_fragments(
-    dataset: "LanceDataset", columns: Sequence[str], inputs: Sequence[str]
+    dataset: "lance.LanceDataset", columns: Sequence[str], inputs: Sequence[str]
 ) -> tuple[FragmentState, ...]:
-    """The fragments of the version that is open, for a function that fills these columns."""
+    """Describe the fragments of the open version for a function that fills these columns."""
     order, targets, sources = describe_fields(dataset, columns, inputs)
     return tuple(
         describe_files(
@@ -34,11 +32,11 @@ def describe_fragments(
 
 
 def describe_fields(
-    dataset: "LanceDataset", columns: Sequence[str], inputs: Sequence[str]
+    dataset: "lance.LanceDataset", columns: Sequence[str], inputs: Sequence[str]
 ) -> tuple[str, frozenset[int], frozenset[int]]:
     """The order of a function's fields, and the ids of those that it fills and reads.
 
-    The order counts as well: two inputs may swap their names.
+    The order matters as well: two inputs may swap names.
     """
     targets = [get_field(dataset, show_path((name,))).lance for name in columns]
     sources = [get_field(dataset, name).lance for name in inputs]
@@ -51,24 +49,24 @@ def describe_fields(
 
 
 def leaf_ids(field: Any) -> list[int]:
-    """The ids of a field's innermost fields, which are what files have as columns."""
+    """The ids of a field's innermost fields, which are the columns of files."""
     children = [] if is_blob(field) else field.children()
     return [id for child in children for id in leaf_ids(child)] if children else [field.id()]
 
 
 def all_ids(field: Any) -> list[int]:
-    """The ids of a field and of all that is in it."""
+    """The ids of a field and of everything in it."""
     return [field.id(), *(id for child in field.children() for id in all_ids(child))]
 
 
 def is_blob(field: Any) -> bool:
-    """Whether a field's values lie beside the others, in a column of their own kind."""
+    """Whether a field is a blob, whose values are stored separately."""
     found = dict(field.metadata)
     return BLOB_KEY in found or found.get(EXTENSION_KEY, "").startswith("lance.blob")
 
 
 def has_blobs(field: Any) -> bool:
-    """Whether a field is a blob, or has one somewhere inside."""
+    """Whether a field is or contains a blob."""
     return is_blob(field) or any(has_blobs(child) for child in field.children())
 
 
@@ -83,9 +81,9 @@ def describe_files(
     targets: frozenset[int],
     inputs: frozenset[int],
 ) -> FragmentState:
-    """A fragment by its files, for a function."""
+    """Describe a fragment by its files, for a function."""
     holding = [file for file in files if targets & set(file.fields)]
-    # Values that Lance lays over a file change without it.
+    # Values that Lance overlays on a file change without it.
     laid_over = tuple(str(overlay) for overlay in overlays or ())
     return FragmentState(
         id,

@@ -1,21 +1,20 @@
-"""Sets of rows of one fragment: a truth for each physical row, and its short form in bytes."""
+"""Masks: a boolean for each physical row of a fragment, and their packed form."""
 
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-def pack(mask: "Mask") -> bytes:
+def pack(mask: Mask) -> bytes:
     """The mask as compressed bits."""
     return zlib.compress(np.packbits(mask).tobytes(), 1)
 
 
-def unpack(packed: bytes, length: int) -> "Mask":
-    """The mask of so many rows that `pack` was given."""
+def unpack(packed: bytes, length: int) -> Mask:
+    """The mask of so many rows from `pack`."""
     bits = np.frombuffer(zlib.decompress(packed), np.uint8)
     if len(bits) * 8 < length:
         raise ValueError(f"{len(bits) * 8} bits are too few for {length} rows")

@@ -1,24 +1,21 @@
-"""Rows that compactions moved: they have the values that they had, so none has to be read."""
+"""Rows that compactions moved: their values are unchanged, so none has to be read."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.lance.columns.fields import get_field
+from penstock.lance.diff.compactions import read_compactions
 from penstock.lance.diff.fragments import all_ids, show_files
-from penstock.lance.diff.origins import read_compactions
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_diff import Rows
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_sets import RowPlaces
 
 
 def find_unmoved(
-    now: "LanceDataset", then: "LanceDataset", paths: Sequence[str], new: "Rows", old: "Rows"
-) -> "Mask":
+    now: LanceDataset, then: LanceDataset, paths: Sequence[str], new: RowPlaces, old: RowPlaces
+) -> Mask:
     """Which rows, given with their places in both versions, only compactions have touched."""
     found = np.zeros(len(new.ids), bool)
     if not len(found) or not paths:
@@ -34,7 +31,7 @@ def find_unmoved(
         if fragment.metadata.overlays or (of := _origins(held, files, compactions, ids)) is None:
             continue
         rows = new.fragments == fragment.fragment_id
-        # A row may have been elsewhere then, and come back by a restore.
+        # A row may have been elsewhere then, and come back through a restore.
         found |= rows & np.isin(old.fragments, list(of))
     return found
 
@@ -45,8 +42,8 @@ def _origins(
     compactions: Mapping[str, list[Any]],
     ids: set[int],
 ) -> set[int] | None:
-    """The fragments of then that a fragment with these files was put together from."""
-    # All columns of a new fragment are in one file; another one came later.
+    """The earlier fragments that a fragment with these files was compacted from."""
+    # A new fragment has all columns in one file; a second file came later.
     path = held[0].rpartition(":")[0] if len(held) == 1 else None
     old = compactions.get(path) if path is not None else None
     if not old:
@@ -65,5 +62,5 @@ def _origins(
     return found
 
 
-def _field_ids(dataset: "LanceDataset", paths: Sequence[str]) -> list[list[int]]:
+def _field_ids(dataset: LanceDataset, paths: Sequence[str]) -> list[list[int]]:
     return [all_ids(get_field(dataset, path).lance) for path in paths]

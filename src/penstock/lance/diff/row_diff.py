@@ -1,67 +1,52 @@
-"""What became of a table's rows between two of its versions, whatever was done to it. It blocks.
+"""The difference between two versions of a table: rows added, deleted and changed. Blocks.
 
-Both are looked at as they are; nothing is asked of what happened in between. A fragment that has
-the same files and the same deleted rows is not looked at, one with other deleted rows costs the
-difference, and the values of other rows are compared, by their stable ids.
+Only the two versions are compared, whatever happened in between. A fragment with the same files and
+the same deleted rows is skipped, one with other deleted rows costs only the difference, and the
+values of other rows are compared by their stable ids.
 """
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.blobs import Side, fields_equal
 from penstock.lance.diff.compare import step_rows
 from penstock.lance.diff.fragments import all_ids, describe_files
+from penstock.lance.diff.masks import Mask
 from penstock.lance.diff.moves import find_unmoved
-from penstock.lance.diff.row_sets import is_among
+from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
 from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.row_ids import scan_rows
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids
-    from penstock.model.fragments import FragmentState
+from penstock.model.fragments import FragmentState
 
 SCAN_ROWS = 262_144
 
 
-class Rows(NamedTuple):
-    """Rows by their ids, with the fragment and the place in it that each has; sorted by id."""
-
-    ids: "Ids"
-    fragments: "Ids"
-    offsets: "Ids"
-
-    def take(self, which: "Mask | Ids") -> "Rows":
-        return Rows(self.ids[which], self.fragments[which], self.offsets[which])
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """Rows that only one of two versions has, and those that both have with other values.
+    """Rows that only one of two versions has, and rows that both have with other values.
 
-    The places are those in the new version; of deleted rows they are those in the old one.
+    Places are those in the new version; for deleted rows, those in the old one.
     """
 
-    inserted: Rows
-    deleted: Rows
-    changed: Rows
-    # Of each path that was compared: which of the changed rows have another value there.
-    differing: "dict[str, Mask]"
-    # Of the new version: those that were looked into.
+    inserted: RowPlaces
+    deleted: RowPlaces
+    changed: RowPlaces
+    # For each compared path: which of the changed rows have another value there.
+    differing: dict[str, Mask]
+    # The fragments of the new version that were read.
     fragments: int
 
     @property
     def is_empty(self) -> bool:
         return not (len(self.inserted.ids) or len(self.deleted.ids) or len(self.changed.ids))
 
-    def differs(self, paths: Collection[str]) -> "Mask":
+    def differs(self, paths: Collection[str]) -> Mask:
         """Which of the changed rows have another value in one of the paths."""
         found = np.zeros(len(self.changed.ids), bool)
         for path in paths:
@@ -69,8 +54,8 @@ class Difference:
         return found
 
 
-def compare(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str]) -> Difference:
-    """The rows of a version against those of another one, as far as these fields are concerned.
+def compare(now: LanceDataset, then: LanceDataset, paths: Sequence[str]) -> Difference:
+    """Compare the rows of two versions, as far as these fields are concerned.
 
     Both have stable row ids. Raises ColumnNotFound when one of them lacks a field.
     """
@@ -98,17 +83,15 @@ def compare(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str]) -> 
     )
 
 
-def find_taken(dataset: "LanceDataset", rows: Rows, where: str) -> "Mask":
-    """Which of a version's rows a filter takes."""
+def find_taken(dataset: LanceDataset, rows: RowPlaces, where: str) -> Mask:
+    """Which of a version's rows match a filter."""
     holding = np.unique(rows.fragments).tolist()
     parts = [ids for ids, _, _ in scan_rows(dataset, holding, where)]
     return is_among(rows.ids, np.sort(np.concatenate([rows.ids[:0], *parts])))
 
 
-def count_changed(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str]) -> int:
-    """About how many rows have changed, told by the fragments alone: those that came, or those that
-    went if these are more. An update is one of each; rows that a compaction moved count, too.
-    """
+def count_changed(now: LanceDataset, then: LanceDataset, paths: Sequence[str]) -> int:
+    """Estimate from fragments alone how many rows changed; rows moved by a compaction count."""
     new, old = _describe(now, paths), _describe(then, paths)
     came = went = 0
     for id in new.keys() | old.keys():
@@ -122,14 +105,14 @@ def count_changed(now: "LanceDataset", then: "LanceDataset", paths: Sequence[str
     return max(came, went)
 
 
-def _count_live(state: "FragmentState | None") -> int:
-    # What `_describe` has as the rows of a fragment are those that were deleted.
+def _count_live(state: FragmentState | None) -> int:
+    # `_describe` describes the rows of a fragment by those that were deleted.
     return 0 if state is None else state.physical_rows - state.rows
 
 
 def find_changed(
-    now: "LanceDataset", then: "LanceDataset", paths: Sequence[str], new: Rows, old: Rows
-) -> "Mask":
+    now: LanceDataset, then: LanceDataset, paths: Sequence[str], new: RowPlaces, old: RowPlaces
+) -> Mask:
     """Which of some rows, given with their places in both versions, have other values."""
     changed = np.zeros(len(new.ids), bool)
     for mask in _compare(now, then, paths, new, old).values():
@@ -137,21 +120,21 @@ def find_changed(
     return changed
 
 
-def scan_all(dataset: "LanceDataset", fragments: Collection[int] | None = None) -> Rows:
+def scan_all(dataset: LanceDataset, fragments: Collection[int] | None = None) -> RowPlaces:
     """All rows of a version, or those of some of its fragments."""
     ids = {fragment.fragment_id for fragment in dataset.get_fragments()}
     return _scan(dataset, ids if fragments is None else ids & set(fragments))
 
 
-def join_rows(*parts: Rows) -> Rows:
-    """Rows of several parts, which have none in common."""
+def join_rows(*parts: RowPlaces) -> RowPlaces:
+    """Join disjoint sets of rows."""
     return _sort(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-def _describe(dataset: "LanceDataset", paths: Sequence[str]) -> "dict[int, FragmentState]":
-    """The fragments: where the fields lie in them, and which rows they have."""
+def _describe(dataset: LanceDataset, paths: Sequence[str]) -> dict[int, FragmentState]:
+    """Describe the fragments: where the fields are in them, and which rows they have."""
     fields = [get_field(dataset, path).lance for path in paths]
-    # The order counts as well: two columns may swap their names.
+    # The order matters as well: two columns may swap names.
     order = ".".join(str(field.id()) for field in fields)
     wanted = frozenset(id for field in fields for id in all_ids(field))
     return {
@@ -162,7 +145,7 @@ def _describe(dataset: "LanceDataset", paths: Sequence[str]) -> "dict[int, Fragm
             fragment.data_files(),
             fragment.metadata.overlays,
             fragment.deletion_file() or "",
-            # Without a field to read, only they tell whose rows these are.
+            # Without a field to read, only row ids tell whose rows these are.
             f"{order}>{_show_ids(fragment.metadata.row_id_meta)}",
             frozenset(),
             wanted,
@@ -172,32 +155,32 @@ def _describe(dataset: "LanceDataset", paths: Sequence[str]) -> "dict[int, Fragm
 
 
 def _show_ids(meta: Any) -> str:
-    """The row ids of a fragment, briefly."""
+    """The row ids of a fragment, in short form."""
     return "" if meta is None else hashlib.sha256(str(meta.json()).encode()).hexdigest()
 
 
-def _has_files_of(then: "FragmentState | None", now: "FragmentState") -> bool:
+def _has_files_of(then: FragmentState | None, now: FragmentState) -> bool:
     return then is not None and (then.physical_rows, then.input_files) == (
         now.physical_rows,
         now.input_files,
     )
 
 
-def _scan(dataset: "LanceDataset", fragments: Collection[int]) -> Rows:
+def _scan(dataset: LanceDataset, fragments: Collection[int]) -> RowPlaces:
     parts: list[tuple[Ids, Ids, Ids]] = [(np.empty(0, np.int64),) * 3]
     parts += scan_rows(dataset, fragments, batch_rows=SCAN_ROWS)
     return _sort(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-def _sort(ids: "Ids", fragments: "Ids", offsets: "Ids") -> Rows:
+def _sort(ids: Ids, fragments: Ids, offsets: Ids) -> RowPlaces:
     if (np.diff(ids) > 0).all():
-        return Rows(ids, fragments, offsets)
-    return Rows(ids, fragments, offsets).take(np.argsort(ids, kind="stable"))
+        return RowPlaces(ids, fragments, offsets)
+    return RowPlaces(ids, fragments, offsets).take(np.argsort(ids, kind="stable"))
 
 
 def _compare(
-    now: "LanceDataset", then: "LanceDataset", paths: Sequence[str], new: Rows, old: Rows
-) -> "dict[str, Mask]":
+    now: LanceDataset, then: LanceDataset, paths: Sequence[str], new: RowPlaces, old: RowPlaces
+) -> dict[str, Mask]:
     """Which of these rows, which both versions have, have other values; by path."""
     unequal = {path: np.zeros(len(new.ids), bool) for path in paths}
     looked = np.flatnonzero(~find_unmoved(now, then, paths, new, old))
@@ -216,6 +199,6 @@ def _compare(
     return unequal
 
 
-def _steps(rows: "Ids", step: int) -> "Iterator[Ids]":
+def _steps(rows: Ids, step: int) -> Iterator[Ids]:
     for start in range(0, len(rows), step):
         yield rows[start : start + step]

@@ -1,27 +1,27 @@
-"""The one door for SQL expressions that clients send: what comes out is Lance's to evaluate."""
+"""Check SQL expressions that clients send, before Lance evaluates them."""
 
 from collections.abc import Mapping
 from functools import lru_cache
 
 from penstock.errors import InvalidRequest
 from penstock.lance.expressions.growth import Budget, Unbounded
-from penstock.lance.expressions.parsing import Malformed, Parsed, TooDeep, parse
+from penstock.lance.expressions.parsing import Malformed, ParsedExpression, TooDeep, parse
 
-# Lance walks expressions by recursion, and a stack that is used up ends the process: these are
-# half of what it bears.
+# Lance walks expressions by recursion, and a stack overflow ends the process: these limits are half
+# of what it survives.
 MAX_CHAIN, MAX_CONNECTIVES = 400, 5_000
 MAX_CHARACTERS = 2**21
-# The same few expressions come again and again; a long one is not worth its place.
+# The same few expressions come again and again; long ones are not cached.
 CACHED, CACHED_CHARACTERS = 2_048, 512
 
 
 def check_expression(name: str, sql: str) -> str:
-    """An expression as Lance gets it; raises when it is none, or its values can grow too large."""
+    """Check an expression; returns it for Lance. Raises when its values can grow too large."""
     return read_expression(name, sql).text
 
 
 def check_expressions(name: str, expressions: Mapping[str, str]) -> dict[str, str]:
-    """Expressions that are evaluated together, by alias: what they make counts together."""
+    """Check expressions that are evaluated together, by alias: their sizes add up."""
     read = {alias: read_expression(f"{name}.{alias}", sql) for alias, sql in expressions.items()}
     budget = Budget()
     for alias, parsed in read.items():
@@ -29,21 +29,21 @@ def check_expressions(name: str, expressions: Mapping[str, str]) -> dict[str, st
     return {alias: parsed.text for alias, parsed in read.items()}
 
 
-def read_expression(name: str, sql: str) -> Parsed:
-    """The same, with its parts."""
-    # A refusal is made for each caller: it names the field.
+def read_expression(name: str, sql: str) -> ParsedExpression:
+    """Check an expression; returns it with its parts."""
+    # Errors are not cached, because each names its field.
     found = _read_cached(sql) if len(sql) <= CACHED_CHARACTERS else _read(sql)
-    if isinstance(found, Parsed):
+    if isinstance(found, ParsedExpression):
         return found
     raise InvalidRequest(f"{name} {found[0]}", detail=found[1])
 
 
 @lru_cache(CACHED)
-def _read_cached(sql: str) -> Parsed | tuple[str, str]:
+def _read_cached(sql: str) -> ParsedExpression | tuple[str, str]:
     return _read(sql)
 
 
-def _read(sql: str) -> Parsed | tuple[str, str]:
+def _read(sql: str) -> ParsedExpression | tuple[str, str]:
     many = f"has too many operators, or brackets in brackets: {sql[:40]}…"
     split = "use IN (…) for a list of values, or split the request"
     if len(sql) > MAX_CHARACTERS:
@@ -62,7 +62,7 @@ def _read(sql: str) -> Parsed | tuple[str, str]:
     return parsed
 
 
-def _spend(name: str, parsed: Parsed, budget: Budget) -> None:
+def _spend(name: str, parsed: ParsedExpression, budget: Budget) -> None:
     try:
         budget.spend(parsed.node)
     except Unbounded as error:
@@ -72,11 +72,11 @@ def _spend(name: str, parsed: Parsed, budget: Budget) -> None:
 
 
 def _is_short(words: tuple[str, ...]) -> bool:
-    """Whether Lance's stack bears an expression."""
+    """Whether an expression is short enough for Lance's stack."""
     if len(words) <= MAX_CHAIN:
         return True
-    # Of the innermost open bracket: the longest chain so far, the current one, and BETWEENs that
-    # wait for their AND.
+    # For the innermost open bracket: the longest chain so far, the current one, and BETWEENs that
+    # still wait for their AND.
     longest, chain, between, connectives = 0, 0, 0, 0
     outer: list[tuple[int, int, int]] = []
     for token in words:

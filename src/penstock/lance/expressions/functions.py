@@ -1,7 +1,7 @@
-"""Lance's functions: how large a value each can make of its arguments, or why it is refused.
+"""Lance's functions: how large a value each can make from its arguments, or why it is refused.
 
-A name that is in none of these tables, nor in the rules of `growth`, is refused as unknown. They
-hold every function that the installed Lance has; a test asks it.
+A function that is neither here nor in the rules of `growth` is refused as unknown. The tables have
+every function of the installed Lance; a test compares them.
 """
 
 
@@ -9,7 +9,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Numbers, truths, times, digests: no larger than this many bytes.
+# Numbers, booleans, times, digests: at most this many bytes.
 FIXED_BYTES = 128
 FIXED = _names(
     """
@@ -35,7 +35,7 @@ FIXED = _names(
     uuid version
     """
 )
-# Their value is made of the arguments', each taken once.
+# Their value is made from the arguments, each used once.
 SUM = _names(
     """
     array_any_value array_append array_cat array_compact array_concat array_distinct array_element
@@ -52,7 +52,7 @@ SUM = _names(
     struct substr_index substring_index union_extract
     """
 )
-# As before, but each byte can become several: another alphabet, another code, a place in a list.
+# As before, but each byte can become several: another alphabet, another encoding, a list item.
 TIMES = {
     "array_positions": 8,
     "decode": 1,

@@ -1,7 +1,7 @@
-"""How large the values of an expression can become, before anything is evaluated.
+"""Bound the size of an expression's values before anything is evaluated.
 
-A value's size is a constant, plus so many times what each column of the row holds. All values that
-an expression makes on its way count together, because they can be in memory together.
+A size is a constant, plus a multiple of what each column of the row holds. All intermediate values
+count together, because they can be in memory at the same time.
 """
 
 import re
@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from penstock.lance.expressions import functions
 from penstock.lance.expressions.tree import Call, Cast, Chain, Column, Constant, Node
 
-# Of one row, for all expressions of a request together: Lance evaluates 8,192 rows at once.
+# Per row, for all expressions of a request together: Lance evaluates 8,192 rows at once.
 MAX_BYTES = 16_384
-# How many times what a column holds.
+# How many times the size of a column.
 MAX_TIMES = 64
-# A pattern's length times how often it repeats a part: what Lance has to compile for each batch.
+# A pattern's length times its repetitions: what Lance has to compile for each batch.
 MAX_PATTERN = 2_000
-# A list that is printed: what its numbers and commas take, by what they take as numbers.
+# The text form of a list's numbers and commas, relative to their size as numbers.
 PRINTED = 4
 NUMBER_BYTES = 64
-# The longer of two texts may have any length if the other has not, for what takes time by both.
+# Where time depends on two texts: one may have any length only if the other is short.
 MAX_COMPARED = 256
 
 _COUNTED = re.compile(r"\{(\d*)(?:,(\d*))?\}")
@@ -35,13 +35,13 @@ _SCALARS = re.compile(
 
 
 class Unbounded(Exception):
-    """A value can be larger than what is granted; the message says which and what to do."""
+    """A value can be larger than allowed; the message says which and what to do."""
 
 
 @dataclass(slots=True)
 class Size:
     bytes: int = 0
-    times: "Counter[str]" = field(default_factory=Counter)
+    times: Counter[str] = field(default_factory=Counter)
 
     def __add__(self, other: "Size") -> "Size":
         return Size(self.bytes + other.bytes, self.times + other.times)
@@ -52,13 +52,13 @@ class Size:
 
 
 class Budget:
-    """What the expressions of one request may make of a row."""
+    """How much the expressions of one request may make from a row."""
 
     def __init__(self) -> None:
         self._spent = Size()
 
     def spend(self, node: Node) -> None:
-        """Count what a node makes; raises when that is too much."""
+        """Count the size of a node; raises when that is too much."""
         self._measure(node)
 
     def _measure(self, node: Node) -> Size:
@@ -94,7 +94,7 @@ FIXED = functions.FIXED_BYTES
 
 
 def _grow(call: Call, sizes: list[Size]) -> Size:
-    """The size of a function's value, by its arguments and theirs."""
+    """The size of a function's value, from its arguments and their sizes."""
     name = call.function
     whole = sum(sizes, Size())
     if name in functions.FIXED:
@@ -114,7 +114,7 @@ def _repeat(call: Call, sizes: list[Size]) -> Size:
 
 
 def _pad(call: Call, sizes: list[Size]) -> Size:
-    # Of up to four bytes each, whatever they are filled with.
+    # Up to four bytes each, whatever the fill is.
     return sum(sizes, Size()) + Size(4 * _whole(call, 1))
 
 
@@ -130,7 +130,7 @@ def _replace(call: Call, sizes: list[Size]) -> Size:
     if len(sizes) < 3:
         return sum(sizes, Size())
     old, new = _text(call, 1), _text(call, 2)
-    # Nothing is found before every character.
+    # An empty pattern matches before every character.
     factor = len(new.encode()) // max(1, len(old.encode())) + 1
     return sizes[0] * factor + Size(len(new.encode()))
 
@@ -155,18 +155,18 @@ def _search(call: Call, sizes: list[Size]) -> Size:
 
 
 def _join(call: Call, sizes: list[Size]) -> Size:
-    """concat_ws: the first goes between the others."""
+    """concat_ws: the first argument goes between the others."""
     return sum(sizes, Size()) + (sizes[0] * len(sizes) if sizes else Size())
 
 
 def _print(call: Call, sizes: list[Size]) -> Size:
-    """array_to_string: numbers become text, with a text between them, and one for null."""
+    """array_to_string: numbers become text, with a separator and a text for null."""
     between = sum(len(_text(call, at)) for at in range(1, len(sizes)))
     return sizes[0] * (PRINTED + between) + Size(16) if sizes else Size()
 
 
 def _replace_items(call: Call, sizes: list[Size]) -> Size:
-    """array_replace: each item, which takes a byte at least, by another that a constant gives."""
+    """array_replace: each item, of at least one byte, is replaced by a constant."""
     if len(sizes) < 3:
         return sum(sizes, Size())
     if not isinstance(call.arguments[2], Constant):
@@ -186,7 +186,7 @@ def _cast(call: Call, sizes: list[Size]) -> Size:
 
 
 def _field(call: Call, sizes: list[Size]) -> Size:
-    # Lance takes the second argument without a look whether there is one.
+    # Lance uses the second argument without checking that it exists.
     if len(sizes) < 2:
         raise Unbounded("get_field takes a value and the name of a field in it")
     return sizes[0]
@@ -212,7 +212,7 @@ def _pattern(call: Call, sizes: list[Size]) -> str:
 
 
 def _whole(call: Call, at: int, *, negative: bool = False) -> int:
-    """A whole number that is written out."""
+    """A literal integer."""
     part = call.arguments[at] if at < len(call.arguments) else None
     if isinstance(part, Chain) and part.operators == ("-",) and len(part.operands) == 1:
         part, sign = part.operands[0], -1

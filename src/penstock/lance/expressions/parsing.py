@@ -1,9 +1,8 @@
-"""The grammar of Lance's SQL expressions, and the same words as Lance gets them.
+"""Parse Lance's SQL expressions, and write them again for Lance.
 
-Lance puts a text into a statement and takes what its parser makes of the beginning: comments,
-a second expression and whatever follows an alias are passed over in silence. Here the whole text
-must be one expression of forms that Lance knows; what it gets is written from the words that were
-read, without comments.
+Lance puts a text into a statement and parses its beginning: comments, a second expression and
+whatever follows an alias are silently ignored. Here the whole text must be one expression that
+Lance knows; Lance gets a text written from the words we read, without comments.
 """
 
 import re
@@ -11,9 +10,9 @@ from dataclasses import dataclass
 
 from penstock.lance.expressions.tree import Call, Cast, Chain, Column, Constant, Node
 
-# Lance's parser gives up at 47, and then reads NOT for a name.
+# Lance's parser gives up at 47, and then reads NOT as a name.
 MAX_DEPTH = 40
-# A list of constants is one word; all others cost time, here and in Lance.
+# A list of constants counts as one word; all other words cost time, here and in Lance.
 MAX_WORDS = 30_000
 GAP = re.compile(r"(?:\s++|--[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 TOKEN = re.compile(
@@ -25,7 +24,7 @@ TOKEN = re.compile(
     r"|(?P<sign><>|<=(?!>)|>=|<<|>>|\|\||==|!=|::|[(),.\[\]]|[=<>+\-*/%](?![>*~=@]))"
 )
 _LITERAL = r"(?:-?[0-9]++(?:\.[0-9]++)?+(?!\w)|'(?:[^']++|'')*+')"
-# A list of constants is read in one go, however long it is.
+# A list of constants is read at once, however long it is.
 LITERALS = re.compile(rf"\s*+\(\s*+{_LITERAL}(?:\s*+,\s*+{_LITERAL})*+\s*+\)")
 
 SIGNS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "<<", ">>"}
@@ -38,7 +37,7 @@ TYPES = {
     *("boolean", "tinyint", "smallint", "int", "integer", "bigint", "float", "double"),
     *("decimal", "string", "binary", "date", "timestamp", "datetime"),
 }
-# What can't be a name here, though Lance's parser takes most of them for one where it can.
+# Words that can't be names here, though Lance's parser accepts most of them.
 RESERVED = {
     *("not", "in", "is", "as", "case", "interval", "exists", "trim", "all", "any", "distinct"),
     *("select", "null"),
@@ -47,29 +46,29 @@ RESERVED = {
 
 
 class Malformed(Exception):
-    """The text is not an expression of Lance's; the message says where."""
+    """The text is not one of Lance's expressions; the message says where."""
 
 
 class TooDeep(Exception):
-    """More brackets in brackets than Lance's parser follows, or more words than are read."""
+    """More nested brackets than Lance's parser follows, or too many words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """An expression, its words as they were read, and the text that Lance gets."""
+class ParsedExpression:
+    """An expression, its words as read, and the text for Lance."""
 
     node: Node
     words: tuple[str, ...]
     text: str
 
 
-def parse(sql: str) -> Parsed:
-    """Read a whole text as one expression."""
+def parse(sql: str) -> ParsedExpression:
+    """Parse a whole text as one expression."""
     reader = _Reader(sql)
     node = reader.read_chain()
     if reader.kind:
         raise Malformed(f"{reader.show()} is not expected")
-    return Parsed(node, tuple(reader.words), "".join(reader.pieces))
+    return ParsedExpression(node, tuple(reader.words), "".join(reader.pieces))
 
 
 class _Reader:
@@ -85,7 +84,7 @@ class _Reader:
         return f"{self._word[:40]!r} at character {self._at + 1}" if self.kind else "the end"
 
     def _look(self) -> None:
-        """See what comes next."""
+        """Peek at the next word."""
         gap = GAP.match(self._sql, self._at)
         assert gap is not None
         self._has_gap = gap.end() > self._at
@@ -107,7 +106,7 @@ class _Reader:
 
     def _write(self, word: str) -> None:
         last = self.words[-1] if self.words else "("
-        # Brackets, dots and commas part what is beside them; all else is parted by a blank.
+        # Brackets, dots and commas separate their neighbours; all else needs a blank.
         parted = last in "([." or word in "()[].,"
         self.pieces.append(word if parted and not self._has_gap else f" {word}")
         if not self.words:
@@ -132,7 +131,7 @@ class _Reader:
         return self._take()
 
     def read_chain(self) -> Node:
-        """Operands and operators, up to a bracket, a comma or the end."""
+        """Read operands and operators, up to a bracket, a comma or the end."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise TooDeep
@@ -165,7 +164,7 @@ class _Reader:
         return operands[0] if not operators else Chain(tuple(operands), tuple(operators))
 
     def _read_list(self) -> list[Node]:
-        """The values after IN."""
+        """Read the values after IN."""
         found = LITERALS.match(self._sql, self._at)
         if found is not None:
             self._word = found[0]
@@ -186,7 +185,7 @@ class _Reader:
     def _read_operand(self, operators: list[str]) -> Node:
         before = self._depth
         while self._is("not", "-"):
-            # Signs in a row are as deep as brackets are.
+            # Signs in a row nest as deeply as brackets do.
             self._depth += 1
             if self._depth > MAX_DEPTH:
                 raise TooDeep
@@ -258,7 +257,7 @@ class _Reader:
         return self._read_column()
 
     def _read_typed(self) -> Node:
-        """A text with its type before it, as in date '2030-01-01'."""
+        """Read a typed literal, as in date '2030-01-01'."""
         self._read_type()
         if self.kind != "text" or self._word[0] != "'":
             raise Malformed(f"a text in quotes is expected, not {self.show()}")

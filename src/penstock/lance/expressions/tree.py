@@ -1,6 +1,6 @@
-"""What an expression is made of, as far as it matters how large its values can become.
+"""The tree of an expression, as far as the size of its values depends on it.
 
-Operators are not told apart: whatever binds more tightly, a chain's value is made of its operands.
+Operators are not distinguished: whatever their precedence, a chain's value is made of its operands.
 """
 
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the row, or a part of one."""
+    """A column of the row, or part of one."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal: a text, a whole number, or another one by its text."""
+    """A literal: a text, an integer, or any other by its text."""
 
     value: str | int
     size: int
@@ -45,7 +45,7 @@ class Chain:
 
     @property
     def computes(self) -> bool:
-        """Whether the value is a number or a truth, however large the operands are."""
+        """Whether the value is a number or a boolean, however large the operands are."""
         return bool(self.operators) and not self.joins
 
 

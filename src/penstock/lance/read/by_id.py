@@ -1,41 +1,38 @@
-"""Rows of one version by their ids, read in whole ranges where many are wanted. All of it blocks.
+"""Read rows of one version by their ids, in whole ranges where many are wanted. Blocks.
 
-Lance finds single rows by their ids as well, but ten times slower than it scans; so where many are
-wanted it is known which place in its fragment each row has, in runs of neighbours.
+Lance also finds single rows by id, but ten times slower than it scans; so when many are wanted, we
+learn each row's place in its fragment, in runs of neighbours.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset
 
 from penstock.errors import InvalidTableState
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.diff.equal import as_ids, combine
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
 from penstock.lance.read.outside_blobs import check_blobs
 from penstock.lance.read.scans import quote_parts
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids
-
 SCAN_ROWS = 65_536
-# A range is scanned when at least one of so many of its rows is wanted.
+# A range is scanned when at least one in so many of its rows is wanted.
 DENSE = 4
-# Lance looks rows up itself as long as no more than one of so many was asked for, and not too many
-# for one filter: that costs some microseconds a row, and to know the places of all rows a part of
-# one for each of them.
+# Lance looks rows up itself while no more than one in so many is wanted, and not too many for one
+# filter: that costs microseconds per row, while learning the places of all rows costs a fraction of
+# that for each of them.
 FEW, MAX_FEW = 100, 1_000
 
 
 class RowReader:
-    """Some fragments of a version, whose rows can be asked for."""
+    """Some fragments of a version, whose rows can be read."""
 
-    def __init__(self, dataset: "LanceDataset", fragments: Collection[int]) -> None:
+    def __init__(self, dataset: LanceDataset, fragments: Collection[int]) -> None:
         self.dataset = dataset
         self._fragments = {
             fragment.fragment_id: fragment
@@ -46,7 +43,7 @@ class RowReader:
         self._asked = 0
         self._known_runs: _Runs | None = None
 
-    def has(self, ids: "Ids") -> "Mask":
+    def has(self, ids: Ids) -> Mask:
         """Whether each row is in one of the fragments."""
         if not len(ids):
             return np.zeros(0, bool)
@@ -55,8 +52,8 @@ class RowReader:
         found: Mask = self._runs.find(ids) >= 0
         return found
 
-    def read(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
-        """Fields of rows that are there, in the order of the ids."""
+    def read(self, ids: Ids, paths: Sequence[str]) -> list[pa.Array]:
+        """Fields of existing rows, in the order of the ids."""
         if not len(ids) or not paths:
             kinds = [self._take(ids, [path])[0].type for path in paths]
             return [pa.array([], kind) for kind in kinds]
@@ -84,8 +81,8 @@ class RowReader:
             order.append(rows)
         return _assemble(parts, np.concatenate(order))
 
-    def read_bytes(self, ids: "Ids", path: str) -> "pa.Array":
-        """A field of rows that are there, with the bytes of its blobs; no other rows are read."""
+    def read_bytes(self, ids: Ids, path: str) -> pa.Array:
+        """A blob field of existing rows, with its bytes; reads no other rows."""
         fragments, places = self._runs.locate(ids)
         order = np.lexsort((places, fragments))
         fragments, places = fragments[order], places[order]
@@ -99,7 +96,7 @@ class RowReader:
 
     @property
     def _runs(self) -> "_Runs":
-        """Where every row is, found out when it is asked for."""
+        """The place of every row, learned on first use."""
         if self._known_runs is None:
             runs = _Runs()
             for id, fragment in self._fragments.items():
@@ -108,16 +105,16 @@ class RowReader:
                     runs.add(id, at, ids)
                     at += len(ids)
             runs.sort()
-            # Only now: a scan that failed half-way is made again.
+            # Set only now, so that a scan that failed half-way is repeated.
             self._known_runs = runs
         return self._known_runs
 
-    def _is_few(self, ids: "Ids") -> bool:
-        """Whether Lance is to look these up, after all that it looked up before."""
+    def _is_few(self, ids: Ids) -> bool:
+        """Whether Lance should look these up, given what it has looked up before."""
         self._asked += len(ids)
         return self._known_runs is None and self._asked <= min(self._rows // FEW, MAX_FEW)
 
-    def _read_few(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
+    def _read_few(self, ids: Ids, paths: Sequence[str]) -> list[pa.Array]:
         table = self._look_up(ids, paths)
         found = as_ids(table["_rowid"])
         if not np.isin(ids, found).all():
@@ -126,8 +123,8 @@ class RowReader:
         places = pa.array(order[np.searchsorted(found[order], ids)])
         return [combine(table[f"c{n}"]).take(places) for n in range(len(paths))]
 
-    def _look_up(self, ids: "Ids", paths: Sequence[str]) -> "pa.Table":
-        """Those of the rows that are there, in any order."""
+    def _look_up(self, ids: Ids, paths: Sequence[str]) -> pa.Table:
+        """Those of the rows that exist, in any order."""
         with translated():
             return self.dataset.scanner(
                 columns=self._columns(paths) if paths else [],
@@ -146,7 +143,7 @@ class RowReader:
         last: int,
         paths: Sequence[str],
         blobs: Literal["all_binary"] | None = None,
-    ) -> "list[pa.Array]":
+    ) -> list[pa.Array]:
         columns = self._columns(paths)
         rows: dict[str, Any] = {
             "fragments": [self._fragments[fragment]],
@@ -162,7 +159,7 @@ class RowReader:
             raise self._lost_rows()
         return [combine(found[f"c{n}"]) for n in range(len(paths))]
 
-    def _take(self, ids: "Ids", paths: Sequence[str]) -> "list[pa.Array]":
+    def _take(self, ids: Ids, paths: Sequence[str]) -> list[pa.Array]:
         columns = {**self._columns(paths), "_rowid": "_rowid"}
         with translated():
             found = self.dataset._take_rows(pa.array(ids, pa.uint64()), columns=columns)
@@ -175,15 +172,15 @@ class RowReader:
 
 
 class _Runs:
-    """Neighbours by id that are neighbours in a fragment too."""
+    """Runs of ids whose rows are also neighbours in a fragment."""
 
     def __init__(self) -> None:
         self._parts: list[Any] = []
         self._starts: Any = None
         self._table: Any = None
 
-    def add(self, fragment: int, first: int, ids: "Ids") -> None:
-        """Take rows of a fragment, the first of which has that place there."""
+    def add(self, fragment: int, first: int, ids: Ids) -> None:
+        """Add rows of a fragment, the first of which is at that place."""
         if not len(ids):
             return
         at = np.concatenate([[0], np.flatnonzero(np.diff(ids) != 1) + 1])
@@ -195,7 +192,7 @@ class _Runs:
         self._table = table[:, np.argsort(table[0], kind="stable")]
         self._starts, self._parts = self._table[0], []
 
-    def find(self, ids: "Ids") -> "Ids":
+    def find(self, ids: Ids) -> Ids:
         """The run of each id, or -1."""
         if not len(self._starts):
             return np.full(len(ids), -1)
@@ -203,13 +200,13 @@ class _Runs:
         inside = (run >= 0) & (ids < self._starts[run] + self._table[1][run])
         return np.where(inside, run, -1)
 
-    def locate(self, ids: "Ids") -> "tuple[Ids, Ids]":
-        """The fragment of each id, and its place among the rows there that are alive."""
+    def locate(self, ids: Ids) -> tuple[Ids, Ids]:
+        """The fragment of each id, and its place among the live rows there."""
         run = self.find(ids)
         return self._table[2][run], self._table[3][run] + ids - self._starts[run]
 
 
-def _scan_ids(dataset: "LanceDataset", fragment: Any) -> "Iterator[Ids]":
+def _scan_ids(dataset: LanceDataset, fragment: Any) -> Iterator[Ids]:
     with translated():
         scanner = dataset.scanner(
             columns=[],
@@ -222,8 +219,8 @@ def _scan_ids(dataset: "LanceDataset", fragment: Any) -> "Iterator[Ids]":
             yield as_ids(batch.column("_rowid"))
 
 
-def _assemble(parts: "list[list[pa.Array]]", order: Any) -> "list[pa.Array]":
-    """The parts' rows, whose places are in `order`, one column after the other."""
+def _assemble(parts: list[list[pa.Array]], order: Any) -> list[pa.Array]:
+    """Assemble the parts' rows, whose places are in `order`, column by column."""
     columns = [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
     if (np.diff(order) == 1).all():
         return columns
@@ -232,8 +229,8 @@ def _assemble(parts: "list[list[pa.Array]]", order: Any) -> "list[pa.Array]":
     return [column.take(pa.array(back)) for column in columns]
 
 
-def _expression(dataset: "LanceDataset", path: str) -> str:
-    """How Lance is asked for a field; one inside a list is asked for with the whole list."""
+def _expression(dataset: LanceDataset, path: str) -> str:
+    """How to ask Lance for a field; a field inside a list comes with the whole list."""
     parts = parse_path(path)
     kind = dataset.schema.field(parts[0]).type
     taken = [parts[0]]

@@ -1,18 +1,18 @@
-"""What only the dataset itself knows: schema, statistics, tags. All of it blocks.
+"""Details that only the dataset has: schema, statistics, tags. Everything here blocks.
 
-pylance is loaded when it is first needed: a server that only answers catalog questions stays
-small.
+pylance is loaded on first use, so that a metadata server stays small.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
 from penstock.errors import InvalidRequest, InvalidTableState, TagNotFound
 from penstock.lance.columns.schemas import UNITS
 from penstock.lance.commit.manifest import MAX_VERSION
+from penstock.lance.doors import lance, pa
 from penstock.lance.errors import is_panic
 from penstock.lance.session.bases import check_opened
 from penstock.lance.session.damage import bad_manifest, check_manifest
@@ -21,10 +21,7 @@ from penstock.lance.storage.lake import Place
 from penstock.model.branches import check_branch
 from penstock.model.tables import TableVersion
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-# Arrow's names in the protocol, where they are not what pyarrow prints.
+# Arrow's types in the protocol, where pyarrow prints other names.
 TYPE_NAMES = {
     "string": "utf8",
     "large_string": "large_utf8",
@@ -49,9 +46,7 @@ def load_details(
     *,
     in_lance_words: bool = False,
 ) -> TableDetails:
-    """Open one version of a table and describe it, its types by the protocol's or Lance's names."""
-    import lance
-
+    """Open one version of a table and describe it, with the protocol's or Lance's type names."""
     number = version.version
     if place.is_local:
         check_manifest(place, branch, version)
@@ -68,7 +63,7 @@ def load_details(
     except BaseException as error:
         if not isinstance(error, (ValueError, OSError)) and not is_panic(error):
             raise
-        # When the store does not answer either, this says so instead.
+        # If the store does not answer either, this raises that error instead.
         files.list_folder(place, "_versions")
         raise InvalidTableState(
             f"the table at {place.location} cannot be opened: {str(error).splitlines()[0]}",
@@ -110,14 +105,11 @@ def to_json_schema(schema: "pa.Schema") -> dict[str, Any]:
 
 
 def to_lance_schema(schema: "pa.Schema") -> dict[str, Any]:
-    """An Arrow schema with Lance's own names of types; the protocol's where Lance has none."""
-    import pyarrow as pa
-    from lance.schema import schema_to_json
-
+    """An Arrow schema with Lance's type names; the protocol's where Lance has none."""
     found: dict[str, Any] = {"fields": []}
     for field in schema:
         try:
-            found["fields"] += schema_to_json(pa.schema([field]))["fields"]
+            found["fields"] += lance.schema.schema_to_json(pa.schema([field]))["fields"]
         except (ValueError, RuntimeError):
             found["fields"].append(_to_field(field))
     if schema.metadata:
@@ -142,34 +134,31 @@ def _to_field(field: "pa.Field[Any]") -> dict[str, Any]:
 
 
 def to_json_type(kind: "pa.DataType") -> dict[str, Any]:
-    import pyarrow as pa
-    import pyarrow.types as t
-
     if isinstance(kind, pa.BaseExtensionType):
         return to_json_type(kind.storage_type)
-    if t.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return to_json_type(kind.value_type)
-    if t.is_decimal(kind):
+    if pa.types.is_decimal(kind):
         if kind.scale < 0 or kind.bit_width < 128:
             return {"type": str(kind)}
         # The protocol has one number for both: precision * 1000 + scale.
         return {"type": f"decimal{kind.bit_width}", "length": kind.precision * 1000 + kind.scale}
-    if t.is_fixed_size_binary(kind):
+    if pa.types.is_fixed_size_binary(kind):
         return {"type": "fixed_size_binary", "length": kind.byte_width}
     name = str(kind).partition("[")[0].partition("<")[0]
     if name in UNITS and (kind.unit != UNITS[name] or getattr(kind, "tz", None)):
         # Where the protocol's name alone would lose something.
         return {"type": str(kind)}
     found: dict[str, Any] = {"type": TYPE_NAMES.get(name, name)}
-    if t.is_map(kind):
+    if pa.types.is_map(kind):
         entries = {
             "type": "struct",
             "fields": [_to_field(kind.key_field), _to_field(kind.item_field)],
         }
         found["fields"] = [{"name": "entries", "type": entries, "nullable": False}]
-    elif t.is_nested(kind):
+    elif pa.types.is_nested(kind):
         found["fields"] = [_to_field(kind.field(i)) for i in range(kind.num_fields)]
-    if t.is_fixed_size_list(kind):
+    if pa.types.is_fixed_size_list(kind):
         found["length"] = kind.list_size
     return found
 

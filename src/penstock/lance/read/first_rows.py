@@ -1,40 +1,36 @@
-"""A few rows by their place alone: taken from the first fragment, without a plan and a scan.
+"""Read a few rows by their place alone: from the first fragment, without a plan and a scan.
 
-That answers what people ask of a table first, and costs half of what a scan does.
+This answers the most common first question about a table at half the cost of a scan.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from penstock.lance.diff.fragments import has_blobs, leaf_ids
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
+from penstock.lance.doors import lance, pa
 
 MAX_ROWS = 100
-# Rows that may be larger are scanned, in batches of bounded size.
+# Larger rows are scanned, in batches of bounded size.
 MAX_BYTES = 2**18
 
 
 @dataclass(frozen=True, slots=True)
-class _First:
-    """The first fragment: its number, how many rows it has, and the size of one."""
+class _FirstFragment:
+    """The first fragment: its number, its row count, and the size of a row."""
 
     id: int
     rows: int
     row_bytes: float
 
 
-# A handle never changes. A fragment would keep its handle, so only its number is kept.
-_known: "WeakKeyDictionary[LanceDataset, _First | None]" = WeakKeyDictionary()
+# A handle never changes. Only the number is kept, because a fragment would keep its handle alive.
+_known: "WeakKeyDictionary[lance.LanceDataset, _FirstFragment | None]" = WeakKeyDictionary()
 
 
 def take_first(
-    dataset: "LanceDataset", columns: list[str] | None, offset: int, count: int
+    dataset: "lance.LanceDataset", columns: list[str] | None, offset: int, count: int
 ) -> "pa.Table | None":
-    """The rows of these places; None when they have to be scanned for."""
+    """The rows at these places; None when they have to be scanned."""
     if not 0 < count <= MAX_ROWS:
         return None
     if dataset not in _known:
@@ -49,8 +45,8 @@ def take_first(
     return fragment.take(list(range(offset, offset + count)), columns)
 
 
-def _look_up(dataset: "LanceDataset") -> _First | None:
-    """None without rows, with deleted ones, with blobs, and with columns that no file has yet."""
+def _look_up(dataset: "lance.LanceDataset") -> _FirstFragment | None:
+    """None without rows, or with deleted rows, blobs, or columns that no file has yet."""
     fragment = next(iter(dataset.get_fragments()), None)
     if fragment is None or fragment.num_deletions or not fragment.physical_rows:
         return None
@@ -62,9 +58,9 @@ def _look_up(dataset: "LanceDataset") -> _First | None:
     if not all(sizes):
         return None
     rows = fragment.physical_rows
-    return _First(fragment.fragment_id, rows, sum(size or 0 for size in sizes) / rows)
+    return _FirstFragment(fragment.fragment_id, rows, sum(size or 0 for size in sizes) / rows)
 
 
 def _are_plain(columns: list[str], names: list[str]) -> bool:
-    """Whether columns are some of these, each once."""
+    """Whether the columns are some of these, each once."""
     return 0 < len(columns) == len(set(columns)) and set(columns) <= set(names)

@@ -1,26 +1,23 @@
-"""The text in a query: full-text searches as Lance takes them.
+"""Full-text searches: from the protocol's forms to Lance's.
 
-A match without a column searches every column that has a full-text index. Several matches in one
+A match without a column searches every column with a full-text index. Several matches in one
 multi_match are ranked by the best of them; where they differ in more than column and boost, which
 Lance has no form for, their scores are added up.
 """
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
 from penstock.errors import InvalidRequest
+from penstock.lance.doors import lance
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-    from lance.query import FullTextQuery
-
-# Lance walks a query by recursion, on a stack that a client must not be able to exhaust.
+# Lance walks a query by recursion, and a client must not be able to exhaust the stack.
 MAX_DEPTH = 32
-# Lance takes memory and time for each word and each query, also for one that comes twice.
+# Lance takes memory and time for each word and each query, even for duplicates.
 MAX_CHARACTERS, MAX_QUERIES = 10_000, 256
-# How lancedb prints a query object into the text of a string query.
+# The form in which lancedb prints a query object into the text of a string query.
 PRINTED = re.compile(r"(Match|Phrase|Boost|MultiMatch|Boolean|CombinedFields)\(\w+Query \{")
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -86,7 +83,7 @@ class TextSearch(msgspec.Struct):
 
 
 def check(search: TextSearch) -> TextSearch:
-    """Refuse what no table could answer."""
+    """Refuse searches that no table could answer."""
     text, structure = search.string_query, search.structured_query
     if (text is None) == (structure is None):
         raise InvalidRequest(
@@ -109,7 +106,7 @@ def check(search: TextSearch) -> TextSearch:
 
 
 def _list_words(search: TextSearch) -> tuple[list[str], int]:
-    """The words of each query in a search, and the number of columns that it names at once."""
+    """The words of each query in a search, and how many columns it names at once."""
     if search.string_query is not None:
         return [search.string_query.query], len(search.string_query.columns or ())
     found: list[str] = []
@@ -129,8 +126,10 @@ def _list_words(search: TextSearch) -> tuple[list[str], int]:
     return found, 0
 
 
-def to_lance(dataset: "LanceDataset", search: TextSearch) -> "FullTextQuery | dict[str, Any]":
-    """What a scanner of Lance takes as its full-text query."""
+def to_lance(
+    dataset: "lance.LanceDataset", search: TextSearch
+) -> "lance.query.FullTextQuery | dict[str, Any]":
+    """The form that Lance's scanner takes."""
     if search.string_query is not None:
         columns = search.string_query.columns or _indexed_columns(dataset)
         return {"query": search.string_query.query, "columns": columns}
@@ -138,9 +137,9 @@ def to_lance(dataset: "LanceDataset", search: TextSearch) -> "FullTextQuery | di
     return _to_clause(dataset, search.structured_query.query, MAX_DEPTH)
 
 
-def _to_clause(dataset: "LanceDataset", clause: Clause, depth: int) -> "FullTextQuery":
-    from lance.query import BooleanQuery, BoostQuery, Occur
-
+def _to_clause(
+    dataset: "lance.LanceDataset", clause: Clause, depth: int
+) -> "lance.query.FullTextQuery":
     if depth == 0:
         raise InvalidRequest(
             f"full_text_query is nested more than {MAX_DEPTH} deep", detail="flatten it"
@@ -154,18 +153,18 @@ def _to_clause(dataset: "LanceDataset", clause: Clause, depth: int) -> "FullText
             return _to_matches(dataset, several.match_queries)
         case Boost() as boost:
             factor = 0.5 if boost.negative_boost is None else boost.negative_boost
-            return BoostQuery(
+            return lance.query.BoostQuery(
                 _to_clause(dataset, boost.positive, depth - 1),
                 _to_clause(dataset, boost.negative, depth - 1),
                 negative_boost=factor,
             )
         case Boolean() as parts:
             kinds = (
-                (Occur.MUST, parts.must),
-                (Occur.SHOULD, parts.should),
-                (Occur.MUST_NOT, parts.must_not),
+                (lance.query.Occur.MUST, parts.must),
+                (lance.query.Occur.SHOULD, parts.should),
+                (lance.query.Occur.MUST_NOT, parts.must_not),
             )
-            return BooleanQuery(
+            return lance.query.BooleanQuery(
                 [
                     (occur, _to_clause(dataset, part, depth - 1))
                     for occur, found in kinds
@@ -186,28 +185,24 @@ def _only(clause: Clause) -> Match | Phrase | Boost | MultiMatch | Boolean:
     return found
 
 
-def _to_match(dataset: "LanceDataset", one: Match) -> "FullTextQuery":
-    from lance.query import FullTextOperator, MatchQuery
-
+def _to_match(dataset: "lance.LanceDataset", one: Match) -> "lance.query.FullTextQuery":
     if one.column is None:
         columns = _indexed_columns(dataset)
         return _to_matches(
             dataset, [msgspec.structs.replace(one, column=column) for column in columns]
         )
-    return MatchQuery(
+    return lance.query.MatchQuery(
         one.terms,
         one.column,
         boost=1.0 if one.boost is None else one.boost,
         fuzziness=one.fuzziness or 0,
         max_expansions=50 if one.max_expansions is None else one.max_expansions,
-        operator=FullTextOperator(_operator(one)),
+        operator=lance.query.FullTextOperator(_operator(one)),
         prefix_length=one.prefix_length or 0,
     )
 
 
-def _to_matches(dataset: "LanceDataset", several: list[Match]) -> "FullTextQuery":
-    from lance.query import BooleanQuery, FullTextOperator, MultiMatchQuery, Occur
-
+def _to_matches(dataset: "lance.LanceDataset", several: list[Match]) -> "lance.query.FullTextQuery":
     if not several:
         raise InvalidRequest("multi_match has no match_queries", detail="send at least one")
     first = several[0]
@@ -216,13 +211,15 @@ def _to_matches(dataset: "LanceDataset", several: list[Match]) -> "FullTextQuery
     columns = [one.column for one in several if one.column is not None]
     alike = all(_same_words(one, first) for one in several)
     if alike and len(columns) == len(several) and not first.fuzziness:
-        return MultiMatchQuery(
+        return lance.query.MultiMatchQuery(
             first.terms,
             columns,
             boosts=[1.0 if one.boost is None else one.boost for one in several],
-            operator=FullTextOperator(_operator(first)),
+            operator=lance.query.FullTextOperator(_operator(first)),
         )
-    return BooleanQuery([(Occur.SHOULD, _to_match(dataset, one)) for one in several])
+    return lance.query.BooleanQuery(
+        [(lance.query.Occur.SHOULD, _to_match(dataset, one)) for one in several]
+    )
 
 
 def _same_words(one: Match, other: Match) -> bool:
@@ -233,12 +230,16 @@ def _same_words(one: Match, other: Match) -> bool:
     )
 
 
-def _to_phrase(dataset: "LanceDataset", phrase: Phrase) -> "FullTextQuery":
-    from lance.query import BooleanQuery, Occur, PhraseQuery
-
+def _to_phrase(dataset: "lance.LanceDataset", phrase: Phrase) -> "lance.query.FullTextQuery":
     columns = [phrase.column] if phrase.column is not None else _indexed_columns(dataset)
-    found = [PhraseQuery(phrase.terms, column, slop=phrase.slop or 0) for column in columns]
-    return found[0] if len(found) == 1 else BooleanQuery([(Occur.SHOULD, one) for one in found])
+    found = [
+        lance.query.PhraseQuery(phrase.terms, column, slop=phrase.slop or 0) for column in columns
+    ]
+    return (
+        found[0]
+        if len(found) == 1
+        else lance.query.BooleanQuery([(lance.query.Occur.SHOULD, one) for one in found])
+    )
 
 
 def _operator(one: Match) -> str:
@@ -248,7 +249,7 @@ def _operator(one: Match) -> str:
     return word
 
 
-def _indexed_columns(dataset: "LanceDataset") -> list[str]:
+def _indexed_columns(dataset: "lance.LanceDataset") -> list[str]:
     found = [
         name
         for index in dataset.describe_indices()

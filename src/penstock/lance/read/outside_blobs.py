@@ -1,30 +1,29 @@
-"""Blobs outside a table: a row may hold an address in the place of bytes.
+"""Blobs outside a table: a row may hold an address instead of bytes.
 
-Lance fetches it, a file or an object of anybody's, with the reader's own rights. Who can write a
-table's files could so have a job show them whatever its runner can read, so no job fetches them.
+Lance fetches it, whoever's file or object it is, with the reader's rights. Otherwise anyone who can
+write a table's files could make a job show them whatever its runner can read, so no job fetches
+them.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance import LanceDataset
 
 from penstock.errors import InvalidTableState
 from penstock.lance.diff.fragments import has_blobs
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-# What a description of a blob says of one that is only an address.
+# The kind of a blob that is only an address, in a blob's description.
 EXTERNAL_KIND = 3
 
-_known: "WeakKeyDictionary[LanceDataset, list[str]]" = WeakKeyDictionary()
+_known: WeakKeyDictionary[LanceDataset, list[str]] = WeakKeyDictionary()
 
 
-def check_blobs(dataset: "LanceDataset", expressions: Iterable[str], **rows: Any) -> None:
-    """Refuse to read expressions over rows, selected as a scanner does it, with such a blob."""
+def check_blobs(dataset: LanceDataset, expressions: Iterable[str], **rows: Any) -> None:
+    """Refuse to read expressions over rows, selected as by a scanner, with such a blob."""
     if not (found := _list_blobs(dataset)):
         return
     wanted = " ".join(expressions).replace("`", "")
@@ -39,16 +38,16 @@ def check_blobs(dataset: "LanceDataset", expressions: Iterable[str], **rows: Any
                 )
 
 
-def _list_blobs(dataset: "LanceDataset") -> list[str]:
-    """The columns that have blobs; a job scans a dataset many times."""
+def _list_blobs(dataset: LanceDataset) -> list[str]:
+    """The columns that have blobs; cached, because a job scans a dataset many times."""
     if (found := _known.get(dataset)) is None:
         fields = dataset.lance_schema.fields()
         found = _known[dataset] = [field.name() for field in fields if has_blobs(field)]
     return found
 
 
-def has_outside(values: "pa.Array") -> bool:
-    """Whether any blob among values, as they describe their blobs, lies outside the table."""
+def has_outside(values: pa.Array) -> bool:
+    """Whether any blob among the described values is outside the table."""
     kind: Any = values.type
     if isinstance(kind, pa.BaseExtensionType):
         storage: Any = values

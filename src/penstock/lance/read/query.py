@@ -11,29 +11,25 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import ColumnNotFound, InvalidRequest
+from penstock.lance.doors import lance, pa
 from penstock.lance.read import fulltext
 from penstock.lance.read.first_rows import take_first
 from penstock.lance.read.fulltext import TextSearch
 from penstock.lance.read.ranking import bound_ranking, check_vectors, is_small
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
-    from lance.dataset import LanceScanner
-
 RANK_CONSTANT, MAX_FUSED, MAX_LIMIT = 60, 100_000, 2**63 - 1
 # What a scan holds in memory: Lance reads ahead until this much waits to be decoded, by whole
-# pages, of so many fragments.
+# pages, from so many fragments.
 SCAN: dict[str, Any] = {
     "io_buffer_size": 2**25,
     "batch_size_bytes": 2**22,
     "batch_readahead": 2,
     "fragment_readahead": 2,
 }
-# What vectors may be made of, as pyarrow calls it.
+# The element types of vectors, by pyarrow's names.
 ELEMENTS = ("halffloat", "float", "double", "uint8")
 SCORES = ("_distance", "_score", "_relevance_score")
 
@@ -41,7 +37,7 @@ SCORES = ("_distance", "_score", "_relevance_score")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorSearch:
     vectors: Sequence[Sequence[float]]
-    # Several result sets were asked for, even if it is several times one.
+    # The client asked for several result sets, even if it sent one vector.
     batch: bool = False
     column: str | None = None
     metric: str | None = None
@@ -64,10 +60,8 @@ class Query:
     with_row_id: bool = False
 
 
-def search(dataset: "LanceDataset", query: Query) -> "pa.RecordBatchReader | pa.Table":
-    """Run a query that was checked; the rows come as they are found, a few at once."""
-    import pyarrow as pa
-
+def search(dataset: "lance.LanceDataset", query: Query) -> "pa.RecordBatchReader | pa.Table":
+    """Run a checked query; yields rows as they are found, a few at a time."""
     if query.vector is not None and query.text is not None:
         return _fuse(dataset, query).to_reader()
     if (first := _take_first(dataset, query)) is not None:
@@ -78,15 +72,15 @@ def search(dataset: "LanceDataset", query: Query) -> "pa.RecordBatchReader | pa.
     return reader
 
 
-def count(dataset: "LanceDataset", predicate: str | None) -> int:
-    """The number of rows, or of those that satisfy a predicate."""
+def count(dataset: "lance.LanceDataset", predicate: str | None) -> int:
+    """The number of rows, or of those that match a predicate."""
     return int(dataset.count_rows(predicate))
 
 
-def explain(dataset: "LanceDataset", query: Query, verbose: bool) -> str:
-    """How Lance would run a query; verbosely, also what the rows would look like."""
+def explain(dataset: "lance.LanceDataset", query: Query, verbose: bool) -> str:
+    """How Lance would run a query; verbosely, also the result's schema."""
 
-    def show(scanner: "LanceScanner") -> str:
+    def show(scanner: "lance.LanceScanner") -> str:
         # Lance's own verbose form says no more.
         schema = f"\nOutput:\n{scanner.projected_schema}\n" if verbose else ""
         return scanner.explain_plan(verbose) + schema
@@ -94,13 +88,13 @@ def explain(dataset: "LanceDataset", query: Query, verbose: bool) -> str:
     return _each_plan(dataset, query, show)
 
 
-def analyze(dataset: "LanceDataset", query: Query) -> str:
-    """Run a query, and say how it went."""
+def analyze(dataset: "lance.LanceDataset", query: Query) -> str:
+    """Run a query, and report how it went."""
     return _each_plan(dataset, query, lambda scanner: scanner.analyze_plan())
 
 
 def check_query(query: Query) -> None:
-    """Refuse what no table could answer."""
+    """Refuse queries that no table could answer."""
     if query.vector is not None:
         check_vectors(len(query.vector.vectors))
     if query.vector is not None and query.k is None:
@@ -118,7 +112,7 @@ def check_query(query: Query) -> None:
             )
 
 
-def _scan(dataset: "LanceDataset", query: Query) -> "LanceScanner":
+def _scan(dataset: "lance.LanceDataset", query: Query) -> "lance.LanceScanner":
     options: dict[str, Any] = {
         "columns": query.columns,
         "filter": query.filter,
@@ -138,8 +132,8 @@ def _scan(dataset: "LanceDataset", query: Query) -> "LanceScanner":
     return dataset.scanner(**SCAN, **options)
 
 
-def _take_first(dataset: "LanceDataset", query: Query) -> "pa.Table | None":
-    """What a query finds that only counts rows, if they can be had without a scan."""
+def _take_first(dataset: "lance.LanceDataset", query: Query) -> "pa.Table | None":
+    """The result of a query that only counts rows, if no scan is needed."""
     if query.vector or query.text or query.filter is not None or query.with_row_id:
         return None
     if query.k is None or isinstance(query.columns, dict):
@@ -148,9 +142,9 @@ def _take_first(dataset: "LanceDataset", query: Query) -> "pa.Table | None":
 
 
 def _nearest(
-    dataset: "LanceDataset", vector: VectorSearch, most: int
+    dataset: "lance.LanceDataset", vector: VectorSearch, most: int
 ) -> tuple[dict[str, Any], bool]:
-    """The vector search as Lance takes it, and whether it is several searches."""
+    """The vector search in Lance's form, and whether it is several searches."""
     path, kind = _find_column(dataset.schema, vector.column)
     one = _one_vector(kind)
     rows = [_to_elements(path, one, found) for found in vector.vectors]
@@ -193,8 +187,6 @@ def _find_column(schema: "pa.Schema", path: str | None) -> "tuple[str, pa.DataTy
 
 
 def _all_columns(fields: Any, prefix: str = "") -> "Iterator[tuple[str, pa.DataType]]":
-    import pyarrow as pa
-
     for column in fields:
         yield prefix + column.name, column.type
         if pa.types.is_struct(column.type):
@@ -202,16 +194,12 @@ def _all_columns(fields: Any, prefix: str = "") -> "Iterator[tuple[str, pa.DataT
 
 
 def _is_vector(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
     one = _one_vector(kind)
     return pa.types.is_fixed_size_list(one) and str(one.value_type) in ELEMENTS
 
 
 def _one_vector(kind: "pa.DataType") -> "pa.DataType":
-    """The type of a single vector in a column of vectors, or of lists of them."""
-    import pyarrow as pa
-
+    """The type of one vector in a column of vectors, or of lists of them."""
     return kind.value_type if pa.types.is_list(kind) else kind
 
 
@@ -232,9 +220,7 @@ def _to_elements(path: str, kind: "pa.DataType", vector: Sequence[float]) -> lis
 
 
 def _skip_of_each(batches: "Iterable[pa.RecordBatch]", offset: int) -> "Iterator[pa.RecordBatch]":
-    """Leave out the first rows of each search."""
-    import pyarrow as pa
-
+    """Skip the first rows of each search."""
     seen: Counter[int] = Counter()
     for batch in batches:
         keep = []
@@ -244,9 +230,7 @@ def _skip_of_each(batches: "Iterable[pa.RecordBatch]", offset: int) -> "Iterator
         yield batch.filter(pa.array(keep, pa.bool_()))
 
 
-def _fuse(dataset: "LanceDataset", query: Query) -> "pa.Table":
-    import pyarrow as pa
-
+def _fuse(dataset: "lance.LanceDataset", query: Query) -> "pa.Table":
     assert query.k is not None
     by_vector = _rank(dataset, replace(query, text=None), "_distance")
     by_text = _rank(dataset, replace(query, vector=None), "_score")
@@ -254,7 +238,7 @@ def _fuse(dataset: "LanceDataset", query: Query) -> "pa.Table":
     for ranked in (by_vector, by_text):
         for rank, row in enumerate(ranked, 1):
             relevance[row] = relevance.get(row, 0.0) + 1 / (RANK_CONSTANT + rank)
-    # Python's sort is stable: equals stay in the order of the vector search.
+    # Python's sort is stable: ties keep the order of the vector search.
     best = sorted(relevance, key=lambda row: -relevance[row])[query.offset :][: query.k]
     found = _fetch(dataset, query, best)
     for name, score in zip(SCORES, (by_vector, by_text, relevance), strict=True):
@@ -264,17 +248,15 @@ def _fuse(dataset: "LanceDataset", query: Query) -> "pa.Table":
     return found
 
 
-def _rank(dataset: "LanceDataset", query: Query, score: str) -> dict[int, float]:
+def _rank(dataset: "lance.LanceDataset", query: Query, score: str) -> dict[int, float]:
     """The rows that one search finds, best first, with their scores."""
     alone = replace(query, columns=[], k=_most(query), offset=0, with_row_id=True)
     found = _scan(dataset, alone).to_table()
     return dict(zip(found["_rowid"].to_pylist(), found[score].to_pylist(), strict=True))
 
 
-def _fetch(dataset: "LanceDataset", query: Query, rows: list[int]) -> "pa.Table":
+def _fetch(dataset: "lance.LanceDataset", query: Query, rows: list[int]) -> "pa.Table":
     """These rows in this order, with the query's columns."""
-    import pyarrow as pa
-
     columns = query.columns
     if isinstance(columns, list):
         columns = [name for name in columns if name not in (*SCORES, "_rowid")]
@@ -284,7 +266,9 @@ def _fetch(dataset: "LanceDataset", query: Query, rows: list[int]) -> "pa.Table"
     return found.drop_columns(["_rowid"]).take(pa.array([places[row] for row in rows], pa.int64()))
 
 
-def _each_plan(dataset: "LanceDataset", query: Query, show: "Callable[[LanceScanner], str]") -> str:
+def _each_plan(
+    dataset: "lance.LanceDataset", query: Query, show: "Callable[[lance.LanceScanner], str]"
+) -> str:
     if query.vector is None or query.text is None:
         return show(_scan(dataset, query))
     alone = replace(query, k=_most(query), offset=0)
@@ -294,5 +278,5 @@ def _each_plan(dataset: "LanceDataset", query: Query, show: "Callable[[LanceScan
 
 
 def _most(query: Query) -> int:
-    """How many rows a ranking needs: the offset's come on top of k."""
+    """How many rows a ranking needs: k plus the offset."""
     return min((query.k or 0) + query.offset, MAX_LIMIT)

@@ -1,20 +1,20 @@
-"""How much a search may rank: Lance makes room for all of it before it looks at the first row."""
+"""Limits on ranking: Lance allocates room for all ranked rows before it looks at the first."""
 
 from collections.abc import Mapping
 
 from penstock.errors import InvalidRequest
 
-# Ranked rows of one search, for all its vectors and with those that it looks at once more.
+# Ranked rows of one search, for all its vectors, including those that are refined.
 MAX_RANKED = 1_000_000
 MAX_VECTORS = 1_000
-# Up to here nothing is asked of the table.
+# Up to here the table is not consulted.
 FEW = 10_000
 
 
 def bound_ranking(
     rows: int, vectors: int, most: int, tuning: Mapping[str, int]
 ) -> tuple[int, dict[str, int]]:
-    """The k and the tuning of a vector search, no larger than the table has use for."""
+    """The k and the tuning of a vector search, no larger than the table needs."""
     k = min(most, max(rows, 1))
     bounded = dict(tuning)
     if "refine_factor" in bounded:
@@ -31,7 +31,7 @@ def bound_ranking(
 
 
 def is_small(most: int, vectors: int, tuning: Mapping[str, int]) -> bool:
-    """Whether a search needs no bounds, as almost all."""
+    """Whether a search is so small that it needs no bounds, as almost all are."""
     factor, ef = tuning.get("refine_factor", 1), tuning.get("ef", 0)
     return max(most * factor, ef) * vectors <= FEW
 

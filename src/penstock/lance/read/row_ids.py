@@ -1,30 +1,25 @@
-"""The row ids of fragments, with the place of each. All of it blocks."""
+"""Row ids of fragments, with the place of each. Everything here blocks."""
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.lance.diff.equal import as_ids
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
 from penstock.lance.read.scans import offsets_of
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.row_sets import Ids
-
 
 SCAN_ROWS = 65_536
 
 
 def scan_rows(
-    dataset: "LanceDataset",
+    dataset: LanceDataset,
     fragments: Collection[int],
     where: str | None = None,
     batch_rows: int = SCAN_ROWS,
-) -> "Iterator[tuple[Ids, Ids, Ids]]":
-    """The row ids of fragments in parts, with the fragment and the place in it of each."""
+) -> Iterator[tuple[Ids, Ids, Ids]]:
+    """Yield the row ids of fragments in parts, with the fragment and offset of each."""
     if not fragments:
         return
     chosen = [each for each in dataset.get_fragments() if each.fragment_id in set(fragments)]

@@ -1,18 +1,16 @@
-"""A few rows of a table, and values as people look at them. Everything here blocks."""
+"""Sample rows of a table, and values shown to people. Everything here blocks."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from lance import LanceDataset
 
 from penstock.lance.errors import translated
 from penstock.lance.read.outside_blobs import check_blobs
 from penstock.lance.read.scans import quote_path
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 MAX_NUMBERS, MAX_ITEMS, MAX_TEXT = 16, 100, 1024
 MAX_INPUT = 200
@@ -20,7 +18,7 @@ MAX_INPUT = 200
 
 @dataclass(frozen=True, slots=True)
 class SampledRow:
-    """A row of a sample, by its id and by its place."""
+    """A sampled row, by its id and its place."""
 
     row_id: int
     fragment: int
@@ -28,9 +26,9 @@ class SampledRow:
 
 
 def take_sample(
-    dataset: "LanceDataset", paths: Sequence[str], where: str | None, rows: int
-) -> "tuple[list[SampledRow], pa.RecordBatch]":
-    """The first rows that match, in the table's order, and fields of them under their paths."""
+    dataset: LanceDataset, paths: Sequence[str], where: str | None, rows: int
+) -> tuple[list[SampledRow], pa.RecordBatch]:
+    """The first rows that match, in the table's order, with the given fields."""
     # Named by number: the same field may be wanted twice.
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
     chosen: dict[str, Any] = {"filter": where, "limit": rows, "scan_in_order": True}
@@ -49,11 +47,11 @@ def take_sample(
         for id, address in zip(ids, addresses, strict=True)
     ]
     (batch,) = found.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], found.schema)]
-    # Selected, not made anew: without a field it still has its number of rows.
+    # Selected rather than rebuilt: without a field it still has its row count.
     return sampled, batch.select(list(columns)).rename_columns(list(paths))
 
 
-def evaluate(dataset: "LanceDataset", expression: str, row_ids: Sequence[int]) -> list[Any]:
+def evaluate(dataset: LanceDataset, expression: str, row_ids: Sequence[int]) -> list[Any]:
     """An expression for some rows."""
     out: Any = dataset
     with translated():
@@ -69,7 +67,7 @@ def show_inputs(names: Sequence[str], values: Sequence[Any]) -> str:
 
 
 def show_value(value: Any) -> Any:
-    """A value as JSON: long texts and vectors are cut, bytes only counted."""
+    """A value as JSON: shortens long texts and vectors, only counts bytes."""
     match value:
         case None | bool() | int():
             return value
@@ -84,7 +82,7 @@ def show_value(value: Any) -> Any:
         case list() | tuple():
             return _show_list(value)
         case _:
-            # Times, decimals and the like: as Python writes them.
+            # Times, decimals and the like, in Python's notation.
             return _cut(str(value), MAX_TEXT)
 
 

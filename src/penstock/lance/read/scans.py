@@ -1,18 +1,16 @@
-"""The rows of one fragment, read in order and in bounded memory. All of it blocks."""
+"""Read the rows of one fragment, in order and in bounded memory. Everything here blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset, LanceFragment
 
 from penstock.lance.columns.fields import Path, get_field, parse_path
 from penstock.lance.diff.fragments import all_ids, has_blobs
 from penstock.lance.errors import translated
 from penstock.lance.read.outside_blobs import check_blobs
-
-if TYPE_CHECKING:
-    from lance import LanceDataset, LanceFragment
 
 ADDRESS = "_rowaddr"
 OFFSET_BITS = 0xFFFF_FFFF
@@ -21,16 +19,16 @@ BATCH_BYTES = 32 * 2**20
 # What Lance reads ahead is in memory as well.
 READ_AHEAD = 2
 BUFFER_BYTES = 128 * 2**20
-# Lance finds out how large rows are by its first batch, so that one must not be too large. When
-# the files say that it can't be, nothing is read to find out.
+# Lance learns the size of rows from its first batch, so that one must not be too large. If the
+# files say that it can't be, nothing is read to find out.
 SAFE_BYTES = 8 * 2**20
 SAMPLE_ROWS = 8
-# Rows so large that only few fit into a batch are read range by range: nothing is read ahead then.
+# Rows so large that only few fit into a batch are read range by range, without reading ahead.
 FEW_ROWS = 4096
-# Rows that lie closer together than this are read in one go.
+# Rows closer together than this are read at once.
 NEAR_ROWS = 4096
 MAX_RANGES = 64
-# A scan of the whole fragment is faster than its parts once they are so much of it.
+# Once the parts are so much of a fragment, a full scan is faster.
 MOST_OF_IT = 0.5
 _TAKEN = "__taken"
 
@@ -45,38 +43,42 @@ def quote_parts(parts: Path) -> str:
 
 
 def scan_rows(
-    dataset: "LanceDataset",
-    fragment: "LanceFragment",
+    dataset: LanceDataset,
+    fragment: LanceFragment,
     paths: Sequence[str],
     wanted: Any = None,
-) -> "Iterator[pa.RecordBatch]":
-    """Fields of the live rows, or of those in `wanted` (booleans by offset), and their addresses.
+    *,
+    with_row_id: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Fields and addresses of the live rows, or of those in `wanted` (booleans by offset).
 
-    The columns have the names of their numbers, so that a path may be given twice.
+    Columns are named by number, so that a path may be given twice.
     """
     columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
-    return scan_columns(dataset, fragment, columns, wanted=wanted, paths=paths)
+    return scan_columns(
+        dataset, fragment, columns, wanted=wanted, paths=paths, with_row_id=with_row_id
+    )
 
 
 def scan_columns(
-    dataset: "LanceDataset",
-    fragment: "LanceFragment",
+    dataset: LanceDataset,
+    fragment: LanceFragment,
     columns: Mapping[str, str],
     *,
     where: str | None = None,
     wanted: Any = None,
     paths: Sequence[str] | None = None,
     with_row_id: bool = False,
-) -> "Iterator[pa.RecordBatch]":
-    """Expressions over the live rows that `where` takes, or those of them in `wanted`.
+) -> Iterator[pa.RecordBatch]:
+    """Expressions over the live rows that match `where`, or over those of them in `wanted`.
 
-    `paths` are the fields that they are, if they are no more than fields.
+    `paths` are the fields that they are, if they are plain fields.
     """
     size = _batch_rows(dataset, fragment, columns, paths)
     ranges = _ranges(dataset, fragment, wanted)
     if size < FEW_ROWS:
         ranges = _steps(ranges, fragment.physical_rows - fragment.num_deletions, size)
-    # A range counts the rows that a filter takes; so the filter comes after it.
+    # A range counts the rows that match a filter, so the filter is applied afterwards.
     is_whole = ranges == [(None, None)]
     if where is not None and not is_whole:
         columns = {**columns, _TAKEN: f"({where})"}
@@ -99,8 +101,8 @@ def scan_columns(
 
 
 def scan_expressions(
-    dataset: "LanceDataset",
-    fragment: "LanceFragment",
+    dataset: LanceDataset,
+    fragment: LanceFragment,
     columns: Mapping[str, str],
     where: str | None = None,
     *,
@@ -108,8 +110,8 @@ def scan_expressions(
     count: int | None = None,
     batch_rows: int = BATCH_ROWS,
     with_row_id: bool = False,
-) -> "Iterator[pa.RecordBatch]":
-    """Expressions over the live rows, or a range of them, that `where` takes; with addresses."""
+) -> Iterator[pa.RecordBatch]:
+    """Expressions over the live rows, or a range of them, that match `where`; with addresses."""
     with translated():
         rows: dict[str, Any] = {"filter": where, "offset": start, "limit": count}
         check_blobs(dataset, columns.values(), fragments=[fragment], scan_in_order=True, **rows)
@@ -130,13 +132,13 @@ def scan_expressions(
         yield from scanner.to_batches()
 
 
-def offsets_of(batch: "pa.RecordBatch") -> Any:
-    """The place of each row within its fragment."""
+def offsets_of(batch: pa.RecordBatch) -> Any:
+    """The offset of each row within its fragment."""
     addresses = np.asarray(batch.column(ADDRESS))
     return (addresses & np.uint64(OFFSET_BITS)).astype(np.int64)
 
 
-def live_rows(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
+def live_rows(dataset: LanceDataset, fragment: LanceFragment) -> Any:
     """Booleans by offset: the rows that are not deleted."""
     if not fragment.num_deletions:
         return np.ones(fragment.physical_rows, bool)
@@ -146,8 +148,8 @@ def live_rows(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
     return live
 
 
-def read_row_ids(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
-    """The row ids by offset; of deleted rows none is known, and it is 0."""
+def read_row_ids(dataset: LanceDataset, fragment: LanceFragment) -> Any:
+    """The row ids by offset; 0 for deleted rows."""
     ids = np.zeros(fragment.physical_rows, np.uint64)
     with translated():
         scanner = dataset.scanner(
@@ -159,8 +161,8 @@ def read_row_ids(dataset: "LanceDataset", fragment: "LanceFragment") -> Any:
 
 
 def _batch_rows(
-    dataset: "LanceDataset",
-    fragment: "LanceFragment",
+    dataset: LanceDataset,
+    fragment: LanceFragment,
     columns: Mapping[str, str],
     paths: Sequence[str] | None,
 ) -> int:
@@ -181,11 +183,11 @@ def _batch_rows(
 
 
 def _stored_bytes(
-    dataset: "LanceDataset", fragment: "LanceFragment", paths: Sequence[str]
+    dataset: LanceDataset, fragment: LanceFragment, paths: Sequence[str]
 ) -> int | None:
-    """How large the files of some fields are at most; None when they do not tell."""
+    """The maximum size of some fields' files; None when unknown."""
     fields = [get_field(dataset, path).lance for path in paths]
-    # Blobs may lie in files that are not named here.
+    # Blobs may be in files that are not named here.
     if any(map(has_blobs, fields)):
         return None
     ids = {id for field in fields for id in all_ids(field)}
@@ -193,7 +195,7 @@ def _stored_bytes(
     return sum(size or 0 for size in sizes) if all(sizes) else None
 
 
-def _pick(batch: "pa.RecordBatch", wanted: Any) -> "pa.RecordBatch":
+def _pick(batch: pa.RecordBatch, wanted: Any) -> pa.RecordBatch:
     taken = wanted[offsets_of(batch)]
     return batch if taken.all() else batch.filter(pa.array(taken))
 
@@ -201,7 +203,7 @@ def _pick(batch: "pa.RecordBatch", wanted: Any) -> "pa.RecordBatch":
 def _steps(
     ranges: Sequence[tuple[int | None, int | None]], live: int, size: int
 ) -> list[tuple[int | None, int | None]]:
-    """The same ranges in steps of so many rows."""
+    """Split ranges into steps of so many rows."""
     found: list[tuple[int | None, int | None]] = []
     for start, count in ranges:
         first = start or 0
@@ -211,9 +213,9 @@ def _steps(
 
 
 def _ranges(
-    dataset: "LanceDataset", fragment: "LanceFragment", wanted: Any
+    dataset: LanceDataset, fragment: LanceFragment, wanted: Any
 ) -> list[tuple[int | None, int | None]]:
-    """Which ranges of live rows to read: a few short ones, or all."""
+    """The ranges of live rows to read: a few short ones, or all."""
     if wanted is None:
         return [(None, None)]
     live = live_rows(dataset, fragment)

@@ -1,16 +1,14 @@
 """Statistics of one version of a table: its live rows, bytes and fragments. Blocks."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from penstock.lance.doors import lance
 from penstock.lance.indexes import describe_indexes
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-# Fragments with fewer rows are worth compacting; LanceDB counts them by the same bound.
+# Fragments with fewer rows are worth compacting; LanceDB uses the same bound.
 SMALL_ROWS = 100_000
 
 
@@ -37,10 +35,10 @@ class TableStats(msgspec.Struct):
     fragment_stats: FragmentStats
 
 
-def load_stats(dataset: "LanceDataset") -> TableStats:
-    """Count what is live: rows that were deleted don't count, nor do dropped columns."""
+def load_stats(dataset: "lance.LanceDataset") -> TableStats:
+    """Count live data: without deleted rows and dropped columns."""
     lengths = [fragment.metadata.num_rows for fragment in dataset.get_fragments()]
-    # Its type says that there is one field.
+    # Its type has exactly one field.
     fields: Any = dataset.stats.data_stats().fields
     total_bytes = sum(field.bytes_on_disk for field in fields)
     return TableStats(total_bytes, sum(lengths), len(describe_indexes(dataset)), summarise(lengths))

@@ -1,28 +1,25 @@
 """The bases of a Lance version: other folders whose files it counts as its own.
 
-Lance reads them with whatever credentials the reader has, so a manifest could show its owner any
-table that the server can read. A version's bases lie in its table's own folder, as those of
-branches do; nothing else is opened or committed.
+Lance reads them with the reader's credentials, so a manifest could show its owner any table that
+the server can read. Only bases in the table's own folder, as branches have them, are opened or
+committed.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidRequest, InvalidTableState
+from penstock.lance.doors import lance
 from penstock.lance.storage.lake import normalise_root
 from penstock.model.locations import is_within
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
 
 def find_foreign(location: str, bases: Iterable[str]) -> str | None:
-    """The first base that is not in the folder of a table, however it is spelt."""
+    """The first base that is outside a table's folder, however it is spelt."""
     return next((base for base in bases if not _is_own(location, base)), None)
 
 
-def check_opened(dataset: "LanceDataset", location: str) -> "LanceDataset":
-    """The dataset, unless it reads from anywhere but its table's folder."""
+def check_opened(dataset: "lance.LanceDataset", location: str) -> "lance.LanceDataset":
+    """The dataset; raises if it reads from anywhere but its table's folder."""
     bases = dataset.base_paths()
     if bases and (found := find_foreign(location, (base.path for base in bases.values()))):
         raise InvalidTableState(

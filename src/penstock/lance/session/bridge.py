@@ -1,8 +1,8 @@
-"""The bridge from pylance's commits to the catalog's own commit function.
+"""The bridge from pylance's commits to the catalog's commit function.
 
 pylance takes a Python object as its namespace and asks it, from its own threads, which versions
-there are and to create the next one. Ours answers from the catalog in this process, so the
-server's own commits are arbitrated exactly like everybody else's.
+there are and to create the next one. Ours answers from the catalog in this process, so the server's
+own commits are arbitrated like everyone else's.
 """
 
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ from penstock.errors import (
 from penstock.model.origins import Origin
 
 Request = Mapping[str, Any]
-# A version as the protocol describes it: version, manifest_path, manifest_size, e_tag …
+# A version in the protocol's form: version, manifest_path, manifest_size, e_tag …
 Entry = dict[str, Any]
 
 
 class Arbiter(Protocol):
-    """One table's versions, as the catalog keeps them; called from pylance's threads."""
+    """One table's versions, from the catalog; called from pylance's threads."""
 
     origin: Origin
 
@@ -48,15 +48,15 @@ class Bridge(LanceNamespace):
     def __init__(self, arbiter: Arbiter, location: str) -> None:
         self._arbiter = arbiter
         self._location = location
-        # What the catalog said to the last refused commit, for the caller's answer.
+        # The catalog's answer to the last refused commit, for the caller.
         self.refusal: PenstockError | None = None
         # Where the manifest of the last commit was staged.
         self.staged_path = ""
-        # The transaction of the last commit that went in.
+        # The transaction of the last successful commit.
         self.transaction_id = ""
 
     def commit_for(self, origin: Origin) -> None:
-        """From now on, commits come from there."""
+        """Set the origin of the commits from now on."""
         self._arbiter.origin = origin
         self.refusal, self.transaction_id = None, ""
 
@@ -73,7 +73,7 @@ class Bridge(LanceNamespace):
             self.refusal = error
             raise _translate(error) from error
         if isinstance(self.refusal, DamagedFile):
-            # It has been put right since.
+            # The file has been repaired since.
             self.refusal = None
         return {"versions": [] if latest is None else [latest]}
 
@@ -97,7 +97,7 @@ class Bridge(LanceNamespace):
 
 
 def _translate(error: PenstockError) -> LanceNamespaceError:
-    """The error that pylance knows how to go on from."""
+    """The error that pylance knows how to handle."""
     match error:
         case ConcurrentCommit():
             return ConcurrentModificationError(error.message)

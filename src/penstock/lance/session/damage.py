@@ -1,25 +1,20 @@
-"""Files of a table that are missing or damaged: found before they are taken for an empty table, and
-named when Lance stumbles over one. All of it blocks.
-"""
+"""Missing or damaged files of a table: detect them, and name them in errors. Blocks."""
 
 import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from penstock.errors import DamagedFile
 from penstock.lance.commit.manifest import FOOTER, MAGIC, BadManifest, check_footer, parse_manifest
+from penstock.lance.doors import lance
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.model.branches import show_branch
 from penstock.model.tables import TableVersion
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-# One of this size is read whole; of a larger one the end.
+# A manifest of this size is read whole; of a larger one only the end.
 SMALL_MANIFEST_BYTES = 65_536
-# How many files are looked at to name the one that is damaged.
+# How many files to check to find the damaged one.
 MAX_FILES = 10_000
 NO_FILE = re.compile(r"Not found: (\S*?(?:data|_deletions|_indices)/[^\s,]+)")
 DAMAGE = re.compile(
@@ -45,7 +40,7 @@ def check_manifest(place: Place, branch: str, version: TableVersion) -> None:
 
 
 def bad_manifest(place: Place, branch: str, version: TableVersion, why: str) -> DamagedFile:
-    """The error for a manifest that cannot be right."""
+    """The error for a manifest that is not right."""
     return DamagedFile(
         f"the manifest {place.location}/{version.manifest_path} of version {version.version} on "
         f"branch {show_branch(branch)} is damaged: {why}",
@@ -67,14 +62,14 @@ def _find_fault(place: Place, branch: str, version: TableVersion) -> str:
         return str(error)
     if (found.version, found.branch) != (version.version, branch):
         return f"it is of version {found.version} on branch {show_branch(found.branch)}"
-    # One that was adopted has no transaction on record.
+    # An adopted version has no transaction on record.
     if version.transaction_id and found.transaction_id != version.transaction_id:
         return "it is of another commit than was recorded, perhaps of another table"
     return ""
 
 
 def find_damage(text: str) -> DamagedFile | None:
-    """What an error of Lance says of a missing or damaged file; None when it says nothing."""
+    """What Lance's error says about a missing or damaged file; None when it says nothing."""
     if found := NO_FILE.search(text):
         return DamagedFile(f"the file {found[1]} is missing", detail=_remedy(found[1]))
     if DAMAGE.search(text):
@@ -82,8 +77,8 @@ def find_damage(text: str) -> DamagedFile | None:
     return None
 
 
-def name_file(place: Place, dataset: "LanceDataset", error: DamagedFile) -> DamagedFile:
-    """The same error with the name of the file, if a look at the files of the version finds it."""
+def name_file(place: Place, dataset: "lance.LanceDataset", error: DamagedFile) -> DamagedFile:
+    """Add the file's name to the error, if checking the version's files finds it."""
     if "/" in error.message or not place.is_local:
         return error
     for path in _list_files(place, dataset):
@@ -92,7 +87,7 @@ def name_file(place: Place, dataset: "LanceDataset", error: DamagedFile) -> Dama
     return error
 
 
-def _list_files(place: Place, dataset: "LanceDataset") -> Iterator[str]:
+def _list_files(place: Place, dataset: "lance.LanceDataset") -> Iterator[str]:
     root = str(dataset.uri).removeprefix("file://")
     root = root if os.path.isdir(root) else place.location
     count = 0

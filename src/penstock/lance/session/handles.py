@@ -1,30 +1,27 @@
-"""Open datasets: one Lance session with a bounded cache, and the handles that were used last.
+"""Open datasets: one Lance session with a bounded cache, and the most recently used handles.
 
-A handle is one version of one branch and never changes, so it can be shared by any number of
-readers. pylance is loaded when the first dataset is opened.
+A handle is one version of one branch and never changes, so any number of readers can share it.
+pylance is loaded when the first dataset is opened.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from penstock.lance import doors
+from penstock.lance.doors import lance
 from penstock.lance.session.bases import check_opened
 from penstock.lance.session.damage import bad_manifest, check_manifest
 from penstock.lance.storage.lake import Place
 from penstock.model.tables import TableVersion
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.session.bridge import Bridge
 
 MAX_HANDLES = 256
 MAX_CHECKED = 10_000
 
 
 class Datasets:
-    """The datasets of one server; all of its methods block."""
+    """The datasets of one server; its methods block."""
 
     def __init__(self, options: Mapping[str, str], cache_bytes: int) -> None:
         self._options = dict(options)
@@ -32,18 +29,18 @@ class Datasets:
         self._lock = threading.Lock()
         self._session: Any = None
         self._checked: set[tuple[str, str, int, int]] = set()
-        self._handles: OrderedDict[tuple[str, str, int, int], LanceDataset] = OrderedDict()
+        self._handles: OrderedDict[tuple[str, str, int, int], lance.LanceDataset] = OrderedDict()
 
-    def find(self, place: Place, branch: str, version: TableVersion) -> "LanceDataset | None":
-        """One version that is open already; this one does not block."""
+    def find(self, place: Place, branch: str, version: TableVersion) -> "lance.LanceDataset | None":
+        """A version that is already open; this does not block."""
         key = _key(place, branch, version)
         with self._lock:
             if (found := self._handles.get(key)) is not None:
                 self._handles.move_to_end(key)
             return found
 
-    def open(self, place: Place, branch: str, version: TableVersion) -> "LanceDataset":
-        """One version, for reading."""
+    def open(self, place: Place, branch: str, version: TableVersion) -> "lance.LanceDataset":
+        """Open one version for reading."""
         if (found := self.find(place, branch, version)) is not None:
             return found
         self.check(place, branch, version)
@@ -58,11 +55,9 @@ class Datasets:
         return opened
 
     def open_to_commit(
-        self, place: Place, branch: str, bridge: "Bridge", table_id: list[str]
-    ) -> "LanceDataset":
-        """The newest version of a branch, in a handle of its own that commits to the catalog."""
-        import lance
-
+        self, place: Place, branch: str, bridge: "doors.bridge.Bridge", table_id: list[str]
+    ) -> "lance.LanceDataset":
+        """Open the newest version of a branch in a separate handle that commits to the catalog."""
         dataset = lance.dataset(
             namespace_client=bridge,
             table_id=table_id,
@@ -73,8 +68,8 @@ class Datasets:
         return check_opened(found, place.location)
 
     def check(self, place: Place, branch: str, version: TableVersion) -> None:
-        """Refuse a version whose manifest is not what was recorded; each is looked at once."""
-        # An object store does not leave half a file behind, and a look there takes its time.
+        """Refuse a version whose manifest is not the recorded one; each is checked once."""
+        # An object store leaves no half-written files, and checking there is slow.
         key = _key(place, branch, version)
         if not place.is_local or key in self._checked:
             return
@@ -91,12 +86,10 @@ class Datasets:
             self._checked = {key for key in self._checked if key[0] != place.location}
 
     def write_options(self) -> dict[str, Any]:
-        """What every write of pylance gets: where to store, and the shared session."""
+        """Options for every write of pylance: the store's, and the shared session."""
         return {"storage_options": self._options or None, "session": self._get_session()}
 
-    def _open_version(self, place: Place, branch: str, version: int) -> "LanceDataset":
-        import lance
-
+    def _open_version(self, place: Place, branch: str, version: int) -> "lance.LanceDataset":
         with self._lock:
             found = next(
                 (h for k, h in reversed(self._handles.items()) if k[0] == place.location), None
@@ -104,7 +97,7 @@ class Datasets:
         if found is None:
             found = lance.dataset(
                 place.location,
-                # Not the newest, which may be damaged: only a branch is found from there.
+                # Not the newest version, which may be damaged: it is only opened to find a branch.
                 version=None if branch else version,
                 storage_options=self._options or None,
                 session=self._get_session(),
@@ -112,15 +105,15 @@ class Datasets:
         return found.checkout_version((branch or None, version))
 
     def _get_session(self) -> Any:
-        from lance import Session  # type: ignore[attr-defined]
-
         with self._lock:
             if self._session is None:
                 half = self._cache_bytes // 2
-                self._session = Session(index_cache_size_bytes=half, metadata_cache_size_bytes=half)
+                self._session = lance.Session(  # type: ignore[attr-defined]
+                    index_cache_size_bytes=half, metadata_cache_size_bytes=half
+                )
             return self._session
 
 
 def _key(place: Place, branch: str, version: TableVersion) -> tuple[str, str, int, int]:
-    # The time tells versions of a branch apart that was deleted and made again.
+    # The time tells versions of a branch apart that was deleted and created again.
     return place.location, branch, version.version, version.timestamp_millis

@@ -1,29 +1,27 @@
-"""A table's versions by the names of their manifests, for Lance; the catalog is not asked.
+"""A table's versions by their manifests' names, as a namespace for Lance; asks no catalog.
 
-New versions are only noted, and one that is not published yet is opened by its manifest.
+New versions are only recorded, and an unpublished one is opened by its manifest.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import Unsupported
 from penstock.lance.commit.manifest import manifest_name, versions_folder
+from penstock.lance.doors import bridge, lance
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.tables import MAIN
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-# A new version as the protocol asks for it: id, version, manifest_path, manifest_size, e_tag …
+# A new version in the protocol's form: id, version, manifest_path, manifest_size, e_tag …
 Request = Mapping[str, Any]
-# Every table of a catalog's own has manifests that are named like this.
+# The naming scheme of manifests in every table that the catalog creates.
 SCHEME = "V2"
 
 
 class HeldVersions:
-    """A table's versions, with `key` the path of its folder; new ones are only noted.
+    """A table's versions; `key` is the path of its folder. New ones are only recorded.
 
-    Lance calls it from its own threads, so nothing is asked of storage here.
+    Lance calls it from its own threads, so nothing here reads storage.
     """
 
     def __init__(self, key: str, newest: int, paths: Mapping[int, str] | None = None) -> None:
@@ -47,14 +45,10 @@ class HeldVersions:
         self.requests.append(dict(request))
         return {**request, "timestamp_millis": 0}, ""
 
-    def open(self, uri: str, table: list[str], options: Mapping[str, str]) -> "LanceDataset":
-        """The newest of the versions; older ones can be checked out from it."""
-        import lance
-
-        from penstock.lance.session.bridge import Bridge
-
+    def open(self, uri: str, table: list[str], options: Mapping[str, str]) -> "lance.LanceDataset":
+        """Open the newest of the versions; older ones can be checked out from it."""
         return lance.dataset(
-            namespace_client=Bridge(self, uri),
+            namespace_client=bridge.Bridge(self, uri),
             table_id=table,
             storage_options=dict(options) or None,
         )

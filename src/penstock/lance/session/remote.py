@@ -1,12 +1,13 @@
-"""Tables of a catalog elsewhere, opened as any client opens them. All of it blocks.
+"""Tables of a remote catalog, opened like any client does. Everything here blocks.
 
-What is opened here commits through the catalog's server; by path (`open_version`) it only reads.
+Tables opened here commit through the catalog's server; opened by path (`open_version`), they are
+only read.
 """
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from penstock.errors import (
     BranchNotFound,
@@ -19,13 +20,11 @@ from penstock.errors import (
     VanishedFile,
     VersionNotFound,
 )
+from penstock.lance.doors import lance, lance_namespace, namespace, namespace_errors
 from penstock.lance.errors import translated
 from penstock.lance.session.bases import check_opened
 from penstock.lance.session.held_versions import HeldVersions
 from penstock.lance.storage.lake import Lake, Place
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 T = TypeVar("T")
 
@@ -35,12 +34,12 @@ MAX_OPEN = 8
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a table lies, and with which options its store is opened: all that a worker needs."""
+    """Where a table is, and the options of its store: all that a worker needs."""
 
     uri: str
     branch: str
     options: Mapping[str, str] = field(default_factory=dict)
-    # A version that is not published yet, and where its manifest lies in the table's folder.
+    # An unpublished version, and its manifest's path in the table's folder.
     held: int | None = None
     manifest: str = ""
 
@@ -58,27 +57,22 @@ class RemoteCatalog:
     """A catalog's server, as pylance talks to it."""
 
     def __init__(self, url: str, token: str = "", options: Mapping[str, str] | None = None) -> None:
-        from lance.namespace import RestNamespace
-
         headers = {"header.Authorization": f"Bearer {token}"} if token else {}
-        connect: Any = RestNamespace
+        connect: Any = namespace.RestNamespace
         self._namespace = connect(uri=url, **headers)
         self._options = dict(options or {})
 
     def locate(self, table: Sequence[str], branch: str) -> Location:
-        """Ask where a table lies."""
-        from lance_namespace import DescribeTableRequest
-
-        request = DescribeTableRequest(id=list(table))
+        """Ask where a table is."""
+        request = lance_namespace.DescribeTableRequest(id=list(table))
         found = self._ask(table, lambda: self._namespace.describe_table(request))
         options = {**(found.storage_options or {}), **self._options}
         return Location(found.location or "", branch, options)
 
-    def open_latest(self, table: Sequence[str], branch: str) -> "LanceDataset":
-        """The newest version of a branch, in a handle whose commits the catalog decides."""
-        import lance
+    def open_latest(self, table: Sequence[str], branch: str) -> "lance.LanceDataset":
+        """Open the newest version of a branch, in a handle whose commits the catalog decides."""
 
-        def open() -> "LanceDataset":
+        def open() -> "lance.LanceDataset":
             dataset = lance.dataset(
                 namespace_client=self._namespace,
                 table_id=list(table),
@@ -90,22 +84,20 @@ class RemoteCatalog:
         return self._ask(table, open)
 
     def _ask(self, table: Sequence[str], work: Callable[[], T]) -> T:
-        from lance_namespace.errors import LanceNamespaceError
-
         try:
             with translated():
                 return work()
-        except LanceNamespaceError as error:
+        except namespace_errors.LanceNamespaceError as error:
             raise _refused("$".join(table), error) from error
 
 
-def open_version(location: Location, version: int, reader: str = "") -> "LanceDataset":
-    """One version, for reading; it stays open for the next call of the same reader."""
+def open_version(location: Location, version: int, reader: str = "") -> "lance.LanceDataset":
+    """Open one version for reading; it stays open for the next call of the same reader."""
     options = tuple(sorted(location.options.items()))
     manifest = location.manifest if version == location.held else ""
     try:
         with translated():
-            found: LanceDataset = _open(
+            found: lance.LanceDataset = _open(
                 location.uri, location.branch, version, options, reader, manifest
             )
             return found
@@ -116,10 +108,10 @@ def open_version(location: Location, version: int, reader: str = "") -> "LanceDa
         ) from error
 
 
-def open_planned(location: Location, version: int, reader: str) -> "LanceDataset":
-    """The same for a worker: the version was there when the driver planned.
+def open_planned(location: Location, version: int, reader: str) -> "lance.LanceDataset":
+    """`open_version` for a worker: the version existed when the driver planned.
 
-    One that was cleaned up since is no error of the job's: another attempt plans anew.
+    If it was cleaned up since, that is no error of the job's: another attempt plans again.
     """
     try:
         return open_version(location, version, reader)
@@ -127,17 +119,15 @@ def open_planned(location: Location, version: int, reader: str) -> "LanceDataset
         raise VanishedFile(error.message) from error
 
 
-def open_newest(location: Location) -> "LanceDataset":
-    """The newest version that storage has, for reading; the catalog is not asked."""
-    import lance
-
+def open_newest(location: Location) -> "lance.LanceDataset":
+    """Open the newest version on storage for reading, without asking the catalog."""
     with translated():
         dataset = lance.dataset(location.uri, storage_options=dict(location.options) or None)
         found = dataset.checkout_version((location.branch, None)) if location.branch else dataset
         return check_opened(found, location.uri)
 
 
-# A branch may be deleted and made again with the same numbers, so readers do not share handles.
+# A branch may be deleted and created again with the same numbers, so readers do not share handles.
 @functools.lru_cache(MAX_OPEN)
 def _open(
     uri: str,
@@ -147,8 +137,6 @@ def _open(
     reader: str,
     manifest: str,
 ) -> Any:
-    import lance
-
     found = dict(options) or None
     if manifest:
         key = Location(uri, branch, dict(options)).place().key
@@ -162,15 +150,13 @@ def _open(
 
 def _refused(table: str, error: Exception) -> PenstockError:
     """What a server's refusal means for a job."""
-    from lance_namespace import errors
-
     text = str(error).splitlines()[0][:300]
     kinds: dict[type[Exception], type[PenstockError]] = {
-        errors.TableNotFoundError: TableNotFound,
-        errors.NamespaceNotFoundError: TableNotFound,
-        errors.TableBranchNotFoundError: BranchNotFound,
-        errors.PermissionDeniedError: Forbidden,
-        errors.UnauthenticatedError: Forbidden,
+        namespace_errors.TableNotFoundError: TableNotFound,
+        namespace_errors.NamespaceNotFoundError: TableNotFound,
+        namespace_errors.TableBranchNotFoundError: BranchNotFound,
+        namespace_errors.PermissionDeniedError: Forbidden,
+        namespace_errors.UnauthenticatedError: Forbidden,
     }
     kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), Unavailable)
     return kind(f"the catalog does not open table {table}: {text}")

@@ -1,14 +1,15 @@
-"""New versions that are held back: who made them can read them, and nobody else sees them.
+"""Unpublished versions: only the job that made them can read them.
 
-Lance writes a manifest and asks its namespace to make it a version. Ours says yes and asks nobody;
-the catalog is asked later, for the versions of several tables at once. Until then a copy of the
-manifest lies in the folder of the job, from which the version can be opened. All of it blocks.
+Lance writes a manifest and asks its namespace to make it a version. Ours agrees without asking
+anyone; the catalog is asked later, for the versions of several tables at once. Until then a copy of
+the manifest is in the job's folder, from which the version can be opened. Everything here blocks.
 """
 
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from lance import LanceDataset
 
 from penstock.lance.commit.manifest import manifest_name
 from penstock.lance.session.held_versions import SCHEME, HeldVersions, Request
@@ -16,9 +17,6 @@ from penstock.lance.session.remote import Location, RemoteCatalog, open_version
 from penstock.lance.storage import files
 from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.model.tables import MAIN
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 
 class UnpublishedCatalog(RemoteCatalog):
@@ -34,7 +32,7 @@ class UnpublishedCatalog(RemoteCatalog):
     def locate(self, table: Sequence[str], branch: str) -> Location:
         return self._held.get(tuple(table)) or self._catalog.locate(table, branch)
 
-    def open_latest(self, table: Sequence[str], branch: str) -> "LanceDataset":
+    def open_latest(self, table: Sequence[str], branch: str) -> LanceDataset:
         held = self._held.get(tuple(table))
         if held is not None and held.held is not None:
             return open_version(held, held.held, self._job)
@@ -47,15 +45,15 @@ class UnpublishedCatalog(RemoteCatalog):
         self._pinned[tuple(table)] = version
 
     def hold(
-        self, table: Sequence[str], newest: "LanceDataset", commit: "Callable[[LanceDataset], int]"
+        self, table: Sequence[str], newest: LanceDataset, commit: Callable[[LanceDataset], int]
     ) -> int:
-        """Make a version on top of the newest one, and hold it back; returns its number."""
+        """Make a version on top of the newest one, unpublished; returns its number."""
         location = self._catalog.locate(table, MAIN)
         place = location.place()
         versions = HeldVersions(place.key, newest.version)
         version = commit(versions.open(location.uri, list(table), location.options))
         request = {**versions.requests[-1], "id": list(table)}
-        # In a folder of its own: another attempt may hold another version of this number.
+        # In a folder of its own: another attempt may hold back another version of this number.
         path = f"{FOLDER}/{self._job}/{uuid.uuid4().hex}/{manifest_name(version, SCHEME)}"
         staged = files.relative_path(place, request["manifest_path"])
         write_file(place, path, files.read(place, staged))
@@ -65,5 +63,5 @@ class UnpublishedCatalog(RemoteCatalog):
 
     @property
     def requests(self) -> Sequence[Request]:
-        """What the catalog is to be asked for, in the order in which it was made."""
+        """The requests to the catalog, in the order in which the versions were made."""
         return self._requests

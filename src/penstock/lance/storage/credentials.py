@@ -1,7 +1,7 @@
-"""Credentials for clients: short-lived ones that reach one table's folder and nothing else.
+"""Short-lived credentials for clients, limited to one table's folder.
 
-Only S3 has a way to make them: AssumeRole with a policy for the session. The request is signed here
-(AWS Signature 4), because an SDK for one call would add a quarter to the server's memory.
+Only S3 can issue them: AssumeRole with a session policy. The request is signed here (AWS Signature
+4), because an SDK for one call would add a quarter to the server's memory.
 """
 
 import datetime
@@ -10,22 +10,25 @@ import hmac
 import os
 import re
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
+from xml.etree import ElementTree
 
 import msgspec
 
 from penstock.errors import Unavailable
 
 ASK_SECONDS = 10
-# Given out only while they last at least so long.
+# Credentials are only given out while they last at least this long.
 LEAST_SECONDS = 300
 MAX_KEPT = 1_000
 READING = ("s3:GetObject",)
 WRITING = (*READING, "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
-# What a policy does not take literally, nor a reader of URLs; no location that the server chooses
-# has it.
+# Characters that a policy or a URL does not take literally; locations that the server chooses have
+# none.
 SPECIAL = re.compile(r"[*?$%#\\]|//|(^|/)\.{1,2}(/|$)")
 
 
@@ -39,7 +42,7 @@ class Keys:
 
 
 class Vendor:
-    """Asks for credentials, and gives the same ones again while they last."""
+    """Requests credentials, and reuses them while they last."""
 
     def __init__(
         self, role: str, seconds: int, options: Mapping[str, str], endpoint: str = ""
@@ -66,10 +69,7 @@ class Vendor:
         return found
 
     def _assume(self, policy: str) -> tuple[float, dict[str, str]]:
-        # Imported here: they take a while, and few servers need them.
-        import urllib.error
-        import urllib.request
-
+        # Imported here: they load slowly, and few servers need them.
         form = {
             "Action": "AssumeRole",
             "Version": "2011-06-15",
@@ -86,7 +86,7 @@ class Vendor:
             with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:
                 return read_answer(answer.read(1024 * 1024))
         except (OSError, SyntaxError, ValueError) as error:
-            # What the service answers may repeat the request, and with it our key's id.
+            # The service's answer may repeat the request, including our key's id.
             status = f"{error.code}" if isinstance(error, urllib.error.HTTPError) else "no answer"
             raise Unavailable(
                 f"no credentials for this table can be had ({status})",
@@ -104,9 +104,9 @@ class Vendor:
 
 
 def make_policy(bucket: str, key: str, may_write: bool) -> str:
-    """What a session may do: work below one folder, and list that."""
+    """A session's policy: work below one folder, and list it."""
     arn = f"arn:aws:s3:::{bucket}"
-    # With the slash: without it, folders whose names begin alike would be listed as well.
+    # With the slash: without it, folders with the same prefix could be listed as well.
     listing = {"StringLike": {"s3:prefix": [f"{key}/*"]}}
     allow = {"Effect": "Allow"}
     actions = list(WRITING if may_write else READING)
@@ -121,7 +121,7 @@ def make_policy(bucket: str, key: str, may_write: bool) -> str:
 def sign(
     endpoint: str, body: bytes, keys: Keys, region: str, now: datetime.datetime
 ) -> dict[str, str]:
-    """The headers of a request to STS, with its signature."""
+    """The headers of a signed request to STS."""
     host, date, stamp = urlsplit(endpoint).netloc, now.strftime("%Y%m%d"), _stamp(now)
     headers = {
         "content-type": "application/x-www-form-urlencoded; charset=utf-8",
@@ -148,9 +148,7 @@ def sign(
 
 
 def read_answer(content: bytes) -> tuple[float, dict[str, str]]:
-    """When the credentials end, and the storage options that have them."""
-    from xml.etree import ElementTree
-
+    """When the credentials end, and the storage options that contain them."""
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise ValueError("the answer is not what STS sends")
     found = {

@@ -1,8 +1,8 @@
-"""The threads that work on data: a few at a time, some in a queue, and a refusal beyond that.
+"""Threads for work on data: a few at a time, some in a queue, and a refusal beyond that.
 
-Lance does not let go of a thread before it has a result. So work that is past its deadline is
-answered for, and goes on alone until then; another thread takes its place, up to as many as there
-are regularly. Beyond that, work waits for one of them to end.
+Lance holds a thread until it has a result. When work passes its deadline, the client gets an error
+and the work goes on alone; another thread takes its place, up to twice the regular number. Beyond
+that, work waits for one of them to end.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """So many seconds for work to get on; it can say that it did, or that it waits for others."""
+    """The seconds that work has to make progress; it can report progress, or that it is waiting."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -29,12 +29,12 @@ class Deadline:
         self._since = time.monotonic()
 
     def pause(self) -> None:
-        """What takes time from here on is not the work's fault."""
+        """Stop the clock: time from here on is not the work's fault."""
         self._since = None
 
     @property
     def left(self) -> float:
-        """Seconds until the work is overdue; all of them while it waits for others."""
+        """Seconds until the work is overdue; does not count down while it waits for others."""
         since = self._since
         return self.seconds if since is None else since + self.seconds - time.monotonic()
 
@@ -49,18 +49,18 @@ class Workers:
         self.busy = self.overdue = 0
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run work in one of the threads; raises at once when too much waits already."""
+        """Run work in one of the threads; raises at once when too much is waiting."""
         with self.admitted():
             return await self.run_admitted(work, *args, **kwargs)
 
     async def run_until(self, deadline: Deadline, work: Callable[[], T]) -> T:
-        """The same, for no longer than a deadline; it begins when the work does."""
+        """Like `run`, with a deadline that starts when the work does."""
         with self.admitted():
             return await (await self._start(work, deadline))
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Count a request as long as it runs or waits; raises at once when there are too many."""
+        """Count a request while it runs or waits; raises at once when there are too many."""
         if self.busy >= self._most:
             raise TooManyRequests(
                 f"{self.busy} data operations run or wait already",
@@ -73,13 +73,13 @@ class Workers:
             self.busy -= 1
 
     async def run_admitted(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run work for requests that were let in before."""
+        """Run work for requests that were already admitted."""
         return await (await self._start(lambda: work(*args, **kwargs)))
 
     async def _start(
         self, work: Callable[[], T], deadline: Deadline | None = None
-    ) -> "asyncio.Future[T]":
-        """Start work as soon as a thread may take it; its place is given back when it ends."""
+    ) -> asyncio.Future[T]:
+        """Start work as soon as a thread is free; its place is returned when it ends."""
         await self.slots.acquire()
         loop = asyncio.get_running_loop()
         if deadline is not None:
@@ -98,7 +98,7 @@ class Workers:
 
 
 class _Place(Generic[T]):
-    """One of the places for work that runs: given back once, early when the work is overdue."""
+    """A place for running work: returned once, early when the work is overdue."""
 
     def __init__(
         self, workers: Workers, loop: asyncio.AbstractEventLoop, deadline: Deadline | None
@@ -110,9 +110,9 @@ class _Place(Generic[T]):
         if deadline is not None:
             self._watch(deadline)
 
-    def leave(self, job: "Future[T]") -> None:
-        """The work has ended; called in its thread."""
-        # A loop that is closed has no more work to start.
+    def leave(self, job: Future[T]) -> None:
+        """Called in the work's thread when it has ended."""
+        # A closed loop has no more work to start.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._end, job)
 
@@ -120,7 +120,7 @@ class _Place(Generic[T]):
         self._timer = self._loop.call_later(max(0.05, deadline.left), self._look, deadline)
 
     def _look(self, deadline: Deadline) -> None:
-        """Answer for work whose deadline is over, and give its place to others."""
+        """Answer for overdue work, and give its place to others."""
         if deadline.left > 0:
             self._watch(deadline)
             return
@@ -138,14 +138,14 @@ class _Place(Generic[T]):
         self._workers.overdue += 1
         self._workers.slots.release()
 
-    def _end(self, job: "Future[T]") -> None:
+    def _end(self, job: Future[T]) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if self._is_overdue:
             self._workers.overdue -= 1
         else:
             self._workers.slots.release()
-        # Who was told that it is overdue, or left, does not hear how it ended.
+        # A caller that was told it is overdue, or that left, is not told how it ended.
         if self.outcome.done():
             return
         if job.cancelled():

@@ -1,17 +1,17 @@
-"""Whether the disk under a folder takes new files; all of it blocks, briefly."""
+"""Check whether the disk under a folder takes new files; blocks briefly."""
 
 import errno
 import os
 
 from penstock.errors import Unavailable
 
-# What file systems say that know no files without a name.
+# Errors of file systems without anonymous files.
 UNKNOWN = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 PROBE = bytes(4096)
 
 
 def check_disk(folder: str, min_free_bytes: int) -> None:
-    """Raise when a local folder's disk is full, nearly so, or not to be written to."""
+    """Raise when a local folder's disk is full, nearly full, or read-only."""
     try:
         found = os.statvfs(folder)
         free = found.f_bavail * found.f_frsize
@@ -32,7 +32,7 @@ def check_disk(folder: str, min_free_bytes: int) -> None:
 
 
 def _try_to_write(folder: str) -> None:
-    """A quota, or a disk without inodes, only shows when something is written."""
+    """Write something: quotas and missing inodes only show that way."""
     try:
         probe = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The file operations that a catalog needs of a table's folder; all of them block.
+"""File operations on a table's folder; all of them block.
 
-`publish` is the one that decides races between writers: it gives a file its final name only
-when nothing has that name yet. `make_durable` is what survives a power cut on local storage.
+`publish` decides races between writers: it gives a file its final name only if nothing has that
+name. `make_durable` syncs local files, so that they survive a power cut.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ from penstock.errors import InvalidRequest, Unavailable
 from penstock.lance.storage.lake import Place
 from penstock.model.locations import check_steps
 
-# What a path can be wrong with besides not being there.
+# Errors of a path other than that it does not exist.
 NO_SUCH_FILE = (errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A file of a folder."""
 
     name: str
@@ -35,7 +35,7 @@ class Entry:
 
 
 def read_end(place: Place, path: str, size: int, count: int) -> bytes:
-    """The last bytes of a file whose size is known."""
+    """The last bytes of a file of known size."""
     start = max(0, size - count)
     with storage(place):
         if place.is_local:
@@ -47,7 +47,7 @@ def read_end(place: Place, path: str, size: int, count: int) -> bytes:
 
 
 def read(place: Place, path: str) -> bytes:
-    """The file's content; FileNotFoundError when there is none."""
+    """The file's content; raises FileNotFoundError when there is none."""
     with storage(place):
         if place.is_local:
             return _read_local(place.file(path))
@@ -55,7 +55,7 @@ def read(place: Place, path: str) -> bytes:
 
 
 def get_size(place: Place, path: str) -> int:
-    """The file's size; FileNotFoundError when there is none."""
+    """The file's size; raises FileNotFoundError when there is none."""
     with storage(place):
         if place.is_local:
             found = os.stat(place.file(path))
@@ -76,7 +76,7 @@ def exists(place: Place, path: str) -> bool:
         return True
 
 
-def list_folder(place: Place, folder: str) -> list[Entry]:
+def list_folder(place: Place, folder: str) -> list[FileEntry]:
     """The files of one folder, sorted by name; a missing folder is empty."""
     prefix = f"{place.key}/{folder}"
     if place.is_local and not os.path.isdir(place.file(folder)):
@@ -85,7 +85,7 @@ def list_folder(place: Place, folder: str) -> list[Entry]:
         found = obstore.list_with_delimiter(place.store, prefix)["objects"]
     return sorted(
         (
-            Entry(
+            FileEntry(
                 meta["path"].rpartition("/")[2],
                 meta["size"],
                 int(meta["last_modified"].timestamp() * 1000),
@@ -128,7 +128,7 @@ def list_below(place: Place, folder: str) -> list[tuple[str, int]]:
 
 
 def list_subfolders(place: Place, folder: str) -> list[tuple[str, int]]:
-    """The path and time of every local folder in a folder; object stores have none."""
+    """The path and time of every local subfolder; object stores have none."""
     if not place.is_local:
         return []
     with contextlib.suppress(FileNotFoundError), os.scandir(place.file(folder)) as found:
@@ -141,7 +141,7 @@ def list_subfolders(place: Place, folder: str) -> list[tuple[str, int]]:
 
 
 def walk(place: Place) -> Iterator[str]:
-    """The path, relative to the location, of every file below it; they come as they are found."""
+    """Yield the path of every file below the location, relative to it, as they are found."""
     if place.is_local:
         for folder, _, names in os.walk(place.location):
             yield from (os.path.relpath(f"{folder}/{name}", place.location) for name in names)
@@ -152,12 +152,12 @@ def walk(place: Place) -> Iterator[str]:
 
 
 def is_missing(place: Place) -> bool:
-    """Whether a local table has no folder at all; object stores have none anyway."""
+    """Whether a local table has no folder at all; object stores have no folders."""
     return place.is_local and not os.path.isdir(place.location)
 
 
 def write_new(place: Place, path: str, content: bytes) -> None:
-    """Write a file under a name that nobody else has, durably."""
+    """Write a file under a unique name, durably."""
     with storage(place):
         if not place.is_local:
             obstore.put(place.store, f"{place.key}/{path}", content)
@@ -176,9 +176,9 @@ def write_new(place: Place, path: str, content: bytes) -> None:
 
 
 def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None:
-    """Force a local file and its name to the disk; object stores have done so already.
+    """Sync a local file and its name to disk; object stores have done so already.
 
-    With parents, so are the folders above it, up to the one that holds the table.
+    With `parents`, also the folders above it, up to the one that contains the table.
     """
     if not place.is_local:
         return
@@ -194,7 +194,7 @@ def make_durable(place: Place, path: str, *, with_parents: bool = False) -> None
 
 
 def move(place: Place, path: str, to: str) -> None:
-    """Give a file another name inside the table; its folder is made when it is missing."""
+    """Rename a file inside the table; creates the target folder when missing."""
     with storage(place):
         if place.is_local:
             os.makedirs(os.path.dirname(place.file(to)), exist_ok=True)
@@ -204,7 +204,7 @@ def move(place: Place, path: str, to: str) -> None:
 
 
 def remove(place: Place, path: str) -> None:
-    """Remove a file; a missing one is fine."""
+    """Remove a file; ignores a missing one."""
     with storage(place):
         if place.is_local:
             with contextlib.suppress(FileNotFoundError):
@@ -221,7 +221,7 @@ def remove_all(place: Place) -> None:
     with storage(place):
         if place.is_local:
             while os.path.isdir(place.location):
-                # A writer that does not know of the drop may still move its files about.
+                # A writer that does not know of the drop may still be moving its files.
                 with contextlib.suppress(FileNotFoundError):
                     shutil.rmtree(place.location)
             return
@@ -230,14 +230,14 @@ def remove_all(place: Place) -> None:
 
 
 def remove_if_empty(place: Place, folder: str) -> None:
-    """Remove a local folder that holds nothing; object stores have no folders."""
+    """Remove an empty local folder; object stores have no folders."""
     if place.is_local:
         with contextlib.suppress(OSError):
             os.rmdir(place.file(folder))
 
 
 def check_root(place: Place) -> None:
-    """Raise when a root of the lake cannot be used; a local folder is made when it is missing."""
+    """Raise when a root of the lake cannot be used; creates a missing local folder."""
     with storage(place):
         if not place.is_local:
             next(iter(obstore.list(place.store, place.key or None, chunk_size=1)), None)
@@ -248,7 +248,7 @@ def check_root(place: Place) -> None:
 
 
 def relative_path(place: Place, path: str) -> str:
-    """A path as a client names it, relative to the table; refuses one outside the table."""
+    """A client's path relative to the table; refuses one outside the table."""
     if not path or not path.isprintable():
         raise InvalidRequest(
             "manifest_path is empty or holds control characters",
@@ -261,7 +261,7 @@ def relative_path(place: Place, path: str) -> str:
 
 
 def _below(place: Place, path: str) -> str:
-    # The SDK sends the key; the others are spelt out by people.
+    # The SDK sends the key; people spell out the other forms.
     if path.startswith(f"{place.key}/"):
         return path[len(place.key) + 1 :]
     for prefix in (f"{place.location}/", f"{place.uri}/"):
@@ -273,7 +273,7 @@ def _below(place: Place, path: str) -> str:
 
 
 def _has_link(place: Place, parts: list[str]) -> bool:
-    """Whether the way from the table's folder to the file leads over a symbolic link."""
+    """Whether the path from the table's folder to the file contains a symbolic link."""
     steps = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
     return any(os.path.islink(place.file(step)) for step in steps)
 
@@ -286,7 +286,7 @@ def _outside(place: Place, path: str) -> InvalidRequest:
 
 
 def _read_local(path: str) -> bytes:
-    # What is no plain file (a folder, a pipe) counts as not there.
+    # Anything but a plain file (a folder, a pipe) counts as missing.
     if not os.path.isfile(path):
         raise FileNotFoundError(path)
     with open(path, "rb", buffering=0) as file:
@@ -309,12 +309,12 @@ def _make_folder(folder: str) -> None:
     except FileExistsError as error:
         if os.path.exists(folder):
             raise NotADirectoryError(errno.ENOTDIR, f"{folder} is a file") from error
-        # There a moment ago, and removed again by somebody before it could be looked at.
+        # It was there a moment ago, and was removed before it could be examined.
         raise FileNotFoundError(errno.ENOENT, str(error)) from error
 
 
 def sync(path: str) -> None:
-    """Make what a local file or folder holds durable."""
+    """Make the content of a local file or folder durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -324,7 +324,7 @@ def sync(path: str) -> None:
 
 @contextmanager
 def storage(place: Place) -> Iterator[None]:
-    """Turn a failing store into one error that says so; a missing file stays what it is."""
+    """Turn a failing store into one error that says so; a missing file keeps its own error."""
     try:
         yield
     except NotFoundError as error:

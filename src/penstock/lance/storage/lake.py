@@ -1,8 +1,8 @@
 """The lake: which places on storage may hold tables, and how to reach them.
 
-Everything goes through obstore, so local folders, S3, Google Cloud Storage, Azure and memory
-look alike. `accept` makes the one spelling of a location that a client names (`model.locations`);
-whoever compares, keeps or uses one gets it from there.
+Everything goes through obstore, so local folders, S3, Google Cloud Storage, Azure and memory look
+alike. `accept` normalises a location that a client names (`model.locations`); whoever compares,
+stores or uses one gets it from there.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from obstore.store import LocalStore, MemoryStore, from_url
+from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
 from penstock.errors import InvalidRequest, InvalidTableState, OutsideLake
 from penstock.model.locations import (
-    Spelt,
+    LocationParts,
     check_key,
     check_steps,
     is_within,
@@ -28,13 +28,10 @@ from penstock.model.locations import (
     store_of,
 )
 
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# All that is told to clients; whatever else is set may be a secret.
+# The only options shown to clients; any other may be a secret.
 PUBLIC_OPTIONS = frozenset(
     prefix + name
     for prefix in ("", "aws_", "azure_storage_", "google_")
@@ -49,9 +46,9 @@ THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One table's folder: the store, the key of the folder in it, and how it is written."""
+    """One table's folder: the store, the folder's key in it, and its spelling."""
 
-    store: "ObjectStore"
+    store: ObjectStore
     key: str
     location: str
 
@@ -70,7 +67,7 @@ class Place:
 
 
 class Lake:
-    """The allowed roots and an open client for each of their stores."""
+    """The allowed roots, and an open client for each of their stores."""
 
     def __init__(
         self, root: str, allowed: Sequence[str] = (), options: Mapping[str, str] | None = None
@@ -86,7 +83,7 @@ class Lake:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Where tables may lie; the first is where new ones go."""
+        """Where tables may be; new ones go to the first."""
         return self._roots
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -118,7 +115,7 @@ class Lake:
         return self.accept(join(above, f"{_slug(name)}-{unique}"), "the namespace's location")
 
     def accept(self, location: str, what: str = "location") -> str:
-        """The one spelling of a location that a client names, if tables may lie there."""
+        """The canonical spelling of a client's location, if tables may be there."""
         spelt = spell_out(location, what)
         if spelt.is_relative:
             spelt = spell_out(join(self.root, spelt.path), what)
@@ -130,7 +127,7 @@ class Lake:
             )
         for root in self._roots:
             if is_within(normal, root):
-                # Below the root only: what is above it, the operator chose.
+                # Only below the root: the operator chose what is above it.
                 check_steps(normal[len(join(root, "")) :], what)
                 return normal
         raise OutsideLake(
@@ -141,13 +138,13 @@ class Lake:
         )
 
     def public_options(self) -> dict[str, str]:
-        """The storage options that are no secret: a client needs them to reach the same store."""
+        """Storage options that are not secret: a client needs them to reach the same store."""
         return {k: v for k, v in self.options.items() if k.lower() in PUBLIC_OPTIONS}
 
     def close(self) -> None:
         self._threads.shutdown()
 
-    def _open(self, url: str) -> "ObjectStore":
+    def _open(self, url: str) -> ObjectStore:
         if url not in self._stores:
             self._stores[url] = _open_store(url, self.options)
         return self._stores[url]
@@ -158,21 +155,21 @@ def _slug(name: str) -> str:
 
 
 def normalise_root(root: str, what: str = "storage.root") -> str:
-    """A root as locations are compared with it: its links resolved, its key as everybody reads it.
+    """A root in the form that locations are compared with: links resolved, key normalised.
 
-    A local one may hold any character: it is only ever used as a path.
+    A local root may contain any character: it is only ever used as a path.
     """
     spelt = spell_out(root, what)
     return _join(spelt, what) if spelt.store else os.path.realpath(spelt.path)
 
 
-def _join(spelt: Spelt, what: str) -> str:
+def _join(spelt: LocationParts, what: str) -> str:
     key = check_key(spelt.path, what)
     return join(spelt.store, key) if key else spelt.store
 
 
 def _resolve(path: str, what: str) -> str:
-    """Where a local path leads, without any symbolic link."""
+    """Resolve all symbolic links of a local path."""
     if ".." in path.split("/"):
         raise InvalidRequest(
             f"{what} {path!r} has the step '..'", detail="name the folder itself, without '..'"
@@ -182,7 +179,7 @@ def _resolve(path: str, what: str) -> str:
 
 @functools.lru_cache(4096)
 def _split(location: str) -> tuple[str, str]:
-    """Store and key of a location; one from before there was one spelling may have none."""
+    """Store and key of a location; very old locations may have none."""
     store = store_of(location)
     key = location[len(store) :].lstrip("/")
     if store:
@@ -196,7 +193,7 @@ def _split(location: str) -> tuple[str, str]:
     return store, key
 
 
-def _open_store(url: str, options: Mapping[str, str]) -> "ObjectStore":
+def _open_store(url: str, options: Mapping[str, str]) -> ObjectStore:
     if not url:
         return LocalStore("/")
     if url == "memory://":

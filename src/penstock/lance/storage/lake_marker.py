@@ -1,4 +1,4 @@
-"""The file at a lake's root that says which catalog the lake belongs to; all of it blocks."""
+"""The file at a lake's root that names the lake's catalog; everything here blocks."""
 
 import re
 import uuid
@@ -12,19 +12,19 @@ from penstock.lance.storage.lake import Place
 
 MARKER = "_penstock.json"
 ABOUT = "This folder belongs to a Penstock catalog; keep this file with it."
-# The folders that a catalog makes have names of their own.
+# The folders that a catalog creates have distinctive names.
 _OURS = re.compile(r"-[0-9a-f]{16}\.(lance|view)")
 
 
 class Marker(msgspec.Struct):
-    """What the file says."""
+    """What the file contains."""
 
     catalog: str
     about: str = ABOUT
 
 
 def read_marker(place: Place) -> str:
-    """The id of the catalog that a root belongs to; empty when it says none."""
+    """The id of the catalog that a root belongs to; empty when there is none."""
     try:
         return msgspec.json.decode(files.read(place, MARKER), type=Marker).catalog
     except FileNotFoundError:
@@ -38,11 +38,11 @@ def read_marker(place: Place) -> str:
 
 
 def write_marker(place: Place, catalog: str, *, replaces: bool = False) -> None:
-    """Let a root belong to a catalog; one that belongs to another stays as it is."""
+    """Mark a root as a catalog's; a root of another catalog stays as it is."""
     content = msgspec.json.format(msgspec.json.encode(Marker(catalog)))
     if replaces:
         files.remove(place, MARKER)
-    # In two steps, so that nobody finds half of it.
+    # In two steps, so that nobody reads half of it.
     staged = f"{MARKER}-{uuid.uuid4().hex}"
     if place.is_local:
         files.write_new(place, staged, content)
@@ -52,7 +52,7 @@ def write_marker(place: Place, catalog: str, *, replaces: bool = False) -> None:
 
 
 def holds_tables(place: Place) -> bool:
-    """Whether a catalog has made folders of tables or views at a root."""
+    """Whether a catalog has created folders of tables or views at a root."""
     with files.storage(place):
         found = obstore.list_with_delimiter(place.store, place.key or None)
     return any(_OURS.search(folder) for folder in found["common_prefixes"])

@@ -1,4 +1,4 @@
-"""Small files that Penstock keeps beside a table, below `_jobs`. All of it blocks."""
+"""Small files that Penstock keeps beside a table, below `_jobs`. Everything here blocks."""
 
 import contextlib
 import os
@@ -14,9 +14,9 @@ FOLDER = "_jobs"
 
 
 def write_file(place: Place, path: str, content: Any) -> None:
-    """Write a file that nobody sees in part."""
+    """Write a file that nobody ever sees half-written."""
     if not place.is_local:
-        # It takes no buffers of Arrow.
+        # It does not accept Arrow buffers.
         whole = content if isinstance(content, bytes) else bytes(memoryview(content))
         obstore.put(place.store, f"{place.key}/{path}", whole)
         return
@@ -29,7 +29,7 @@ def write_file(place: Place, path: str, content: Any) -> None:
 
 
 def _make_folder(path: str) -> None:
-    """Make a folder with those above it, which a job that ends removes when they are empty."""
+    """Create a folder with its parents, which a job that ends may just be removing."""
     while not os.path.isdir(path):
         with contextlib.suppress(FileNotFoundError):
             os.makedirs(path, exist_ok=True)
@@ -37,7 +37,7 @@ def _make_folder(path: str) -> None:
 
 def list_names(place: Place, folder: str) -> list[str]:
     """The names of a folder's files; a missing folder is empty."""
-    # Asked for many times a second: a listing through the store costs ten times as much.
+    # Called many times a second: listing through the store costs ten times as much.
     if place.is_local:
         with contextlib.suppress(FileNotFoundError):
             return os.listdir(place.file(folder))

@@ -1,16 +1,16 @@
-"""A new file of one or several columns for a fragment, written as the values come. It blocks.
+"""Write a new file of one or several columns for a fragment, as values come. Blocks.
 
-The file has values for every physical row of the fragment: null where a row was deleted, and the
-old ones where nothing was computed. Lance does not check its length when it is committed, so it is
+The file has values for every physical row of the fragment: null where a row was deleted, and old
+values where nothing was computed. Lance does not check its length when it is committed, so it is
 checked here.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from lance import BlobDescriptorArrayBuilder
+from lance import BlobDescriptorArrayBuilder, LanceDataset, LanceFragment
 from lance.file import LanceFileWriter
 
 from penstock.errors import InvalidTableState
@@ -28,47 +28,44 @@ from penstock.lance.read.scans import (
 from penstock.lance.session.remote import Location
 from penstock.lance.write.layout import align_batch
 
-if TYPE_CHECKING:
-    from lance import LanceDataset, LanceFragment
 
-
-class Piece(NamedTuple):
+class ValuePiece(NamedTuple):
     """Values of some rows, at least one, by ascending offset."""
 
     offsets: Any
-    values: "pa.RecordBatch"
+    values: pa.RecordBatch
 
 
-class Target(NamedTuple):
-    """A column that is filled: the type of its values, and how a file holds them."""
+class FilledColumn(NamedTuple):
+    """A column to fill: the type of its values, and how a file stores them."""
 
     name: str
-    kind: "pa.DataType"
-    stored: "pa.Field"
+    kind: pa.DataType
+    stored: pa.Field
     ids: tuple[int, ...]
 
 
-def get_targets(dataset: "LanceDataset", columns: Sequence[str]) -> tuple[Target, ...]:
-    """What is known of the columns that are to be filled."""
+def get_targets(dataset: LanceDataset, columns: Sequence[str]) -> tuple[FilledColumn, ...]:
+    """The columns to fill."""
     return tuple(_get_target(dataset, column) for column in columns)
 
 
 def write_column_file(
-    dataset: "LanceDataset",
+    dataset: LanceDataset,
     location: Location,
-    fragment: "LanceFragment",
-    targets: Sequence[Target],
-    pieces: Iterator[Piece],
+    fragment: LanceFragment,
+    targets: Sequence[FilledColumn],
+    pieces: Iterator[ValuePiece],
     name: str,
     *,
     keep: bool = False,
     metadata: Callable[[], Mapping[str, str]] = dict,
     folder: str = "",
 ) -> ColumnFile:
-    """Write the pieces into a file of that name; `keep` is for old values where there is no new.
+    """Write the pieces into a file of that name; `keep` keeps old values in the other rows.
 
-    The metadata is asked for when all of them were written. On a disk the file lies in the folder
-    until it is whole: what a killed writer leaves is swept with that.
+    The metadata is computed after all pieces are written. On a local disk the file stays in
+    `folder` until it is complete, so that a killed writer's leftovers are swept with it.
     """
     version = dataset.data_storage_version
     schema = pa.schema([target.stored for target in targets])
@@ -82,7 +79,7 @@ def write_column_file(
             version=version,
             storage_options=dict(location.options) or None,
         )
-    # Not a `with`: that would complete the file even when the computation fails.
+    # Not a `with`, which would complete the file even when the computation fails.
     for batch in batches:
         with translated():
             writer.write_batch(store_batch(batch, schema))
@@ -102,13 +99,13 @@ def write_column_file(
 
 
 def fill_rows(
-    pieces: Iterator[Piece],
-    old: Iterator[Piece] | None,
-    fragment: "LanceFragment",
-    kinds: "pa.Schema",
+    pieces: Iterator[ValuePiece],
+    old: Iterator[ValuePiece] | None,
+    fragment: LanceFragment,
+    kinds: pa.Schema,
     batch_bytes: int = BATCH_BYTES,
-) -> "Iterator[pa.RecordBatch]":
-    """All physical rows of a fragment: those of the pieces, and old ones or nulls between them."""
+) -> Iterator[pa.RecordBatch]:
+    """All physical rows of a fragment: the pieces, with old values or nulls between them."""
     step = _step_rows(kinds, batch_bytes)
     if old is None:
         return _with_gaps(pieces, fragment, kinds, step)
@@ -116,45 +113,45 @@ def fill_rows(
 
 
 def compute_pieces(
-    dataset: "LanceDataset", fragment: "LanceFragment", target: Target, what: Computation
-) -> Iterator[Piece]:
+    dataset: LanceDataset, fragment: LanceFragment, target: FilledColumn, what: Computation
+) -> Iterator[ValuePiece]:
     """The values of an expression, for the rows that it is computed for."""
     columns = {target.name: what.expression}
     for batch in scan_expressions(dataset, fragment, columns, what.where):
         if batch.num_rows:
             values = _cast(batch.column(target.name), target.kind)
-            yield Piece(offsets_of(batch), pa.record_batch([values], [target.name]))
+            yield ValuePiece(offsets_of(batch), pa.record_batch([values], [target.name]))
 
 
-def get_fragment(dataset: "LanceDataset", id: int) -> "LanceFragment":
+def get_fragment(dataset: LanceDataset, id: int) -> LanceFragment:
     fragment = dataset.get_fragment(id)
     if fragment is None:
         raise InvalidTableState(f"version {dataset.version} has no fragment {id}")
     return fragment
 
 
-def _get_target(dataset: "LanceDataset", column: str) -> Target:
+def _get_target(dataset: LanceDataset, column: str) -> FilledColumn:
     field = get_field(dataset, show_path((column,))).lance
     arrow = dataset.schema.field(column)
     version = tuple(int(part) for part in dataset.data_storage_version.split("."))
     if is_blob(field) and version >= (2, 2):
-        # A file wants the layout that Lance makes of such values when it writes a table.
-        return Target(column, pa.large_binary(), _blob_field(column), (field.id(),))
+        # A file needs the layout that Lance itself writes for such values.
+        return FilledColumn(column, pa.large_binary(), _blob_field(column), (field.id(),))
     stored = pa.field(column, arrow.type)
     if is_blob(field):
         stored = stored.with_metadata({BLOB_KEY: "true"})
-    # Since 2.1 files have columns for innermost fields only.
+    # Since 2.1, files only have columns for innermost fields.
     ids = leaf_ids(field) if version >= (2, 1) else all_ids(field)
-    return Target(column, arrow.type, stored, tuple(ids))
+    return FilledColumn(column, arrow.type, stored, tuple(ids))
 
 
-def _blob_field(name: str) -> "pa.Field":
+def _blob_field(name: str) -> pa.Field:
     field: pa.Field = BlobDescriptorArrayBuilder(name).field
     return field
 
 
-def store_batch(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
-    """The values in the form in which the file holds them, where Lance can read them."""
+def store_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The values in the form in which the file stores them, readable by Lance."""
     arrays = [
         _to_blobs(values, field) if _is_prepared(field) else values
         for values, field in zip(batch.columns, schema, strict=True)
@@ -162,12 +159,12 @@ def store_batch(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch
     return align_batch(pa.record_batch(arrays, schema=schema))
 
 
-def _is_prepared(field: "pa.Field") -> bool:
+def _is_prepared(field: pa.Field) -> bool:
     return bool(field.metadata) and EXTENSION_KEY.encode() in field.metadata
 
 
-def _to_blobs(values: "pa.Array", field: "pa.Field") -> "pa.Array":
-    """Values that stand in the file itself, which is Lance's kind 0."""
+def _to_blobs(values: pa.Array, field: pa.Field) -> pa.Array:
+    """Values stored in the file itself, which is Lance's kind 0."""
     count = len(values)
     parts = {
         "kind": pa.array(np.zeros(count, np.uint8)),
@@ -181,17 +178,17 @@ def _to_blobs(values: "pa.Array", field: "pa.Field") -> "pa.Array":
     return pa.StructArray.from_arrays(filled, fields=list(field.type), mask=values.is_null())
 
 
-def _old(dataset: "LanceDataset", fragment: "LanceFragment", kinds: "pa.Schema") -> Iterator[Piece]:
+def _old(dataset: LanceDataset, fragment: LanceFragment, kinds: pa.Schema) -> Iterator[ValuePiece]:
     paths = [show_path((name,)) for name in kinds.names]
     for batch in scan_rows(dataset, fragment, paths):
         values = [_cast(batch.column(n), field.type) for n, field in enumerate(kinds)]
-        yield Piece(offsets_of(batch), pa.record_batch(values, schema=kinds))
+        yield ValuePiece(offsets_of(batch), pa.record_batch(values, schema=kinds))
 
 
 def _with_gaps(
-    pieces: Iterator[Piece], fragment: "LanceFragment", kinds: "pa.Schema", step: int
-) -> "Iterator[pa.RecordBatch]":
-    """The values in their places, and nulls between them."""
+    pieces: Iterator[ValuePiece], fragment: LanceFragment, kinds: pa.Schema, step: int
+) -> Iterator[pa.RecordBatch]:
+    """The values at their places, with nulls between them."""
     at = 0
     for piece in pieces:
         yield from _nulls(int(piece.offsets[0]) - at, kinds, step)
@@ -201,13 +198,13 @@ def _with_gaps(
 
 
 def _over_old(
-    pieces: Iterator[Piece],
-    old: Iterator[Piece],
-    fragment: "LanceFragment",
-    kinds: "pa.Schema",
+    pieces: Iterator[ValuePiece],
+    old: Iterator[ValuePiece],
+    fragment: LanceFragment,
+    kinds: pa.Schema,
     step: int,
-) -> "Iterator[pa.RecordBatch]":
-    """Old values, and new ones in their places, as far as both are known at each step."""
+) -> Iterator[pa.RecordBatch]:
+    """Old values, overwritten by new ones at their places, as far as both are known."""
     before, coming = Pieces(old), Pieces(pieces)
     at = 0
     while (known := before.end) is not None:
@@ -218,7 +215,7 @@ def _over_old(
         at = end
         where_from = np.full(end - start, -1, np.int64)
         count = 0
-        # New values come last, and so they win.
+        # New values come last, so they win.
         for piece in taken:
             where_from[piece.offsets - start] = count + np.arange(len(piece.offsets))
             count += len(piece.offsets)
@@ -235,13 +232,13 @@ def _over_old(
 class Pieces:
     """Pieces in order, which can be cut at an offset."""
 
-    def __init__(self, pieces: Iterator[Piece]) -> None:
+    def __init__(self, pieces: Iterator[ValuePiece]) -> None:
         self._pieces = pieces
-        self._rest: Piece | None = None
+        self._rest: ValuePiece | None = None
 
     @property
     def start(self) -> int:
-        """Where the next piece, which there is, begins."""
+        """Where the next piece begins; there must be one."""
         assert self._rest is not None
         return int(self._rest.offsets[0])
 
@@ -252,30 +249,30 @@ class Pieces:
             self._rest = next(self._pieces, None)
         return None if self._rest is None else int(self._rest.offsets[-1]) + 1
 
-    def below(self, end: int) -> Iterator[Piece]:
-        """Those that come before an offset."""
+    def below(self, end: int) -> Iterator[ValuePiece]:
+        """The pieces before an offset."""
         while self.end is not None:
             piece = self._rest
             assert piece is not None
             cut = int(np.searchsorted(piece.offsets, end))
             self._rest = None
             if cut < len(piece.offsets):
-                self._rest = Piece(piece.offsets[cut:], piece.values.slice(cut))
+                self._rest = ValuePiece(piece.offsets[cut:], piece.values.slice(cut))
             if cut:
-                yield Piece(piece.offsets[:cut], piece.values.slice(0, cut))
+                yield ValuePiece(piece.offsets[:cut], piece.values.slice(0, cut))
             if self._rest is not None:
                 return
 
 
-def _nulls(count: int, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatch]":
+def _nulls(count: int, kinds: pa.Schema, step: int) -> Iterator[pa.RecordBatch]:
     while count > 0:
         size = min(count, step)
         yield pa.record_batch([pa.nulls(size, field.type) for field in kinds], schema=kinds)
         count -= size
 
 
-def _scatter(piece: Piece, kinds: "pa.Schema", step: int) -> "Iterator[pa.RecordBatch]":
-    """The values at their offsets, and null in between, of which there may be far more."""
+def _scatter(piece: ValuePiece, kinds: pa.Schema, step: int) -> Iterator[pa.RecordBatch]:
+    """The values at their offsets, with null in between; there may be far more nulls."""
     offsets, values = piece
     first, end = int(offsets[0]), int(offsets[-1]) + 1
     if values.num_rows == end - first:
@@ -292,13 +289,13 @@ def _scatter(piece: Piece, kinds: "pa.Schema", step: int) -> "Iterator[pa.Record
         yield values.take(pa.array(where_from, mask=where_from < 0))
 
 
-def _step_rows(kinds: "pa.Schema", batch_bytes: int) -> int:
-    """How many rows may be made at once; vectors take their space even where they are null."""
+def _step_rows(kinds: pa.Schema, batch_bytes: int) -> int:
+    """How many rows to build at once; vectors take space even where they are null."""
     width = sum(_width(field.type) for field in kinds)
     return max(1, min(BATCH_ROWS, batch_bytes // max(1, width)))
 
 
-def _width(kind: "pa.DataType") -> int:
+def _width(kind: pa.DataType) -> int:
     if pa.types.is_fixed_size_list(kind):
         return int(kind.list_size) * _width(kind.value_type)
     if pa.types.is_struct(kind):
@@ -308,5 +305,5 @@ def _width(kind: "pa.DataType") -> int:
     return 8
 
 
-def _cast(values: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)

@@ -1,22 +1,19 @@
-"""A table's first version: written, then committed; of one that is refused nothing is left."""
+"""A table's first version: write it, then commit it; a refused one leaves nothing behind."""
 
 import re
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from penstock.errors import Unavailable
+from penstock.lance import doors
 from penstock.lance.errors import translated
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
-from penstock.lance.write import rows
-from penstock.lance.write.uploads import FOLDER, Written
-
-if TYPE_CHECKING:
-    from penstock.lance.session.bridge import Bridge
+from penstock.lance.write import row_changes
+from penstock.lance.write.uploads import FOLDER, WrittenFragments
 
 FOLDERS = ("data", "_transactions", "_versions", "")
-# What is left of a first version whose server died before it was recorded; no table has it.
+# Leftovers of a first version whose server died before it was recorded; no table has such files.
 _LEFT = re.compile(
     r"data/[^/]+\.lance|_transactions/[^/]+\.txn|_versions/[^/]+\.manifest-[^/]+|"
     + re.escape(FOLDER)
@@ -25,30 +22,30 @@ _LEFT = re.compile(
 
 
 def is_occupied(place: Place) -> bool:
-    """Whether there are files at a location that a first version did not leave there. Blocks."""
+    """Whether a location has files other than leftovers of a first version. Blocks."""
     return any(_LEFT.fullmatch(path) is None for path in files.walk(place))
 
 
 def commit(
     place: Place,
-    write: Callable[[], Written],
-    bridge: "Bridge",
+    write: Callable[[], WrittenFragments],
+    bridge: "doors.bridge.Bridge",
     table_id: list[str],
     options: dict[str, str],
     *,
     is_alone: bool,
 ) -> int:
-    """Write and commit it; alone, nobody else can be writing into the folder. Blocks."""
+    """Write and commit it; `alone` when nobody else can be writing to the folder. Blocks."""
     transaction = str(uuid.uuid4())
-    written: Written | None = None
+    written: WrittenFragments | None = None
     try:
         with translated(bridge):
             written = write()
-            dataset = rows.commit_overwrite(
+            dataset = row_changes.commit_overwrite(
                 place.location, written, bridge, table_id, options, transaction
             )
     except BaseException:
-        # When the database failed, the commit may have happened, and its files are a table's.
+        # When the database failed, the commit may have happened, and its files may be a table's.
         if isinstance(bridge.refusal, Unavailable):
             raise
         if is_alone:
@@ -59,8 +56,10 @@ def commit(
     return dataset.version
 
 
-def _remove_own(place: Place, written: Written | None, transaction: str, staged: str) -> None:
-    """Remove what this commit brought, and nothing of whoever was first."""
+def _remove_own(
+    place: Place, written: WrittenFragments | None, transaction: str, staged: str
+) -> None:
+    """Remove the files of this commit, and none of whoever was first."""
     if written is not None:
         for fragment in written.fragments:
             for file in fragment.files:

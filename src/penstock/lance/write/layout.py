@@ -1,8 +1,8 @@
-"""Batches of Arrow in the layout that Lance can take: plain types, in aligned memory.
+"""Convert Arrow batches to a layout that Lance accepts: plain types, in aligned memory.
 
 Clients send string views (Polars), list views, run-end encoded columns and narrow decimals. Lance
-has no such columns, or takes them and returns others; a value is the same in its plain layout. And
-Arrow's streams align buffers to 8 bytes, where Lance panics over decimals that are not at 16.
+has no such columns, or returns others; the values are the same in plain layout. Also, Arrow's
+streams align buffers to 8 bytes, and Lance panics over decimals that are not aligned to 16.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ ALIGNED_BYTES = 16
 
 
 def to_stored_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with each type as Lance stores it, itself when all are; refuses what it can't."""
+    """The schema as Lance stores it, the same object if nothing changes; refuses what it can't."""
     for field in schema:
         if (obstacle := _find_obstacle(field.type)) is not None:
             raise InvalidRequest(
@@ -35,12 +35,12 @@ def to_stored_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def to_stored_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with the types of such a schema, for Lance to take."""
+    """The batch with the types of such a schema, for Lance."""
     return align_batch(convert_batch(batch, schema))
 
 
 def convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with other layouts of the same values; columns that fit are not copied."""
+    """The batch in another layout with the same values; columns that fit are not copied."""
     if batch.schema is schema or batch.schema.equals(schema):
         return batch
     columns = [
@@ -50,7 +50,7 @@ def convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def to_values_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with the values of each dictionary in its place, itself when there is none."""
+    """The schema with values in place of dictionaries, the same object when there is none."""
     if not any(_has_dictionary(field.type) for field in schema):
         return schema
     fields = [field.with_type(_to_values_type(field.type)) for field in schema]
@@ -69,7 +69,7 @@ def fit_schema(rows: pa.Schema, table: pa.Schema) -> pa.Schema:
 
 
 def align_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, its wide values copied to where Lance can read them if they are elsewhere."""
+    """The batch, with wide values copied to aligned memory if necessary."""
     if all(_is_aligned(column) for column in batch.columns):
         return batch
     sink = pa.BufferOutputStream()
@@ -118,7 +118,7 @@ def _is_fixed(kind: Type) -> bool:
 
 
 def to_plain_type(kind: Type) -> Type:
-    """The type that Lance stores the values of a type as; an equal one when it is plain."""
+    """The type in which Lance stores the values of a type; an equal one when it is plain."""
     return _rebuild(kind, keep_dictionaries=True)
 
 
@@ -127,7 +127,7 @@ def _to_values_type(kind: Type) -> Type:
 
 
 def _rebuild(kind: Type, *, keep_dictionaries: bool) -> Type:
-    """A type made anew from the innermost types outwards."""
+    """A type rebuilt from the innermost types outwards."""
 
     def again(inner: Type) -> Type:
         return _rebuild(inner, keep_dictionaries=keep_dictionaries)
@@ -218,7 +218,7 @@ def _convert(array: Array, target: Type) -> Array:
 
 
 def _convert_list(array: Array, target: Type) -> Array:
-    """A list or list view as a list; only the values that its lists hold are taken along."""
+    """A list or list view as a list, with only the values that its lists use."""
     is_large = t.is_large_list(target)
     make = pa.LargeListArray if is_large else pa.ListArray
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())

@@ -1,20 +1,18 @@
-"""Read ahead: one thread decodes the batches that come next while another uses those before."""
+"""Read ahead: one thread decodes the next batches while another uses the previous ones."""
 
 import threading
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lance.doors import pa
 
-# Enough for a writer never to wait; what is decoded beyond it is one batch.
+# Enough that a writer never waits; at most one more batch is decoded.
 MAX_WAITING_BYTES = 16 * 1024 * 1024
 
 
 def read_ahead(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """The same batches, taken by a thread of their own; it stops when nobody wants them."""
-    ahead = _Ahead(batches)
+    """The same batches, read by a separate thread, which stops when nobody wants them."""
+    ahead = _ReadAhead(batches)
     threading.Thread(target=ahead.run, name="read-ahead", daemon=True).start()
     try:
         yield from ahead.take()
@@ -22,7 +20,7 @@ def read_ahead(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]
         ahead.stop()
 
 
-class _Ahead:
+class _ReadAhead:
     def __init__(self, batches: "Iterator[pa.RecordBatch]") -> None:
         self._batches = batches
         self._changed = threading.Condition()
@@ -36,7 +34,7 @@ class _Ahead:
             while self._has_room() and self._put(next(self._batches, None)):
                 pass
         except BaseException as error:
-            # Not swallowed: whoever takes the batches gets it.
+            # Not swallowed: it is raised to whoever takes the batches.
             self._failure = error
         finally:
             self.stop()

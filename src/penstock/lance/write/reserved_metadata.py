@@ -1,22 +1,20 @@
-"""Metadata that is the server's own: what binds columns. Rows from outside bring none of it."""
+"""Metadata keys of the server, which bind columns: rows from outside must not bring them."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import InvalidRequest
 from penstock.lance.columns.computed import OWN, RESERVED
 from penstock.lance.columns.fields import show_path
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lance.doors import pa
 
 Metadata = Mapping[bytes, bytes]
 
 
 def check_brought(rows: "pa.Schema", known: "pa.Schema | None" = None) -> None:
-    """Refuse the server's own keys in a schema that is to be a table's.
+    """Refuse the server's own keys in a schema that becomes a table's.
 
-    Rows that were read from a table have its keys; into that table they may come with them.
+    Rows that were read from a table have its keys, and may come back into it with them.
     """
     has = dict(_list_fields(known or ()))
     for path, metadata in _list_fields(rows):
@@ -32,7 +30,7 @@ def check_brought(rows: "pa.Schema", known: "pa.Schema | None" = None) -> None:
 
 
 def check_schema_metadata(known: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """What a schema's metadata becomes: the server's own keys stay, and are not brought."""
+    """The new metadata of a schema: the server's keys stay, and are refused in the input."""
     mine = {key: value for key, value in known.items() if key.startswith(OWN)}
     for key, value in wanted.items():
         if key.lower().startswith(OWN) and mine.get(key) != value:
@@ -49,8 +47,8 @@ def _refuse(key: str, where: str, remedy: str) -> InvalidRequest:
 
 def _list_fields(
     fields: Any, above: tuple[str, ...] = ()
-) -> "Iterator[tuple[tuple[str, ...], Metadata]]":
-    """Every field, those inside others too, with its metadata."""
+) -> Iterator[tuple[tuple[str, ...], Metadata]]:
+    """Every field, including nested ones, with its metadata."""
     for field in fields:
         path = (*above, field.name)
         if field.metadata:
@@ -59,6 +57,6 @@ def _list_fields(
 
 
 def _children(kind: Any) -> "list[pa.Field[Any]]":
-    # Of a type that Arrow itself does not know, what it is stored as.
+    # For a type that Arrow does not know: how it is stored.
     kind = getattr(kind, "storage_type", kind)
     return [kind.field(number) for number in range(kind.num_fields)]

@@ -1,30 +1,28 @@
-"""Arrow streams before anybody decodes them: how much memory each batch asks for.
+"""Screen Arrow streams before decoding: how much memory each batch asks for.
 
-A compressed buffer says in its first eight bytes how large it becomes, and a batch how many rows
-it has, however few bytes came. Both are read from the message itself, so that what is too large is
-refused before it is allocated. Whether the rest of a message is sound, Arrow says.
+A compressed buffer states its uncompressed size in its first eight bytes, and a batch its row
+count, however few bytes came. Both are read from the message itself, so that too large ones are
+refused before anything is allocated. Arrow checks the rest of a message.
 """
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from penstock.errors import InvalidRequest, RequestTooLarge
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.lance.doors import np, pa, pc
 
 MAX_BATCH_BYTES = 2**28
-# What a message says about itself, such as the place of each buffer, or a schema.
+# Limits of what a message says about itself, such as the place of each buffer, or a schema.
 MAX_METADATA_BYTES = 2**24
-# Rows that take no room, as nulls do, can be any number: so many, beside one for each bit.
+# Rows without size, such as nulls, can be any number: allow this many, besides one per bit.
 FREE_ROWS = 65_536
 CONTINUES = 0xFFFF_FFFF
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3
 Bytes = bytes | memoryview
 
 
-class Readable(Protocol):
+class ReadableFile(Protocol):
     """A file that is read once, from start to end."""
 
     closed: bool
@@ -32,16 +30,16 @@ class Readable(Protocol):
     def read(self, size: int = -1) -> Bytes: ...
 
 
-class Screened:
-    """A stream as a file for Arrow, message by message, each looked at before it is handed on."""
+class ScreenedStream:
+    """A stream as a file for Arrow; each message is checked before it is passed on."""
 
-    def __init__(self, source: Readable, max_bytes: int) -> None:
+    def __init__(self, source: ReadableFile, max_bytes: int) -> None:
         self._messages = _messages(source, max_bytes)
         self._parts: list[memoryview] = []
         self.closed = False
 
     def read(self, size: int = -1) -> Bytes:
-        """So many bytes, fewer at the end; Arrow asks for what one message has, part by part."""
+        """Read so many bytes, fewer at the end; Arrow asks for one message, part by part."""
         found: list[memoryview] = []
         while size:
             if not self._parts:
@@ -71,7 +69,7 @@ class Screened:
         return False
 
 
-class _Whole:
+class _MemoryFile:
     """Bytes as such a file, without copies."""
 
     closed = False
@@ -86,9 +84,9 @@ class _Whole:
 
 
 def screen_whole(content: bytes, max_bytes: int) -> None:
-    """Look at all messages of a stream that is in memory; its batches count together."""
+    """Check all messages of a stream that is in memory; its batches count together."""
     left = max_bytes
-    for _, size in _messages(_Whole(content), max_bytes):
+    for _, size in _messages(_MemoryFile(content), max_bytes):
         left -= size
         if left < 0:
             raise RequestTooLarge(
@@ -98,10 +96,7 @@ def screen_whole(content: bytes, max_bytes: int) -> None:
 
 
 def check_expanded(batch: "pa.RecordBatch", max_bytes: int) -> None:
-    """Refuse rows that are few bytes in a dictionary or by views, and many when written out."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    """Refuse rows that are few bytes as dictionaries or views, but many when written out."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         kind: Any = column.type
         if pa.types.is_dictionary(kind):
@@ -119,29 +114,24 @@ def check_expanded(batch: "pa.RecordBatch", max_bytes: int) -> None:
 
 
 def _sum_of_views(column: Any) -> int:
-    """How long all values are: each is four numbers, of which the first is its length."""
-    import numpy as np
-
+    """The total length of all values of views: each is four numbers, the first is its length."""
     views = np.frombuffer(column.buffers()[1], np.int32)[4 * column.offset :]
     return int(views[: 4 * len(column) : 4].astype(np.int64).sum())
 
 
 def _lengths(values: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         return pc.binary_length(values)
     except pa.ArrowNotImplementedError:
         return None
 
 
-def _messages(source: Readable, max_bytes: int) -> Iterator[tuple[Sequence[Bytes], int]]:
-    """The messages of a stream (prefix, metadata, body), and what each takes unpacked."""
+def _messages(source: ReadableFile, max_bytes: int) -> Iterator[tuple[Sequence[Bytes], int]]:
+    """The messages of a stream (prefix, metadata, body), and the unpacked size of each."""
     while True:
         start = _exactly(source, 4)
         if len(start) < 4:
-            # Arrow says what it makes of that.
+            # Arrow raises its own error for this.
             yield (start,), 0
             return
         (size,) = struct.unpack("<I", start)
@@ -168,13 +158,13 @@ def _messages(source: Readable, max_bytes: int) -> Iterator[tuple[Sequence[Bytes
         yield (prefix, metadata, body), taken
 
 
-def _exactly(source: Readable, size: int) -> Bytes:
+def _exactly(source: ReadableFile, size: int) -> Bytes:
     return source.read(size) if size else b""
 
 
 def _check(metadata: Bytes, body: Bytes, max_bytes: int) -> int:
     size = _measure(metadata, body)
-    # What came uncompressed is in memory already.
+    # Uncompressed buffers are in memory already.
     if size > max(max_bytes, len(body)):
         raise RequestTooLarge(
             f"a batch of {len(body)} bytes would take {size} bytes, more than {max_bytes}",
@@ -200,7 +190,7 @@ def _measure_batch(metadata: Bytes, batch: int, body: Bytes) -> int:
             raise _unsound("a buffer is outside its message")
         if is_compressed and length >= 8:
             (size,) = struct.unpack_from("<q", body, offset)
-            # -1 is for a buffer that was left as it is.
+            # -1 marks a buffer that was left uncompressed.
             length = length - 8 if size == -1 else size
             if length < 0:
                 raise _unsound("a compressed buffer has no size")
@@ -225,7 +215,7 @@ def _body_length(metadata: Bytes) -> int:
 
 
 def _find_batch(metadata: Bytes) -> int | None:
-    """Where the table of a record batch is, also of the one in a dictionary's message."""
+    """Where the table of a record batch is, or of the one inside a dictionary's message."""
     root = _root(metadata)
     kind, header = _field(metadata, root, 1), _field(metadata, root, 2)
     if kind is None or header is None or metadata[kind] not in (DICTIONARY, BATCH):
@@ -237,8 +227,8 @@ def _find_batch(metadata: Bytes) -> int | None:
     return batch
 
 
-# What follows reads a flatbuffer: tables have a table of where their fields are, which are there
-# themselves, or as the distance to a vector or another table.
+# From here on: reading flatbuffers. A table has a table of its fields' places; a field is there
+# itself, or as the distance to a vector or another table.
 
 
 def _root(data: Bytes) -> int:

@@ -1,36 +1,38 @@
-"""Rows on their way in: an Arrow stream becomes fragments of a table, not committed yet.
+"""Uploads: write an Arrow stream as fragments of a table, not committed yet.
 
-Rows that are known whole are written straight into the table's folder. A long stream may still
-break off, so it is written into a folder of its own inside the table, and its files are moved only
-when all of it has arrived: what breaks off leaves nothing. Everything here blocks.
+Rows that are completely known are written straight into the table's folder. A long stream may still
+break off, so it is written into a separate folder inside the table, and its files are moved only
+when all of it has arrived: an aborted one leaves nothing. Everything here blocks.
 """
 
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from penstock.errors import InvalidRequest, PenstockError
+from penstock.errors import InvalidRequest, PenstockError, SchemaMismatch
 from penstock.lance.columns.computed import list_computed, refuse_value
 from penstock.lance.columns.fields import check_column_name
+from penstock.lance.doors import lance, layout, pa
 from penstock.lance.errors import is_panic, translate
 from penstock.lance.session.handles import Datasets
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.lance.write.read_ahead import read_ahead
 from penstock.lance.write.reserved_metadata import check_brought
-from penstock.lance.write.screening import MAX_BATCH_BYTES, Screened, check_expanded, screen_whole
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import FragmentMetadata, LanceDataset
+from penstock.lance.write.screening import (
+    MAX_BATCH_BYTES,
+    ScreenedStream,
+    check_expanded,
+    screen_whole,
+)
 
 FOLDER = "_uploads"
 Fragment = Any
 
 
-class Source(Protocol):
+class ReadableFile(Protocol):
     """A file that is read once, from start to end."""
 
     closed: bool
@@ -39,11 +41,11 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Written:
-    """Fragments that lie in a table's folder and wait for their commit."""
+class WrittenFragments:
+    """Fragments in a table's folder that wait for their commit."""
 
     schema: "pa.Schema"
-    fragments: "list[FragmentMetadata]"
+    fragments: "list[lance.FragmentMetadata]"
     # The ids of the table's fields when these were written; None for rows of a new schema.
     fields: tuple[tuple[str, int], ...] | None = None
 
@@ -53,16 +55,12 @@ class Written:
 
 
 class RowStream:
-    """The batches of an Arrow IPC stream, each checked before anybody uses it."""
+    """The batches of an Arrow IPC stream, each checked before use."""
 
-    def __init__(self, source: "Source | bytes", max_bytes: int = MAX_BATCH_BYTES) -> None:
-        import pyarrow as pa
-
-        from penstock.lance.write.layout import to_stored_schema
-
+    def __init__(self, source: ReadableFile | bytes, max_bytes: int = MAX_BATCH_BYTES) -> None:
         self.is_whole = isinstance(source, bytes)
         self._max_bytes = max_bytes
-        # Why the stream can't be used; pylance only passes on the text of what it was.
+        # Why the stream can't be used; pylance only passes on the error's text.
         self.failure: PenstockError | None = None
         # Columns that only a backfill may fill.
         self._empty: tuple[str, ...] = ()
@@ -72,40 +70,36 @@ class RowStream:
                 screen_whole(source, max_bytes)
                 opened = pa.BufferReader(source)
             else:
-                opened = Screened(source, max_bytes)
+                opened = ScreenedStream(source, max_bytes)
             self._reader = pa.ipc.open_stream(opened)
         except (pa.ArrowException, OSError, EOFError, ValueError) as error:
             raise _not_arrow(error) from error
         for name in self._reader.schema.names:
             check_column_name(name)
-        self.schema: pa.Schema = to_stored_schema(self._reader.schema)
-        # What a writer was given last, to tell what it could not write.
+        self.schema: pa.Schema = layout.to_stored_schema(self._reader.schema)
+        # The last batch that a writer was given, to name what it could not write.
         self._last: pa.RecordBatch | None = None
         if self.is_whole:
             self._batches = list(self._check())
 
     def count_rows(self) -> int:
-        """How many rows there are, when the stream is whole."""
+        """How many rows there are, if the stream is in memory."""
         return sum(batch.num_rows for batch in self._batches)
 
     def reader(self) -> "pa.RecordBatchReader":
-        """The batches, for a writer; can be had again only when the stream is whole."""
-        import pyarrow as pa
-
+        """The batches, for a writer; only a stream in memory can be read again."""
         batches = iter(self._batches) if self.is_whole else read_ahead(self._check())
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
     def fit(self, table: "pa.Schema") -> None:
-        """Take on the dictionaries of the table that the rows go to."""
-        from penstock.lance.write.layout import fit_schema, to_stored_batch
-
-        fitted = fit_schema(self.schema, table)
+        """Adopt the dictionaries of the table that the rows go to."""
+        fitted = layout.fit_schema(self.schema, table)
         if fitted is not self.schema and self.is_whole:
-            self._batches = [to_stored_batch(batch, fitted) for batch in self._batches]
+            self._batches = [layout.to_stored_batch(batch, fitted) for batch in self._batches]
         self.schema = fitted
 
     def leave_empty(self, names: Sequence[str]) -> None:
-        """Refuse values in these columns: at once when the stream is whole, else as they come."""
+        """Refuse values in these columns: at once if the stream is in memory, else as they come."""
         self._empty = tuple(name for name in names if name in self.schema.names)
         for batch in self._batches if self.is_whole else ():
             self._check_empty(batch)
@@ -117,16 +111,12 @@ class RowStream:
                 raise self.failure
 
     def _check(self) -> "Iterator[pa.RecordBatch]":
-        import pyarrow as pa
-
-        from penstock.lance.write.layout import to_stored_batch
-
         try:
             for batch in self._reader:
                 batch.validate(full=True)
                 check_expanded(batch, self._max_bytes)
                 self._check_empty(batch)
-                self._last = to_stored_batch(batch, self.schema)
+                self._last = layout.to_stored_batch(batch, self.schema)
                 yield self._last
         except InvalidRequest as error:
             self.failure = error
@@ -137,7 +127,7 @@ class RowStream:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Whatever a writer of these rows raises, a failure of the stream itself comes first."""
+        """If a writer of these rows fails, raise a failure of the stream itself first."""
         try:
             yield
         except BaseException as error:
@@ -150,8 +140,6 @@ class RowStream:
 
 def explain_panic(error: BaseException, batch: "pa.RecordBatch") -> PenstockError:
     """Name the column that Lance panics over: the first that it can't write alone."""
-    import lance
-
     for name in batch.schema.names:
         try:
             lance.write_dataset(batch.select([name]), f"memory://{uuid.uuid4().hex}")
@@ -167,9 +155,7 @@ def explain_panic(error: BaseException, batch: "pa.RecordBatch") -> PenstockErro
 
 
 def write_empty(schema: "pa.Schema") -> bytes:
-    """A stream of no rows."""
-    import pyarrow as pa
-
+    """A stream without rows."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema):
         pass
@@ -179,13 +165,11 @@ def write_empty(schema: "pa.Schema") -> bytes:
 
 def write_new(
     datasets: Datasets, folder: str, rows: RowStream, known: "pa.Schema | None" = None
-) -> Written:
+) -> WrittenFragments:
     """Write rows as the first ones of a dataset at the folder; `known` is what they replace."""
-    from lance.fragment import write_fragments
-
     check_new_rows(rows, known)
     with rows.telling():
-        fragments = write_fragments(
+        fragments = lance.fragment.write_fragments(
             rows.reader(),
             folder,
             schema=rows.schema,
@@ -193,27 +177,25 @@ def write_new(
             enable_stable_row_ids=True,
             **datasets.write_options(),
         )
-    return Written(rows.schema, fragments)
+    return WrittenFragments(rows.schema, fragments)
 
 
-def write_more(dataset: "LanceDataset", rows: RowStream) -> Written:
-    """Write rows that belong to a dataset, into its own folder."""
+def write_more(dataset: "lance.LanceDataset", rows: RowStream) -> WrittenFragments:
+    """Write rows of a dataset into its own folder."""
     return write_together(dataset, [rows])
 
 
-def write_together(dataset: "LanceDataset", streams: Sequence[RowStream]) -> Written:
+def write_together(dataset: "lance.LanceDataset", streams: Sequence[RowStream]) -> WrittenFragments:
     """Write rows of several streams of one schema into a dataset's own folder."""
-    from lance.fragment import write_fragments
-
     with _joined(streams) as reader:
-        fragments = write_fragments(reader, dataset, mode="append")
-    return Written(streams[0].schema, fragments, field_ids(dataset))
+        fragments = lance.fragment.write_fragments(reader, dataset, mode="append")
+    return WrittenFragments(streams[0].schema, fragments, field_ids(dataset))
 
 
-def append_together(dataset: "LanceDataset", streams: Sequence[RowStream]) -> "LanceDataset":
-    """Write such rows and commit them, the way that the dataset was opened to commit."""
-    import lance
-
+def append_together(
+    dataset: "lance.LanceDataset", streams: Sequence[RowStream]
+) -> "lance.LanceDataset":
+    """Write such rows and commit them, through the dataset's own way of committing."""
     with _joined(streams) as reader:
         return lance.write_dataset(reader, dataset, mode="append")
 
@@ -221,8 +203,6 @@ def append_together(dataset: "LanceDataset", streams: Sequence[RowStream]) -> "L
 @contextmanager
 def _joined(streams: Sequence[RowStream]) -> "Iterator[pa.RecordBatchReader]":
     """All batches of several streams of one schema, for a writer."""
-    import pyarrow as pa
-
     batches = (batch for stream in streams for batch in stream.reader())
     with ExitStack() as stack:
         for stream in streams:
@@ -230,8 +210,8 @@ def _joined(streams: Sequence[RowStream]) -> "Iterator[pa.RecordBatchReader]":
         yield pa.RecordBatchReader.from_batches(streams[0].schema, batches)
 
 
-def field_ids(dataset: "LanceDataset") -> tuple[tuple[str, int], ...]:
-    """The name and id of every field; fragments refer to columns by these ids."""
+def field_ids(dataset: "lance.LanceDataset") -> tuple[tuple[str, int], ...]:
+    """The name and id of every field; fragments refer to columns by id."""
 
     def walk(fields: Any) -> Iterator[tuple[str, int]]:
         for field in fields:
@@ -246,13 +226,13 @@ def write_aside(
     branch: str,
     datasets: Datasets,
     rows: RowStream,
-    base: "LanceDataset | None",
+    base: "lance.LanceDataset | None",
     known: "pa.Schema | None" = None,
-) -> Written:
-    """Write rows into a folder of their own, and move the files when all have arrived.
+) -> WrittenFragments:
+    """Write rows into a separate folder, and move the files when all have arrived.
 
     With a base they get its field ids; without, they are the first ones of a new schema, which may
-    take the place of a known one.
+    replace a known one.
     """
     name = f"{FOLDER}/{uuid.uuid4().hex}"
     aside = Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}")
@@ -260,7 +240,7 @@ def write_aside(
         if base is None:
             written = write_new(datasets, aside.location, rows, known)
         else:
-            # A handle of its own: a clone allows nobody else the use of the one that is cloned.
+            # A separate handle, because cloning one blocks all other use of it.
             own = base.checkout_version((branch or None, base.version))
             clone = own.shallow_clone(aside.location, base.version)
             written = write_more(clone, rows)
@@ -275,7 +255,7 @@ def write_aside(
 
 
 def sweep(place: Place, before_millis: int) -> None:
-    """Remove what uploads left behind whose server died: nothing was written there for long."""
+    """Remove what uploads of crashed servers left: nothing was written there for long."""
     newest: dict[str, int] = {}
     for path, millis in files.list_below(place, FOLDER):
         name = "/".join(path.split("/")[:2])
@@ -287,10 +267,8 @@ def sweep(place: Place, before_millis: int) -> None:
 
 
 @contextmanager
-def spooled(place: Place, datasets: Datasets, rows: RowStream) -> "Iterator[LanceDataset]":
-    """The rows of a long stream as a dataset that can be read more than once, for a while."""
-    import lance
-
+def spooled(place: Place, datasets: Datasets, rows: RowStream) -> "Iterator[lance.LanceDataset]":
+    """A long stream as a temporary dataset, which can be read more than once."""
     name = f"{FOLDER}/{uuid.uuid4().hex}"
     aside = Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}")
     try:
@@ -317,8 +295,7 @@ def check_new_rows(rows: RowStream, known: "pa.Schema | None" = None) -> None:
 
 
 def check_schema(table: "pa.Schema", rows: "pa.Schema") -> None:
-    """Refuse rows that don't fit a table, naming the column, what came and what was wanted."""
-    from penstock.errors import SchemaMismatch
+    """Refuse rows that don't fit a table; names the column, what came and what was wanted."""
 
     def refuse(name: str, got: str, want: str) -> None:
         raise SchemaMismatch(
@@ -338,16 +315,14 @@ def check_schema(table: "pa.Schema", rows: "pa.Schema") -> None:
 
 
 def _plain(kind: "pa.DataType") -> str:
-    """A type without what doesn't matter for writing: nullability and names of list items."""
-    import pyarrow.types as t
-
-    if t.is_fixed_size_list(kind):
+    """A type without details that don't matter for writing: nullability and names of list items."""
+    if pa.types.is_fixed_size_list(kind):
         return f"fixed_size_list<{_plain(kind.value_type)}>[{kind.list_size}]"
-    if t.is_large_list(kind):
+    if pa.types.is_large_list(kind):
         return f"large_list<{_plain(kind.value_type)}>"
-    if t.is_list(kind):
+    if pa.types.is_list(kind):
         return f"list<{_plain(kind.value_type)}>"
-    if t.is_struct(kind):
+    if pa.types.is_struct(kind):
         return f"struct<{sorted((f.name, _plain(f.type)) for f in kind)}>"
     return str(kind)
 

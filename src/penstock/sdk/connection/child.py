@@ -1,4 +1,4 @@
-"""`python -m penstock.sdk.connection.child …`: the command, which ends when its input does."""
+"""`python -m penstock.sdk.connection.child …`: the command, which ends when its stdin closes."""
 
 import os
 import runpy
@@ -7,8 +7,8 @@ import threading
 
 
 def watch() -> None:
-    """Wait for the end of the pipe that the parent holds, then stop as if it had been asked."""
-    # Not by sys.stdin, whose lock a thread must not hold when Python ends.
+    """Wait until the parent's pipe closes, then stop as if asked to."""
+    # Not through sys.stdin, whose lock a thread must not hold when Python exits.
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

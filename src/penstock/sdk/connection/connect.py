@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from penstock.errors import InvalidRequest
+from penstock.sdk.connection.local import find_or_start
 from penstock.sdk.connection.wire import Wire
 from penstock.sdk.lake import Lake
 
@@ -33,8 +34,6 @@ def connect(
     verify: whether the certificate of an https address is checked.
     """
     if url is None:
-        from penstock.sdk.connection.local import find_or_start
-
         url = find_or_start(Path(data or DATA), runner=runner, keep=keep)
     elif data is not None:
         raise InvalidRequest(

@@ -1,7 +1,7 @@
-"""A server of this machine that works on a folder: found by the file it leaves there, or started.
+"""A local server for a folder: found by the note it leaves there, or started.
 
-A server that is started here ends with the process that started it: it reads a pipe that this
-process holds, and the end of the pipe is its end, however the process went.
+A server started here ends with the process that started it: it reads a pipe that this process
+holds, and stops when the pipe closes, however the process ended.
 """
 
 import atexit
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.errors import Unavailable
-from penstock.sdk.connection.server_note import Running, find
+from penstock.sdk.connection.server_note import ServerNote, find
 
 LOCK, LOG = "server.start.lock", "server.log"
 START_SECONDS, STOP_SECONDS = 60.0, 20.0
@@ -29,7 +29,7 @@ def find_or_start(data: Path, *, runner: bool = True, keep: bool = False) -> str
         return found.url if found is not None else _start(folder, runner, keep).url
 
 
-def _start(folder: Path, runner: bool, keep: bool) -> Running:
+def _start(folder: Path, runner: bool, keep: bool) -> ServerNote:
     command = [sys.executable, "-m"]
     command += ["penstock"] if keep else ["penstock.sdk.connection.child"]
     command += ["serve", "--host", "127.0.0.1", "--port", "0", "--data", str(folder)]
@@ -40,7 +40,7 @@ def _start(folder: Path, runner: bool, keep: bool) -> Running:
             stdin=subprocess.DEVNULL if keep else subprocess.PIPE,
             stdout=log,
             stderr=log,
-            # Ctrl-C is for this process; the server ends when its pipe does.
+            # Ctrl-C is for this process; the server stops when its pipe closes.
             start_new_session=True,
         )
     if not keep:
@@ -61,7 +61,7 @@ def _start(folder: Path, runner: bool, keep: bool) -> Running:
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """End a server that was started here, in order if it can."""
+    """Stop a server that was started here, gracefully if possible."""
     if process.stdin is not None:
         process.stdin.close()
     if process.poll() is None:
@@ -74,7 +74,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Two processes that look at the same moment start one server."""
+    """A lock, so that two processes that look at the same moment start one server."""
     with (folder / LOCK).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

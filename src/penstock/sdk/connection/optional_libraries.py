@@ -1,11 +1,11 @@
-"""Libraries that the SDK uses and does not insist on: loaded by the calls that need them."""
+"""Optional libraries of the SDK, loaded by the calls that need them."""
 
 from importlib import import_module
 from types import ModuleType
 
 from penstock.errors import Unsupported
 
-# How to get each.
+# How to install each.
 PACKAGES = {
     "pyarrow": "penstock[client]",
     "lance": "pylance",
@@ -14,7 +14,7 @@ PACKAGES = {
 
 
 def load(name: str, what: str) -> ModuleType:
-    """A library that `what` needs; says how to install it where it is missing."""
+    """Load a library that `what` needs; says how to install it when it is missing."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

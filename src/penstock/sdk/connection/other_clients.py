@@ -1,4 +1,4 @@
-"""Other people's clients, ready to talk to the same server."""
+"""Other projects' clients, connected to the same server."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -36,5 +36,5 @@ def iceberg_catalog(wire: Wire, name: str, **properties: str) -> "RestCatalog":
 
 def _properties(wire: Wire) -> dict[str, str]:
     key = {"header.x-api-key": wire.api_key} if wire.api_key else {}
-    # No name holds this delimiter.
+    # No name contains this delimiter.
     return {"uri": wire.url, "delimiter": SEPARATOR, **key}

@@ -1,4 +1,4 @@
-"""The note that a server leaves in its data folder, so that clients on this machine find it."""
+"""The note that a server leaves in its data folder, so that local clients find it."""
 
 import contextlib
 import os
@@ -8,41 +8,41 @@ from urllib.parse import urlsplit
 import msgspec
 
 FILE = "server.json"
-# Addresses of this machine, and what a server calls itself that listens at all of them.
+# Addresses of this machine, and wildcard addresses that servers listen on.
 HERE = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
 
 
-class Running(msgspec.Struct, frozen=True):
-    """What a server leaves in its data folder while it runs."""
+class ServerNote(msgspec.Struct, frozen=True):
+    """The note's content, while the server runs."""
 
     url: str
     pid: int
 
 
-def find(folder: Path) -> Running | None:
-    """The server that works on a folder, if one runs."""
+def find(folder: Path) -> ServerNote | None:
+    """The server that works on a folder, if one is running."""
     try:
-        found = msgspec.json.decode((folder / FILE).read_bytes(), type=Running)
+        found = msgspec.json.decode((folder / FILE).read_bytes(), type=ServerNote)
     except (OSError, msgspec.MsgspecError):
         return None
-    # A folder that came from elsewhere must not send anybody's key to another machine.
+    # A copied folder must not send anyone's key to another machine.
     is_one = _is_here(found.url) and _is_alive(found.pid) and _answers(found.url)
     return found if is_one else None
 
 
 def remember(folder: Path, url: str) -> None:
-    """Leave a note of this server, for clients on this machine."""
+    """Write this server's note."""
     # A server whose catalog and lake are elsewhere may have no such folder, and needs none.
     with contextlib.suppress(OSError):
         note = folder / f"{FILE}.{os.getpid()}"
-        note.write_bytes(msgspec.json.encode(Running(url, os.getpid())))
+        note.write_bytes(msgspec.json.encode(ServerNote(url, os.getpid())))
         note.replace(folder / FILE)
 
 
 def forget(folder: Path) -> None:
-    """Take the note of this server away."""
+    """Remove this server's note."""
     with contextlib.suppress(OSError, msgspec.MsgspecError):
-        found = msgspec.json.decode((folder / FILE).read_bytes(), type=Running)
+        found = msgspec.json.decode((folder / FILE).read_bytes(), type=ServerNote)
         if found.pid == os.getpid():
             (folder / FILE).unlink()
 
@@ -57,7 +57,7 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # somebody else's
+        pass  # another server's
     return True
 
 

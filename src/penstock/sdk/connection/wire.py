@@ -1,6 +1,6 @@
-"""HTTP to a server: one request, its retries, and errors as the classes of our own tree.
+"""HTTP to a server: requests with retries, and errors as our own classes.
 
-A change carries an idempotency key, so that one that is sent again does nothing twice.
+A change carries an idempotency key, so sending it again has no second effect.
 """
 
 import random
@@ -16,14 +16,14 @@ import msgspec
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.model.codes import LANCE_ERRORS
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier, to_path
-from penstock.retries import Growing
+from penstock.retries import Backoff
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 BUSY = (429, 503)
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
-# A body that can be sent again: called once for each try.
+# A body that can be sent again: called once per try.
 Body = Callable[[], Iterator[bytes]]
 
 
@@ -40,14 +40,14 @@ class Wire:
             base_url=self.url,
             headers={"x-api-key": api_key} if api_key else {},
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            # Certificates take a tenth of a second to load, and plain HTTP has none.
+            # Loading certificates takes a tenth of a second, and plain HTTP has none.
             verify=verify and self.url.startswith("https"),
-            # A proxy for the world has no way to this machine.
+            # A proxy for the internet cannot reach this machine.
             trust_env=not _is_here(self.url),
         )
 
     def greet(self) -> None:
-        """Ask once whether anybody is there."""
+        """Check once that the server answers."""
         try:
             self._http.get("/healthz", timeout=CONNECT_SECONDS)
         except httpx.TransportError as error:
@@ -72,14 +72,14 @@ class Wire:
         return _decode(self._send(lambda: self._http.get(path, params=given)))
 
     def probe(self, path: str) -> Any:
-        """Ask once; an answer is an answer, whatever its status."""
+        """Ask once; returns the answer, whatever its status."""
         try:
             return _decode(self._http.get(path, timeout=CONNECT_SECONDS))
         except httpx.TransportError as error:
             raise _unreachable(self.url, error, "is the server running?") from error
 
     def change(self, path: str, body: object = None, **params: object) -> Any:
-        """POST a change, once however often it has to be sent."""
+        """POST a change, which takes effect once however often it is sent."""
         return _decode(self._post(path, body, params, _new_key(), ANSWER_SECONDS))
 
     def upload(self, path: str, body: Body, **params: object) -> Any:
@@ -91,7 +91,7 @@ class Wire:
         )
 
     def pages(self, ask: Callable[[str | None], Any], field: str) -> Iterator[Any]:
-        """Everything of a listing, page by page."""
+        """All entries of a listing, page by page."""
         token: str | None = None
         while True:
             answer = ask(token)
@@ -124,9 +124,9 @@ class Wire:
         )
 
     def _send(self, send: Callable[[], httpx.Response]) -> httpx.Response:
-        """Send until there is an answer that is not "later", or the time for retries is over."""
+        """Send until the answer is not "later", or the time for retries is over."""
         deadline = time.monotonic() + self._retry_seconds
-        pauses = Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
+        pauses = Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
         while True:
             wait = pause = pauses.take()
             try:
@@ -148,7 +148,7 @@ class Wire:
 
 
 def read_id(name: str | Identifier | list[str], what: str = "the name") -> Identifier:
-    """The parts of a name: `shop.items`, `shop$items`, or a tuple when a part holds such a sign."""
+    """Split a name: `shop.items`, `shop$items`, or a tuple if a part contains such a sign."""
     if not isinstance(name, str):
         return check_identifier(tuple(name), what)
     return check_identifier(tuple(name.replace("$", ".").split(".")), what) if name else ROOT
@@ -159,7 +159,7 @@ def show_id(parts: Identifier) -> str:
 
 
 def path_of(noun: str, parts: Identifier, operation: str) -> str:
-    """The path of an operation on a namespace, table or view, whatever is in its name."""
+    """The path of an operation on a namespace, table or view, whatever its name contains."""
     return f"/v1/{noun}/{quote(to_path(parts) or SEPARATOR, safe='')}/{operation}"
 
 
@@ -175,7 +175,7 @@ def to_error(answer: httpx.Response) -> PenstockError:
             shown, detail="is it a Penstock server, and of this release?"
         )
     if isinstance(body["error"], dict):
-        # The Iceberg protocol tells its errors in another form.
+        # The Iceberg protocol reports errors in another form.
         kind = _UNKNOWN.get(answer.status_code, PenstockError)
         return kind(str(body["error"].get("message")))
     numbers = (answer.status_code, int(body.get("code") or 0))
@@ -189,7 +189,7 @@ def to_error(answer: httpx.Response) -> PenstockError:
 
 
 def _by_code() -> dict[tuple[int, int], type[PenstockError]]:
-    """What each status and code stands for; a class above those that share one."""
+    """The class for each status and code; a common parent for those that share one."""
     found: dict[tuple[int, int], type[PenstockError]] = {}
     for kind, numbers in LANCE_ERRORS.items():
         other = found.get(numbers)
@@ -202,7 +202,7 @@ def _common(one: type[PenstockError], other: type[PenstockError]) -> type[Pensto
 
 
 _CLASSES = _by_code()
-# What something else on the way answers, such as a proxy.
+# Answers of something in between, such as a proxy.
 _UNKNOWN: dict[int, type[PenstockError]] = {
     status: kind for kind, (status, _) in LANCE_ERRORS.items() if status in (401, 403, 429, 503)
 }
@@ -225,7 +225,7 @@ def _new_key() -> str:
 
 
 def _to_params(params: Mapping[str, object]) -> dict[str, Any]:
-    """Query parameters as the server reads them; None is left out."""
+    """Query parameters as the server reads them; omits None."""
     shown = {
         name: str(value).lower() if isinstance(value, bool) else value
         for name, value in params.items()

@@ -1,1 +1,1 @@
-"""Decorated functions: what they take and give, and how they go over the wire."""
+"""Decorated functions: their declaration, and how they are sent."""

@@ -1,4 +1,4 @@
-"""Whose code a module is: the user's own, which workers don't have, or installed."""
+"""Tell the user's own modules, which workers don't have, from installed ones."""
 
 import sys
 import sysconfig

@@ -1,4 +1,4 @@
-"""Functions as they go over the wire: cloudpickle of the plain callable, in an envelope of JSON."""
+"""Pack functions for the wire: cloudpickle of the plain callable, in a JSON envelope."""
 
 import base64
 import hashlib
@@ -63,7 +63,7 @@ def virtual_column(
 
 
 def redeclaration(function: Udf[..., Any], inputs: Sequence[str] | None) -> dict[str, Any]:
-    """What of `virtual_column` makes a column another function's."""
+    """The `virtual_column` that gives a column another function."""
     found: dict[str, Any] = {
         "udf": pack_udf(function),
         "udf_name": function.name,
@@ -113,7 +113,7 @@ def encode_schema(schema: Any) -> str:
 
 
 def pickle(call: Callable[..., Any], name: str) -> bytes:
-    """A callable by value, with all of the user's own modules: workers have none of them."""
+    """Pickle a callable by value, with all of the user's own modules: workers have none of them."""
     cloudpickle = load("cloudpickle", "a function")
     own = list_own()
     for module in own:

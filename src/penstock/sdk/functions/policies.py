@@ -1,4 +1,4 @@
-"""What a decorator says of a function's jobs: errors, needs, environment; checked at once."""
+"""Read a decorator's options about jobs: errors, resources, environment; checked at once."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -17,7 +17,7 @@ ENVIRONMENT = ("name", "version", "pip", "py_modules", "env_vars")
 
 
 def read_policy(label: str, given: Policy | None, retries: int | None) -> dict[str, Any] | None:
-    """What a row that fails means, in the protocol's words."""
+    """What a failing row means, in the protocol's words."""
     if given is None and retries is None:
         return None
     found: dict[str, Any] = {"action": given} if isinstance(given, str) else dict(given or {})
@@ -38,14 +38,14 @@ def read_policy(label: str, given: Policy | None, retries: int | None) -> dict[s
         if retries < 0:
             raise InvalidFunction(f"retries of {label} is {retries}", detail="use 0 or more")
         if action == "skip":
-            # Tried again first; a limit that is never reached makes the rest be skipped.
+            # Retried first; a limit that is never reached makes the rest be skipped.
             found.setdefault("max_failed_fraction", 1.0)
         found |= {"action": "retry", "max_attempts": retries + 1}
     return found
 
 
 def read_needs(label: str, given: Mapping[str, float | None]) -> dict[str, float]:
-    """What a task needs, as far as it is said."""
+    """The resources of a task, as far as they are given."""
     for key, value in given.items():
         if value is not None and value < 0:
             raise InvalidFunction(f"{key} of {label} is {value}", detail="use a positive number")

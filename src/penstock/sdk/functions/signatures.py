@@ -1,4 +1,4 @@
-"""What a function's own signature tells: its inputs, its kind, what it returns."""
+"""Read a function's signature: its inputs, its kind, its result."""
 
 import collections.abc
 import inspect
@@ -20,7 +20,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def check_name(call: Callable[..., Any], given: str | None) -> str:
-    """What messages call the function."""
+    """The function's name in messages."""
     if not callable(call):
         raise InvalidFunction(
             f"{call!r} is no function", detail="decorate a function, or a class with __call__"
@@ -37,7 +37,7 @@ def check_name(call: Callable[..., Any], given: str | None) -> str:
 
 
 def list_parameters(call: Callable[..., Any], label: str) -> Parameters | None:
-    """The parameters that it is called with, in a worker; None when nobody can tell them."""
+    """The parameters that it is called with, in a worker; None when they can't be known."""
     target = find_called(call, label)
     if inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
         raise InvalidFunction(
@@ -61,10 +61,10 @@ def list_parameters(call: Callable[..., Any], label: str) -> Parameters | None:
 
 
 def find_called(call: Callable[..., Any], label: str) -> Callable[..., Any]:
-    """What a worker calls: a class's instances are, not the class."""
+    """What a worker calls: a class's instances, not the class."""
     if not inspect.isclass(call):
         return call
-    # Not by getattr, which finds how classes themselves are called.
+    # Not with getattr, which finds how classes themselves are called.
     found = next(
         (vars(base)["__call__"] for base in call.__mro__ if "__call__" in vars(base)), None
     )
@@ -128,7 +128,7 @@ def check_inputs(
 
 
 def find_returned(call: Callable[..., Any], kind: Kind) -> Any:
-    """The annotation of what it returns, where that is a column's type."""
+    """The annotation of its result, where that is a column's type."""
     found = without_none(_hints(find_called(call, "it")).get("return"))
     if found is None or found is Any or kind != "scalar":
         return None
@@ -151,7 +151,7 @@ def find_row(call: Callable[..., Any]) -> Any:
 
 
 def _check_made(call: type, label: str) -> None:
-    """A worker makes the instance without arguments."""
+    """Check that a worker can create the instance without arguments."""
     try:
         made = inspect.signature(call).parameters.values()
     except (TypeError, ValueError):
@@ -169,7 +169,7 @@ def _check_made(call: type, label: str) -> None:
 
 
 def _hints(target: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations as they are meant; those that cannot be resolved here stay unknown."""
+    """Resolved annotations; unresolvable ones stay unknown."""
     try:
         return typing.get_type_hints(target, include_extras=True)
     except (NameError, TypeError, AttributeError):

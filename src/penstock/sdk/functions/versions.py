@@ -1,8 +1,8 @@
-"""A function's version from its code: the same for the same code, whatever made the pickle.
+"""A function's version, derived from its code: the same for the same code, however it is pickled.
 
 It is a hash of the syntax tree, so comments and layout don't matter; of what the code refers to in
-modules of the user's own (functions, classes, constants); and of what it closes over. The decorator
-does not count: another timeout is no other function. Installed packages count by their name only.
+the user's own modules (functions, classes, constants); and of what it closes over. The decorator
+does not count: another timeout is no other function. Installed packages count only by name.
 """
 
 import ast
@@ -29,7 +29,7 @@ def find_version(call: Callable[..., Any]) -> str:
 
 
 def _describe(found: Any, seen: set[int]) -> Iterator[str]:
-    """Everything that makes this piece of code what it is, as text."""
+    """Everything that identifies this piece of code, as text."""
     if isinstance(found, PLAIN):
         yield repr(found)
         return
@@ -106,7 +106,7 @@ def _read_source(found: Any) -> str | None:
     except (OSError, TypeError, SyntaxError):
         return None
     if not tree.body or not isinstance(tree.body[0], ast.FunctionDef | ast.ClassDef):
-        # A lambda's line may hold anything.
+        # A lambda's line may contain anything.
         return None
     tree.body[0].decorator_list = []
     for node in ast.walk(tree):
@@ -118,7 +118,7 @@ def _read_source(found: Any) -> str | None:
 
 
 def _list_code(code: types.CodeType) -> Iterator[str]:
-    """What a compiled function does, without where it stands."""
+    """What a compiled function does, without its place."""
     yield code.co_code.hex()
     yield repr(code.co_names)
     for constant in code.co_consts:

@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.errors import JobCanceled, JobFailed
 from penstock.model.jobs import CANCELED, FINISHED, SUCCEEDED
-from penstock.retries import Growing
+from penstock.retries import Backoff
 from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.jobs.progress import Display, open_display
 from penstock.sdk.show import html_table, show_millis
@@ -172,7 +172,7 @@ class Job:
 
     def _follow(self, timeout: float | None, display: Display) -> dict[str, Any]:
         deadline = None if timeout is None else time.monotonic() + timeout
-        pauses = Growing(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, 1.3)
+        pauses = Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, 1.3)
         while True:
             found = self.describe()
             display.show(found["status"], found["properties"])

@@ -1,6 +1,6 @@
-"""What may be said to backfills, refreshes and indexes; a name that is none of these is refused.
+"""Options of backfills, refreshes and indexes; any other name is refused.
 
-The server ignores fields that it does not know, as its protocol says, and so would a misspelt one.
+The server ignores unknown fields, as its protocol says, so it would ignore a misspelt option, too.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import msgspec
 from penstock.errors import InvalidRequest
 
 
-class Job(TypedDict, total=False):
+class JobOptions(TypedDict, total=False):
     """How a job runs."""
 
     cluster: str
@@ -21,7 +21,7 @@ class Job(TypedDict, total=False):
     intra_applier_concurrency: int
 
 
-class BackfillOptions(Job, total=False):
+class BackfillOptions(JobOptions, total=False):
     """docs/backfill.md tells what each does."""
 
     where: str
@@ -37,7 +37,7 @@ class BackfillOptions(Job, total=False):
     batch_checkpoint_flush_interval_seconds: float
 
 
-class RefreshOptions(Job, total=False):
+class RefreshOptions(JobOptions, total=False):
     """docs/views/refresh.md tells what each does."""
 
     # The views that it reads are refreshed first.

@@ -1,4 +1,4 @@
-"""A job's progress while somebody waits: a line on a terminal, a bar in a notebook, or nothing."""
+"""Show a job's progress: a line on a terminal, a bar in a notebook, or nothing."""
 
 import html
 import os
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
 from penstock.model.jobs import FINISHED, QUEUED
+from penstock.sdk.connection.optional_libraries import load
 
 WIDTH, MIN_WIDTH = 24, 6
 GAP = "  "
@@ -24,18 +25,18 @@ class Display(Protocol):
 
 
 def open_display(wanted: bool | None) -> Display:
-    """The display for where this program runs; `wanted` overrules what is found out."""
+    """The display for this environment; `wanted` overrides the detection."""
     if wanted is False:
-        return Nowhere()
+        return NoDisplay()
     if _in_notebook():
         return Notebook()
     stream = sys.stderr
     if wanted or (stream.isatty() and os.environ.get("TERM") != "dumb"):
         return Terminal(stream)
-    return Nowhere()
+    return NoDisplay()
 
 
-class Nowhere:
+class NoDisplay:
     def show(self, status: str, told: Mapping[str, str]) -> None:
         pass
 
@@ -53,7 +54,7 @@ class Terminal:
         self._last = ""
 
     def show(self, status: str, told: Mapping[str, str]) -> None:
-        # A line that fills the last column would begin another one.
+        # A line that fills the last column would wrap.
         width = _columns(self._stream) - 1
         line = render(status, told, time.monotonic() - self._started, width)
         if self._is_live:
@@ -77,9 +78,7 @@ class Notebook:
         self._handle: Any = None
 
     def show(self, status: str, told: Mapping[str, str]) -> None:
-        import IPython.display
-
-        shown: Any = IPython.display
+        shown: Any = load("IPython.display", "a bar in a notebook")
         page = shown.HTML(render_html(status, told, time.monotonic() - self._started))
         if self._handle is None:
             self._handle = shown.display(page, display_id=True)
@@ -91,7 +90,7 @@ class Notebook:
 
 
 def render(status: str, told: Mapping[str, str], seconds: float, width: int = 120) -> str:
-    """A job's progress in one line; the bar, and then the name, is as long as there is room."""
+    """A job's progress in one line; the bar, and then the name, use the room there is."""
     name = f"{told.get('kind', 'job')} {told.get('target', '')}".strip()
     done, total = read_progress(status, told)
     parts = []
@@ -158,10 +157,7 @@ def _columns(stream: TextIO) -> int:
 
 
 def _in_notebook() -> bool:
-    """Whether IPython shows what cells give, other than in a terminal."""
-    if "IPython" not in sys.modules:
-        return False
-    from IPython import get_ipython
-
-    shell = get_ipython()
+    """Whether IPython shows results of cells, other than in a terminal."""
+    library: Any = sys.modules.get("IPython")
+    shell = None if library is None else library.get_ipython()
     return shell is not None and type(shell).__name__ != "TerminalInteractiveShell"

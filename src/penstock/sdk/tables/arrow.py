@@ -1,4 +1,4 @@
-"""Rows on their way: data of many kinds as an Arrow stream to send, and answers as Arrow tables."""
+"""Convert data of many kinds to an Arrow stream to send, and answers to Arrow tables."""
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ BATCH_ROWS = 65_536
 def to_stream(data: Data, schema: Schema = None, known: "pa.Schema | None" = None) -> Body:
     """The data as an Arrow stream that can be sent again.
 
-    `schema` is what the caller says; `known` are the types of the table that the rows go to, which
-    they take on. Files are sent as they are.
+    `schema` is the caller's; `known` are the types of the target table, which the rows adopt. Files
+    are sent as they are.
     """
     if is_path(data):
         return _from_parquet(data)
@@ -39,7 +39,7 @@ def to_table(data: Data, schema: Schema = None, known: "pa.Schema | None" = None
     found = _read(pa, data, known)
     types = {field.name: field.type for field in found.schema}
     for field in known or ():
-        # The others the server takes as they are.
+        # The server accepts the others as they are.
         if field.name in types and _can_cast(pa, types[field.name]):
             types[field.name] = field.type
     if schema is not None:
@@ -159,7 +159,7 @@ def _cast(table: "pa.Table", types: "Mapping[str, pa.DataType]") -> "pa.Table":
 
 
 def _can_cast(pa: Any, kind: "pa.DataType") -> bool:
-    """Whether Arrow can cast the type: list views and run-end encoded values it can't."""
+    """Whether Arrow can cast the type: not list views and run-end encoded values."""
     types = pa.types
     if types.is_list_view(kind) or types.is_large_list_view(kind) or types.is_run_end_encoded(kind):
         return False
@@ -168,7 +168,7 @@ def _can_cast(pa: Any, kind: "pa.DataType") -> bool:
 
 
 def _made(make: Any, *arguments: Any, what: str = "", **options: Any) -> Any:
-    """What Arrow makes of the values; its refusals are about the data."""
+    """Convert values with Arrow; its errors are about the data."""
     pa = load("pyarrow", "reading and writing rows")
     try:
         return make(*arguments, **options)
@@ -187,7 +187,7 @@ def _stream(schema: "pa.Schema", batches: "Iterable[pa.RecordBatch]") -> Iterato
         for batch in batches:
             writer.write_batch(batch)
             yield _take(sink)
-    # The end of the stream, and the schema where there are no rows.
+    # The end of the stream, and the schema if there are no rows.
     yield _take(sink)
 
 

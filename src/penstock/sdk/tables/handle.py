@@ -1,4 +1,4 @@
-"""What all parts of a table share: its name, its branch and version, and how it is asked."""
+"""What all parts of a table share: its name, branch and version, and its connection."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ class Handle:
         return self._note(operation, body)
 
     def _note(self, operation: str, body: Any) -> Any:
-        """Change what is known about versions, whichever of them this is."""
+        """Change metadata about versions, whichever version this is."""
         return self._wire.change(path_of("table", self.id, operation), body)
 
     def _upload(self, operation: str, body: Body, **params: Any) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.sdk.connection.optional_libraries import load
+from penstock.sdk.connection.other_clients import namespace_client
 from penstock.sdk.tables.arrow import Data, Schema, is_path, to_stream
 from penstock.sdk.tables.handle import Handle
 from penstock.sdk.tables.query import Metric, Query, search_body, to_literal
@@ -102,8 +103,6 @@ class Rows(Handle):
 
     def lance(self) -> "lance.LanceDataset":
         """The dataset itself, for all that Lance can do; commits go through the catalog."""
-        from penstock.sdk.connection.other_clients import namespace_client
-
         library: Any = load("lance", "lance()")
         client = namespace_client(self._wire)
         found: lance.LanceDataset = library.dataset(namespace_client=client, table_id=list(self.id))

@@ -1,4 +1,4 @@
-"""What is sent to make a materialized view: its query, its function and its columns."""
+"""Request bodies for creating materialized views: query, function and columns."""
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,7 +29,7 @@ def view_body(
     dialect: str,
     output_schema: Schema,
 ) -> dict[str, Any]:
-    """The part of a request that says what the view is."""
+    """The part of a request that defines the view."""
     query = source._query() if isinstance(source, Table) else source
     schema = None if output_schema is None else read_schema(output_schema, "output_schema")
     body: dict[str, Any] = {"kind": "query", "source_query": _source_query(query, view, dialect)}
@@ -43,7 +43,7 @@ def view_body(
 
 
 def choose_function(chunker: object, udtf: object) -> "RowsFunction | None":
-    """The function of a view, which has one at most."""
+    """The function of a view, which has at most one."""
     if chunker is not None and udtf is not None:
         raise InvalidRequest("both chunker and udtf are given", detail="a view has one of them")
     if chunker is None and udtf is None:
@@ -75,7 +75,7 @@ def _source_query(query: Query | str, view: Identifier, dialect: str) -> str:
 
 
 def _function_schema(source: Source, query: Query | str, function: RowsFunction) -> "pa.Schema":
-    """What a function makes, behind what its view inherits of a selection."""
+    """The schema of a function's rows, after the columns that its view inherits."""
     made = to_arrow_schema(function.outputs)
     if isinstance(function, Udtf) or isinstance(query, str):
         return made

@@ -1,4 +1,4 @@
-"""Iceberg views, as far as the other clients do not reach: listed beside tables, and replaced."""
+"""Iceberg views, where other clients fall short: listed beside tables, and replaced."""
 
 import time
 from typing import Any
@@ -8,7 +8,7 @@ from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.wire import Wire, show_id
 
-# What joins the levels of a namespace in a path of the Iceberg protocol.
+# Joins the levels of a namespace in a path of the Iceberg protocol.
 LEVELS = "\x1f"
 
 

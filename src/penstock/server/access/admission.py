@@ -1,40 +1,40 @@
-"""What both protocols do around a call: who asks, under which key, and with which right."""
+"""Admission: authentication, idempotency keys and rights around a call, for both protocols."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from penstock.catalog.names.idempotency import Used
+from penstock.catalog.names.idempotency import KeyRecord
 from penstock.errors import NotFound, PenstockError
 from penstock.model.principals import Identity
 from penstock.model.rights import READ, Standing
 from penstock.server.access.gate import Gate
-from penstock.server.access.idempotency import HEADER, Arrival, Once, arrive
-from penstock.server.access.rules import Names
+from penstock.server.access.idempotency import HEADER, Arrival, IdempotentRequests, arrive
+from penstock.server.access.rules import PathNames
 from penstock.server.operation import Operation
 from penstock.server.transport.exchange import Exchange
 from penstock.server.transport.http import Receive, Reply
 
 
-class Admitted(Protocol):
-    """What admission needs to know of a call, and what it tells it."""
+class AdmittedCall(Protocol):
+    """What admission reads from a call, and sets on it."""
 
     identity: Identity | None
     only: tuple[str, ...] | None
 
 
-A = TypeVar("A", bound=Admitted)
+A = TypeVar("A", bound=AdmittedCall)
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The gate, if authentication is on, and the keys of requests that are made once."""
+    """The gate, if authentication is on, and the idempotency keys in use."""
 
     gate: Gate | None
-    once: Once
+    once: IdempotentRequests
 
     def arrive(self, exchange: Exchange, operation: Operation[A, object]) -> Arrival | None:
-        """The key under which a change comes, if it has one."""
+        """The idempotency key of a change, if it has one."""
         if operation.is_change and HEADER in exchange.headers.values:
             return arrive(exchange, exchange.principal)
         return None
@@ -44,13 +44,13 @@ class Admission:
         exchange: Exchange,
         operation: Operation[A, object],
         call: A,
-        names: Names,
+        names: PathNames,
         arrival: Arrival | None,
         run: Callable[[Standing | None], Awaitable[Reply]],
         fail: Callable[[PenstockError, Exchange], Reply],
-        recover: Callable[[Used], Awaitable[Reply]],
+        recover: Callable[[KeyRecord], Awaitable[Reply]],
     ) -> Reply:
-        """Refuse a call without the right to it; run it, or give the answer that its key has."""
+        """Refuse a call without the right to it; run it, or replay the answer of its key."""
         standing = None
         if self.gate is not None and call.identity is not None:
             try:
@@ -58,7 +58,7 @@ class Admission:
                     call.identity, operation.needs, call, names, exchange
                 )
             except NotFound:
-                # What it is about may have gone with its first arrival.
+                # Its object may have been removed by its first arrival.
                 kept = None if arrival is None else await self.once.find_answer(arrival)
                 if kept is None:
                     raise
@@ -72,5 +72,5 @@ class Admission:
 
 
 def receive_of(exchange: Exchange, arrival: Arrival | None) -> Receive:
-    """Where the body of a request comes from; one under a key is digested on its way."""
+    """The source of a request's body; with a key, it is digested on the way."""
     return exchange.receive if arrival is None else arrival.receive

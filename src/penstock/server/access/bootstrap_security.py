@@ -1,4 +1,4 @@
-"""What a server needs to let the right ones in: its gate, its certificate, its child's key."""
+"""Set up a server's security at its start: the gate, the certificate, the child's key."""
 
 import asyncio
 import ipaddress
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.catalog.access import tokens
-from penstock.catalog.access.audit import Audit
-from penstock.catalog.access.permissions import Access
+from penstock.catalog.access.audit import AuditLog
+from penstock.catalog.access.permissions import AccessCache
 from penstock.catalog.catalog import Catalog
 from penstock.database.connect import connect
 from penstock.errors import InvalidRequest
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def check_access(settings: Settings) -> None:
-    """Refuse to serve everybody by accident, and what authentication cannot work with."""
+    """Refuse settings that would let everyone in by accident, or that authentication can't use."""
     if not (settings.auth.enabled or settings.server.insecure or is_loopback(settings.server.host)):
         raise InvalidRequest(
             f"listening on {settings.server.host} would let everybody in who reaches it",
@@ -61,16 +61,16 @@ def is_loopback(host: str) -> bool:
 async def make_gate(
     settings: Settings, catalog: Catalog
 ) -> tuple[Gate | None, list[Coroutine[Any, Any, None]]]:
-    """What lets requests in, and what it has to do meanwhile."""
+    """Make the gate, and start its background work."""
     auth = settings.auth
     if not auth.enabled:
         return None, []
-    # First: all that follows is in the hands of who closes the gate.
+    # First, because closing the gate also ends what follows.
     audit = open_audit(settings, catalog)
     watch = None
     if catalog.database.kind == "postgresql":
         watch = await connect(database_url(settings), 1)
-    access, oidc = Access(catalog.database, watch), None
+    access, oidc = AccessCache(catalog.database, watch), None
     chores = [access.record_for_ever()]
     if auth.oidc_issuer:
         oidc = Oidc(
@@ -100,11 +100,11 @@ async def make_gate(
     return Gate(access, auth.token_seconds, limiter, audit, oidc), chores
 
 
-def open_audit(settings: Settings, catalog: Catalog) -> Audit:
-    """The audit log, or a line that says why there is none."""
+def open_audit(settings: Settings, catalog: Catalog) -> AuditLog:
+    """Open the audit log, or raise an error that says why that failed."""
     file = Path(audit_file(settings))
     try:
-        return Audit(catalog.database, file, settings.auth.audit_days)
+        return AuditLog(catalog.database, file, settings.auth.audit_days)
     except OSError as error:
         raise InvalidRequest(
             f"auth.audit_file {file} cannot be opened: {error.strerror}",
@@ -113,7 +113,7 @@ def open_audit(settings: Settings, catalog: Catalog) -> Audit:
 
 
 async def make_child_key(catalog: Catalog) -> tuple[tokens.Token, str]:
-    """A runner's key for the child; those of servers that were killed here are revoked."""
+    """A runner's key for the child; revokes keys that killed servers left here."""
     here = f"child of a server on {socket.gethostname()}, pid "
     for old in await tokens.list_tokens(catalog.database, CHILD):
         pid = old.note.removeprefix(here)
@@ -135,7 +135,7 @@ def _is_running(pid: int) -> bool:
 
 
 def read_tls(settings: Settings) -> dict[str, Any]:
-    """What uvicorn needs to speak TLS; nothing without a certificate."""
+    """uvicorn's TLS options; empty without a certificate."""
     certificate, key = settings.server.tls_certificate, settings.server.tls_key
     if bool(certificate) != bool(key):
         raise InvalidRequest(
@@ -149,7 +149,7 @@ def read_tls(settings: Settings) -> dict[str, Any]:
                 f"server.tls_{name} {file} cannot be read", detail="check the path and permissions"
             )
     try:
-        # Nobody is there to be asked for a passphrase.
+        # Nobody is there to enter a passphrase.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
     except (ssl.SSLError, ValueError, OSError) as error:
         is_other = getattr(error, "reason", None) == "KEY_VALUES_MISMATCH"

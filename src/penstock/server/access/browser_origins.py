@@ -1,7 +1,8 @@
-"""Web pages from elsewhere, whose scripts a browser beside an open server would run.
+"""Refuse web pages from elsewhere, whose scripts a browser would run against an open server.
 
-A browser says which page sends a request (`Origin`), except for what it takes for a page's own
-server: a name that its owner lets point to this machine. By that name it asks for us (`Host`).
+A browser names the page that sends a request (`Origin`), except when it believes that the page
+comes from the same server: under a host name that its owner pointed to this machine. Then that name
+is in `Host`.
 """
 
 import ipaddress
@@ -15,13 +16,13 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HOW = "switch authentication on, or add it to server.allowed_origins"
 
 
-class Pages:
+class AllowedPages:
     """Which pages may use a server that asks for no credentials."""
 
     def __init__(self, origins: tuple[str, ...], is_local: bool) -> None:
         self._origins = origins
         self._hosts = {_host_of(origin) for origin in origins}
-        # Only who listens on this machine alone knows that a public name is not its own.
+        # Only a server that listens on this machine alone knows that a public name is not its own.
         self._is_local = is_local
 
     def check(self, headers: Mapping[str, str]) -> None:
@@ -48,7 +49,7 @@ def _host_of(url: str) -> str:
 
 @lru_cache(maxsize=256)
 def _is_public(host: str) -> bool:
-    """Whether a name can be somebody's in the world: it has a dot, and is no address."""
+    """Whether a name can be public: it has a dot, and is no address."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

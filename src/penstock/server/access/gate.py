@@ -1,6 +1,6 @@
-"""Who is asking: the credentials of a request, and what they prove.
+"""The gate: authenticates requests by their credentials.
 
-With authentication off there is no gate, and requests pass without being looked at.
+With authentication off there is no gate, and requests pass unchecked.
 """
 
 import hashlib
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import msgspec
 
 from penstock.catalog.access import tokens
-from penstock.catalog.access.audit import Audit, make_entry
-from penstock.catalog.access.permissions import MAX_KEPT, Access
+from penstock.catalog.access.audit import AuditLog, make_entry
+from penstock.catalog.access.permissions import MAX_KEPT, AccessCache
 from penstock.errors import Forbidden, NotAuthenticated, PenstockError
 from penstock.model.identifiers import ROOT
 from penstock.model.principals import Identity
@@ -20,12 +20,12 @@ from penstock.server.access import signing
 from penstock.server.access.jwts import HOW, NOT_JSON, read_head
 from penstock.server.access.limits import Limiter
 from penstock.server.access.oidc import Oidc
-from penstock.server.access.rules import CATALOG, C, Names, Rule
+from penstock.server.access.rules import CATALOG, C, PathNames, Rule
 from penstock.server.transport.exchange import Exchange
 
 MAX_CREDENTIAL = 16_384
 TOO_MANY = 429
-# A request whose credentials are in its body is read so far before anybody knows who sent it.
+# How much of a request with credentials in its body is read before its sender is known.
 MAX_UNKNOWN_BODY = 1024 * 1024
 SEND_LESS = "send less, or the credentials in a header"
 
@@ -43,14 +43,14 @@ _identity = msgspec.json.Decoder(_WithIdentity)
 
 
 class Gate:
-    """Lets requests in whose credentials are right."""
+    """Lets requests with valid credentials in."""
 
     def __init__(
         self,
-        access: Access,
+        access: AccessCache,
         token_seconds: int,
         limiter: Limiter,
-        audit: Audit,
+        audit: AuditLog,
         oidc: Oidc | None = None,
     ) -> None:
         self.access = access
@@ -58,7 +58,7 @@ class Gate:
         self._audit = audit
         self._token_seconds = token_seconds
         self._oidc = oidc
-        # Tokens that were verified, by their digest; until they end, or access changes.
+        # Verified tokens, by digest; until they expire, or access changes.
         self._verified: dict[bytes, Identity] = {}
         self._generation = (-1, 0)
 
@@ -70,9 +70,9 @@ class Gate:
         *,
         for_runners: bool = False,
     ) -> Identity:
-        """Let a request in, or refuse it: who sends it by its headers, and not too often.
+        """Authenticate a request by its headers and count it; refuses it when that fails.
 
-        `work` is the kind of it that takes a while.
+        `work` is the kind of long-running work that it is.
         """
         identity = identity or await self.identify(exchange)
         if identity is None:
@@ -90,19 +90,19 @@ class Gate:
         return identity
 
     def count(self, identity: Identity) -> None:
-        """Count a request of somebody who was let in."""
+        """Count a request of an authenticated caller."""
         if not identity.is_runner:
             self._limiter.take(identity.principal)
 
     def count_failure(self, address: str) -> None:
-        """Count a request without the right credentials, or refuse it when there were too many."""
+        """Count a request without valid credentials; refuses it when there were too many."""
         self._limiter.check_address(address)
         self._limiter.note_failure(address)
 
     def note(self, exchange: Exchange, status: int) -> None:
-        """Put a change, done or refused, into the audit log."""
+        """Record a change, done or refused, in the audit log."""
         if status == TOO_MANY and not exchange.principal:
-            # Nobody fills the log by coming without credentials.
+            # Nobody can fill the log without credentials.
             return
         self._audit.note(
             make_entry(
@@ -117,12 +117,12 @@ class Gate:
         )
 
     async def close(self) -> None:
-        """Write down what is still to be written."""
+        """Write out what is pending."""
         await self._audit.close()
         await self.access.close()
 
     async def identify(self, exchange: Exchange) -> Identity | None:
-        """Who sends a request by its headers; None when they hold no credentials."""
+        """The sender of a request, by its headers; None when they have no credentials."""
         credential = find_credential(exchange.headers.values)
         if credential is not None:
             return await self.prove(credential, exchange.address)
@@ -130,7 +130,7 @@ class Gate:
         return None
 
     async def identify_body(self, body: bytes, exchange: Exchange) -> Identity:
-        """Who sends a request by `identity` in its body."""
+        """The sender of a request, by `identity` in its body."""
         try:
             given = _identity.decode(body).identity if body else None
         except NOT_JSON:
@@ -141,9 +141,9 @@ class Gate:
         return await self.prove(credential, exchange.address)
 
     async def admit(
-        self, identity: Identity, rule: Rule[C], call: C, names: Names, exchange: Exchange
+        self, identity: Identity, rule: Rule[C], call: C, names: PathNames, exchange: Exchange
     ) -> Standing:
-        """Refuse a call that its rule does not allow; returns what the caller may do there."""
+        """Refuse a call that its rule does not allow; returns the caller's rights there."""
         need = rule.need(names)
         standing = await self.access.check(identity, need)
         if rule.more is not None:
@@ -157,9 +157,9 @@ class Gate:
         return standing
 
     async def still_admits(
-        self, identity: Identity, rule: Rule[C], call: C, names: Names, exchange: Exchange
+        self, identity: Identity, rule: Rule[C], call: C, names: PathNames, exchange: Exchange
     ) -> bool:
-        """Whether a call that goes on would be let in now as well."""
+        """Whether a call that is still running would be let in now."""
         try:
             await self.access.refresh()
             if identity.expires_at is not None and self.access.now_millis >= identity.expires_at:
@@ -174,14 +174,14 @@ class Gate:
         return True
 
     async def check_catalog(self, exchange: Exchange, right: int) -> None:
-        """Refuse who does not have a right on the whole catalog."""
+        """Refuse a caller without a right on the whole catalog."""
         identity = await self.identify(exchange)
         if identity is None:
             raise self._refuse(exchange)
         await self.access.check(identity, Need(right, NAMESPACE, ROOT))
 
     async def prove(self, credential: str, address: str) -> Identity:
-        """Who a key or token speaks for, that came from an address."""
+        """The identity that a key or token proves, sent from an address."""
         await self.access.refresh()
         if not self._is_remembered(credential):
             self._limiter.check_address(address)
@@ -192,7 +192,7 @@ class Gate:
             raise
 
     def _is_remembered(self, credential: str) -> bool:
-        """Whether nobody needs to be asked about it, as with all that are in use."""
+        """Whether it is cached, as all credentials in use are."""
         parts = tokens.split_key(credential)
         if parts is not None:
             return self.access.remembers(parts[0])
@@ -219,8 +219,8 @@ class Gate:
         """A short-lived token for a caller, and for how many seconds it is valid."""
         now = self.access.now_millis // 1000
         expires = now + self._token_seconds
-        # A token gives no longer access than what it was given for. One of ours that was given for
-        # a key can be exchanged for a new one: the key is what ends it.
+        # A token never outlives the credential it was issued for. One of ours that was issued for a
+        # key can be exchanged for a new one: the key is what ends it.
         ends = identity.expires_at
         if identity.token:
             key = await self.access.find_token(identity.token)
@@ -260,7 +260,7 @@ class Gate:
             del self._verified[digest]
             raise NotAuthenticated("the token has expired", detail="ask for a new one")
         if identity.token:
-            # The key that it was given for may have ended by itself.
+            # The key that it was issued for may have expired.
             found = await self.access.find_token(identity.token)
             if found is None:
                 raise NotAuthenticated("the token's key is not known", detail="ask for a new one")

@@ -1,8 +1,8 @@
-"""Requests that carry an `Idempotency-Key`: one effect, and the same answer each time they come.
+"""Requests with an `Idempotency-Key`: one effect, and the same answer each time.
 
-The catalog notes the key in the transaction of the effect; here the answer is kept with it, and
-given again. What a retry may find changed (a lost race, an overload, a missing right, an error of
-ours) is not kept: the request then simply runs again.
+The catalog records the key in the transaction of the effect; here the answer is stored with it, and
+replayed. Answers that a retry may change (a lost race, an overload, a missing right, an error of
+ours) are not stored: the request then simply runs again.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from uuid import UUID
 from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import idempotency
-from penstock.catalog.names.idempotency import REMADE, UNANSWERED, Used
+from penstock.catalog.names.idempotency import REMADE, UNANSWERED, KeyRecord
 from penstock.crash import crash_point
 from penstock.errors import (
     ConcurrentCommit,
@@ -25,31 +25,31 @@ from penstock.errors import (
     RequirementFailed,
     Unavailable,
 )
-from penstock.model.origins import Key
+from penstock.model.origins import IdempotencyKey
 from penstock.server.transport.exchange import Exchange
 from penstock.server.transport.http import NOT_STORED, ClientGone, Message, Receive, Reply
 
 log = logging.getLogger(__name__)
 
 HEADER = "idempotency-key"
-# Headers that are part of what is asked for, as a table's location.
+# Headers that are part of the request, such as a table's location.
 MEANT_HEADERS = "x-lance-table-"
 NOT_KEPT = (401, 403, 419, 429)
-# How long to wait for another server that has the effect, and has not noted its answer yet.
+# How long to wait for another server that has the effect, but has not stored its answer yet.
 ANSWER_SECONDS = 5
 PAUSE_SECONDS = 0.05
-# What a client may still send after it was refused; its answer is not kept past that.
+# How much a client may still send after a refusal; beyond that the answer is not stored.
 MAX_DRAINED_BYTES = 64 * 1024 * 1024
 
 MAX_KEPT_BYTES = 64 * 1024
 
-Recover = Callable[[Used], Awaitable[Reply]]
+Recover = Callable[[KeyRecord], Awaitable[Reply]]
 
 
 class Arrival:
-    """A request under a key; its body is digested as it arrives."""
+    """A request with a key; its body is digested as it arrives."""
 
-    def __init__(self, key: Key, receive: Receive) -> None:
+    def __init__(self, key: IdempotencyKey, receive: Receive) -> None:
         self.key = key
         self.is_complete = False
         self._receive = receive
@@ -62,7 +62,7 @@ class Arrival:
         return message
 
     async def drain(self, most: int | None = None) -> None:
-        """Take in the rest of the body, of which only the digest is wanted."""
+        """Read the rest of the body, only for its digest."""
         drained = 0
         while not self.is_complete and (most is None or drained <= most):
             message = await self.receive()
@@ -71,8 +71,8 @@ class Arrival:
             drained += len(message.get("body", b""))
 
 
-class Once:
-    """The requests under keys that this server is answering."""
+class IdempotentRequests:
+    """The requests with keys that this server is answering."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -85,9 +85,9 @@ class Once:
         fail: Callable[[PenstockError], Reply],
         recover: Recover,
     ) -> Reply:
-        """Run the request, or give the answer that its key has; duplicates wait for the first.
+        """Run the request, or replay the answer of its key; duplicates wait for the first.
 
-        `recover` makes an answer for an effect whose own was lost.
+        `recover` rebuilds an answer that was lost.
         """
         id = (arrival.key.principal, arrival.key.value)
         while (running := self._running.get(id)) is not None:
@@ -99,9 +99,9 @@ class Once:
             self._running.pop(id).set()
 
     async def find_answer(self, arrival: Arrival) -> Reply | None:
-        """The answer that a key has, for who would not be let in any more.
+        """The stored answer of a key, for a caller that would no longer be let in.
 
-        What a request is about may have gone with that request, and the right to it as well.
+        The request may have removed its object, and with it the right to it.
         """
         used = await idempotency.find(self._catalog.database, arrival.key)
         if used is None or used.status in (UNANSWERED, REMADE):
@@ -125,7 +125,7 @@ class Once:
         try:
             reply = await run()
         except PenstockError as error:
-            # It may have failed because of what another arrival of it has done.
+            # It may have failed because of what another arrival of it did.
             used = await idempotency.find(database, key)
             if used is None and isinstance(error, KeyUsed):
                 raise ConcurrentCommit(
@@ -140,14 +140,15 @@ class Once:
         kept = None if used is None else await self._replay(arrival, used, recover)
         return reply if kept is None else kept
 
-    async def _keep(self, arrival: Arrival, reply: Reply) -> Used | None:
+    async def _keep(self, arrival: Arrival, reply: Reply) -> KeyRecord | None:
         if reply.status >= 500 or reply.status in NOT_KEPT:
             return None
-        # Without all of its body, nobody could tell whether the next one is the same.
+        # Without its whole body, nobody could tell whether the next one is the same.
         await arrival.drain(MAX_DRAINED_BYTES)
         if not arrival.is_complete:
             return None
-        # A long one is made anew when it is asked for again, as is one with secrets, without them.
+        # Long answers are rebuilt when asked for again, and so are those with secrets, without
+        # them.
         is_remade = len(reply.body) > MAX_KEPT_BYTES or reply.headers == NOT_STORED
         is_remade = is_remade and reply.status < 300
         status, answer = (REMADE, b"") if is_remade else (reply.status, reply.body)
@@ -156,19 +157,19 @@ class Once:
                 self._catalog, arrival.key, status, answer.decode()
             )
         except Unavailable as error:
-            # The effect, if there is one, is durable under its key; the answer can be made again.
+            # The effect, if any, is durable under its key; the answer can be rebuilt.
             log.warning("the answer under a key was not kept: %s", error.message)
             return None
 
-    async def _replay(self, arrival: Arrival, used: Used, recover: Recover) -> Reply | None:
-        """The answer that a key has; None when its effect turns out not to have come to pass."""
+    async def _replay(self, arrival: Arrival, used: KeyRecord, recover: Recover) -> Reply | None:
+        """The stored answer of a key; None when its effect turns out not to have happened."""
         used = await self._await_answer(arrival.key, used)
         if used.status == UNANSWERED:
-            # A commit by path may have taken its place while no server was there to finish it.
+            # A commit by path may have taken its place while no server could finish it.
             await maintenance.finish_commits(self._catalog, used.notes.get("parts", []))
             if await idempotency.find(self._catalog.database, arrival.key) is None:
                 return None
-        # Not before: a request that is run after all needs its body.
+        # Not earlier: a request that runs after all needs its body.
         await arrival.drain()
         _check_same(arrival, used)
         if used.status not in (UNANSWERED, REMADE):
@@ -180,8 +181,8 @@ class Once:
             )
         return reply
 
-    async def _await_answer(self, key: Key, used: Used) -> Used:
-        # The only server of a database runs no duplicate now: nobody else will note the answer.
+    async def _await_answer(self, key: IdempotencyKey, used: KeyRecord) -> KeyRecord:
+        # The only server of a database runs no duplicate now, so nobody else will store the answer.
         wait = 0 if self._catalog.database.kind == "sqlite" else ANSWER_SECONDS
         deadline = time.monotonic() + wait
         while used.status == UNANSWERED and time.monotonic() < deadline:
@@ -190,7 +191,7 @@ class Once:
         return used
 
 
-def _check_same(arrival: Arrival, used: Used) -> None:
+def _check_same(arrival: Arrival, used: KeyRecord) -> None:
     if used.fingerprint != arrival.key.fingerprint:
         raise KeyMismatch(
             f"Idempotency-Key {arrival.key.value} was used for another request",
@@ -204,7 +205,7 @@ def _is_final(error: PenstockError) -> bool:
 
 
 def arrive(exchange: Exchange, principal: str) -> Arrival | None:
-    """The arrival of a request under a key; None when its key is empty."""
+    """The arrival of a request with a key; None when its key is empty."""
     value = exchange.headers.values[HEADER].strip()
     if sum(name == HEADER.encode() for name, _ in exchange.scope["headers"]) > 1:
         raise InvalidRequest(
@@ -221,7 +222,7 @@ def arrive(exchange: Exchange, principal: str) -> Arrival | None:
             f"Idempotency-Key {value[:64]!r} is not a UUID",
             detail="send one of 36 characters, version 7 if you can",
         )
-    key = Key(principal, normal)
+    key = IdempotencyKey(principal, normal)
     scope = exchange.scope
     target: bytes = scope["raw_path"].partition(b"?")[0] + b"?" + scope["query_string"]
     key.digest.update(exchange.method.encode() + b" " + target + b"\n")

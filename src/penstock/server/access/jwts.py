@@ -1,28 +1,26 @@
-"""JWTs as they come in: nothing of one reaches a library before its parts are what they must be.
+"""Read JWTs: check every part before a library sees it.
 
-The head is read before anybody has verified it, so whoever sends a request chooses what is in it.
+The head is read before anyone has verified it, so its sender chooses its content.
 """
 
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
 from penstock.errors import NotAuthenticated
-
-if TYPE_CHECKING:
-    from joserfc.jwk import Key
+from penstock.server.access.doors import errors, jwk, jws
 
 HOW = "send a key as x-api-key, or a key or token as Authorization: Bearer"
-# What msgspec says of a text that is no JSON, holds broken characters, or is nested too deep.
+# msgspec's errors for text that is no JSON, has broken characters, or is nested too deep.
 NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
 Name = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class Head(msgspec.Struct):
-    """What the head of a token has to say; `crit` would ask for what we don't know."""
+    """The head of a token; `crit` would require extensions that we don't know."""
 
     alg: Name = ""
     kid: Name = ""
@@ -36,7 +34,7 @@ _claims = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_head(text: str) -> Head:
-    """The head of a token, which nobody has verified yet."""
+    """Read the head of a token, which is not verified yet."""
     part = text.partition(".")[0]
     try:
         content = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
@@ -48,15 +46,12 @@ def read_head(text: str) -> Head:
     return found
 
 
-def open_signed(text: str, key: "Key", algorithms: Sequence[str]) -> dict[str, Any]:
-    """The claims of a token whose signature is right."""
-    from joserfc import jws
-    from joserfc.errors import JoseError
-
+def open_signed(text: str, key: "jwk.Key", algorithms: Sequence[str]) -> dict[str, Any]:
+    """The claims of a token with a valid signature."""
     read_head(text)
     try:
         found = jws.deserialize_compact(text, key, algorithms=list(algorithms))
-    except (JoseError, ValueError) as error:
+    except (errors.JoseError, ValueError) as error:
         raise NotAuthenticated("the token's signature is not right") from error
     try:
         return _claims.decode(found.payload or b"")

@@ -1,5 +1,5 @@
-"""What one principal may ask for: requests a second, and queries and uploads at the same time; and
-how often one address may come with credentials that are not right.
+"""Limits per principal (requests a second, concurrent queries and uploads), and on failed logins
+per address.
 
 Each server counts for itself. Zero means no limit.
 """
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from penstock.errors import TooManyRequests
 
 QUERIES, UPLOADS = "queries", "uploads"
-# A principal, or an address in a tuple: neither can be taken for the other.
+# A principal, or an address in a tuple, so that they cannot be confused.
 Key = str | tuple[str]
-# Buckets that are kept; more are forgotten all at once, which only fills them up.
+# How many buckets are kept; when there are more, all are dropped, which only refills them.
 MAX_KEPT = 10_000
 
 
@@ -27,7 +27,7 @@ class Quotas:
 
 
 class Limiter:
-    """Counts what principals do now."""
+    """Counts what principals are doing."""
 
     def __init__(self, quotas: Quotas, clock: Callable[[], float]) -> None:
         self._quotas = quotas
@@ -47,7 +47,7 @@ class Limiter:
         self._count(principal, rate)
 
     def check_address(self, address: str) -> None:
-        """Refuse to look at credentials from where too many came that were not right."""
+        """Refuse an address that sent too many wrong credentials."""
         rate = self._quotas.failures_per_second
         if rate and self._left((address,), rate) < 1:
             raise TooManyRequests(
@@ -56,11 +56,11 @@ class Limiter:
             )
 
     def note_failure(self, address: str) -> None:
-        """Count credentials that are not right, or missing."""
+        """Count wrong or missing credentials."""
         self._count((address,), self._quotas.failures_per_second)
 
     def begin(self, principal: str, kind: str) -> Callable[[], None]:
-        """Count work that takes a while; call what is returned at its end."""
+        """Count long-running work; call the returned function when it ends."""
         most, key = self._most[kind], (principal, kind)
         running = self._running.get(key, 0)
         if most and running >= most:

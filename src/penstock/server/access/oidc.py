@@ -1,23 +1,22 @@
-"""Bearer tokens of an OpenID Connect issuer: JWTs that are verified with the issuer's public keys.
+"""Bearer tokens of an OpenID Connect issuer: JWTs, verified with the issuer's public keys.
 
-The keys are fetched in the background and kept; a token with an unknown key id has them fetched
-again, but not more often than every few seconds, so that nobody can make us ask all the time. No
-redirect is followed: the address in the settings is the one that is trusted.
+The keys are fetched in the background and cached; a token with an unknown key id triggers a fetch,
+but only every few seconds, so that nobody can make us ask all the time. Redirects are not followed:
+only the address in the settings is trusted.
 """
 
 import asyncio
 import logging
+import urllib.request
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from penstock.errors import NotAuthenticated, Unavailable
 from penstock.model.principals import FOREIGN, Identity
+from penstock.server.access.doors import errors, jwk
 from penstock.server.access.jwts import NOT_JSON, open_signed, read_head
-
-if TYPE_CHECKING:
-    from joserfc.jwk import Key
 
 log = logging.getLogger(__name__)
 
@@ -25,14 +24,14 @@ DISCOVERY = "/.well-known/openid-configuration"
 FETCH_SECONDS = 5
 MAX_DOCUMENT_BYTES = 1024 * 1024
 REFRESH_SECONDS = 300.0
-# At least so long between two fetches because of unknown keys.
+# The least time between two fetches for unknown keys.
 PAUSE_SECONDS = 10.0
 MAX_GROUPS, MAX_NAME = 500, 250
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What the settings say of the issuer."""
+    """The issuer's settings."""
 
     issuer: str
     audience: tuple[str, ...]
@@ -44,32 +43,32 @@ class Provider:
 
 
 class Oidc:
-    """An issuer and its keys, as far as they are known."""
+    """An issuer and its known keys."""
 
     def __init__(self, provider: Provider, pause_seconds: float = PAUSE_SECONDS) -> None:
         self._provider = provider
         self._pause_seconds = pause_seconds
-        self._keys: dict[str, Key] = {}
+        self._keys: dict[str, jwk.Key] = {}
         self._fetching: asyncio.Task[None] | None = None
         self._asked_at = float("-inf")
-        # How often other keys were found than were known.
+        # How often the keys changed.
         self.changes = 0
 
     async def keep(self) -> None:
-        """Fetch the keys now and again."""
+        """Fetch the keys at intervals."""
         while True:
             await self._fetch()
             await asyncio.sleep(REFRESH_SECONDS)
 
     async def verify(self, text: str, kid: str, now: int) -> Identity:
-        """Who the token says its bearer is, once everything about it is right."""
+        """The bearer's identity, once everything about the token is verified."""
         key = await self._find_key(kid)
         claims = open_signed(text, key, self._provider.algorithms)
         if (wanted := key.get("alg")) is not None and wanted != read_head(text).alg:
             raise NotAuthenticated("the token's algorithm is not its key's")
         return read_claims(claims, self._provider, now)
 
-    async def _find_key(self, kid: str) -> "Key":
+    async def _find_key(self, kid: str) -> "jwk.Key":
         if kid not in self._keys:
             clock = asyncio.get_running_loop().time
             if self._fetching is None and clock() - self._asked_at >= self._pause_seconds:
@@ -94,12 +93,12 @@ class Oidc:
             }
             self._keys = found
         except Unavailable as error:
-            # What is known stays in use: an issuer that is away must not lock everybody out.
+            # Keep using known keys: an unreachable issuer must not lock everyone out.
             log.warning("%s", error.message)
 
 
 def read_claims(claims: dict[str, Any], provider: Provider, now: int) -> Identity:
-    """Who a token with a right signature speaks for."""
+    """The identity in a token with a valid signature."""
     leeway = provider.leeway_seconds
     if claims.get("iss") != provider.issuer:
         raise NotAuthenticated("the token comes from another issuer")
@@ -124,7 +123,7 @@ def read_claims(claims: dict[str, Any], provider: Provider, now: int) -> Identit
     given = groups if isinstance(groups, list) else [] if groups is None else [groups]
     if not all(isinstance(each, str) for each in given):
         raise NotAuthenticated(f"the token's {provider.groups_claim} are not names")
-    # No grant is to a name that cannot be one, and no database need see it.
+    # Illegal names can have no grants, and need not reach a database.
     known = tuple(g for g in given[:MAX_GROUPS] if g and g.isprintable() and len(g) <= MAX_NAME)
     return Identity(f"{FOREIGN}{name}", known, expires_at=int(expires + leeway) * 1000)
 
@@ -133,10 +132,7 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
 
 
-def _fetch_keys(provider: Provider) -> "dict[str, Key]":
-    from joserfc.errors import JoseError
-    from joserfc.jwk import JWKRegistry
-
+def _fetch_keys(provider: Provider) -> "dict[str, jwk.Key]":
     url = provider.jwks_url
     if not url:
         found = _fetch_json(provider.issuer.rstrip("/") + DISCOVERY)
@@ -145,27 +141,27 @@ def _fetch_keys(provider: Provider) -> "dict[str, Key]":
             raise Unavailable(f"{provider.issuer} does not describe itself as auth.oidc_issuer")
         if not url.startswith("https://") and provider.issuer.startswith("https://"):
             raise Unavailable(f"{provider.issuer} has its keys at {url}, which is not https")
-    keys: dict[str, Key] = {}
+    keys: dict[str, jwk.Key] = {}
     entries = _fetch_json(url).get("keys")
     for entry in entries if isinstance(entries, list) else ():
-        # Only public keys that sign; a shared secret in a public document would be none.
+        # Only public signing keys; a shared secret in a public document is no secret.
         if not isinstance(entry, dict) or entry.get("kty") == "oct" or entry.get("use") == "enc":
             continue
         try:
-            keys[str(entry["kid"])] = JWKRegistry.import_key(entry)
-        except (JoseError, ValueError, KeyError) as error:
+            keys[str(entry["kid"])] = jwk.JWKRegistry.import_key(entry)
+        except (errors.JoseError, ValueError, KeyError) as error:
             log.warning("a key of %s cannot be used: %r", url, error)
     return keys
 
 
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows nobody to another address."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def _fetch_json(url: str) -> dict[str, Any]:
-    # Imported here: it takes a while, and only servers with an issuer need it.
-    import urllib.request
-
-    class NoRedirects(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, *_: Any) -> None:
-            return None
-
     if not url.startswith(("https://", "http://")):
         raise Unavailable(f"{url!r} is no web address")
     try:

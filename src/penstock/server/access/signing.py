@@ -1,7 +1,7 @@
-"""Short-lived tokens of our own: JWTs that are signed with a key of this catalog.
+"""Our own short-lived tokens: JWTs, signed with a key of this catalog.
 
-They name the key they were given for, which is looked at with every request: what revokes the key
-revokes them. joserfc is imported late, because a server without authentication never needs it.
+A token names the key it was issued for, which is checked at every request, so revoking the key
+revokes the token. joserfc is imported late, because a server without authentication never needs it.
 """
 
 import secrets
@@ -12,19 +12,20 @@ import msgspec
 
 from penstock.errors import NotAuthenticated
 from penstock.model.principals import Identity
+from penstock.server.access.doors import jwk, jwt
 from penstock.server.access.jwts import open_signed
 
 ISSUER = "penstock"
-# The kid of every key that we sign with begins so; no other verifier gets to see such a token.
+# The kid of all our signing keys begins like this; no other verifier gets such a token.
 OWN_KEY_PREFIX = "penstock-"
 # One algorithm, so that no header can choose another.
 ALGORITHM = "HS256"
-# What both databases can be asked for.
+# The range that both databases can query.
 PLAIN = "^[^\\x00]*$"
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What one of our tokens says; times are seconds."""
+    """The claims of our tokens; times are seconds."""
 
     iss: str
     aud: str
@@ -40,9 +41,6 @@ class Claims(msgspec.Struct, frozen=True):
 
 def sign(identity: Identity, key: tuple[str, str], now: int, expires: int) -> str:
     """A token for this caller."""
-    from joserfc import jwt
-    from joserfc.jwk import OctKey
-
     claims: dict[str, Any] = {
         "iss": ISSUER,
         "aud": ISSUER,
@@ -55,18 +53,19 @@ def sign(identity: Identity, key: tuple[str, str], now: int, expires: int) -> st
     }
     kid, secret = key
     return jwt.encode(
-        {"alg": ALGORITHM, "kid": kid}, claims, OctKey.import_key(secret), algorithms=[ALGORITHM]
+        {"alg": ALGORITHM, "kid": kid},
+        claims,
+        jwk.OctKey.import_key(secret),
+        algorithms=[ALGORITHM],
     )
 
 
 def verify(text: str, kid: str, keys: Sequence[tuple[str, str]], now: int) -> Claims:
-    """What one of our own tokens says, once its signature and its time are right."""
-    from joserfc.jwk import OctKey
-
+    """The claims of one of our tokens, after checking its signature and times."""
     secret = dict(keys).get(kid)
     if secret is None:
         raise NotAuthenticated("the token was signed with a key that is not used any more")
-    claims = open_signed(text, OctKey.import_key(secret), [ALGORITHM])
+    claims = open_signed(text, jwk.OctKey.import_key(secret), [ALGORITHM])
     try:
         found = msgspec.convert(claims, Claims)
     except msgspec.ValidationError as error:

@@ -10,7 +10,7 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import SEPARATOR, Identifier, check_identifier
-from penstock.model.origins import Key, Origin
+from penstock.model.origins import IdempotencyKey, Origin
 from penstock.model.paging import PageRequest, request_page
 from penstock.model.principals import Identity
 from penstock.model.rights import READ, VIEW, Need
@@ -20,7 +20,7 @@ from penstock.server.transport.http import Headers, decode_json, find_trace_id
 
 B = TypeVar("B")
 
-# Without a page token a listing is answered whole.
+# Without a page token, the whole listing is returned.
 EVERYTHING = 2**31
 
 
@@ -35,7 +35,7 @@ class Name(msgspec.Struct):
 
 
 class Rename(msgspec.Struct):
-    """The body of a route that renames something."""
+    """The body of a rename."""
 
     source: Name
     destination: Name
@@ -54,14 +54,14 @@ class Call:
     headers: Headers
     max_page: int
     loaded: LoadedViews
-    # What clients are told that there is.
+    # The endpoints that clients are told about.
     endpoints: Sequence[str]
-    key: Key | None = None
-    # None where authentication is off; a request for a token comes from somebody unknown.
+    key: IdempotencyKey | None = None
+    # None where authentication is off; a request for a token is anonymous.
     gate: Gate | None = None
     identity: Identity | None = None
     address: str = ""
-    # Whose grants a listing is limited to; None when everything may be seen.
+    # The grantees that a listing is limited to; None when the caller may see everything.
     only: tuple[str, ...] | None = None
 
     @property
@@ -94,7 +94,7 @@ class Call:
         return values[-1] if values else None
 
     def page(self, scope: str) -> PageRequest:
-        """The part of a listing that the query asks for; all of it without a token."""
+        """The page that the query asks for; everything without a token."""
         size, token = self.text("pageSize"), self.text("pageToken")
         if size is not None and not re.fullmatch(r"\d{1,18}", size):
             raise InvalidRequest(f"pageSize is {size!r}", detail="use a whole number from 1")
@@ -114,6 +114,6 @@ def check_namespace(levels: list[str], what: str) -> Identifier:
     return check_identifier(tuple(levels), what)
 
 
-# A body whose shape the view rules check themselves.
+# A body whose form the view rules check themselves.
 any_object: "msgspec.json.Decoder[dict[str, Any]]" = msgspec.json.Decoder(dict[str, Any])
 renaming: "msgspec.json.Decoder[Rename]" = msgspec.json.Decoder(Rename)

@@ -1,4 +1,4 @@
-"""What a client asks first: which routes there are, and how names are written in paths."""
+"""The config route, which clients call first: the routes there are, and the separator of names."""
 
 from penstock.errors import WarehouseNotFound
 from penstock.server.iceberg.call import Call

@@ -1,4 +1,4 @@
-"""Our own routes of views: their SQL in another dialect, and where their columns come from."""
+"""Our own routes of views: translation to another dialect, and lineage of columns."""
 
 from penstock.catalog.iceberg_views import dialects
 from penstock.errors import InvalidRequest

@@ -1,4 +1,4 @@
-"""The way into the Iceberg protocol: find the route, call it, answer."""
+"""The entry to the Iceberg protocol: find the route, call it, answer."""
 
 from functools import partial
 
@@ -7,8 +7,8 @@ from penstock.errors import PenstockError
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
 from penstock.server.access.admission import Admission, receive_of
 from penstock.server.access.gate import MAX_UNKNOWN_BODY, Gate
-from penstock.server.access.idempotency import Once
-from penstock.server.access.rules import Names
+from penstock.server.access.idempotency import IdempotentRequests
+from penstock.server.access.rules import PathNames
 from penstock.server.iceberg import routes
 from penstock.server.iceberg.call import Call, split_namespace
 from penstock.server.iceberg.errors import error_reply, to_reply
@@ -25,14 +25,14 @@ from penstock.server.transport.http import (
 )
 
 
-class Iceberg:
+class IcebergProtocol:
     """Everything under /iceberg."""
 
     def __init__(
         self,
         catalog: Catalog,
         limits: Limits,
-        once: Once,
+        once: IdempotentRequests,
         warehouse: str,
         gate: Gate | None = None,
     ) -> None:
@@ -45,7 +45,7 @@ class Iceberg:
 
     async def answer(self, exchange: Exchange) -> Reply:
         reply = await self._answer(exchange)
-        # Nothing may follow the headers of an answer to HEAD.
+        # An answer to HEAD has no body.
         return _without_body(reply) if exchange.method == "HEAD" else reply
 
     async def _answer(self, exchange: Exchange) -> Reply:
@@ -93,7 +93,7 @@ class Iceberg:
             exchange,
             route,
             call,
-            Names(call.id, call.namespace),
+            PathNames(call.id, call.namespace),
             arrival,
             lambda standing: route.handler(call),
             self.fail,
@@ -134,7 +134,7 @@ def _without_body(reply: Reply) -> Reply:
 
 
 def _read_names(parts: list[str]) -> tuple[Identifier, str]:
-    """The namespace in a path and the name of what is in it."""
+    """The namespace in a path, and the name after it."""
     if parts[0] != "namespaces" or len(parts) < 2:
         return ROOT, ""
     namespace = split_namespace(decode_segment(parts[1]), "the namespace in the path")

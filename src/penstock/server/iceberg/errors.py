@@ -1,4 +1,4 @@
-"""The one table from our errors to the status, type and wording of the Iceberg protocol."""
+"""The table that maps our errors to status, type and wording of the Iceberg protocol."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ from penstock.errors import (
 )
 from penstock.server.transport.http import Reply, retry_headers
 
-# Status, the exception that clients know, and how it names its subject.
+# Status, the exception that clients know, and how its message names the subject.
 ICEBERG_ERRORS: dict[type[PenstockError], tuple[int, str, str]] = {
     InvalidRequest: (400, "BadRequestException", ""),
     InvalidView: (400, "IllegalArgumentException", ""),

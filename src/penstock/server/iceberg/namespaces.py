@@ -1,4 +1,4 @@
-"""The routes of namespaces; they are the same that the Lance protocol shows."""
+"""The routes of namespaces; the Lance protocol shows the same ones."""
 
 from collections.abc import Collection
 
@@ -73,7 +73,7 @@ async def update_properties(call: Call) -> Reply:
 
 
 def updated(call: Call, missing: Collection[str]) -> Reply:
-    """The answer to an update of properties of which some were not there to be removed."""
+    """The answer to an update of properties; some of those to remove did not exist."""
     body = call.decode(_update)
     removals = body.removals or []
     return json_reply(

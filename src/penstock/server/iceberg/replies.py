@@ -1,4 +1,4 @@
-"""The shapes of answers, and the views that were loaded lately, ready to be sent."""
+"""Forms of answers, and a cache of recently loaded views, ready to send."""
 
 import gzip
 from collections import OrderedDict
@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from penstock.catalog.iceberg_views.iceberg_views import View
+from penstock.catalog.iceberg_views.iceberg_views import IcebergView
 from penstock.server.transport.http import Reply
 
 CACHE_BYTES = 32 * 1024 * 1024
-# Below this, a compressed answer costs more than it saves.
+# Below this size, compressing an answer costs more than it saves.
 COMPRESSED_BYTES = 16 * 1024
 
 _encode = msgspec.json.Encoder().encode
@@ -28,7 +28,7 @@ State = tuple[str, str]
 
 
 class LoadedViews:
-    """Answers to loads by the state of a view: in one state it never changes."""
+    """Cached answers by the state of a view, which never changes."""
 
     def __init__(self) -> None:
         self._replies: OrderedDict[tuple[State, bool], Reply] = OrderedDict()
@@ -40,8 +40,8 @@ class LoadedViews:
             self._replies.move_to_end((state, accepts_gzip))
         return found
 
-    def keep(self, view: View, accepts_gzip: bool, reply: Reply) -> Reply:
-        """Keep an answer for the next who asks; returns it."""
+    def keep(self, view: IcebergView, accepts_gzip: bool, reply: Reply) -> Reply:
+        """Cache an answer; returns it."""
         key = (view.state, accepts_gzip)
         if key not in self._replies and len(reply.body) <= CACHE_BYTES // 4:
             self._replies[key] = reply
@@ -51,8 +51,8 @@ class LoadedViews:
         return reply
 
 
-def make_reply(view: View, accepts_gzip: bool) -> Reply:
-    """The answer that gives a view."""
+def make_reply(view: IcebergView, accepts_gzip: bool) -> Reply:
+    """The answer with a view."""
     head, text = _encode(view.document.location), view.document.text.encode()
     body = b'{"metadata-location":' + head + b',"metadata":' + text + b',"config":{}}'
     headers: tuple[tuple[bytes, bytes], ...] = ((b"vary", b"accept-encoding"),)

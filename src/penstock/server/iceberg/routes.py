@@ -1,4 +1,4 @@
-"""All routes under /iceberg: what they answer to, and who serves them."""
+"""All routes under /iceberg, with their handlers."""
 
 from penstock.server.iceberg import config, dialects, namespaces, recover, tables, tokens, views
 from penstock.server.iceberg.call import Call
@@ -172,7 +172,7 @@ def find(segments: list[str]) -> dict[str, Route]:
 
 
 def _key(parts: list[str]) -> Key:
-    """A path with the names in it blank: the second and the fourth part below `namespaces`."""
+    """A path with blank names: the second and the fourth part below `namespaces`."""
     if parts[:1] != ["namespaces"]:
         return tuple(parts)
     return tuple("" if index in (1, 3) else part for index, part in enumerate(parts))

@@ -1,10 +1,10 @@
-"""The rules of the Iceberg routes: each names one of these in its definition."""
+"""Rules of the Iceberg routes; each route's definition names one."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from penstock.catalog.access.permissions import Access
+from penstock.catalog.access.permissions import AccessCache
 from penstock.catalog.iceberg_views.metadata_files import missing_file
 from penstock.catalog.names import locations
 from penstock.model.identifiers import ROOT
@@ -25,18 +25,18 @@ _namespace = msgspec.json.Decoder(_Namespace)
 _registered = msgspec.json.Decoder(_Registered)
 
 
-async def _see_parent(call: Call, access: Access) -> Sequence[Need]:
+async def _see_parent(call: Call, access: AccessCache) -> Sequence[Need]:
     text = call.text("parent")
     parent = split_namespace(text, "parent") if text else ROOT
     return [Need(SEE, NAMESPACE, parent)]
 
 
-async def _own_parent(call: Call, access: Access) -> Sequence[Need]:
+async def _own_parent(call: Call, access: AccessCache) -> Sequence[Need]:
     id = check_namespace(call.decode(_namespace).namespace, "namespace")
     return [Need(OWN, NAMESPACE, id[:-1])]
 
 
-async def _own_both(call: Call, access: Access) -> Sequence[Need]:
+async def _own_both(call: Call, access: AccessCache) -> Sequence[Need]:
     body = call.decode(renaming)
     return [
         Need(OWN, VIEW, body.source.to_identifier("source")),
@@ -44,14 +44,14 @@ async def _own_both(call: Call, access: Access) -> Sequence[Need]:
     ]
 
 
-async def _read_owner(call: Call, access: Access) -> Sequence[Need]:
-    """A file that belongs to something in the catalog is read by who may read that."""
+async def _read_owner(call: Call, access: AccessCache) -> Sequence[Need]:
+    """A file of an object in the catalog may be read by those who may read that object."""
     assert call.identity is not None
     location = call.decode(_registered).metadata_location
     owners = await locations.list_owners(call.catalog.database, call.catalog.lake, location)
     for kind, id in owners:
         if not (await access.standing(call.identity, kind, id)).has(READ):
-            # Neither who owns it nor that there is such a file is told.
+            # Neither its owner nor its existence is revealed.
             raise missing_file(location)
     return ()
 

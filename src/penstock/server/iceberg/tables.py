@@ -1,4 +1,4 @@
-"""The routes of tables that clients of views call on the way: there are no Iceberg tables here."""
+"""Routes of Iceberg tables, which clients of views call on the way: there are no tables here."""
 
 import msgspec
 
@@ -29,7 +29,7 @@ async def find(call: Call) -> Reply:
 
 
 async def create(call: Call) -> Reply:
-    """Create or register: refused, rightly when the name is taken."""
+    """Create or register a table: refused, with a conflict when the name is taken."""
     id = check_identifier((*call.namespace, call.decode(_new).name))
     await namespaces.get(call.catalog.database, call.namespace)
     kind = await iceberg_views.find_kind(call.catalog.database, id)

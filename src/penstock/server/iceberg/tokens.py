@@ -1,6 +1,6 @@
-"""Tokens by OAuth2: short-lived ones for a key, or for another token.
+"""OAuth2 tokens: exchange a key, or another token, for a short-lived token.
 
-A client's secret is one of our keys; its id is the key's id or principal, and may be left out. With
+A client's secret is one of our keys; its id is the key's id or principal, and may be omitted. With
 authentication off, any client gets a token, and needs none.
 """
 
@@ -46,7 +46,7 @@ async def issue(call: Call) -> Reply:
 
 
 def _read_wish(call: Call) -> tuple[str, str, str] | Reply:
-    """The kind of grant, the client's id if it has one, and the credential; or a refusal."""
+    """Read the kind of grant, the client's id if it has one, and the credential; or refuse."""
     try:
         form = {k: v[-1] for k, v in parse_qs(call.body.decode(), max_num_fields=50).items()}
     except ValueError:
@@ -88,7 +88,7 @@ def _read_client(form: dict[str, str], header: str) -> tuple[str, str] | None:
         id, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         return None
-    # RFC 6749, section 2.3.1: both are written as in a form.
+    # RFC 6749, section 2.3.1: both are form-encoded.
     return unquote_plus(id), unquote_plus(secret)
 
 

@@ -1,19 +1,17 @@
 """The routes of views."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.iceberg_views import replace as view_replacing
-from penstock.catalog.iceberg_views.iceberg_views import View
+from penstock.catalog.iceberg_views.iceberg_views import IcebergView
+from penstock.iceberg.doors import requests
 from penstock.model.identifiers import check_identifier, to_path
 from penstock.server.iceberg.call import Call, any_object, renaming
 from penstock.server.iceberg.replies import done, json_reply, make_reply
 from penstock.server.transport.http import Reply, accepts
-
-if TYPE_CHECKING:
-    from penstock.iceberg.requests import CreateView, ReplaceView
 
 
 class Register(msgspec.Struct, rename="kebab"):
@@ -21,7 +19,7 @@ class Register(msgspec.Struct, rename="kebab"):
     metadata_location: str
 
 
-# Compressing more than this takes longer than other requests should wait.
+# Compressing more than this would make other requests wait.
 LARGE_TEXT = 256 * 1024
 
 _register = msgspec.json.Decoder(Register)
@@ -51,7 +49,7 @@ async def load(call: Call) -> Reply:
 
 
 async def load_plain(call: Call) -> Reply:
-    """The view as a change answers it."""
+    """The view in the form that a change answers."""
     return _changed(call, await iceberg_views.get(call.catalog.database, call.id))
 
 
@@ -94,21 +92,17 @@ async def rename(call: Call) -> Reply:
     return done()
 
 
-def _changed(call: Call, view: View) -> Reply:
-    """A changed view, as a load would give it; never compressed, to be kept under a key."""
+def _changed(call: Call, view: IcebergView) -> Reply:
+    """A changed view in the form of a load; uncompressed, so that it can be stored under a key."""
     return call.loaded.keep(view, False, make_reply(view, accepts_gzip=False))
 
 
-def _read_create(body: dict[str, Any]) -> "CreateView":
-    # Imported here, in a thread: it brings pyiceberg along, which reading never needs.
-    from penstock.iceberg.requests import read_create
-
-    return read_create(body)
+def _read_create(body: dict[str, Any]) -> "requests.CreateView":
+    # Imported here, in a thread: it loads pyiceberg, which reading never needs.
+    return requests.read_create(body)
 
 
-def _read_replace(call: Call, body: dict[str, Any]) -> "ReplaceView":
-    from penstock.iceberg.requests import check_target, read_replace
-
-    request = read_replace(body)
-    check_target(request, call.namespace, call.name)
+def _read_replace(call: Call, body: dict[str, Any]) -> "requests.ReplaceView":
+    request = requests.read_replace(body)
+    requests.check_target(request, call.namespace, call.name)
     return request

@@ -10,21 +10,21 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, show
-from penstock.model.origins import Key, Origin
+from penstock.model.origins import IdempotencyKey, Origin
 from penstock.model.paging import PageRequest, request_page
 from penstock.model.principals import Identity
 from penstock.server.transport.http import Connection, Headers, Receive, decode_json, find_trace_id
 
 B = TypeVar("B", bound="Body")
 
-# The largest leaves room for the version after it.
+# The largest number leaves room for the next version.
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 2)]
-# Text that a database can hold: PostgreSQL has no NUL.
+# Text that a database can store: PostgreSQL has no NUL.
 Text = Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$", max_length=2000)]
 
 
 class Body(msgspec.Struct, kw_only=True):
-    """What any JSON body may carry; unknown fields are ignored, null is the same as absent."""
+    """Fields of any JSON body; unknown fields are ignored, null is the same as absent."""
 
     id: list[str] | None = None
     identity: Any = None
@@ -45,19 +45,19 @@ class Call:
     receive: Receive
     connection: Connection
     index_name: str = ""
-    key: Key | None = None
+    key: IdempotencyKey | None = None
     # None where authentication is off.
     identity: Identity | None = None
-    # Whose grants a listing is limited to; None when everything may be seen.
+    # The grantees that a listing is limited to; None when the caller may see everything.
     only: tuple[str, ...] | None = None
-    # Whether the caller may write what the path names.
+    # Whether the caller may write to the object in the path.
     may_write: bool = True
-    # Whether the caller would still be let in, for answers that go on for long.
+    # Whether the caller would still be let in, for long-running answers.
     still_allowed: Callable[[], Awaitable[bool]] | None = None
     body_context: dict[str, str] = field(default_factory=dict)
 
     def decode(self, decoder: "msgspec.json.Decoder[B]") -> B:
-        """The JSON body; an absent one or `null` is an empty object."""
+        """The JSON body; a missing one or `null` is an empty object."""
         text = self.body.strip()
         body = decode_json(decoder, b"{}" if text in (b"", b"null") else text, "operation")
         if body.id is not None and tuple(body.id) != self.id:
@@ -71,7 +71,7 @@ class Call:
 
     @property
     def context(self) -> dict[str, str]:
-        """What the caller sends along with its request; headers win over the body."""
+        """Context that the caller sends with its request; headers win over the body."""
         return self.body_context | self.headers.context()
 
     @property
@@ -81,12 +81,12 @@ class Call:
 
     @property
     def token(self) -> str:
-        """The id of the key that the caller showed; empty without one."""
+        """The id of the caller's key; empty without one."""
         return "" if self.identity is None else self.identity.token
 
     @property
     def origin(self) -> Origin:
-        """Where the changes of this call come from."""
+        """The origin of this call's changes."""
         keys = () if self.key is None else (self.key,)
         if self.identity is None:
             return Origin(self.trace_id, keys)
@@ -117,7 +117,7 @@ class Call:
 
 
 def choose(name: str, value: str | None, choices: tuple[str, ...]) -> str:
-    """A mode word in PascalCase or snake_case, in any case; the first choice is the default."""
+    """A mode in PascalCase or snake_case, in any case; the first choice is the default."""
     if value is None:
         return choices[0]
     word = value.replace("_", "").lower()

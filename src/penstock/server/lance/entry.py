@@ -1,4 +1,4 @@
-"""The way into the Lance protocol: find the operation, call it, answer."""
+"""The entry to the Lance protocol: find the operation, call it, answer."""
 
 from functools import lru_cache, partial
 
@@ -11,11 +11,11 @@ from penstock.model.codes import INTERNAL, UNSUPPORTED
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
 from penstock.model.principals import Identity
 from penstock.model.rights import WRITE, Standing
-from penstock.model.system import LEDGER
+from penstock.model.system_tables import LEDGER
 from penstock.server.access.admission import Admission, receive_of
 from penstock.server.access.gate import MAX_UNKNOWN_BODY, SEND_LESS, Gate
-from penstock.server.access.idempotency import Once
-from penstock.server.access.rules import Names
+from penstock.server.access.idempotency import IdempotentRequests
+from penstock.server.access.rules import PathNames
 from penstock.server.lance import router
 from penstock.server.lance.call import Call
 from penstock.server.lance.errors import error_reply, to_reply
@@ -33,11 +33,11 @@ from penstock.server.transport.http import (
 )
 
 
-class Lance:
+class LanceProtocol:
     """Everything under /v1."""
 
     def __init__(
-        self, catalog: Catalog, limits: Limits, once: Once, gate: Gate | None = None
+        self, catalog: Catalog, limits: Limits, once: IdempotentRequests, gate: Gate | None = None
     ) -> None:
         self._catalog = catalog
         self._limits = limits
@@ -69,7 +69,7 @@ class Lance:
         delimiter = query.get("delimiter", ["$"])[-1]
         id = ROOT if match.id is None else _read_id(match.id, delimiter)
         if exchange.subject is not None and id:
-            # Under whichever delimiter it came.
+            # With whichever delimiter it was sent.
             exchange.subject = show(id)
         arrival = self._admission.arrive(exchange, operation)
         receive = receive_of(exchange, arrival)
@@ -90,7 +90,7 @@ class Lance:
             identity=identity,
         )
         exchange.call = call
-        names = Names(call.id, call.id[:-1])
+        names = PathNames(call.id, call.id[:-1])
 
         async def run(standing: Standing | None) -> Reply:
             if id == LEDGER and operation.is_change and not operation.is_for_ledger:
@@ -138,7 +138,7 @@ class Lance:
     async def _identify(
         self, gate: Gate, operation: LanceOperation, exchange: Exchange
     ) -> Identity:
-        """Who is asking; credentials in the body count when the headers have none."""
+        """The caller's identity; credentials in the body count when the headers have none."""
         identity = await gate.identify(exchange)
         if identity is None and not operation.streams:
             body = await read_body(exchange.receive, MAX_UNKNOWN_BODY, SEND_LESS)
@@ -157,5 +157,5 @@ class Lance:
 
 @lru_cache(maxsize=4096)
 def _read_id(segment: str, delimiter: str) -> Identifier:
-    """The id in a path; clients name the same few over and over."""
+    """The id in a path; cached, because clients name the same few again and again."""
     return parse_identifier(decode_segment(segment), delimiter)

@@ -1,7 +1,7 @@
-"""What Penstock serves beyond the Lance Namespace REST API: jobs, environments, views, runners.
+"""Operations beyond the Lance Namespace REST API: jobs, environments, views, runners.
 
-`/v1/jobs/list|describe|cancel|query_events`, `/v1/table/{id}/errors` and what describes, lists and
-drops materialized views are lancedb's; the rest is our own.
+`/v1/jobs/list|describe|cancel|query_events`, `/v1/table/{id}/errors` and the operations to
+describe, list and drop materialized views are lancedb's; the rest is our own.
 """
 
 from penstock.server.access.limits import QUERIES

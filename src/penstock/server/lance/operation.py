@@ -1,4 +1,4 @@
-"""What a row of the Lance operations is: one that reads, one that changes, or a runner's report."""
+"""Kinds of Lance operations: one that reads, one that changes, and a runner's report."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from penstock.server.lance.call import Call
 from penstock.server.operation import CHANGES, READS, REPORTS, Handler, Operation, Recover
 from penstock.server.transport.http import Reply
 
-# What a handler returns is sent as JSON, nothing as an empty body, and a Reply as it is.
+# A handler's result is sent as JSON, None as an empty body, and a Reply as it is.
 Result = msgspec.Struct | Reply | None
 LanceOperation = Operation[Call, Result]
 

@@ -1,6 +1,6 @@
-"""All operations of the Lance Namespace REST API: their routes, and who serves them.
+"""All operations of the Lance Namespace REST API, with their handlers.
 
-The page docs/operations.md is made from this.
+docs/operations.md is generated from this.
 """
 
 from penstock.server.access.limits import QUERIES, UPLOADS

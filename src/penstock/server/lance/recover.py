@@ -1,7 +1,7 @@
-"""Answers for effects whose own answer was lost with the server that had it.
+"""Rebuild answers that were lost with their server.
 
-Only a crash between an effect and the note of its answer leads here. What the key's notes and the
-catalog still know is told; counts that nobody kept are left out.
+Only a crash between an effect and the record of its answer leads here. The answer is made from the
+key's notes and the catalog; counts that nobody stored are left out.
 """
 
 import contextlib
@@ -13,9 +13,9 @@ import msgspec
 
 from penstock.catalog.data import datasets
 from penstock.catalog.names import tables
-from penstock.catalog.names.idempotency import Used
+from penstock.catalog.names.idempotency import KeyRecord
 from penstock.errors import AlreadyExists, NotFound
-from penstock.lance.write.rows import count_updated
+from penstock.lance.write.row_changes import count_updated
 from penstock.model.tables import MAIN
 from penstock.server.lance.call import Call
 from penstock.server.lance.handlers import (
@@ -30,53 +30,53 @@ from penstock.server.lance.handlers import (
 from penstock.server.transport.http import Reply
 
 Answer = dict[str, Any]
-Recover = Callable[[Call, Used], Awaitable[Reply]]
+Recover = Callable[[Call, KeyRecord], Awaitable[Reply]]
 
 
-async def transaction(call: Call, used: Used) -> Reply:
-    """For an operation that has no word of its own: the transaction that it was."""
+async def transaction(call: Call, used: KeyRecord) -> Reply:
+    """For an operation without a recovery of its own: its transaction."""
     return _reply(_transaction_of(used))
 
 
-async def made_table(call: Call, used: Used) -> Reply:
+async def made_table(call: Call, used: KeyRecord) -> Reply:
     body = _transaction_of(used)
-    # It may have been dropped since; the effect took place all the same.
+    # It may have been dropped since; the effect happened all the same.
     with contextlib.suppress(NotFound):
         table = await tables.get(call.catalog.database, call.id)
         body |= {"location": table.location, "properties": table.properties}
     return _reply(body)
 
 
-async def queued_job(call: Call, used: Used) -> Reply:
+async def queued_job(call: Call, used: KeyRecord) -> Reply:
     return _reply({"job_id": used.transaction_id}, 202)
 
 
-async def created_view(call: Call, used: Used) -> Reply:
+async def created_view(call: Call, used: KeyRecord) -> Reply:
     return await materialized_views.recover_created(call, used.notes.get("version"))
 
 
-async def dropped_namespace(call: Call, used: Used) -> Reply:
+async def dropped_namespace(call: Call, used: KeyRecord) -> Reply:
     return _reply({"properties": {}})
 
 
-async def commit(call: Call, used: Used) -> Reply:
+async def commit(call: Call, used: KeyRecord) -> Reply:
     return _reply({"transaction_id": used.transaction_id, "results": []})
 
 
-async def created_versions(call: Call, used: Used) -> Reply:
+async def created_versions(call: Call, used: KeyRecord) -> Reply:
     return _reply(await versions.describe_created(_keyless(call), used.transaction_id))
 
 
-async def created_version(call: Call, used: Used) -> Reply:
+async def created_version(call: Call, used: KeyRecord) -> Reply:
     found = await versions.describe(_keyless(call))
     return _reply({"transaction_id": used.transaction_id, "version": found.version})
 
 
-async def replaced_metadata(call: Call, used: Used) -> Reply:
+async def replaced_metadata(call: Call, used: KeyRecord) -> Reply:
     return _reply(msgspec.json.decode(call.body))
 
 
-async def updated_rows(call: Call, used: Used) -> Reply:
+async def updated_rows(call: Call, used: KeyRecord) -> Reply:
     table, branch = await rows.find_updated(_keyless(call))
     version = used.notes["version"]
     count = await datasets.read(call.catalog, table, branch or MAIN, version, count_updated)
@@ -84,9 +84,9 @@ async def updated_rows(call: Call, used: Used) -> Reply:
 
 
 def tag_change(handler: Callable[[Call], Awaitable[object]]) -> Recover:
-    """For a change of a tag: make it if the crash came before, and the tag is as it was then."""
+    """For a change of a tag: make it if the crash came first and the tag has not changed since."""
 
-    async def answer(call: Call, used: Used) -> Reply:
+    async def answer(call: Call, used: KeyRecord) -> Reply:
         with contextlib.suppress(AlreadyExists, NotFound):
             was = used.notes["was"]
             if was is None or await refs.names(_keyless(call), was[0], was[1]):
@@ -96,30 +96,30 @@ def tag_change(handler: Callable[[Call], Awaitable[object]]) -> Recover:
     return answer
 
 
-async def altered_transaction(call: Call, used: Used) -> Reply:
+async def altered_transaction(call: Call, used: KeyRecord) -> Reply:
     return _reply(await transactions.describe(_keyless(call, body=b"")))
 
 
-async def canceled_job(call: Call, used: Used) -> Reply:
+async def canceled_job(call: Call, used: KeyRecord) -> Reply:
     return _reply(await jobs.cancel(_keyless(call)))
 
 
-async def altered_view(call: Call, used: Used) -> Reply:
-    """As it is now: to alter it again could undo what somebody did since."""
+async def altered_view(call: Call, used: KeyRecord) -> Reply:
+    """The view as it is now: altering it again could undo a later change."""
     return _reply(await materialized_views.show_altered(_keyless(call)))
 
 
-async def consent(call: Call, used: Used) -> Reply:
-    """That it was done; what was consented to then is in the transaction's own time."""
+async def consent(call: Call, used: KeyRecord) -> Reply:
+    """Only that it was done; what was consented to is not stored."""
     found = await materialized_views.consent(_keyless(call, body=b'{"dry_run": true}'))
     return _reply({"transaction_id": used.transaction_id, "sources": [], "state": found.state})
 
 
-async def created_manifest(call: Call, used: Used) -> Reply:
+async def created_manifest(call: Call, used: KeyRecord) -> Reply:
     return _reply(await environments.describe(_keyless(call, body=b"")))
 
 
-async def dropped_manifest(call: Call, used: Used) -> Reply:
+async def dropped_manifest(call: Call, used: KeyRecord) -> Reply:
     return _reply({**used.notes, "manifest": used.notes["content"]})
 
 
@@ -128,7 +128,7 @@ def _keyless(call: Call, **changes: Any) -> Call:
     return replace(call, key=None, **changes)
 
 
-def _transaction_of(used: Used) -> Answer:
+def _transaction_of(used: KeyRecord) -> Answer:
     body: Answer = {"transaction_id": used.transaction_id}
     if used.notes.get("version") is not None:
         body["version"] = used.notes["version"]

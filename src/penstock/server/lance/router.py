@@ -1,4 +1,4 @@
-"""Which operation a path names: a dictionary, keyed by the path with its variable parts blank."""
+"""Find the operation of a path: a dictionary, keyed by the path with blank variable parts."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ ByKey = dict[Key, LanceOperation]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An operation and the still encoded id and index name in its path."""
+    """An operation, and the still encoded id and index name in its path."""
 
     operation: LanceOperation
     id: str | None

@@ -1,16 +1,17 @@
-"""The rules of the Lance operations: each names one of these in its definition."""
+"""Rules of the Lance operations; each operation's definition names one."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from penstock.catalog.access.permissions import Access
+from penstock.catalog.access.permissions import AccessCache
 from penstock.catalog.jobs import jobs
 from penstock.catalog.names import transactions
 from penstock.errors import Forbidden, JobNotFound
+from penstock.jobs.specs import decode_reach
 from penstock.model.identifiers import Identifier, check_identifier, from_path
-from penstock.model.jobs import Job, list_targets
+from penstock.model.jobs import Job
 from penstock.model.rights import (
     FUNCTIONS,
     NAMESPACE,
@@ -23,9 +24,10 @@ from penstock.model.rights import (
 )
 from penstock.server.access.rules import CATALOG, NAMED, PARENT, Rule
 from penstock.server.lance.call import Body, Call, Text
+from penstock.server.lance.handlers.grants import read_change, read_listing
 
 Needs = Sequence[Need]
-Find = Callable[[Call, Access], Awaitable[Needs]]
+Find = Callable[[Call, AccessCache], Awaitable[Needs]]
 
 
 class _Columns(Body):
@@ -73,8 +75,8 @@ _operations = msgspec.json.Decoder(_Operations)
 _job = msgspec.json.Decoder(_Job)
 
 
-async def _bring_column(call: Call, access: Access) -> Needs:
-    """A column that is made by a function brings code."""
+async def _bring_column(call: Call, access: AccessCache) -> Needs:
+    """A column filled by a function brings code."""
     body = call.decode(_columns)
     given = (*(body.new_columns or ()), *(body.alterations or ()))
     if any(column.get("virtual_column") is not None for column in given):
@@ -82,25 +84,25 @@ async def _bring_column(call: Call, access: Access) -> Needs:
     return ()
 
 
-async def _bring_environment(call: Call, access: Access) -> Needs:
-    """An environment in the request itself brings code; one by name was brought before."""
+async def _bring_environment(call: Call, access: AccessCache) -> Needs:
+    """An inline environment brings code; a named one was brought before."""
     given = call.decode(_backfill).manifest
     if given is None or (isinstance(given, str) and not given.lstrip().startswith("{")):
         return ()
     return [Need(FUNCTIONS, TABLE, call.id)]
 
 
-async def _to_other_namespace(call: Call, access: Access) -> Needs:
+async def _to_other_namespace(call: Call, access: AccessCache) -> Needs:
     namespace = call.decode(_rename).new_namespace_id
     to = call.id[:-1] if namespace is None else check_identifier(tuple(namespace), "the new id")
     return [Need(OWN, NAMESPACE, to)]
 
 
-async def _write_entries(call: Call, access: Access) -> Needs:
+async def _write_entries(call: Call, access: AccessCache) -> Needs:
     return [Need(WRITE, TABLE, _named(entry)) for entry in call.decode(_entries).entries]
 
 
-async def _change_each(call: Call, access: Access) -> Needs:
+async def _change_each(call: Call, access: AccessCache) -> Needs:
     needs = []
     for op in call.decode(_operations).operations:
         if op.declare_table is not None:
@@ -121,12 +123,12 @@ def _all(call: Call) -> list[_Operation]:
 
 
 def _named(entry: _Entry) -> Identifier:
-    # Without an id the handler refuses it; until then it is taken for the root.
+    # Without an id the handler refuses it; until then it counts as the root.
     return check_identifier(tuple(entry.id or ())) or ("",)
 
 
 def _job_in_body(right: int) -> Find:
-    async def find(call: Call, access: Access) -> Needs:
+    async def find(call: Call, access: AccessCache) -> Needs:
         body = call.decode(_job)
         ids = [body.job_id] if body.job_id is not None else body.job_ids or []
         return [await _need_for_job(call, access, id, right) for id in ids]
@@ -135,16 +137,16 @@ def _job_in_body(right: int) -> Find:
 
 
 def _job_in_path(right: int) -> Find:
-    async def find(call: Call, access: Access) -> Needs:
+    async def find(call: Call, access: AccessCache) -> Needs:
         return [await _need_for_job(call, access, call.id[-1], right)] if call.id else ()
 
     return find
 
 
 def _transaction(right: int) -> Find:
-    """A transaction is its maker's; others need the right on the whole catalog."""
+    """A transaction belongs to its maker; others need the right on the whole catalog."""
 
-    async def find(call: Call, access: Access) -> Needs:
+    async def find(call: Call, access: AccessCache) -> Needs:
         if not call.id or call.identity is None:
             return ()
         id = call.id[-1]
@@ -152,7 +154,7 @@ def _transaction(right: int) -> Find:
             try:
                 return [await _need_for_job(call, access, id, WRITE if right == OWN else right)]
             except JobNotFound:
-                # The words for no transaction at all: not even that it is a job is told.
+                # The words for a missing transaction: not even that it is a job is revealed.
                 raise transactions.missing(id) from None
         maker = await transactions.find_maker(call.catalog.database, id)
         if maker is not None and maker == call.identity.principal:
@@ -164,15 +166,15 @@ def _transaction(right: int) -> Find:
     return find
 
 
-async def _need_for_job(call: Call, access: Access, id: str, right: int) -> Need:
-    """A job is seen by who sees its table, and canceled by who may write it."""
+async def _need_for_job(call: Call, access: AccessCache, id: str, right: int) -> Need:
+    """A job is visible to those who see its table, and canceled by those who may write to it."""
     assert call.identity is not None
     job = await jobs.find(call.catalog.database, id)
     if job is None:
         raise jobs.missing(id)
     table = await _find_table(call, job)
     if table is None:
-        # Nobody but who may see everything can say whose it was.
+        # Only those who may see everything can know whose it was.
         if (await access.standing(call.identity, NAMESPACE, ())).has(right):
             return Need(SEE, NAMESPACE, ())
         raise jobs.missing(id)
@@ -182,7 +184,7 @@ async def _need_for_job(call: Call, access: Access, id: str, right: int) -> Need
 
 
 async def _find_table(call: Call, job: Job) -> Identifier | None:
-    for id in list_targets(job.spec):
+    for id in decode_reach(job.spec).target_ids:
         row = await call.catalog.database.fetch_one(
             "SELECT namespace, name FROM objects WHERE id = $1", id
         )
@@ -191,8 +193,8 @@ async def _find_table(call: Call, job: Job) -> Identifier | None:
     return None
 
 
-async def _run(call: Call, access: Access) -> Needs:
-    """Only a runner's key does what runners do, and only with the jobs that it holds."""
+async def _run(call: Call, access: AccessCache) -> Needs:
+    """Only a runner's key may do this, and only with the jobs that it holds."""
     assert call.identity is not None
     if not call.identity.is_runner:
         raise Forbidden(
@@ -204,28 +206,22 @@ async def _run(call: Call, access: Access) -> Needs:
     return ()
 
 
-async def _grant(call: Call, access: Access) -> Needs:
-    from penstock.server.lance.handlers.grants import read_change
-
+async def _grant(call: Call, access: AccessCache) -> Needs:
     assert call.identity is not None
     change = read_change(call)
     needs = [Need(OWN, change.target.kind, change.target.id)]
     if change.role == "functions":
-        # Nobody gives more than they have: an owner brings code only if that was granted too.
+        # Nobody gives more than they have: an owner may bring code only if that was granted too.
         needs.append(Need(FUNCTIONS, change.target.kind, change.target.id))
     return needs
 
 
 def _tell_grant(call: Call) -> str:
-    from penstock.server.lance.handlers.grants import read_change
-
     change = read_change(call)
     return f"{change.role} on {change.target} of {change.grantee}"
 
 
-async def _list_grants(call: Call, access: Access) -> Needs:
-    from penstock.server.lance.handlers.grants import read_listing
-
+async def _list_grants(call: Call, access: AccessCache) -> Needs:
     assert call.identity is not None
     target, grantee = read_listing(call)
     if target is not None:
@@ -253,7 +249,7 @@ CHANGE_COLUMNS: Rule[Call] = Rule(
 BACKFILL: Rule[Call] = Rule(
     WRITE, NAMED, TABLE, _bring_environment, also="functions, for an environment in the request"
 )
-# Which views a cascade refreshes is known once their queries were read: see cascades.
+# The views of a cascade are known once their queries were read: see `cascades`.
 REFRESH: Rule[Call] = Rule(
     WRITE,
     NAMED,
@@ -262,11 +258,11 @@ REFRESH: Rule[Call] = Rule(
     also="functions, for an environment in the request; writer on each view that it reads, for "
     "cascade",
 )
-# What a view reads and whether it brings code is known once its query was read: see view_creating.
+# What a view reads and whether it brings code is known once its query was read: see `create`.
 CREATE_VIEW: Rule[Call] = Rule(
     OWN, PARENT, also="reader on what it reads; functions, if it comes with a function"
 )
-# What is new in a view is known once its query was read: see consenting.
+# New sources of a view are known once its query was read: see `consent_requests`.
 CONSENT: Rule[Call] = Rule(OWN, NAMED, TABLE, also="reader on what it has come to read")
 WRITE_ENTRIES: Rule[Call] = Rule(SEE, CATALOG, more=_write_entries, also="writer on each table")
 CHANGE_EACH: Rule[Call] = Rule(SEE, CATALOG, more=_change_each, also="what each operation needs")

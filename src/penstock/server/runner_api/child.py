@@ -1,7 +1,7 @@
-"""The runner that a server starts as its child: kept running, and gone when the server is.
+"""The runner that a server starts as its child: restarted when it dies, ended with the server.
 
-It has a session of its own, so that everything it starts (a JVM, Python workers) can be found and
-ended by the session's id; should the server be killed, the kernel ends the runner.
+It has its own session, so that everything it starts (a JVM, Python workers) can be found and ended
+by the session's id; if the server is killed, the kernel ends the runner.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from penstock.catalog.jobs.queue import wait_for
-from penstock.retries import Growing
+from penstock.retries import Backoff
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
-# One that ran for so long did not die of its start.
+# A child that ran this long did not die from its start.
 STEADY_SECONDS = 60.0
 # Together less than the 15 seconds after which nothing may be left.
 STOP_SECONDS, KILL_SECONDS = 10.0, 3.0
-# What the child does first, as a program of its own because a forked server must not run Python:
-# ask the kernel (PR_SET_PDEATHSIG) to kill it when its parent ends, then become the runner.
+# What the child runs first, as a separate program because a forked server must not run Python: ask
+# the kernel (PR_SET_PDEATHSIG) to kill it when its parent ends, then become the runner.
 DIE_WITH_PARENT = """
 import os, sys
 try:
@@ -42,12 +42,12 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 NOT_ITS = ("PENSTOCK_TOKEN", "PENSTOCK_API_KEY", "PENSTOCK__DATABASE__", "PENSTOCK__AUTH__")
 
-# Told the process id, and whether another one will be started.
+# Called with the process id, and whether another one will be started.
 OnDeath = Callable[[int, bool], Awaitable[None]]
 
 
 class RunnerChild:
-    """One child process at a time, started again when it dies."""
+    """One child process at a time, restarted when it dies."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RunnerChild:
         self.environ = environ
         self._on_death = on_death
         self._token = token
-        self._pauses = Growing(first_pause_seconds, MAX_PAUSE_SECONDS)
+        self._pauses = Backoff(first_pause_seconds, MAX_PAUSE_SECONDS)
         self._stop_seconds = stop_seconds
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -73,7 +73,7 @@ class RunnerChild:
         self._task = asyncio.create_task(self._keep())
 
     async def stop(self) -> None:
-        """End the child and all that it has started; may be called more than once."""
+        """End the child and everything it started; may be called more than once."""
         self._stop.set()
         if self._process is not None:
             await end_session(self._process, self._stop_seconds)
@@ -98,7 +98,7 @@ class RunnerChild:
                 return
 
     async def _run(self) -> str:
-        """Start the child and wait for its end; returns how it came."""
+        """Start the child and wait for its end; returns its exit status."""
         process = self._process = await self._spawn()
         if self._stop.is_set():
             await end_session(process, self._stop_seconds)
@@ -119,7 +119,7 @@ class RunnerChild:
             start_new_session=True,
         )
         if process.stdin is not None:
-            # By a pipe: command lines and environments can be read by others.
+            # Through a pipe: others can read command lines and environments.
             with contextlib.suppress(ConnectionError):
                 process.stdin.write(f"{self._token}\n".encode())
                 await process.stdin.drain()
@@ -130,11 +130,11 @@ class RunnerChild:
 def make_child(
     url: str, data: str, config: str, on_death: OnDeath, token: str = ""
 ) -> RunnerChild | None:
-    """The runner of a server at this URL; None, and a line that says so, where Spark is missing."""
+    """The runner of a server at this URL; None, with a line in the log, where Spark is missing."""
     if find_spec("pyspark") is None:
         log.warning("no runner is started: pyspark is not installed (install penstock[runner])")
         return None
-    # A runner needs neither the database nor what the server lets others in by.
+    # A runner needs neither the database nor the server's own secrets.
     environ = {name: text for name, text in os.environ.items() if not name.startswith(NOT_ITS)}
     if config:
         environ["PENSTOCK_CONFIG"] = config
@@ -145,13 +145,13 @@ def make_child(
 
 
 def lease_prefix(pid: int) -> str:
-    """How the names begin that a runner with this process id leases jobs by."""
+    """The prefix of the names under which a runner with this process id leases jobs."""
     return f"{socket.gethostname()}-{pid}-"
 
 
 async def end_session(process: asyncio.subprocess.Process, stop_seconds: float) -> None:
-    """Ask a session's leader to stop, and after a while end everything that is left of it."""
-    # Only the leader: it may need what it has started to end its work in order.
+    """Ask a session's leader to stop, and after a while kill what is left of the session."""
+    # Only the leader: it may need its children to stop in order.
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     with contextlib.suppress(TimeoutError):
@@ -173,13 +173,13 @@ def kill_session(session: int) -> bool:
 
 
 def list_session(session: int) -> list[int]:
-    """The processes of a session that are not dead yet."""
+    """The live processes of a session."""
     found = []
     for entry in Path("/proc").iterdir() if Path("/proc/self/stat").exists() else ():
         if not entry.name.isdecimal():
             continue
         with contextlib.suppress(OSError):
-            # After the name, which may hold anything: state, parent, group, session.
+            # After the name, which may contain anything: state, parent, group, session.
             state, _, _, of = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
             if int(of) == session and state not in "ZX":
                 found.append(int(entry.name))

@@ -1,6 +1,6 @@
 """The protocol between runners and the server: lease jobs, report on them, end them.
 
-A runner asks for work and waits; it gets an answer as soon as there is some.
+A runner asks for work and waits; it is answered as soon as there is some.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from penstock.catalog.jobs import leases, ledger
-from penstock.catalog.jobs.leases import News
+from penstock.catalog.jobs.leases import ProgressReport
 from penstock.catalog.jobs.queue import wait_for
 from penstock.errors import Forbidden, InvalidRequest
 from penstock.model.functions import RowError
@@ -29,12 +29,12 @@ B = TypeVar("B", bound=Body)
 ENDS = (*FINISHED, QUEUED)
 MAX_WAIT_SECONDS = 60.0
 MAX_ERRORS = 1000
-# How often, at least, it is seen that a runner has gone and so must not get a job.
+# How often, at least, to check that a waiting runner is still there.
 LOOK_SECONDS = 1.0
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
 Millis = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-# The last moment is that of the year 9999.
+# The last moment of the year 9999.
 NUMBERS = {
     "row_id": 2**64,
     "fragment": 2**63,
@@ -73,13 +73,13 @@ class Finish(Heartbeat, kw_only=True):
     retryable: bool = False
 
 
-class Held(Body):
+class HeldJob(Body):
     attempt: Number
 
 
-class ReportErrors(Held, kw_only=True):
+class ReportErrors(HeldJob, kw_only=True):
     errors: Annotated[list[RowError], msgspec.Meta(max_length=MAX_ERRORS)]
-    # The id of a view that the job refreshes on the way, when it is that one's function.
+    # The id of a view that the job refreshes on the way, if its function failed.
     view: Text | None = None
 
 
@@ -87,7 +87,7 @@ class Lease(msgspec.Struct):
     id: str
     kind: str
     attempt: int
-    spec: dict[str, Any]
+    spec: msgspec.Raw
     cluster: str
     lease_seconds: int
     heartbeat_seconds: int
@@ -98,16 +98,16 @@ class Leases(msgspec.Struct):
     jobs: list[Lease]
 
 
-class Kept(msgspec.Struct):
+class HeartbeatReply(msgspec.Struct):
     cancel: bool
     lease_seconds: int
 
 
-class Ended(msgspec.Struct):
+class FinishReply(msgspec.Struct):
     state: str
 
 
-class Recorded(msgspec.Struct):
+class RecordedErrors(msgspec.Struct):
     recorded: int
 
 
@@ -118,7 +118,7 @@ class ErrorRows(msgspec.Struct):
 _lease = msgspec.json.Decoder(LeaseJobs)
 _heartbeat = msgspec.json.Decoder(Heartbeat)
 _finish = msgspec.json.Decoder(Finish)
-_held = msgspec.json.Decoder(Held)
+_held = msgspec.json.Decoder(HeldJob)
 _errors = msgspec.json.Decoder(ReportErrors)
 
 
@@ -133,7 +133,7 @@ async def lease(call: Call) -> Leases:
     try:
         while True:
             bell = queue.bell()
-            # A job that is leased to nobody would wait until the lease expires.
+            # The runner left: otherwise its job would wait until the lease expires.
             if leaving.done() or queue.is_closed:
                 return Leases([])
             found = await leases.lease(call.catalog, body.runner, clusters, body.free, call.token)
@@ -148,28 +148,28 @@ async def lease(call: Call) -> Leases:
             await leaving
 
 
-async def heartbeat(call: Call) -> Kept:
+async def heartbeat(call: Call) -> HeartbeatReply:
     body = _read_report(call, _heartbeat)
     canceled = await leases.heartbeat(call.catalog, job_id(call), body.attempt, _to_news(body))
-    return Kept(canceled, call.catalog.queue.lease_seconds)
+    return HeartbeatReply(canceled, call.catalog.queue.lease_seconds)
 
 
-async def finish(call: Call) -> Ended:
+async def finish(call: Call) -> FinishReply:
     body = _read_report(call, _finish)
     state = body.state.upper()
     if state not in ENDS:
         raise InvalidRequest(f"state is {body.state!r}", detail="use one of " + ", ".join(ENDS))
     report = Report(state, body.result or {}, (body.error or "").replace("\0", "�"), body.retryable)
     id = job_id(call)
-    return Ended(await leases.finish(call.catalog, id, body.attempt, report, _to_news(body)))
+    return FinishReply(await leases.finish(call.catalog, id, body.attempt, report, _to_news(body)))
 
 
-async def report_errors(call: Call) -> Recorded:
+async def report_errors(call: Call) -> RecordedErrors:
     body = _read_report(call, _errors)
     for error in body.errors:
         _check_numbers(error)
     found = await ledger.record(call.catalog, job_id(call), body.attempt, body.errors, body.view)
-    return Recorded(found)
+    return RecordedErrors(found)
 
 
 async def list_error_rows(call: Call) -> ErrorRows:
@@ -178,7 +178,7 @@ async def list_error_rows(call: Call) -> ErrorRows:
 
 
 def _choose_clusters(call: Call, wanted: Sequence[str] | None) -> Sequence[str] | None:
-    """The clusters whose jobs the caller gets; None for all of them, where nobody needs a key."""
+    """The clusters whose jobs the caller gets; None for all, where no key is needed."""
     if call.identity is None:
         return wanted
     own = call.identity.clusters or (call.catalog.queue.default_cluster,)
@@ -192,7 +192,7 @@ def _choose_clusters(call: Call, wanted: Sequence[str] | None) -> Sequence[str] 
 
 
 def _read_report(call: Call, decoder: "msgspec.json.Decoder[B]") -> B:
-    """What a runner tells; a refusal stands in the log, because no person sees the answer."""
+    """Read a runner's report; refusals are logged, because no person sees the answer."""
     try:
         return call.decode(decoder)
     except InvalidRequest as error:
@@ -201,7 +201,7 @@ def _read_report(call: Call, decoder: "msgspec.json.Decoder[B]") -> B:
 
 
 def _check_numbers(error: RowError) -> None:
-    """Refuse what the ledger's columns cannot hold."""
+    """Refuse numbers that the ledger's columns cannot hold."""
     for name, most in NUMBERS.items():
         if not 0 <= (number := getattr(error, name)) < most:
             raise InvalidRequest(
@@ -223,10 +223,10 @@ def _to_lease(call: Call, job: Job) -> Lease:
     )
 
 
-def _to_news(body: Heartbeat) -> News:
-    # A NUL, which a program may well print, is more than PostgreSQL takes.
+def _to_news(body: Heartbeat) -> ProgressReport:
+    # Programs may print NUL, which PostgreSQL does not accept.
     lines = [
         LogLine(line.at, line.level.replace("\0", ""), line.text.replace("\0", "�"))
         for line in body.logs or ()
     ]
-    return News(body.progress or {}, lines)
+    return ProgressReport(body.progress or {}, lines)

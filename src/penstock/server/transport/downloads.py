@@ -1,4 +1,4 @@
-"""Results, as files that a worker thread writes: sent whole, or while they grow."""
+"""Results as files that a worker thread writes: sent whole, or while they grow."""
 
 import asyncio
 import select
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 # A result up to this size is sent whole; a larger one in parts of about this size.
 PART_BYTES = 1024 * 1024
-# More pieces of memory than this are joined before they are sent.
+# More buffers than this are joined before they are sent.
 MAX_PARTS = 256
 
 
 class Download:
-    """A file that is kept while it is small; a large one goes straight to the socket."""
+    """A file that is kept in memory while small; a large one goes straight to the socket."""
 
     def __init__(
         self, idle_seconds: float = IDLE_SECONDS, deadline: Deadline | None = None
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        # A client that takes nothing must not keep a worker for ever.
+        # Drop clients that stop reading, so they can't hold a worker thread.
         self._idle_seconds = idle_seconds
         self.is_stalled = False
         # For the work between two writes.
@@ -38,7 +38,7 @@ class Download:
         self._socket: socket.socket | None = None
         self._writable = select.poll()
         self._abandoned = False
-        # Done when there is more than is kept: then `send_to` must follow.
+        # Set when there is more than is kept: then `send_to` must follow.
         self.is_large: asyncio.Future[None] = self._loop.create_future()
         self.closed = False
 
@@ -59,12 +59,12 @@ class Download:
         return len(part)
 
     def end(self) -> None:
-        """Nothing more will be written; called by the worker."""
+        """Called by the worker when everything is written."""
         if self._held and self._socket is not None:
             self._send_part()
 
     def take(self) -> bytes:
-        """All that was written, when it is little."""
+        """Everything that was written, if it is little."""
         return b"".join(self._parts)
 
     def send_to(self, lent: socket.socket) -> None:
@@ -75,7 +75,7 @@ class Download:
             self._changed.notify()
 
     def abandon(self) -> None:
-        """Nobody reads any more: the worker's next write fails."""
+        """Nobody reads any more: make the worker's next write fail."""
         with self._changed:
             self._abandoned = True
             self._changed.notify()
@@ -112,7 +112,7 @@ class Download:
             rest = _without(rest, self._send(rest))
 
     def _send(self, parts: Sequence[memoryview]) -> int:
-        """Send as much as the socket takes; waits when that is nothing."""
+        """Send as much as the socket takes; waits when it takes nothing."""
         with self._changed:
             while self._socket is None and not self._abandoned:
                 self._changed.wait()
@@ -135,7 +135,7 @@ class Download:
 
 
 def _without(parts: list[memoryview], count: int) -> list[memoryview]:
-    """What is left of parts after the first bytes of them."""
+    """What remains of parts after their first bytes."""
     for index, part in enumerate(parts):
         if count < len(part):
             return [part[count:], *parts[index + 1 :]]

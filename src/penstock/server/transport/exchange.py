@@ -1,4 +1,4 @@
-"""One request while it is answered: what came in, and what logs and metrics tell of it."""
+"""One request while it is answered: its input, and what logs and metrics record of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from penstock.server.transport.http import (
 )
 
 
-class Traced(Protocol):
-    """A call that knows its caller's trace."""
+class TracedCall(Protocol):
+    """A call with its caller's trace."""
 
     @property
     def trace_id(self) -> str: ...
@@ -30,17 +30,17 @@ class Exchange:
     request_id: str
     segments: list[str]
     operation: str = "unknown"
-    call: "Traced | None" = None
-    # Empty while nobody is known, and where authentication is off.
+    call: "TracedCall | None" = None
+    # Empty until the caller is known, and where authentication is off.
     principal: str = ""
     token: str = ""
-    # What a change is about; None when there is nothing to audit.
+    # The object of a change; None when there is nothing to audit.
     subject: str | None = None
-    # What is to be done when the answer has been sent.
+    # Runs after the answer has been sent.
     at_end: Callable[[], None] | None = None
 
     def prove(self) -> None:
-        """Note on the connection that its client has shown the right credentials."""
+        """Note on the connection that its client has shown valid credentials."""
         connection: Connection = self.scope["extensions"][CONNECTION]
         connection.prove()
 

@@ -1,4 +1,4 @@
-"""Requests and replies, on plain ASGI: read a body within its limit, send an answer."""
+"""Requests and replies on plain ASGI: read a body within its limit, send an answer."""
 
 import random
 import re
@@ -24,12 +24,12 @@ TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 MAX_TRACE_ID = 128
 CONTEXT_PREFIX = "x-lance-ctx-"
 JSON = b"application/json"
-# On answers with secrets: nobody keeps them, nor do we.
+# For answers with secrets: nobody may store them, including us.
 NOT_STORED = ((b"cache-control", b"no-store"),)
-# The extension of a request's scope that is its connection.
+# The extension of a request's scope that holds its connection.
 CONNECTION = "penstock.connection"
 NO_CONTENT = 204
-# Headers that decide who asks for what, each of which another reader than we may take first.
+# Headers that decide about access, where another reader may take another one of several.
 SINGLE = frozenset(
     (
         *("host", "origin", "authorization", "x-api-key", "idempotency-key"),
@@ -40,7 +40,7 @@ SINGLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the server takes and gives at once."""
+    """Size limits of requests and answers."""
 
     max_json_bytes: int
     max_page: int
@@ -52,14 +52,14 @@ class ClientGone(Exception):
 
 @dataclass(slots=True)
 class Headers:
-    """The headers of a request; the ones a client sets as its context reach every operation."""
+    """The headers of a request; those that set the client's context reach every operation."""
 
     values: dict[str, str]
-    # One of those that come once, and came more often.
+    # A header that may come only once, and came more often.
     repeated: str = ""
 
     def check(self) -> None:
-        """Refuse a head that can be read in more than one way."""
+        """Refuse an ambiguous head."""
         if self.repeated:
             raise InvalidRequest(
                 f"the header {self.repeated} came more than once", detail="send it once"
@@ -72,7 +72,7 @@ class Headers:
 
     @property
     def request_id(self) -> str:
-        """The caller's id when it is harmless to repeat, else a new one."""
+        """The caller's id if it is safe to repeat, else a new one."""
         given = self.values.get("x-request-id", "")
         if given and len(given) <= 128 and given.isascii() and given.isprintable():
             return given
@@ -104,7 +104,7 @@ class Reply:
     body: bytes = b""
     content_type: bytes = JSON
     headers: tuple[tuple[bytes, bytes], ...] = field(default=())
-    # A body that is not known yet, instead of `body`: made piece by piece, or sent by a worker.
+    # A body that is not known yet, instead of `body`: yielded piece by piece, or sent by a worker.
     chunks: AsyncIterator[bytes] | None = None
     sending: Callable[[], Awaitable[None]] | None = None
 
@@ -156,7 +156,7 @@ def accepts(header: str, encoding: str) -> bool:
 
 
 def check_encoding(header: str) -> None:
-    """Refuse a body that is compressed as a whole: how large it becomes is not known beforehand."""
+    """Refuse a compressed body, whose real size is not known beforehand."""
     if header.strip().lower() not in ("", "identity"):
         raise UnknownEncoding(
             f"the body has the content encoding {header[:40]!r}",
@@ -180,7 +180,7 @@ def read_query(scope: Scope) -> dict[str, list[str]]:
 
 
 def split_path(scope: Scope) -> list[str]:
-    """The segments of the path as it was sent: still encoded, without a trailing slash."""
+    """The segments of the path as sent: still encoded, without a trailing slash."""
     raw: bytes = scope["raw_path"]
     path = raw.partition(b"?")[0].decode("latin-1")
     return path.strip("/").split("/") if len(path) > 1 else []
@@ -198,14 +198,14 @@ def decode_segment(segment: str) -> str:
 
 
 def retry_headers(status: int) -> tuple[tuple[bytes, bytes], ...]:
-    """What an error tells a client to do before it tries again."""
+    """Headers that tell a client when to try again."""
     if status in (429, 503):
         return ((b"retry-after", b"1"),)
     return ((b"www-authenticate", b'Bearer realm="penstock"'),) if status == 401 else ()
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """A body that was read already, as it would be received; then whatever comes after it."""
+    """A body that was already read, as if received; then whatever comes after it."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
@@ -217,7 +217,7 @@ def replay(body: bytes, receive: Receive) -> Receive:
 async def read_body(
     receive: Receive, limit: int, how: str = "send less at once, or raise server.max_json_bytes"
 ) -> bytes:
-    """The whole body, refused as soon as it is known to be too large."""
+    """The whole body; refused as soon as it is known to be too large."""
     chunks, size = [], 0
     while True:
         message = await receive()
@@ -233,7 +233,7 @@ async def read_body(
 
 
 def decode_json(decoder: "msgspec.json.Decoder[B]", body: bytes, taker: str) -> B:
-    """A JSON body; `taker` is what it was sent to."""
+    """A JSON body; `taker` names its receiver in errors."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
-"""A listening socket whose connections are counted before anything is read from them.
+"""A listening socket that counts connections before reading from them.
 
-uvloop's own server knows a connection only after its TLS handshake, and takes one descriptor after
-the other until there is none.
+uvloop's server knows a connection only after its TLS handshake, and accepts until no descriptor is
+left.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from penstock.server.transport.connections import Crowd, Visit
+from penstock.server.transport.connections import ConnectionTracker, TrackedConnection
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ REFUSED = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n"
     b"connection: close\r\ncontent-length: 0\r\n\r\n"
 )
-# Bounds how long newcomers keep the event loop from those who are here.
+# Bounds how long new connections keep the event loop from existing ones.
 MAX_ACCEPTED = 64
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 PAUSE_SECONDS = 0.2
@@ -30,7 +30,7 @@ MAX_DESCRIPTORS = 65_536
 
 
 def raise_descriptors() -> int:
-    """Allow this process as many descriptors as it may have; returns how many."""
+    """Raise this process's descriptor limit as far as allowed; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MAX_DESCRIPTORS
@@ -41,23 +41,23 @@ def raise_descriptors() -> int:
 
 
 class Listener:
-    """Takes connections as they come, within the bounds of the crowd."""
+    """Accepts connections, within the limits of the tracker."""
 
     def __init__(
         self,
         listener: socket.socket,
-        make: Callable[[Visit], asyncio.Protocol],
-        crowd: Crowd,
+        make: Callable[[TrackedConnection], asyncio.Protocol],
+        tracker: ConnectionTracker,
         tls: ssl.SSLContext | None,
         handshake_seconds: float,
     ) -> None:
         self._listener = listener
         self._make = make
-        self._crowd = crowd
+        self._tracker = tracker
         self._tls = tls
         self._handshake_seconds = handshake_seconds
         self._loop = asyncio.get_running_loop()
-        self._beginning: dict[asyncio.Task[None], _Beginning] = {}
+        self._beginning: dict[asyncio.Task[None], _NewConnection] = {}
         self._pause: asyncio.TimerHandle | None = None
         self._warned_at = -WARN_SECONDS
 
@@ -67,7 +67,7 @@ class Listener:
         self._loop.add_reader(self._listener, self._accept)
 
     def close(self) -> None:
-        """Take no more connections; those that are not agreed on TLS yet end."""
+        """Accept no more connections; ends those still in their TLS handshake."""
         if self._listener.fileno() < 0:
             return
         if self._pause is not None:
@@ -90,17 +90,17 @@ class Listener:
                 if error.errno in EXHAUSTED:
                     self._rest(error)
                     return
-                # A client that has left already.
+                # The client has already left.
                 continue
             self._welcome(connection, str(address[0]))
 
     def _rest(self, error: OSError) -> None:
-        """Without descriptors, accepting fails at once and again: make room, and wait a little."""
+        """Out of descriptors, accepting would fail again at once: make room, and wait a little."""
         if self._loop.time() - self._warned_at > WARN_SECONDS:
             self._warned_at = self._loop.time()
             log.warning("no more connections for now: %s", error.strerror)
         for _ in range(SHED):
-            self._crowd.shed()
+            self._tracker.shed()
         self._loop.remove_reader(self._listener)
         self._pause = self._loop.call_later(PAUSE_SECONDS, self._go_on)
 
@@ -108,7 +108,7 @@ class Listener:
         self._loop.add_reader(self._listener, self._accept)
 
     def _welcome(self, connection: socket.socket, address: str) -> None:
-        visit = self._crowd.enter(address)
+        visit = self._tracker.enter(address)
         if visit is None:
             with connection:
                 connection.setblocking(False)
@@ -118,7 +118,7 @@ class Listener:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._begin(connection, visit))
-        self._beginning[task] = visit.guest = _Beginning(visit, task, self._tls is not None)
+        self._beginning[task] = visit.user = _NewConnection(visit, task, self._tls is not None)
 
         def note_end(task: "asyncio.Task[None]") -> None:
             del self._beginning[task]
@@ -126,13 +126,13 @@ class Listener:
             if error is not None and not isinstance(error, (OSError, ValueError)):
                 log.error("a connection could not begin", exc_info=error)
             if task.cancelled() or error is not None:
-                # No TLS, or none that both sides know; the client has gone, or been too slow.
-                self._crowd.exit(visit)
+                # No TLS, or none that both sides know; or the client has left, or was too slow.
+                self._tracker.exit(visit)
                 connection.close()
 
         task.add_done_callback(note_end)
 
-    async def _begin(self, connection: socket.socket, visit: Visit) -> None:
+    async def _begin(self, connection: socket.socket, visit: TrackedConnection) -> None:
         if self._tls is None:
             await self._loop.connect_accepted_socket(lambda: self._make(visit), connection)
             return
@@ -145,10 +145,12 @@ class Listener:
         )
 
 
-class _Beginning:
+class _NewConnection:
     """A connection before its client can ask anything."""
 
-    def __init__(self, visit: Visit, task: "asyncio.Task[None]", is_handshake: bool) -> None:
+    def __init__(
+        self, visit: TrackedConnection, task: "asyncio.Task[None]", is_handshake: bool
+    ) -> None:
         self._visit = visit
         self._task = task
         self._is_handshake = is_handshake
@@ -159,5 +161,5 @@ class _Beginning:
     def leave(self) -> None:
         self._visit.is_over = True
         if self._is_handshake:
-            # It may take long. All others begin in a moment, and end as soon as they have.
+            # A handshake may take long. All others begin in a moment, and end once they have.
             self._task.cancel()

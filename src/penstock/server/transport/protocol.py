@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol, with two changes for speed, and limits for clients that mean harm.
+"""uvicorn's HTTP protocol, with changes for speed and limits against hostile clients.
 
 - The head and the body of an answer are sent in one go. uvicorn writes them apart, which costs a
   second system call, a second packet and a second wake-up of the client for every small answer.
@@ -18,56 +18,56 @@ from typing import Any, NoReturn, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from penstock.server.transport.connections import Crowd, Visit
+from penstock.server.transport.connections import ConnectionTracker, TrackedConnection
 from penstock.server.transport.http import CONNECTION, ClientGone, LentBody
-from penstock.server.transport.joining import LARGE_BYTES, JoiningTransport
+from penstock.server.transport.joining_transport import LARGE_BYTES, JoiningTransport
 
 TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"connection: close\r\ncontent-length: 0\r\n\r\n"
 )
 LOOK_SECONDS = 1.0
-# How often the head of an answer is looked after that has not left yet.
+# How often to check whether the head of an answer has left.
 FLUSH_SECONDS = 0.001
-# How long a connection may be idle on which nobody has shown credentials.
+# How long a connection without credentials may be idle.
 UNPROVEN_IDLE_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """What a client may send, and how long it may take."""
+class ClientLimits:
+    """How much a client may send, and how long it may take."""
 
     max_head_bytes: int = 65_536
     max_headers: int = 256
     head_seconds: float = 10.0
     read_seconds: float = 60.0
     idle_seconds: float = 75.0
-    # Without authentication there is nothing to prove.
+    # Without authentication there are no credentials to show.
     trusts_everybody: bool = True
 
 
 class TooLarge(Exception):
-    """A head, or what is like one, is larger than a client may send."""
+    """A head, or something like it, is larger than a client may send."""
 
 
 class JoiningProtocol(HttpToolsProtocol):
-    """Sends what is written in one turn of the event loop together; lends its socket."""
+    """Joins the writes of one turn of the event loop; lends its socket to threads."""
 
-    patience = Patience()
-    # Of it, what every request asks for.
+    patience = ClientLimits()
+    # Cached: every request asks for it.
     max_headers = 256
     trusts_everybody = True
-    crowd: Crowd
-    visit: Visit
-    # What is still to come of a body that nobody wants any more.
+    tracker: ConnectionTracker
+    visit: TrackedConnection
+    # How much is still to come of a body that nobody wants any more.
     _unwanted_bytes = 0
     # Since when a head is awaited; 0 when none has begun.
     _head_since = 0.0
     _head_bytes = 0
-    # Whether one ended in what has just arrived.
+    # Whether one ended in the data that just arrived.
     _has_ended_head = False
-    # From the end of a head to the end of its body, and what has arrived of the latter since then
-    # that is not in it: chunks can have names and values of their own, and headers may follow them.
+    # Between the end of a head and the end of its body: what has arrived that is not part of the
+    # body. Chunks can have names and values of their own, and headers may follow them.
     _is_in_body = False
     _body_since = 0.0
     _beside_bytes = 0
@@ -76,30 +76,30 @@ class JoiningProtocol(HttpToolsProtocol):
     _answered_at = 0.0
     _arriving = 0
     _heard_at = 0.0
-    # What the client has not taken of an answer, and since when it is so much.
+    # How much of an answer the client has not taken, and since when.
     _unsent = (0, 0.0)
     _lent: socket.socket | None = None
     _forwarding: "asyncio.Task[None] | None" = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast("asyncio.Transport", JoiningTransport(transport)))
-        self.visit.guest = self
+        self.visit.user = self
         self._head_since = self._heard_at = self.loop.time()
         if self.visit.is_over:
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.crowd.exit(self.visit)
+        self.tracker.exit(self.visit)
         super().connection_lost(exc)
 
     def prove(self) -> None:
-        """Note that the client has shown the right credentials: it is trusted a little more."""
+        """Note that the client has shown valid credentials: it gets more patience."""
         if not self.visit.is_proven:
-            self.crowd.prove(self.visit)
+            self.tracker.prove(self.visit)
             self.timeout_keep_alive = self.patience.idle_seconds  # type: ignore[assignment]
 
     def is_waiting(self) -> bool:
-        """Whether the client is to say something, and there is nothing to do for it."""
+        """Whether the server waits for the client and has nothing to do for it."""
         cycle = self.cycle
         return (
             cycle is None
@@ -113,9 +113,9 @@ class JoiningProtocol(HttpToolsProtocol):
         self.scope["extensions"] = {CONNECTION: self}  # type: ignore[dict-item]
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # All that uvicorn does is here, because a call costs as much as the rest.
+        # Everything that uvicorn does is inlined here, because a call costs as much as the rest.
         if self._is_in_body:
-            # What follows a body is not taken for what came before it.
+            # What follows a body must not count as what came before it.
             self._trailers += 1
         else:
             name = name.lower()
@@ -128,9 +128,9 @@ class JoiningProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_since = 0.0
         limit = self.patience.max_head_bytes
-        # Only what came in many or large pieces can be too large.
+        # Only data in many or large pieces can be too large.
         if self._head_bytes + self._arriving > limit:
-            # Each with what is around it: ": " and the end of the line.
+            # Each with its framing: ": " and the end of the line.
             sizes = (len(name) + len(value) + 4 for name, value in self.headers)
             if len(self.url) + sum(sizes) > limit:
                 self._refuse_head("the head is too large")
@@ -170,7 +170,7 @@ class JoiningProtocol(HttpToolsProtocol):
         if unsent != self._unsent[0] or not unsent:
             self._unsent = unsent, now
         if now - self._unsent[1] > self.patience.read_seconds:
-            # It takes nothing: to close would be to wait until it does.
+            # The client reads nothing: closing would wait until it does.
             self.transport.abort()
         elif self._is_late(now):
             self.leave()
@@ -180,7 +180,7 @@ class JoiningProtocol(HttpToolsProtocol):
         # None, whatever its type says, after a first head that was refused.
         cycle: Any = self.cycle
         if self.flow.read_paused:
-            # It is not the client who is slow.
+            # The server is slow, not the client.
             self._heard_at = now
             self._head_since = now if self._head_since else 0.0
             return False
@@ -189,7 +189,7 @@ class JoiningProtocol(HttpToolsProtocol):
         if cycle is None:
             return False
         if cycle.response_complete:
-            # What is left of a body whose answer was sent is not waited for much longer.
+            # Do not wait much longer for the rest of a body whose answer was sent.
             left = self._is_in_body or self._unwanted_bytes
             return bool(left) and now - self._answered_at > patience.read_seconds
         if not cycle.more_body:
@@ -206,15 +206,15 @@ class JoiningProtocol(HttpToolsProtocol):
 
     def leave(self) -> None:
         """Close the connection, whatever is under way."""
-        # With TLS, to close would be to wait for the client's good-bye, which may never come; and
-        # so it is with what a client does not take.
+        # With TLS, closing would wait for the client's good-bye, which may never come; and likewise
+        # for data that a client does not read.
         if self.scheme == "https" or self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
             self.transport.close()
 
     def lend_body(self, length: int, taken: int) -> LentBody | None:
-        """What has not been taken of the current request's body; None when all has arrived."""
+        """Lend the unread rest of the current request's body; None when all has arrived."""
         if self.scheme == "https" or not self.cycle.more_body or self.transport.is_closing():
             return None
         self.flow.pause_reading()
@@ -222,18 +222,18 @@ class JoiningProtocol(HttpToolsProtocol):
         return LentBody(self._lend_socket(), arrived, length - taken - len(arrived))
 
     def take_back_body(self, left: int) -> None:
-        """Go on with the connection after the body, of which so many bytes were not read."""
+        """Continue the connection after the body, of which so many bytes were not read."""
         self.cycle.more_body = self._is_in_body = False
         if self.parser is not None:
-            # The old one still waits for what it has not seen of the body.
+            # The old parser still waits for the part of the body that it has not seen.
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             self._unwanted_bytes = left
             self.flow.resume_reading()
 
     async def lend_answer(self) -> socket.socket:
-        """The way out for chunks of an answer, once its head has left."""
-        # No event says so of a transport; it is so after a turn or two of the loop.
+        """Lend the socket for chunks of an answer, once its head has left."""
+        # No event reports this for a transport; it is true after a turn or two of the loop.
         while self.transport.get_write_buffer_size() and not self.transport.is_closing():  # noqa: ASYNC110
             await asyncio.sleep(FLUSH_SECONDS)
         if self.transport.is_closing():
@@ -247,7 +247,7 @@ class JoiningProtocol(HttpToolsProtocol):
         return self._lent
 
     async def take_back_answer(self) -> None:
-        """Go on with the connection after the chunks that a thread has sent."""
+        """Continue the connection after the chunks that a thread has sent."""
         if self._lent is not None and self._forwarding is not None:
             self._lent.close()
             await self._forwarding
@@ -262,7 +262,7 @@ class JoiningProtocol(HttpToolsProtocol):
                 self.transport.write(data)
 
     def _lend_socket(self) -> socket.socket:
-        # A descriptor of its own stays valid, whatever the event loop does with the connection.
+        # A duplicate descriptor stays valid, whatever the event loop does with the connection.
         return socket.socket(fileno=os.dup(self.transport.get_extra_info("socket").fileno()))
 
     def data_received(self, data: bytes) -> None:
@@ -278,7 +278,7 @@ class JoiningProtocol(HttpToolsProtocol):
         self._beside_bytes += len(data)
         was_in_head, self._has_ended_head = self._head_since > 0, False
         super().data_received(data)
-        # A head that began in these bytes may have begun anywhere in them.
+        # A head that began in this data may have begun anywhere in it.
         if was_in_head and self._head_since and not self._has_ended_head:
             self._head_bytes += len(data)
         beside = self._beside_bytes if self._is_in_body else self._head_bytes
@@ -286,7 +286,7 @@ class JoiningProtocol(HttpToolsProtocol):
             self._is_too_large = True
             self.send_400_response("")
         elif not (self._head_since or self._is_in_body) and _is_answered(self.cycle):
-            # Empty lines, or the end of a body that nobody wanted: a request has to follow.
+            # Empty lines, or the end of an unwanted body: a request has to follow.
             self._head_since = self._heard_at
 
 
@@ -294,14 +294,14 @@ def _is_answered(cycle: Any) -> bool:
     return cycle is not None and bool(cycle.response_complete)
 
 
-def make_protocol(patience: Patience) -> type[JoiningProtocol]:
-    """The protocol, with its limits; uvicorn makes its instances itself."""
+def make_protocol(patience: ClientLimits) -> type[JoiningProtocol]:
+    """The protocol with its limits; uvicorn creates its instances itself."""
     often = {name: getattr(patience, name) for name in ("max_headers", "trusts_everybody")}
     return type("Protocol", (JoiningProtocol,), {"patience": patience, **often})
 
 
 async def watch(connections: Collection[Any]) -> None:
-    """Cut off clients that send nothing, or hardly anything, so that they hold no connections."""
+    """Drop clients that send nothing, or hardly anything, so that they hold no connections."""
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(LOOK_SECONDS)

@@ -1,7 +1,7 @@
-"""Long requests, as files that a worker thread reads, with a bound on what waits to be read.
+"""Long request bodies as files that a worker thread reads, with bounded buffering.
 
-One whose length is known is read from the socket by the worker itself. Through the event loop,
-where one in chunks has to go, each byte is copied four times with Python's lock held.
+A body of known length is read from the socket by the worker itself. A chunked one goes through the
+event loop, which copies each byte four times while it holds the GIL.
 """
 
 import asyncio
@@ -13,19 +13,19 @@ from collections.abc import Sequence
 from penstock.lance.write.buffers import allocate
 from penstock.server.transport.http import ClientGone, LentBody, Receive
 
-# Enough to keep both sides busy; what a transfer holds in memory at most, besides one chunk.
+# Enough to keep both sides busy; the most a transfer buffers, besides one chunk.
 MAX_WAITING_BYTES = 8 * 1024 * 1024
-# Reads that ask for less than this share one system call.
+# Reads of less than this share one system call.
 SHARED_READ_BYTES = 256 * 1024
 
-# A client that sends nothing for so long does not keep a worker any longer.
+# Drop clients that send nothing for this long, so they can't hold a worker thread.
 IDLE_SECONDS = 60
-# How long a thread that waits for its client takes to notice that it need not any more.
+# How soon a thread that waits for its client notices that it may stop.
 NOTICE_SECONDS = 0.5
 
 
 class UploadBroken(OSError):
-    """The client went away, or fell silent, before its body was complete."""
+    """The client went away, or stopped sending, before its body was complete."""
 
 
 class Upload:
@@ -46,7 +46,7 @@ class Upload:
             self._put(chunk)
 
     async def feed(self) -> None:
-        """Take the body in, as fast as the reader takes it out; run beside the reader."""
+        """Receive the body as fast as the reader takes it; runs beside the reader."""
         while not self.closed:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -71,7 +71,7 @@ class Upload:
         return parts[0].tobytes() if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
-        """Stop reading; what still arrives is not kept."""
+        """Stop reading; discards what still arrives."""
         with self._changed:
             self.closed = True
             self._changed.notify()
@@ -129,7 +129,7 @@ class DirectUpload:
         self._ready = memoryview(b"".join((*first, lent.arrived)))
         self._readable = select.poll()
         self._readable.register(self._socket, select.POLLIN)
-        # Held while bytes are taken, so that `close` knows how many are left.
+        # Held while bytes are read, so that `close` knows how many are left.
         self._reading = threading.Lock()
         self.closed = False
 

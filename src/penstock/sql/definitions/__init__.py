@@ -1,1 +1,1 @@
-"""Definitions of materialized views: from what a client sent to what a refresh follows."""
+"""Definitions of materialized views, made from what a client sent."""

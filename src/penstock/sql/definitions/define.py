@@ -1,12 +1,14 @@
-"""From a request and the tables as they are now to a definition."""
+"""Make a view's definition from a request and the current tables."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from penstock.errors import InvalidRequest
+from penstock.lance.columns.fields import parse_path
 from penstock.lance.columns.schemas import encode_schema, find_type
 from penstock.model.functions import Function
 from penstock.model.identifiers import Identifier
@@ -15,23 +17,19 @@ from penstock.model.views import (
     PARTITION,
     SOURCE_ROW_ID,
     Definition,
-    Groups,
     Source,
 )
 from penstock.sql.definitions.functions import Inputs, bind_rows_function, make_column_functions
 from penstock.sql.definitions.lance import read_lance
 from penstock.sql.definitions.outputs import list_own_names, make_schema
-from penstock.sql.definitions.parsed_query import Output, ParsedQuery, make_rows, make_sources
+from penstock.sql.definitions.parsed_query import ParsedQuery, QueryOutput, make_rows, make_sources
 from penstock.sql.definitions.requests import SourceTable, ViewRequest
 from penstock.sql.definitions.spark import read_spark
 from penstock.sql.definitions.tables import get_known
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 def define(request: ViewRequest, tables: Mapping[Identifier, SourceTable]) -> Definition:
-    """The view's definition; `tables` are those that its references mean, by their identifiers.
+    """The view's definition; `tables` are those that its references mean, by identifier.
 
     Raises InvalidRequest, or SchemaMismatch when `output_schema` does not fit.
     """
@@ -66,7 +64,7 @@ def _define_query(request: ViewRequest, found: ParsedQuery) -> Definition:
         outputs,
         make_schema(system, given, request.output_schema, request.created),
         column_functions=functions,
-        groups=_make_groups(found) if found.shape == "groups" else None,
+        **found.kept,
     )
 
 
@@ -112,18 +110,11 @@ def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definitio
     )
 
 
-def _make_groups(found: ParsedQuery) -> Groups:
-    filters = found.filters or {}
-    return Groups(
-        keys=found.keys, lance_filter=filters.get("lance"), has_filter=found.filters is not None
-    )
-
-
 def _finish(
     request: ViewRequest,
     found: ParsedQuery,
-    outputs: tuple[Output, ...],
-    schema: "pa.Schema",
+    outputs: tuple[QueryOutput, ...],
+    schema: pa.Schema,
     **parts: Any,
 ) -> Definition:
     sources = make_sources(found, outputs)
@@ -147,15 +138,15 @@ def _finish(
 
 
 def _digest(
-    made: Definition, found: ParsedQuery, outputs: tuple[Output, ...], schema: "pa.Schema"
+    made: Definition, found: ParsedQuery, outputs: tuple[QueryOutput, ...], schema: pa.Schema
 ) -> str:
-    """A hash of all that decides about the view's rows: not of names of tables, nor of speed."""
+    """A hash of all that decides the view's rows: not of table names, nor of speed options."""
     tables = {table.id: table for table, _, _ in found.tables}
     language = found.language
     content = [
         made.kind,
         language,
-        # By rows, what each output is; the text has others that a function does not need.
+        # For shape "rows", hash each output; the text also has columns that only functions need.
         [[each.name, each.texts[language]] for each in outputs] if made.rows else made.sql,
         [found.filters[language] if found.filters else None, found.limit],
         [[each.id, each.name, _list_types(each, tables[each.id])] for each in made.sources],
@@ -167,8 +158,6 @@ def _digest(
 
 
 def _list_types(source: Source, table: SourceTable) -> Sequence[tuple[str, str]]:
-    from penstock.lance.columns.fields import parse_path
-
     return [(path, str(find_type(table.schema, parse_path(path)))) for path in source.reads]
 
 

@@ -1,7 +1,7 @@
 """Query dumps of other clients: `{"base": {…}, "source_table": …, "column_udfs": […]}`.
 
-Expressions and the filter are in Lance's SQL. What would make the rows depend on a search, on an
-order or on where they lie is refused; what is only about speed or order is left out.
+Expressions and the filter are in Lance's SQL. A dump is refused when its rows depend on a search,
+an order or their place; options about speed or order only are ignored.
 """
 
 from typing import Annotated, Any
@@ -112,7 +112,7 @@ def _refer(found: object, namespace: Identifier) -> Reference:
 
 
 def _read_function(index: int, sent: _ColumnUdf) -> ColumnFunction:
-    """`udf_payload` is the envelope as JSON text, or the JSON object itself."""
+    """Read `udf_payload`: the envelope as JSON text, or the JSON object itself."""
     what = f"column_udfs[{index}] in source_query"
     payload = sent.udf.udf_payload
     if isinstance(payload, dict):

@@ -1,25 +1,26 @@
-"""Functions of views: of columns that a query gets from them, of chunkers and of udtfs."""
+"""Functions of views: those that fill columns, chunkers and udtfs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.types as kinds
 
 from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.lance.columns.computed import show_type
 from penstock.lance.columns.fields import parse_path, show_path
 from penstock.lance.columns.schemas import find_type
 from penstock.model.functions import Function
-from penstock.model.functions import Output as Made
+from penstock.model.functions import FunctionOutput as Made
 from penstock.model.udtfs import Udtf
 from penstock.model.views import SYSTEM_COLUMNS, CheckedSql
 from penstock.sql.definitions.outputs import is_alike
-from penstock.sql.definitions.parsed_query import Output, ParsedQuery, Texts, quote
+from penstock.sql.definitions.parsed_query import ExpressionTexts, ParsedQuery, QueryOutput, quote
 from penstock.sql.definitions.refusals import find_near, refuse
 from penstock.sql.definitions.requests import ColumnFunction, Query
 from penstock.sql.definitions.schemas import read_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from penstock.sql.results import Refusal
+from penstock.sql.spark.query import write_path
 
 
 class Inputs:
@@ -29,18 +30,18 @@ class Inputs:
         self._found = found
         self._table = found.tables[0][0]
         self.outputs = {output.name: output for output in found.outputs}
-        # What only functions read.
-        self.hidden: dict[str, Output] = {}
+        # Columns that only functions read.
+        self.hidden: dict[str, QueryOutput] = {}
 
-    def get(self, name: str, what: str) -> Output:
-        """The column of that name; an output comes first."""
+    def get(self, name: str, what: str) -> QueryOutput:
+        """The column of that name; outputs come first."""
         if name in self.outputs:
             return self.outputs[name]
         if name not in self.hidden:
             self.hidden[name] = self._find(name, what)
         return self.hidden[name]
 
-    def _find(self, name: str, what: str) -> Output:
+    def _find(self, name: str, what: str) -> QueryOutput:
         schema = self._table.schema
         path = (name,) if name in schema.names else parse_path(name)
         kind = find_type(schema, path)
@@ -52,19 +53,16 @@ class Inputs:
             )
             raise InvalidRequest(f"{what} names {name}, which does not exist", detail=hint)
         text = ".".join(map(quote, path))
-        texts: Texts = {}
+        texts: ExpressionTexts = {}
         if self._found.language == "spark":
             texts["spark"] = _write_path(path)
         if self._found.language == "lance" or not any("`" in part for part in path):
             texts["lance"] = text
         reads = path if self._found.language == "lance" else path[:1]
-        return Output(name, kind, texts, show_path(path), (show_path(reads),))
+        return QueryOutput(name, kind, texts, show_path(path), (show_path(reads),))
 
 
 def _write_path(path: Sequence[str]) -> CheckedSql:
-    from penstock.sql.results import Refusal
-    from penstock.sql.spark.query import write_path
-
     found = write_path(path)
     if isinstance(found, Refusal):
         raise refuse(found)
@@ -72,14 +70,14 @@ def _write_path(path: Sequence[str]) -> CheckedSql:
 
 
 def make_column_functions(
-    query: Query, inputs: Inputs, declared: "pa.Schema | None"
+    query: Query, inputs: Inputs, declared: pa.Schema | None
 ) -> tuple[Function, ...]:
-    """The functions that fill outputs of a query; their types are the declared ones."""
+    """The functions that fill outputs of a query, with the declared types."""
     return tuple(_make_column_function(each, inputs, declared) for each in query.functions)
 
 
 def _make_column_function(
-    sent: ColumnFunction, inputs: Inputs, declared: "pa.Schema | None"
+    sent: ColumnFunction, inputs: Inputs, declared: pa.Schema | None
 ) -> Function:
     if declared is None or sent.output not in declared.names:
         raise InvalidRequest(
@@ -111,17 +109,17 @@ class RowsFunction:
     """A chunker or udtf bound to the columns of its query."""
 
     function: Function
-    # What it makes.
-    fields: "tuple[tuple[str, pa.DataType], ...]"
+    # The columns that it makes.
+    fields: tuple[tuple[str, pa.DataType], ...]
     inherited: tuple[str, ...] = ()
     partition_by: str | None = None
     indexed: str | None = None
 
 
 def bind_rows_function(
-    udtf: Udtf, inputs: Inputs, declared: "pa.Schema | None", own: Sequence[str] | None
+    udtf: Udtf, inputs: Inputs, declared: pa.Schema | None, own: Sequence[str] | None
 ) -> RowsFunction:
-    """Bind the function of a chunker or udtf view that is to have these `own` columns."""
+    """Bind the function of a chunker or udtf view to these `own` columns."""
     is_udtf = udtf.kind == "udtf"
     fields = _list_made(udtf, declared)
     made = [name for name, _ in fields]
@@ -162,7 +160,7 @@ def bind_rows_function(
     )
 
 
-def _list_made(udtf: Udtf, declared: "pa.Schema | None") -> "tuple[tuple[str, pa.DataType], ...]":
+def _list_made(udtf: Udtf, declared: pa.Schema | None) -> tuple[tuple[str, pa.DataType], ...]:
     """The columns that the function makes: by its own schema, else by the declared one."""
     if udtf.output_schema is not None:
         schema = read_schema(udtf.output_schema, "output_schema_bytes in udtf")
@@ -189,8 +187,6 @@ def _list_made(udtf: Udtf, declared: "pa.Schema | None") -> "tuple[tuple[str, pa
 
 
 def _bind_partition(udtf: Udtf, inputs: Inputs) -> tuple[str | None, str | None]:
-    import pyarrow.types as kinds
-
     if udtf.partition_by is not None:
         column = inputs.get(udtf.partition_by, "partition_by")
         if column.path is None:

@@ -1,7 +1,9 @@
-"""Queries in Lance's own SQL: statements, and the dumps of other clients. Lance types them."""
+"""Queries in Lance's own SQL: statements, and dumps of other clients. Lance types them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from lance import LanceDataset
 
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.lance.columns.fields import check_column_name, parse_path, show_path
@@ -9,18 +11,15 @@ from penstock.lance.columns.inference import infer
 from penstock.lance.errors import translated
 from penstock.lance.expressions.check import check_expression
 from penstock.model.views import SYSTEM_COLUMNS
-from penstock.sql.definitions.parsed_query import Output, ParsedQuery
+from penstock.sql.definitions.parsed_query import ParsedQuery, QueryOutput
 from penstock.sql.definitions.refusals import find_near, refuse
 from penstock.sql.definitions.requests import Query, SourceTable
-from penstock.sql.definitions.tables import Known, get_table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
+from penstock.sql.definitions.tables import KnownNames, get_table
+from penstock.sql.lance.query import LanceQuery, read_lance_query
 
 
-def read_lance(query: Query, known: Known, kept: Sequence[str] | None) -> ParsedQuery:
-    """Read the query against its table; a star gives the `kept` columns only."""
+def read_lance(query: Query, known: KnownNames, kept: Sequence[str] | None) -> ParsedQuery:
+    """Read the query against its table; a star gives only the `kept` columns."""
     if len(query.references) != 1:
         raise InvalidRequest(
             "a query in Lance's SQL reads one table", detail='use {"dialect": "spark"} for joins'
@@ -47,7 +46,7 @@ def read_lance(query: Query, known: Known, kept: Sequence[str] | None) -> Parsed
         shape="rows",
         tables=((table, "source_1", ()),),
         outputs=outputs,
-        # From here on these are the words that Lance gets, wherever the rows are read.
+        # From here on this text goes to Lance, wherever the rows are read.
         filters=None if where is None else {"lance": check_expression("the filter", where)},
         filter_reads=tuple(filter_reads),
         limit=limit,
@@ -60,8 +59,6 @@ Text = tuple[str, str, tuple[str, ...] | None]
 def _read_statement(
     query: Query, table: SourceTable, hidden: Sequence[str], kept: Sequence[str] | None
 ) -> tuple[list[Text], str | None, int | None]:
-    from penstock.sql.lance.query import LanceQuery, read_lance_query
-
     assert query.statement is not None
     found = read_lance_query(query.statement.sql, table.schema.names, hidden, kept)
     if not isinstance(found, LanceQuery):
@@ -85,7 +82,7 @@ def _read_dump(
     texts: list[Text] = []
     for name, text in dump.columns:
         if name in made:
-            # Other clients have a function's output among the columns, too.
+            # Other clients list a function's output among the columns, too.
             continue
         if dump.plain:
             path = (name,) if name in table.schema.names else parse_path(name)
@@ -96,23 +93,23 @@ def _read_dump(
 
 
 def _infer(
-    dataset: "LanceDataset", table: SourceTable, name: str, text: str, path: tuple[str, ...] | None
-) -> Output:
+    dataset: LanceDataset, table: SourceTable, name: str, text: str, path: tuple[str, ...] | None
+) -> QueryOutput:
     if path is not None and len(path) == 1 and path[0] in table.schema.names:
         shown = show_path(path)
-        return Output(name, table.schema.field(path[0]).type, {"lance": text}, shown, (shown,))
+        return QueryOutput(name, table.schema.field(path[0]).type, {"lance": text}, shown, (shown,))
     kind, reads = _ask(dataset, table, f"column {name}", text)
-    # What is nothing but a name reads nothing else.
+    # A bare name reads nothing else.
     bare = show_path(path) if path is not None else text.strip().strip("`")
     checked = text if path is not None else check_expression(f"column {name}", text)
-    return Output(
+    return QueryOutput(
         name, kind, {"lance": checked}, bare if tuple(reads) == (bare,) else None, tuple(reads)
     )
 
 
 def _ask(
-    dataset: "LanceDataset", table: SourceTable, what: str, text: str
-) -> "tuple[pa.DataType, list[str]]":
+    dataset: LanceDataset, table: SourceTable, what: str, text: str
+) -> tuple[pa.DataType, list[str]]:
     try:
         with translated():
             return infer(dataset, what, text)
@@ -133,7 +130,7 @@ def _ask(
 
 
 def quote(name: str) -> str:
-    """A name as Lance's SQL takes it."""
+    """A name quoted for Lance's SQL."""
     if "`" in check_column_name(name):
         raise InvalidRequest(
             f"Lance's SQL can't name the column {name!r}", detail="rename the column"

@@ -1,29 +1,27 @@
-"""The columns of a view: what its query and function give, against what is declared."""
+"""The columns of a view: those of its query and function, checked against the declared ones."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
 
 from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.lance.columns.fields import check_column_name
 from penstock.model.views import CHILD_INDEX, PARTITION, SOURCE_ROW_ID, SYSTEM_COLUMNS
 from penstock.sql.definitions.refusals import find_near
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 def make_schema(
     system: Sequence[str],
-    given: "Sequence[tuple[str, pa.DataType | None]]",
-    declared: "pa.Schema | None",
-    created: "pa.Schema | None",
-) -> "pa.Schema":
-    """The schema of the view's table: system columns first, then the user's as they are declared.
+    given: Sequence[tuple[str, pa.DataType | None]],
+    declared: pa.Schema | None,
+    created: pa.Schema | None,
+) -> pa.Schema:
+    """The schema of the view's table: system columns first, then the user's as declared.
 
-    `declared` is what the client says, `created` what the view has had from the beginning.
+    `declared` is what the client says, `created` the schema since the view's creation.
     """
-    import pyarrow as pa
-
     for name, _ in given:
         _check_name(name)
     wanted = declared if created is None else created
@@ -39,26 +37,26 @@ def make_schema(
     return pa.schema([*_list_system(system), *(pa.field(name, kind) for name, kind in fields)])
 
 
-def list_own_names(schema: "pa.Schema | None") -> list[str] | None:
+def list_own_names(schema: pa.Schema | None) -> list[str] | None:
     """The user's columns of a view."""
     return None if schema is None else [name for name, _ in _list_own(schema)]
 
 
-def is_alike(one: "pa.DataType", other: "pa.DataType") -> bool:
-    """Whether values of one type can be kept as the other without a loss or a failure."""
+def is_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of one type can be stored as the other without loss or failure."""
     return bool(_plain(one) == _plain(other))
 
 
-def _list_own(schema: "pa.Schema") -> "list[tuple[str, pa.DataType]]":
+def _list_own(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
     return [(field.name, field.type) for field in schema if field.name not in SYSTEM_COLUMNS]
 
 
 def _fit(
-    given: "Sequence[tuple[str, pa.DataType | None]]",
-    wanted: "Sequence[tuple[str, pa.DataType]]",
+    given: Sequence[tuple[str, pa.DataType | None]],
+    wanted: Sequence[tuple[str, pa.DataType]],
     is_created: bool,
-) -> "list[tuple[str, pa.DataType | None]]":
-    """The columns as they are wanted, if the query gives just these."""
+) -> list[tuple[str, pa.DataType | None]]:
+    """The columns as wanted, if the query gives exactly these."""
     whose = "the view" if is_created else "output_schema"
     kinds = dict(given)
     for name, kind in wanted:
@@ -101,13 +99,11 @@ def _check_name(name: str) -> None:
 
 
 def _list_system(names: Sequence[str]) -> "list[pa.Field[Any]]":
-    import pyarrow as pa
-
     kinds = {SOURCE_ROW_ID: pa.int64(), CHILD_INDEX: pa.int32(), PARTITION: pa.string()}
     return [pa.field(name, kinds[name]) for name in names]
 
 
-def _check_system(system: Sequence[str], created: "pa.Schema") -> None:
+def _check_system(system: Sequence[str], created: pa.Schema) -> None:
     had = [name for name in created.names if name in SYSTEM_COLUMNS]
     if had != list(system):
         raise SchemaMismatch(
@@ -117,10 +113,8 @@ def _check_system(system: Sequence[str], created: "pa.Schema") -> None:
         )
 
 
-def _plain(kind: "pa.DataType") -> object:
-    """A type without what only says how it is stored, and whether parts may be null."""
-    import pyarrow.types as kinds
-
+def _plain(kind: pa.DataType) -> object:
+    """A type without details of storage, and of whether parts may be null."""
     if kinds.is_dictionary(kind):
         return _plain(kind.value_type)
     if kinds.is_large_string(kind):

@@ -1,33 +1,32 @@
-"""A query that is understood, before its outputs become columns of a view."""
+"""A parsed query, before its outputs become columns of a view."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import Any, TypedDict
+
+import pyarrow as pa
 
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.columns.schemas import encode_schema, find_type
 from penstock.model.views import NO_SQL, CheckedSql, Column, Language, Rows, Shape, Source
 from penstock.sql.definitions.requests import SourceTable
 
-if TYPE_CHECKING:
-    import pyarrow as pa
 
-
-class Texts(TypedDict, total=False):
-    """An expression in the SQL of each engine that may evaluate it."""
+class ExpressionTexts(TypedDict, total=False):
+    """An expression in the SQL of each engine that can evaluate it."""
 
     spark: CheckedSql
     lance: str
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class QueryOutput:
     """A column of a query's result."""
 
     name: str
-    # None is one that is not known before Spark computes it.
-    type: "pa.DataType | None"
-    texts: Texts
+    # None when the type is unknown before Spark computes it.
+    type: pa.DataType | None
+    texts: ExpressionTexts
     path: str | None = None
     reads: tuple[str, ...] = ()
 
@@ -38,24 +37,25 @@ class ParsedQuery:
     shape: Shape
     # With the name of each in `sql`, and all columns that are read there.
     tables: tuple[tuple[SourceTable, str, tuple[str, ...]], ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[QueryOutput, ...]
     sql: CheckedSql = NO_SQL
     obstacle: str = ""
-    filters: Texts | None = None
+    filters: ExpressionTexts | None = None
     filter_reads: tuple[str, ...] = ()
     limit: int | None = None
-    keys: tuple[Column, ...] = ()
-    # By the tables' names in `sql`: what rows must meet to matter, in Lance's SQL.
+    # Fields of a `Definition` that its shape needs.
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    # By table name in `sql`: conditions that relevant rows meet, in Lance's SQL.
     pushed: Mapping[str, str] = field(default_factory=dict)
 
 
 def quote(name: str) -> str:
-    """A name as Spark's SQL takes it, whatever it holds."""
+    """A name quoted for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def make_rows(found: ParsedQuery, outputs: tuple[Output, ...]) -> Rows:
-    """These outputs over the rows of the one source, evaluated by Lance if it may."""
+def make_rows(found: ParsedQuery, outputs: tuple[QueryOutput, ...]) -> Rows:
+    """These outputs over the rows of the one source, evaluated by Lance where possible."""
     texts = [output.texts for output in outputs] + ([found.filters] if found.filters else [])
     engine: Language = "lance" if all("lance" in each for each in texts) else "spark"
     return Rows(
@@ -74,8 +74,8 @@ def make_rows(found: ParsedQuery, outputs: tuple[Output, ...]) -> Rows:
     )
 
 
-def make_sources(found: ParsedQuery, outputs: tuple[Output, ...]) -> tuple[Source, ...]:
-    """The sources, with what can change the view there."""
+def make_sources(found: ParsedQuery, outputs: tuple[QueryOutput, ...]) -> tuple[Source, ...]:
+    """The sources, with the columns that can change the view."""
     sources = []
     for table, name, reads in found.tables:
         if found.shape == "rows":
@@ -94,7 +94,5 @@ def make_sources(found: ParsedQuery, outputs: tuple[Output, ...]) -> tuple[Sourc
 
 
 def _encode_types(table: SourceTable, paths: tuple[str, ...]) -> str:
-    import pyarrow as pa
-
     kinds = {path: find_type(table.schema, parse_path(path)) for path in paths}
     return encode_schema(pa.schema([(path, kind) for path, kind in kinds.items() if kind]))

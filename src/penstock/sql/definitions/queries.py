@@ -1,4 +1,4 @@
-"""`source_query`: its forms, and the tables and Iceberg views that it names. All of it is pure."""
+"""Forms of `source_query`, and the tables and Iceberg views that it names. Everything is pure."""
 
 from typing import Any
 
@@ -10,6 +10,8 @@ from penstock.model.identifiers import Identifier, check_identifier, show
 from penstock.sql.definitions.dumps import read_dump
 from penstock.sql.definitions.refusals import refuse
 from penstock.sql.definitions.requests import Query, Reference, Statement
+from penstock.sql.parsing.languages import find_dialect
+from penstock.sql.parsing.statements import read_statement
 
 LANCE_NAMES = ("lance", "lancedb", "datafusion")
 MAX_REFERENCES = 100
@@ -19,9 +21,9 @@ FORMS = (
 
 
 def find_references(source_query: str, namespace: Identifier) -> Query:
-    """Read a `source_query` of any form; names in it are read in the namespace of the view.
+    """Read a `source_query` of any form; its names are looked up in the view's namespace.
 
-    Raises InvalidRequest, with the place in the text, for one that is no query.
+    Raises InvalidRequest, with the place in the text, when it is no query.
     """
     if not source_query.strip():
         raise InvalidRequest("source_query is empty", detail=FORMS)
@@ -52,7 +54,7 @@ def add_view(
     namespace: Identifier,
     catalog: str | None = None,
 ) -> Query:
-    """The query with the SQL of an Iceberg view that it names; there may be new references."""
+    """Add the SQL of an Iceberg view that a query names; there may be new references."""
     if view in dict(query.views):
         return query
     try:
@@ -82,8 +84,6 @@ def _read_sql(found: dict[str, Any], key: str, dialect: str, namespace: Identifi
 
 
 def _find_dialect(name: str) -> str:
-    from penstock.sql.parsing.languages import find_dialect
-
     if name.strip().lower() in LANCE_NAMES:
         return "lance"
     known = find_dialect(name)
@@ -97,8 +97,6 @@ def _find_dialect(name: str) -> str:
 def _read_statement(
     sql: str, dialect: str, namespace: Identifier, catalog: str | None = None
 ) -> Statement:
-    from penstock.sql.parsing.statements import read_statement
-
     found = read_statement(sql, dialect, namespace, catalog)
     if not isinstance(found, tuple):
         raise refuse(found)
@@ -124,7 +122,7 @@ def _read_statement(
 
 
 def _refer(name: Identifier, namespace: Identifier, first: Identifier | None = None) -> Reference:
-    """A name alone is of the namespace, one of several parts a full path; else the other way."""
+    """A single name is in the namespace, several parts are a full path; else the other way."""
     inside = (*namespace, *name)
     both = (inside, name) if len(name) == 1 else (name, inside)
     return Reference(name, tuple(dict.fromkeys((*([first] if first else []), *both))))

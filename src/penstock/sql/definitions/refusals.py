@@ -1,23 +1,20 @@
-"""What dialect care refuses, as errors of ours, and hints of what may have been meant."""
+"""Errors for statements that are refused, and hints at similar names."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from penstock.sql.results import Problem, Refusal
+from penstock.sql.results import Refusal, SqlProblem
 
 
 def find_near(name: str, names: Iterable[str]) -> list[str]:
-    """Names that may have been meant."""
+    """Similar names."""
     by_lower = {each.lower(): each for each in names}
     return [by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)]
 
 
-def refuse(found: "Problem | Refusal") -> InvalidRequest:
-    """The error of a statement that can't be a view's: it says where, and what to do."""
+def refuse(found: SqlProblem | Refusal) -> InvalidRequest:
+    """The error for a statement that can't be a view's: says where, and what to do."""
     reason = getattr(found, "reason", "") or getattr(found, "message", "")
     what, _, remedy = reason.partition("; ")
     where = f" (line {found.line}, column {found.column})" if found.line else ""

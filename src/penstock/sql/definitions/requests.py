@@ -1,34 +1,31 @@
-"""What a definition is made from: the request, its query, and the tables as they are now."""
+"""Inputs of a definition: the request, its query, and the current tables."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from lance import LanceDataset
 from msgspec import Struct
 
 from penstock.lance.columns.inference import make_empty
 from penstock.lance.errors import translated
-from penstock.model.envelopes import Code
+from penstock.model.envelopes import FunctionCode
 from penstock.model.identifiers import Identifier
 from penstock.model.udtfs import Udtf
 from penstock.model.views import Kind, Language
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lance import LanceDataset
-
 
 class Reference(Struct, frozen=True):
-    """A name in a query, and what it may mean: the first of these that exists."""
+    """A name in a query, and its possible meanings: the first one that exists counts."""
 
     name: Identifier
     candidates: tuple[Identifier, ...]
 
 
 class Statement(Struct, frozen=True, kw_only=True):
-    """SQL of one dialect, and where its names are read."""
+    """SQL of one dialect, and the namespace of its names."""
 
     sql: str
-    # As sqlglot calls it, or "lance".
+    # sqlglot's name of it, or "lance".
     dialect: str
     namespace: Identifier
     catalog: str | None = None
@@ -36,7 +33,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class ColumnFunction(Struct, frozen=True, kw_only=True):
-    """A function that fills an output of a query; its code is to be kept with the view."""
+    """A function that fills an output of a query; its code is stored with the view."""
 
     output: str
     # Its place among the outputs.
@@ -44,11 +41,11 @@ class ColumnFunction(Struct, frozen=True, kw_only=True):
     name: str
     version: str
     inputs: tuple[str, ...]
-    code: Code
+    code: FunctionCode
 
 
 class Dump(Struct, frozen=True, kw_only=True):
-    """A query as other clients write theirs down: expressions in Lance's SQL, over one table."""
+    """A query in other clients' form: expressions in Lance's SQL, over one table."""
 
     source: Reference
     filter: str | None = None
@@ -61,7 +58,7 @@ class Dump(Struct, frozen=True, kw_only=True):
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """A `source_query` that is read, before anything is known of the tables that it names.
+    """A parsed `source_query`, before its tables are known.
 
     It is a statement, a dump, or the name of an Iceberg view (`view`) whose statement is the query.
     """
@@ -70,12 +67,12 @@ class Query(Struct, frozen=True, kw_only=True):
     statement: Statement | None = None
     dump: Dump | None = None
     view: Reference | None = None
-    # Statements of the Iceberg views that are named in it, as far as they were added.
+    # Statements of the Iceberg views in it, as far as they were added.
     views: tuple[tuple[Identifier, Statement], ...] = ()
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """All names in the query and in its Iceberg views; each is to be looked up."""
+        """All names to look up, in the query and in its Iceberg views."""
         found = [self.view] if self.view else []
         found += [self.dump.source] if self.dump else []
         for statement in (self.statement, *(each for _, each in self.views)):
@@ -92,24 +89,25 @@ class SourceTable(Struct, frozen=True, kw_only=True):
 
     id: str
     identifier: Identifier
-    schema: "pa.Schema"
-    # For what only Lance knows of its SQL; without it an empty table of that schema is asked.
-    open: "Callable[[], LanceDataset] | None" = None
+    schema: pa.Schema
+    # Opens the dataset for questions that only Lance can answer; without it, an empty table of that
+    # schema is used.
+    open: Callable[[], LanceDataset] | None = None
     has_stable_row_ids: bool = True
 
-    def open_dataset(self) -> "LanceDataset":
+    def open_dataset(self) -> LanceDataset:
         with translated():
             return make_empty(self.schema) if self.open is None else self.open()
 
 
 class ViewRequest(Struct, frozen=True, kw_only=True):
-    """A materialized view as it was asked for."""
+    """A materialized view as requested."""
 
     kind: Kind
     query: Query
-    # What the client declares; may hold system columns.
-    output_schema: "pa.Schema | None" = None
+    # What the client declares; may include system columns.
+    output_schema: pa.Schema | None = None
     udtf: Udtf | None = None
-    # Of a view that exists: the schema of the definition that it was created with. It keeps the
-    # columns that a star stood for then.
-    created: "pa.Schema | None" = None
+    # For an existing view: the schema that it was created with, which keeps the columns that a star
+    # stood for then.
+    created: pa.Schema | None = None

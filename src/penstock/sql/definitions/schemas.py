@@ -1,18 +1,13 @@
 """Schemas on the wire: base64 of an Arrow IPC schema message, or of a stream with no rows."""
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from penstock.errors import InvalidRequest
 from penstock.model.envelopes import from_base64
 
-if TYPE_CHECKING:
-    import pyarrow as pa
 
-
-def read_schema(text: str, what: str = "output_schema") -> "pa.Schema":
+def read_schema(text: str, what: str = "output_schema") -> pa.Schema:
     """The schema that a client sent; raises InvalidRequest when it is none."""
-    import pyarrow as pa
-
     content = from_base64(what, text)
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(content))

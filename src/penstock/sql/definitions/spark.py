@@ -2,46 +2,47 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
 
 from penstock.errors import InvalidRequest
 from penstock.lance.columns.fields import parse_path, show_path
 from penstock.lance.columns.inference import check_alike
 from penstock.lance.columns.sql_types import list_columns
 from penstock.model.identifiers import Identifier, show
-from penstock.model.views import SYSTEM_COLUMNS, Column
-from penstock.sql.definitions.parsed_query import Output, ParsedQuery, Texts, quote
+from penstock.model.views import SYSTEM_COLUMNS
+from penstock.sql.definitions.parsed_query import ExpressionTexts, ParsedQuery, QueryOutput, quote
 from penstock.sql.definitions.refusals import refuse
 from penstock.sql.definitions.requests import Query, SourceTable, Statement
-from penstock.sql.definitions.tables import Known, missing
+from penstock.sql.definitions.tables import KnownNames, missing
 from penstock.sql.definitions.types import to_arrow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from penstock.sql.results import Columns, Refusal
-    from penstock.sql.spark.query import Output as SparkOutput
-    from penstock.sql.spark.text.plain import Plain
+from penstock.sql.parsing.inlining import inline
+from penstock.sql.parsing.statements import write_plain
+from penstock.sql.resolving.resolve import resolve
+from penstock.sql.results import Columns, Refusal
+from penstock.sql.spark.query import SparkOutput as SparkOutput
+from penstock.sql.spark.query import list_outputs, read_spark_query
+from penstock.sql.spark.text.plain import PlainStatement, relocate
+from penstock.sql.translating.translate import translate
 
 MAX_CHARACTERS = 200_000
 PLAIN = {"bool", "int8", "int16", "int32", "int64", "float", "double", "string", "large_string",
          "date32[day]"}  # fmt: skip
 
 
-def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> ParsedQuery:
-    """Read the query against the tables as they are; a star gives the `kept` columns only."""
-    from penstock.sql.results import Refusal
-    from penstock.sql.spark.query import read_spark_query
-
+def read_spark(query: Query, known: KnownNames, kept: Sequence[str] | None) -> ParsedQuery:
+    """Read the query against the current tables; a star gives only the `kept` columns."""
     inliner = _Inliner(query, known)
     sql = inliner.inline(_get_statement(query, known), ())
     read = read_spark_query(sql, inliner.columns, kept)
     if isinstance(read, Refusal):
         raise refuse(_without_place(read))
     tables = {name: table for name, table in inliner.tables.items() if name in read.reads}
-    alone = _Asked(next(iter(tables.values())))
+    alone = _LanceCheck(next(iter(tables.values())))
     outputs = tuple(_to_output(each, tables) for each in read.outputs)
-    filters: Texts | None = None
+    filters: ExpressionTexts | None = None
     if read.shape.kind == "rows":
         outputs = tuple(alone.check_output(each) for each in outputs)
     if read.filter is not None:
@@ -63,27 +64,19 @@ def read_spark(query: Query, known: Known, kept: Sequence[str] | None) -> Parsed
             for name, table in tables.items()
             if (conditions := _check_pushed(table, read.pushed.get(name, ())))
         },
-        keys=tuple(
-            Column(
-                name=key.output,
-                expression=quote(key.column),
-                path=show_path((key.column,)),
-                reads=_show([key.column]),
-            )
-            for key in read.shape.keys
-        ),
+        kept=read.shape.keep(filters is not None, (filters or {}).get("lance")),
     )
 
 
 def _check_pushed(
     table: SourceTable, conditions: Sequence[tuple[str, tuple[str, ...]]]
 ) -> list[str]:
-    """Those of the conditions that Lance really takes."""
-    asked = _Asked(table)
+    """The conditions that Lance really accepts."""
+    asked = _LanceCheck(table)
     return [lance for lance, reads in conditions if asked.check_filter(_show(reads), lance)]
 
 
-def _get_statement(query: Query, known: Known) -> Statement:
+def _get_statement(query: Query, known: KnownNames) -> Statement:
     if query.statement is not None:
         return query.statement
     assert query.view is not None
@@ -99,10 +92,10 @@ def _get_statement(query: Query, known: Known) -> Statement:
 class _Inliner:
     """Puts the SQL of Iceberg views into a statement, and gives each table a plain name."""
 
-    def __init__(self, query: Query, known: Known) -> None:
+    def __init__(self, query: Query, known: KnownNames) -> None:
         self._known = known
         texts = [each.sql for each in (query.statement, *dict(query.views).values()) if each]
-        # There and back again: Spark compares names in capitals, too.
+        # Upper and lower: Spark compares names in capitals, too.
         self._text = "\n".join(texts).upper().lower()
         self._prefix = "source_"
         while self._prefix in self._text:
@@ -112,12 +105,6 @@ class _Inliner:
 
     def inline(self, statement: Statement, outer: tuple[Identifier, ...]) -> str:
         """The statement in Spark's dialect, over `tables`."""
-        from penstock.sql.parsing.inlining import inline
-        from penstock.sql.resolving.resolve import resolve
-        from penstock.sql.results import Refusal
-        from penstock.sql.spark.query import list_outputs
-        from penstock.sql.spark.text.plain import relocate
-
         texts: dict[Identifier, str] = {}
         seen: dict[Identifier, Columns | None] = {}
         for reference in statement.references:
@@ -159,12 +146,10 @@ class _Inliner:
             )
         return made
 
-    def _to_spark(self, statement: Statement, seen: "dict[Identifier, Columns | None]") -> "Plain":
-        """The statement as Spark may be given it, whatever its dialect was."""
-        from penstock.sql.parsing.statements import write_plain
-        from penstock.sql.results import Refusal
-        from penstock.sql.translating.translate import translate
-
+    def _to_spark(
+        self, statement: Statement, seen: dict[Identifier, Columns | None]
+    ) -> PlainStatement:
+        """The statement in a form that Spark may be given, whatever its dialect was."""
         if statement.dialect == "spark":
             plain = write_plain(statement.sql)
             if isinstance(plain, Refusal):
@@ -190,7 +175,7 @@ class _Inliner:
                 return name
         name = f"{self._prefix}{len(self.tables) + 1}"
         self.tables[name] = table
-        # Another view's own columns are there for those who ask for them by name.
+        # Another view's system columns are only given when asked for by name.
         self.columns[name] = {
             column: kind
             for column, kind in list_columns(table.schema).items()
@@ -199,70 +184,64 @@ class _Inliner:
         return name
 
 
-def _to_output(read: "SparkOutput", tables: Mapping[str, SourceTable]) -> Output:
-    texts: Texts = {"spark": read.text}
+def _to_output(read: SparkOutput, tables: Mapping[str, SourceTable]) -> QueryOutput:
+    texts: ExpressionTexts = {"spark": read.text}
     if read.lance is not None:
         texts["lance"] = read.lance
     kind, path = to_arrow(read.type), None
     if read.table is not None and read.path is not None:
         kind = _get_type(tables[read.table].schema, read.path)
         path = show_path(read.path)
-    return Output(read.name, kind, texts, path, _show(read.reads))
+    return QueryOutput(read.name, kind, texts, path, _show(read.reads))
 
 
-class _Asked:
-    """The one table of a query, of which Lance is asked as little as possible."""
+class _LanceCheck:
+    """Asks Lance about the one table of a query, as little as possible."""
 
     def __init__(self, table: SourceTable) -> None:
         self._table = table
         self._open = functools.cache(table.open_dataset)
 
-    def check_output(self, output: Output) -> Output:
-        """The output without Lance's text, unless Lance gives it the type that Spark does."""
+    def check_output(self, output: QueryOutput) -> QueryOutput:
+        """The output without Lance's text, unless Lance gives it the same type as Spark."""
         lance = output.texts.get("lance")
         if lance is None or output.path is not None:
             return output
         if output.type is not None and self._is_alike(output.reads, lance, output.type):
             return output
-        texts: Texts = {"spark": output.texts["spark"]}
-        return Output(output.name, output.type, texts, None, output.reads)
+        texts: ExpressionTexts = {"spark": output.texts["spark"]}
+        return QueryOutput(output.name, output.type, texts, None, output.reads)
 
     def check_filter(self, reads: Sequence[str], lance: str) -> bool:
-        """Whether Lance takes the filter."""
-        import pyarrow as pa
-
+        """Whether Lance accepts the filter."""
         return self._is_alike(reads, lance, pa.bool_())
 
-    def _is_alike(self, reads: Sequence[str], lance: str, kind: "pa.DataType") -> bool:
+    def _is_alike(self, reads: Sequence[str], lance: str, kind: pa.DataType) -> bool:
         read = (self._table.schema.field(parse_path(path)[0]).type for path in reads)
         return all(map(_is_plain, read)) and check_alike(self._open(), lance, kind)
 
 
-def _is_plain(kind: "pa.DataType") -> bool:
-    """Whether a type is one that expressions are vouched for on."""
-    import pyarrow.types as kinds
-
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether we vouch for expressions on values of this type."""
     if kinds.is_struct(kind):
         return all(_is_plain(field.type) for field in kind)
     return kinds.is_list(kind) or str(kind) in PLAIN
 
 
-def _get_type(schema: "pa.Schema", path: Sequence[str]) -> "pa.DataType":
+def _get_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
     field: Any = schema.field(path[0])
     for part in path[1:]:
         field = field.type.field(part)
     return field.type
 
 
-def _of_view(view: Identifier, refusal: "Refusal") -> InvalidRequest:
+def _of_view(view: Identifier, refusal: Refusal) -> InvalidRequest:
     error = refuse(_without_place(refusal))
     return InvalidRequest(f"Iceberg view {show(view)}: {error.message}", detail=error.detail)
 
 
-def _without_place(refusal: "Refusal") -> "Refusal":
-    """A place in a text that its author never saw helps nobody."""
-    from penstock.sql.results import Refusal
-
+def _without_place(refusal: Refusal) -> Refusal:
+    """Remove the place in a text that its author never saw."""
     return Refusal(refusal.reason)
 
 

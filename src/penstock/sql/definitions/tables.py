@@ -1,4 +1,4 @@
-"""Which table or Iceberg view each name of a query means."""
+"""Look up which table or Iceberg view each name of a query means."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from penstock.sql.definitions.requests import Query, Reference, SourceTable, Sta
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """All that names can mean."""
+class KnownNames:
+    """Everything that names can mean."""
 
     tables: Mapping[Identifier, SourceTable]
     views: Mapping[Identifier, Statement]
 
     def find(self, reference: Reference) -> Identifier | None:
-        """The first candidate there is, else the only one that differs in case alone."""
+        """The first candidate that exists, else the only one that differs just in case."""
         everything = [*self.tables, *self.views]
         for candidate in reference.candidates:
             if candidate in everything:
@@ -29,11 +29,11 @@ class Known:
         return None
 
 
-def get_known(query: Query, tables: Mapping[Identifier, SourceTable]) -> Known:
-    return Known(tables, dict(query.views))
+def get_known(query: Query, tables: Mapping[Identifier, SourceTable]) -> KnownNames:
+    return KnownNames(tables, dict(query.views))
 
 
-def get_table(known: Known, reference: Reference) -> SourceTable:
+def get_table(known: KnownNames, reference: Reference) -> SourceTable:
     """The table that a name means; raises when it is none."""
     found = known.find(reference)
     if found is None:

@@ -1,9 +1,8 @@
-"""What Spark's types are in a Lance table."""
+"""Arrow types for Spark's types in a Lance table."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 PLAIN = {
     "BOOLEAN": "bool_",
@@ -20,10 +19,8 @@ PLAIN = {
 }
 
 
-def to_arrow(kind: tuple[Any, ...] | None) -> "pa.DataType | None":
-    """The Arrow type of values that Spark makes; None for a type that is not known for sure."""
-    import pyarrow as pa
-
+def to_arrow(kind: tuple[Any, ...] | None) -> pa.DataType | None:
+    """The Arrow type of Spark's values; None when the type is not known for sure."""
     if kind is None:
         return None
     name, parts = kind[0], kind[1:]
@@ -33,8 +30,8 @@ def to_arrow(kind: tuple[Any, ...] | None) -> "pa.DataType | None":
     match name:
         case "DECIMAL":
             return pa.decimal128(*parts) if 0 < parts[0] <= 38 else None
-        # In a table's schema TIMESTAMP is one without a zone; in Spark's casts it has one, and
-        # these do not come here.
+        # In a table's schema TIMESTAMP has no zone; in Spark's casts it has one, but these do not
+        # come here.
         case "TIMESTAMPTZ":
             return pa.timestamp("us", tz="UTC")
         case "TIMESTAMP" | "TIMESTAMPNTZ":

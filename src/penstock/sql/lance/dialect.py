@@ -1,6 +1,7 @@
-"""Lance's SQL for sqlglot: enough to find the parts of a query and the names in it.
+"""Lance's SQL for sqlglot: enough to find the parts of a query and its names.
 
-It is DataFusion's; quotes of both kinds hold names. What its expressions mean, Lance itself says.
+It is DataFusion's, but quotes of both kinds hold names. The meaning of expressions is left to
+Lance.
 """
 
 from typing import ClassVar

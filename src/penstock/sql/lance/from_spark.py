@@ -1,10 +1,9 @@
-"""Expressions of Spark's dialect that mean the same to Lance, written in Lance's SQL.
+"""Translate expressions of Spark's dialect that mean the same to Lance.
 
-A list of what is vouched for, each with the types that it is vouched for; whatever is not here is
-Spark's to evaluate. Not here on purpose: comparisons of floating numbers (Spark has NaN = NaN and
-0.0 = -0.0), arithmetic on integers (Spark fails where they overflow), division, decimals, times,
-casts that can fail or format, upper and lower (each engine has its own table of letters), LIKE
-with an escape, null-safe equality.
+A list of constructs that we vouch for, each with its types; Spark evaluates everything else. Left
+out on purpose: comparisons of floating numbers (Spark has NaN = NaN and 0.0 = -0.0), arithmetic on
+integers (Spark fails on overflow), division, decimals, times, casts that can fail or format, upper
+and lower (each engine has its own table of letters), LIKE with an escape, null-safe equality.
 """
 
 import re
@@ -16,7 +15,7 @@ from penstock.sql.spark.types import FLOATS, INTEGERS, TEXTS, Type, Types
 
 D = exp.DType
 LIMITS = {D.TINYINT: 2**7, D.SMALLINT: 2**15, D.INT: 2**31, D.BIGINT: 2**63}
-# What Lance's parser takes between back-quotes without a second thought.
+# Names that Lance's parser accepts between back-quotes as they are.
 NAME = re.compile(r"[^`.\"\\\x00-\x1f]+")
 DATE = re.compile(r"(19|20)\d\d-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])")
 COMPARISONS: dict[type[exp.Expr], str] = {
@@ -44,7 +43,7 @@ INT = exp.DataType(this=D.INT)
 
 
 class NotVouched(Exception):
-    """The expression is not sure to be the same to Lance."""
+    """The expression may mean something else to Lance."""
 
 
 def write_lance(node: exp.Expr, types: Types) -> str | None:
@@ -53,7 +52,7 @@ def write_lance(node: exp.Expr, types: Types) -> str | None:
         return None
     try:
         written = _Writer(types).write(node)
-        # Alone, a number is a BIGINT to Lance.
+        # On its own, a number is a BIGINT to Lance.
         return (
             f"cast({written} as int)" if types.get(node) == INT and _is_constant(node) else written
         )
@@ -68,7 +67,7 @@ class _Writer:
     def write(self, node: exp.Expr) -> str:
         rule = RULES.get(type(node))
         known = PARTS | MORE_PARTS.get(type(node), set())
-        # A part that is not known, as NOT in LIKE, may turn the meaning around.
+        # An unknown part, such as NOT in LIKE, may reverse the meaning.
         if rule is None or any(value for key, value in node.args.items() if key not in known):
             raise NotVouched
         return rule(self, node)
@@ -140,7 +139,7 @@ class _Writer:
         return f"({left} {ARITHMETIC[type(node)]} {right})"
 
     def write_joined(self, node: exp.Expr) -> str:
-        # Lance's concat() takes NULL for nothing; its || is Spark's concat.
+        # Lance's concat() ignores NULL; its || is Spark's concat.
         parts = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
         if len(parts) < 2:
             raise NotVouched
@@ -173,13 +172,13 @@ class _Writer:
         raise NotVouched
 
     def _write_alike(self, nodes: list[exp.Expr]) -> list[str]:
-        """Values that are compared: all integers, all text or all dates; one is no constant."""
+        """Compared values: all integers, all text or all dates; one is no constant."""
         kinds = [self._kind(node) for node in nodes]
         families = {_family(kind) for kind in kinds}
         if len(families) != 1 or all(_is_constant(node) for node in nodes):
             raise NotVouched
         if families == {"integer"}:
-            # Lance turns a number into the column's type, which must be able to hold it.
+            # Lance casts a number to the column's type, which must be able to hold it.
             bounds = [
                 LIMITS[kind]
                 for kind, node in zip(kinds, nodes, strict=True)
@@ -230,7 +229,7 @@ def _value(node: exp.Expr) -> int:
 
 
 def _text(node: exp.Expr) -> str:
-    # sqlglot and Spark 4 read two quotes in a row, and backslashes, in their own ways.
+    # sqlglot and Spark 4 differ on doubled quotes and backslashes.
     if "\\" in node.name or "'" in node.name or not node.name.isprintable():
         raise NotVouched
     return f"'{node.name}'"

@@ -1,4 +1,4 @@
-"""A query in Lance's SQL: filter, projection and limit over one table, as texts for Lance."""
+"""Queries in Lance's SQL: filter, projection and limit over one table, as texts for Lance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.sql.lance.dialect import LANCE
-from penstock.sql.parsing.flat import take_apart
+from penstock.sql.parsing.flat_select import take_apart
 from penstock.sql.parsing.guard import Refused, guard
 from penstock.sql.parsing.parse import locate, parse_query
 from penstock.sql.parsing.splice import Edit, get_span
 from penstock.sql.resolving.resolve import find_column
 from penstock.sql.resolving.shape import check_limits
-from penstock.sql.results import Problem, Refusal
+from penstock.sql.results import Refusal, SqlProblem
 
 ELSE = 'send {"sql": …, "dialect": "spark"} for more'
 
@@ -21,7 +21,7 @@ ELSE = 'send {"sql": …, "dialect": "spark"} for more'
 class LanceOutput:
     name: str
     text: str
-    # The field that it simply is, part by part.
+    # The field's path, if the output is just a field.
     path: tuple[str, ...] | None = None
 
 
@@ -35,8 +35,7 @@ class LanceQuery:
 def read_lance_query(
     sql: str, columns: Sequence[str], hidden: Sequence[str], kept: Sequence[str] | None
 ) -> LanceQuery | Refusal:
-    """Read a statement over a table of these columns; a star has neither `hidden` ones, nor others
-    than `kept`."""
+    """Read a statement over a table of these columns; a star gives `kept` ones, none `hidden`."""
     return guard("reading the query", lambda: _read(sql, columns, hidden, kept))
 
 
@@ -44,7 +43,7 @@ def _read(
     sql: str, columns: Sequence[str], hidden: Sequence[str], kept: Sequence[str] | None
 ) -> LanceQuery:
     tree = parse_query(sql, LANCE)
-    if isinstance(tree, Problem):
+    if isinstance(tree, SqlProblem):
         raise Refused(tree.message, tree.line, tree.column)
     limit = check_limits(sql, tree)
     _check_shape(tree, limit)
@@ -113,7 +112,7 @@ def _check_names(outputs: Sequence[LanceOutput]) -> None:
 
 
 class _Names:
-    """The columns of the one table, and what they are called in the text."""
+    """The columns of the one table, and their names in the text."""
 
     def __init__(self, sql: str, tree: exp.Query, columns: Sequence[str]) -> None:
         self._sql = sql
@@ -122,7 +121,7 @@ class _Names:
         self.table = (table.alias or table.name).lower()
 
     def find_path(self, node: exp.Expr) -> tuple[str, ...] | None:
-        """The path of an expression that is nothing but a column or a field of one."""
+        """The path of an expression that is just a column or a field of one."""
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             inner = self.find_path(node.this)
             return None if inner is None else (*inner, node.expression.name)
@@ -132,14 +131,14 @@ class _Names:
         return (self._find(node), *parts[1:])
 
     def edit(self, column: exp.Column) -> list[Edit]:
-        """Every name in back-quotes, as Lance takes them; the table's own name is left out."""
+        """Back-quote every name for Lance; the table's own name is left out."""
         parts = self._list_parts(column)
         first, real = column.parts[0], self._find(column)
         edits = [Edit(*get_span(part), _quote(part.name)) for part in parts[1:]]
         start, end = get_span(parts[0])
         if parts[0] is not first:
             start = get_span(first)[0]
-        # Fields further down, as in "a"."b"."c"."d"."e".
+        # Deeper fields, as in "a"."b"."c"."d"."e".
         outer = column.parent
         while isinstance(outer, exp.Dot) and isinstance(outer.expression, exp.Identifier):
             edits.append(Edit(*get_span(outer.expression), _quote(outer.expression.name)))

@@ -1,1 +1,1 @@
-"""From text to a tree that can be trusted, and changes of a text."""
+"""Parse SQL text into a trusted tree, and edit the text."""

@@ -1,12 +1,12 @@
-"""Does a view's statement parse in the dialect that it claims to be?"""
+"""Check that a view's statement parses in its dialect."""
 
 from penstock.sql.parsing.languages import find_dialect
 from penstock.sql.parsing.parse import TooMuch, parse_query
-from penstock.sql.results import Problem
+from penstock.sql.results import SqlProblem
 
 
-def check_statement(sql: str, dialect: str) -> Problem | None:
-    """What is wrong with a statement, or None for one that is right or that is not judged."""
+def check_statement(sql: str, dialect: str) -> SqlProblem | None:
+    """What is wrong with a statement; None when it is right, or cannot be judged."""
     known = find_dialect(dialect)
     if known is None:
         return None
@@ -14,4 +14,4 @@ def check_statement(sql: str, dialect: str) -> Problem | None:
         found = parse_query(sql, known)
     except TooMuch:
         return None
-    return found if isinstance(found, Problem) else None
+    return found if isinstance(found, SqlProblem) else None

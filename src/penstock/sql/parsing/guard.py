@@ -1,4 +1,4 @@
-"""The one place that answers for what sqlglot raises on text and trees of strangers."""
+"""Catch whatever sqlglot raises on strangers' text and trees."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """Carries a refusal out of the depth of the work."""
+    """Carries a refusal up the call stack."""
 
     def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(reason)
@@ -20,7 +20,7 @@ class Refused(Exception):
 
 
 def guard(what: str, work: Callable[[], T]) -> T | Refusal:
-    """The work's result, or why there is none; `what` is what was to be done, in words."""
+    """The work's result, or a refusal; `what` names the work, in words."""
     try:
         return work()
     except Refused as refused:
@@ -34,5 +34,5 @@ def guard(what: str, work: Callable[[], T]) -> T | Refusal:
     except SqlglotError as error:
         return Refusal(f"{what} failed: {error}")
     except Exception as error:
-        # A tree that sqlglot's authors did not think of makes it raise anything: its text's fault.
+        # A tree that sqlglot's authors did not expect makes it raise anything: blame the text.
         return Refusal(f"{what} failed ({type(error).__name__})")

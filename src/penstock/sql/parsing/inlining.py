@@ -1,4 +1,4 @@
-"""A statement of Spark's dialect with other tables in place of those that it names."""
+"""Replace tables in a statement of Spark's dialect."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from penstock.sql.parsing.guard import Refused, guard
 from penstock.sql.parsing.parse import parse_query
 from penstock.sql.parsing.references import identify_table
 from penstock.sql.parsing.splice import rename_tables
-from penstock.sql.results import Problem, Refusal
+from penstock.sql.results import Refusal, SqlProblem
 
 
 def inline(
@@ -25,7 +25,7 @@ def inline(
 
     def work() -> str:
         tree = parse_query(sql, "spark")
-        if isinstance(tree, Problem):
+        if isinstance(tree, SqlProblem):
             raise Refused(tree.message, tree.line, tree.column)
         return rename_tables(sql, tree, "spark", name)
 

@@ -1,4 +1,4 @@
-"""The dialects that sqlglot knows, under the names that views give them."""
+"""Dialects that sqlglot knows, by the names that views use."""
 
 from sqlglot.dialects.dialect import Dialect, Dialects
 
@@ -16,20 +16,20 @@ ALIASES = {
 NOT_SQL = {"", "athena", "dax", "prql", "solr", "tableau"}
 KNOWN = ({dialect.value for dialect in Dialects} | {"singlestore"}) - NOT_SQL
 
-# These take a name as it is written, and compare names without regard to case.
+# These keep a name's case, but compare names case-insensitively.
 KEEPS_CASE = {"spark", "spark2", "databricks", "hive", "duckdb", "bigquery"}
 LOWERS_ALL = {"trino", "presto"}
 
 
 def find_dialect(name: str) -> str | None:
-    """The dialect that a view's representation means, as sqlglot calls it."""
+    """sqlglot's name for the dialect of a view's representation."""
     lowered = name.strip().lower()
     known = ALIASES.get(lowered, lowered)
     return known if known in KNOWN else None
 
 
 def fold_name(name: str, quoted: bool, dialect: str) -> str:
-    """A table's name as an engine of this dialect hands it to a catalog."""
+    """A table's name as an engine of this dialect passes it to a catalog."""
     if dialect in LOWERS_ALL:
         return name.lower()
     if quoted or dialect in KEEPS_CASE:

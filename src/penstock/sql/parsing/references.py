@@ -1,4 +1,4 @@
-"""Which tables a statement reads: names in FROM and JOIN that no WITH of the statement defines."""
+"""Find the tables that a statement reads: names in FROM and JOIN that no WITH defines."""
 
 from collections.abc import Iterator
 
@@ -7,13 +7,13 @@ from sqlglot import exp
 from penstock.model.identifiers import Identifier
 from penstock.sql.parsing.languages import find_dialect, fold_name, ignores_case
 from penstock.sql.parsing.parse import TooMuch, parse_query
-from penstock.sql.results import Problem
+from penstock.sql.results import SqlProblem
 
 
 def find_references(
     sql: str, dialect: str, default_namespace: Identifier, default_catalog: str | None = None
 ) -> tuple[Identifier, ...]:
-    """The tables that a statement reads, in its order; none for one that can't be judged."""
+    """The tables that a statement reads, in order; none when it can't be judged."""
     known = find_dialect(dialect)
     if known is None:
         return ()
@@ -21,7 +21,7 @@ def find_references(
         tree = parse_query(sql, known)
     except TooMuch:
         return ()
-    if isinstance(tree, Problem):
+    if isinstance(tree, SqlProblem):
         return ()
     found = (
         identify_table(table, known, default_namespace, default_catalog)
@@ -31,7 +31,7 @@ def find_references(
 
 
 def find_tables(tree: exp.Query, dialect: str) -> Iterator[exp.Table]:
-    """The places of a tree that name a table of the catalog."""
+    """The nodes of a tree that name a table of the catalog."""
     named = [table for table in tree.find_all(exp.Table) if is_named(table)]
     for table in sorted(named, key=lambda table: table.parts[-1].meta.get("start", 0)):
         if not _is_defined_here(table, dialect):
@@ -39,7 +39,7 @@ def find_tables(tree: exp.Query, dialect: str) -> Iterator[exp.Table]:
 
 
 def is_named(table: exp.Table) -> bool:
-    """Whether a place in FROM gives a name, and not a call such as range(10)."""
+    """Whether a node in FROM is a name, and not a call such as range(10)."""
     return bool(table.parts) and all(isinstance(part, exp.Identifier) for part in table.parts)
 
 
@@ -61,7 +61,7 @@ def identify_table(
 
 
 def _is_defined_here(table: exp.Table, dialect: str) -> bool:
-    """Whether a WITH in reach defines the name."""
+    """Whether a WITH in scope defines the name."""
     # A CTE sees those before it, and itself only if recursive: the first `a` of
     # WITH a AS (SELECT * FROM a), b AS (SELECT * FROM a) is a table, the second is not.
     if len(table.parts) != 1:

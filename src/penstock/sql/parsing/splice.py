@@ -1,7 +1,7 @@
-"""Changes of a statement's text that leave every other character as it is.
+"""Edit a statement's text and leave every other character as it is.
 
-A tree that is written out again may mean something else, and only names need to change. What
-Spark is given in the end is written anew from the changed text (`sparksql/door.py`).
+Writing out a tree may change the meaning, and only names need to change. What Spark gets in the end
+is written from the edited text (`sql/spark/text/checked_sql.py`).
 """
 
 from collections.abc import Callable, Iterable
@@ -13,19 +13,19 @@ from penstock.sql.parsing.guard import Refused
 from penstock.sql.parsing.parse import locate
 from penstock.sql.parsing.references import find_tables
 
-# What may stand beside a table's name in FROM.
+# Tokens that may follow a table's name in FROM.
 TABLE_PARTS = {"this", "db", "catalog", "alias", "joins", "laterals"}
 
 
 class Edit(NamedTuple):
     start: int
-    # The first character that stays.
+    # The first character after it.
     end: int
     text: str
 
 
 def splice(sql: str, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> str:
-    """The part of a text from start to end, with the edits made."""
+    """The part of a text from start to end, with the edits applied."""
     end = len(sql) if end is None else end
     parts, at = [], start
     for edit in sorted(edits):
@@ -35,12 +35,12 @@ def splice(sql: str, edits: Iterable[Edit], start: int = 0, end: int | None = No
 
 
 def quote(name: str) -> str:
-    """A name as Spark takes it, whatever it holds."""
+    """A name quoted for Spark."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def get_span(*identifiers: exp.Expr) -> tuple[int, int]:
-    """From the first character of some identifiers to the one after their last."""
+    """The span of some identifiers: from the first character to the one after their last."""
     places = [each.meta for each in identifiers]
     if any("start" not in place for place in places):
         raise Refused("the statement has a name whose place can't be told")
@@ -64,7 +64,7 @@ def rename_tables(sql: str, tree: exp.Query, dialect: str, name: Callable[[exp.T
         edits.append(Edit(start, end, name(table) + alias))
         if not table.alias and len(table.parts) > 1:
             read.add(tuple(part.name.lower() for part in table.parts[-2:]))
-    # namespace.table.column is table.column now.
+    # namespace.table.column becomes table.column.
     edits += [
         Edit(get_span(*column.parts)[0], get_span(column.args["table"])[0], "")
         for column in tree.find_all(exp.Column)

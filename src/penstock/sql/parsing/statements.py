@@ -1,4 +1,4 @@
-"""A statement before its tables are known: does it parse, what does it name, may a view use it."""
+"""Parse statements before their tables are known: names, and whether a view may use them."""
 
 from sqlglot import exp
 
@@ -8,9 +8,9 @@ from penstock.sql.parsing.guard import Refused, guard
 from penstock.sql.parsing.parse import parse_query
 from penstock.sql.parsing.references import find_tables, identify_table
 from penstock.sql.resolving.calls import check_calls
-from penstock.sql.results import Problem, Refusal
-from penstock.sql.spark.text.door import write_statement
-from penstock.sql.spark.text.plain import Plain
+from penstock.sql.results import Refusal, SqlProblem
+from penstock.sql.spark.text.checked_sql import write_statement
+from penstock.sql.spark.text.plain import PlainStatement
 
 KNOWN = lance_dialect.LANCE
 
@@ -20,19 +20,19 @@ Named = tuple[Identifier, Identifier]
 def read_statement(
     sql: str, dialect: str, namespace: Identifier, catalog: str | None
 ) -> tuple[Named, ...] | Refusal:
-    """Each table that is named: as written, and as the dialect's rules have it in full."""
+    """Each named table: as written, and in full by the dialect's rules."""
     return guard("reading the query", lambda: _read(sql, dialect, namespace, catalog))
 
 
-def write_plain(sql: str) -> Plain | Refusal:
-    """A statement in Spark's dialect as Spark may be given it, but for the names of its tables."""
+def write_plain(sql: str) -> PlainStatement | Refusal:
+    """A statement in Spark's dialect in the form for Spark, except for table names."""
     return guard("reading the query", lambda: write_statement(sql)[0])
 
 
 def _parse(sql: str, dialect: str) -> exp.Query:
     tree = parse_query(sql, dialect)
-    problem = tree if isinstance(tree, Problem) else check_calls(sql, tree, dialect)
-    if isinstance(tree, Problem) or problem is not None:
+    problem = tree if isinstance(tree, SqlProblem) else check_calls(sql, tree, dialect)
+    if isinstance(tree, SqlProblem) or problem is not None:
         assert problem is not None
         raise Refused(problem.message, problem.line, problem.column)
     return tree

@@ -1,27 +1,27 @@
-"""The texts of a flat SELECT's pieces, over the columns of its one table and nothing else."""
+"""The texts of a flat SELECT's pieces, over nothing but the columns of its one table."""
 
 from collections.abc import Mapping
 
 from sqlglot import exp
 
-from penstock.sql.parsing.flat import Flat, Piece
+from penstock.sql.parsing.flat_select import FlatSelect, SelectPiece
 from penstock.sql.parsing.guard import Refused
 from penstock.sql.parsing.splice import Edit, get_span
 
 MAX_CHARACTERS = 100_000
 
 
-class Texts:
-    """Texts in Spark's SQL: without the table's alias, other outputs written out."""
+class SparkTexts:
+    """Texts in Spark's SQL: without the table's alias, with other outputs written out."""
 
-    def __init__(self, flat: Flat, columns: Mapping[str, object]) -> None:
+    def __init__(self, flat: FlatSelect, columns: Mapping[str, object]) -> None:
         self._flat = flat
         self._columns = columns
         self._named = {each.name.lower(): each for each in flat.outputs if each.name}
         table = flat.tree.args["from_"].this
         self._table = (table.alias or table.name).lower()
 
-    def write(self, piece: Piece) -> str:
+    def write(self, piece: SelectPiece) -> str:
         text = self._flat.write(piece, self._edit)
         if len(text) > MAX_CHARACTERS:
             raise Refused("the statement's aliases refer to each other too often")
@@ -34,6 +34,6 @@ class Texts:
             return [Edit(get_span(parts[0])[0], get_span(parts[1])[0], "")]
         if first in self._columns or first not in self._named:
             return []
-        # The name of an output before this one.
+        # The name of an earlier output.
         start, end = get_span(parts[0])
         return [Edit(start, end, f"({self.write(self._named[first])})")]

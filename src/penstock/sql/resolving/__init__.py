@@ -1,1 +1,1 @@
-"""Which tables and columns a statement reads, what it calls, and how it can be followed."""
+"""Resolve statements: the tables and columns they read, the functions they call, their shape."""

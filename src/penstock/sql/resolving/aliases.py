@@ -1,19 +1,19 @@
-"""Outputs that take the name of a column: SELECT a + 1 AS a ... GROUP BY a.
+"""Outputs with the name of a column: SELECT a + 1 AS a ... GROUP BY a.
 
-Engines differ in whether the later `a` is the column or the output, in each clause of a query.
+Engines differ, clause by clause, in whether the later `a` is the column or the output.
 """
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from penstock.sql.resolving.resolve import Resolved
+from penstock.sql.resolving.resolve import ResolvedStatement
 
 # WHERE is not among them: where it may name outputs at all, columns come first.
 CLAUSES = ("group", "having", "qualify")
 
 
-def find_shadowing(resolved: Resolved) -> str | None:
-    """The first name that a query both makes and uses, where the two are not the same value."""
+def find_shadowing(resolved: ResolvedStatement) -> str | None:
+    """The first name that is both an output and used, where the two have different values."""
     for scope in resolved.scopes:
         if isinstance(scope.expression, exp.Select):
             name = _find_in(scope.expression, scope)

@@ -1,4 +1,4 @@
-"""How much a statement grows when its stars and aliases are written out.
+"""Limit how much a statement grows when its stars and aliases are expanded.
 
 WITH a AS (SELECT x.*, y.* FROM t x, t y), b AS (SELECT x.*, y.* FROM a x, a y) ... doubles at
 each step, and so does SELECT a + a AS b, b + b AS c, c + c AS d ...: short texts, endless trees.
@@ -15,7 +15,7 @@ MAX_NODES = 20_000
 
 
 def check_growth(tree: exp.Query, stand_ins: dict[str, StandIn]) -> None:
-    """Raise TooMuch for a statement that would grow out of hand."""
+    """Raise TooMuch for a statement that would grow too large."""
     widths: dict[int, int] = {}
     for scope in traverse_scope(tree):
         widths[id(scope)] = width = _width(scope, widths, stand_ins)
@@ -56,7 +56,7 @@ def _source_width(
 
 
 def _expanded(select: exp.Select) -> int:
-    """The nodes of a SELECT once its aliases are replaced by what they stand for."""
+    """The nodes of a SELECT with its aliases expanded."""
     sizes: dict[str, int] = {}
     total = 0
     for projection in select.expressions:

@@ -1,4 +1,4 @@
-"""Which functions a statement calls, and whether a materialized view may call them."""
+"""Find the functions that a statement calls, and check that a materialized view may call them."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql.parsing.parse import locate
 from penstock.sql.resolving.resolve import find_column
-from penstock.sql.results import Problem
+from penstock.sql.results import SqlProblem
 from penstock.sql.spark.functions import KNOWN, VOLATILE, VOLATILE_ELSEWHERE
 
 # Words before a bracket that are not functions, though the tokenizer has no type for them.
 NOT_CALLED = {"group", "sets", "tablesample", "repeatable", "rollup", "cube"}
-# After a comparison these are no aggregates.
+# After a comparison these are not aggregates.
 QUANTIFIERS = {"any", "some", "all"}
 COMPARED = {TokenType.LIKE, TokenType.ILIKE, TokenType.EQ, TokenType.NEQ, TokenType.LT,
             TokenType.LTE, TokenType.GT, TokenType.GTE}  # fmt: skip
@@ -33,8 +33,8 @@ BARE = {
 }
 
 
-class Call(NamedTuple):
-    """A function by its name in small letters, and where it stands."""
+class FunctionCall(NamedTuple):
+    """A function by its name in lower case, and its place."""
 
     name: str
     start: int
@@ -44,12 +44,12 @@ class Call(NamedTuple):
     has_arguments: bool
 
 
-def find_calls(sql: str, dialect: str) -> list[Call]:
-    """The functions that a text calls, in its order."""
+def find_calls(sql: str, dialect: str) -> list[FunctionCall]:
+    """The functions that a text calls, in order."""
     return list(_find_calls(Dialect.get_or_raise(dialect).tokenize(sql)))
 
 
-def _find_calls(tokens: list[Token]) -> Iterator[Call]:
+def _find_calls(tokens: list[Token]) -> Iterator[FunctionCall]:
     for i, token in enumerate(tokens):
         after = [each.token_type for each in tokens[i + 1 : i + 3]]
         opened = after[:1] == [TokenType.L_PAREN]
@@ -59,23 +59,23 @@ def _find_calls(tokens: list[Token]) -> Iterator[Call]:
             continue
         if opened and (word or token.text.replace("_", "").isalnum()):
             arguments = after != [TokenType.L_PAREN, TokenType.R_PAREN]
-            yield Call(token.text.lower(), token.start, word, qualified, arguments)
+            yield FunctionCall(token.text.lower(), token.start, word, qualified, arguments)
         elif token.token_type in BARE and not qualified:
-            yield Call(token.text.lower(), token.start, False, False, False)
+            yield FunctionCall(token.text.lower(), token.start, False, False, False)
 
 
-def check_calls(sql: str, tree: exp.Query, dialect: str) -> Problem | None:
-    """The first function that a view can't use: it is volatile, or Spark has none of that name."""
+def check_calls(sql: str, tree: exp.Query, dialect: str) -> SqlProblem | None:
+    """The first function that a view can't use: volatile, or unknown to Spark."""
     volatile = VOLATILE if dialect == "spark" else VOLATILE_ELSEWHERE
     named = {
         alias.name.lower() for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns")
     }
     for call in find_calls(sql, dialect):
         place = locate(sql, call.start)
-        # Without arguments it is the time of now.
+        # Without arguments it is the current time.
         is_now = call.name == "unix_timestamp" and not call.has_arguments
         if not call.is_qualified and (call.name in volatile or is_now):
-            return Problem(
+            return SqlProblem(
                 f"{call.name} is not the same at every refresh, so a view can't use it;"
                 " store its value in a column of the table",
                 *place,
@@ -83,8 +83,8 @@ def check_calls(sql: str, tree: exp.Query, dialect: str) -> Problem | None:
         if dialect != "spark" or not call.is_word or call.name in named | NOT_CALLED:
             continue
         if call.is_qualified:
-            return Problem(f"function {call.name} is not one of Spark's own", *place)
+            return SqlProblem(f"function {call.name} is not one of Spark's own", *place)
         if call.name not in KNOWN:
             hint = find_column(call.name, iter(sorted(KNOWN)))
-            return Problem(f"Spark has no function {call.name}{hint}", *place)
+            return SqlProblem(f"Spark has no function {call.name}{hint}", *place)
     return None

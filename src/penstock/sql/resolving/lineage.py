@@ -1,4 +1,4 @@
-"""Which columns of which tables feed each column of a view's result."""
+"""Lineage: the columns of tables that feed each column of a view's result."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ from sqlglot.optimizer.scope import Scope, find_all_in_scope
 from penstock.model.identifiers import Identifier
 from penstock.sql.parsing.guard import guard
 from penstock.sql.parsing.languages import find_dialect
-from penstock.sql.resolving.resolve import Resolved, resolve, restore, select_first
-from penstock.sql.results import Lineage, OutputColumn, Refusal, Source, Tables
+from penstock.sql.resolving.resolve import ResolvedStatement, resolve, restore, select_first
+from penstock.sql.results import Lineage, OutputColumn, Refusal, SourceColumn, Tables
 
-# A column of a scope's result, by place; a leaf is a Source.
-Node = tuple[int, int] | Source
+# A column of a scope's result, by position; a leaf is a Source.
+Node = tuple[int, int] | SourceColumn
 
 
 def trace_columns(
@@ -33,8 +33,8 @@ def trace_columns(
     return guard("tracing the columns", lambda: trace(resolved, known))
 
 
-def trace(resolved: Resolved, dialect: str) -> Lineage:
-    """The lineage of a statement that is resolved already."""
+def trace(resolved: ResolvedStatement, dialect: str) -> Lineage:
+    """The lineage of a resolved statement."""
     graph = _Graph(resolved)
     root = resolved.scopes[-1]
     feeding = [_leaves(graph.feeds, [(id(root), i)]) for i in range(_width(root.expression))]
@@ -49,13 +49,13 @@ def trace(resolved: Resolved, dialect: str) -> Lineage:
 
 
 class _Graph:
-    """What each scope's outputs are made of, and what only decides about its rows.
+    """The inputs of each scope's outputs, and of what only filters its rows.
 
-    A graph, not a recursion: a recursive CTE feeds itself, and a CTE that is read in many places
-    is walked once.
+    A graph rather than a recursion: a recursive CTE feeds itself, and a CTE that is read in many
+    places is visited once.
     """
 
-    def __init__(self, resolved: Resolved) -> None:
+    def __init__(self, resolved: ResolvedStatement) -> None:
         self.resolved = resolved
         self.scopes = {id(scope.expression): scope for scope in resolved.scopes}
         self.sources: dict[int, exp.Table | Scope] = {}
@@ -68,7 +68,7 @@ class _Graph:
             self._add(scope)
 
     def list_filters(self, root: Scope) -> set[Node]:
-        """What decides about rows anywhere below a scope; a CTE that nobody reads does not."""
+        """What filters rows anywhere below a scope; an unread CTE does not."""
         found: set[Node] = set()
         seen, waiting = {id(root)}, [root]
         while waiting:
@@ -86,7 +86,7 @@ class _Graph:
             source = scope.sources.get(column.table)
             if source is None or id(column) in self.sources:
                 continue
-            # Every CTE in reach is in `sources`; an outer table may have the name of one.
+            # Every CTE in scope is in `sources`; an outer table may have the same name.
             if column.table in selected or column.table in inner or not selected:
                 self.sources[id(column)] = source
         self.below[id(scope)] = [
@@ -121,7 +121,7 @@ class _Graph:
                 for i in range(_width(inner.expression)):
                     self.feeds[key, i].add((id(inner), i))
         else:
-            # A function in FROM: each of its columns is made of all that goes into it.
+            # A function in FROM: each of its columns depends on all of its inputs.
             everything = self._resolve(query.find_all(exp.Column))
             for i in range(max(1, len(_alias_names(query)))):
                 self.feeds[key, i] |= everything
@@ -145,7 +145,7 @@ class _Graph:
             if isinstance(source, exp.Table):
                 stand_in = self.resolved.stand_ins.get(source.name)
                 if stand_in is not None:
-                    found.add(Source(stand_in.identifier, stand_in.columns[column.name][0]))
+                    found.add(SourceColumn(stand_in.identifier, stand_in.columns[column.name][0]))
             elif isinstance(source, Scope):
                 names = _names(source.expression)
                 if column.name in names:
@@ -153,14 +153,14 @@ class _Graph:
         return found
 
 
-def _leaves(feeds: dict[Node, set[Node]], start: Iterable[Node]) -> set[Source]:
+def _leaves(feeds: dict[Node, set[Node]], start: Iterable[Node]) -> set[SourceColumn]:
     seen: set[Node] = set(start)
     waiting = list(seen)
     while waiting:
         fresh = feeds.get(waiting.pop(), set()) - seen
         seen |= fresh
         waiting.extend(fresh)
-    return {node for node in seen if isinstance(node, Source)}
+    return {node for node in seen if isinstance(node, SourceColumn)}
 
 
 def _names(query: exp.Expr) -> list[str]:

@@ -1,8 +1,8 @@
-"""A statement whose every table and column is known to be one of the catalog's.
+"""Resolve every table and column of a statement in the catalog.
 
-Tables are first replaced by stand-ins with one plain name each, so that the depth of a namespace,
-the case of a name, or a CTE of the same name can't mislead sqlglot; `restore` puts the names back
-as the catalog spells them.
+Tables are first replaced by stand-ins with one plain name each, so that deep namespaces, the case
+of a name, or a CTE of the same name can't mislead sqlglot; `restore` puts the names back as the
+catalog spells them.
 """
 
 import difflib
@@ -27,16 +27,16 @@ from penstock.sql.parsing.guard import Refused, guard
 from penstock.sql.parsing.parse import locate, parse_query
 from penstock.sql.resolving.bounds import check_growth
 from penstock.sql.resolving.standins import StandIn, drop_qualifiers, replace_tables, spell_outputs
-from penstock.sql.results import Problem, Refusal, Tables
+from penstock.sql.results import Refusal, SqlProblem, Tables
 
-# Resolving takes time that grows with the square of a statement: here, at most seconds.
+# Resolving takes quadratic time: this limits it to seconds.
 MAX_WORDS = 2_000
-# What sqlglot calls a column that has no name.
+# sqlglot's name for a column without one.
 GENERATED = re.compile(r"_col_\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedStatement:
     """A qualified tree over stand-ins; `scopes` end with the statement's own."""
 
     tree: exp.Query
@@ -53,8 +53,8 @@ def resolve(
     default_namespace: Identifier,
     default_catalog: str | None = None,
     max_words: int = MAX_WORDS,
-) -> Resolved | Refusal:
-    """Every table and column of a statement found in the catalog, or the first that is not."""
+) -> ResolvedStatement | Refusal:
+    """Resolve every table and column of a statement, or name the first that is missing."""
     return guard(
         "resolving the statement",
         lambda: _resolve(sql, dialect, tables, default_namespace, default_catalog, max_words),
@@ -68,9 +68,9 @@ def _resolve(
     default_namespace: Identifier,
     default_catalog: str | None,
     max_words: int,
-) -> Resolved:
+) -> ResolvedStatement:
     tree = parse_query(sql, dialect, max_words)
-    if isinstance(tree, Problem):
+    if isinstance(tree, SqlProblem):
         reason = f"the statement does not parse: {tree.message}"
         raise Refused(reason, tree.line, tree.column)
     spell_outputs(tree, dialect)
@@ -102,10 +102,12 @@ def _resolve(
         _check_columns(scope, schema, found, sql)
     annotate_types(tree, schema=schema, dialect=Dialect.get_or_raise(dialect))
     references = tuple(dict.fromkeys(stand_in.identifier for stand_in in found.values()))
-    return Resolved(tree, scopes, found, references, tuple(_output_names(tree, found, scopes)))
+    return ResolvedStatement(
+        tree, scopes, found, references, tuple(_output_names(tree, found, scopes))
+    )
 
 
-def restore(resolved: Resolved) -> exp.Query:
+def restore(resolved: ResolvedStatement) -> exp.Query:
     """The tree with the catalog's names back in place, every name quoted."""
     tree = resolved.tree.copy()
     seen: set[int] = set()
@@ -134,7 +136,7 @@ def restore(resolved: Resolved) -> exp.Query:
 
 
 def find_column(name: str, names: Iterator[str]) -> str:
-    """The nearest of some names, as the end of a sentence."""
+    """The most similar name, as the end of a sentence."""
     by_lower = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     return f"; near names: {', '.join(by_lower[each] for each in near)}" if near else ""
@@ -234,13 +236,13 @@ def _output_names(
             else:
                 yield "" if GENERATED.fullmatch(column.name) else column.name
         elif isinstance(column, exp.Coalesce) and isinstance(column.this, exp.Column):
-            yield select.alias_or_name  # a USING column, merged by the star's expansion
+            yield select.alias_or_name  # a USING column, merged by expanding the star
         else:
             yield ""
 
 
 def select_first(tree: exp.Expr) -> exp.Select:
-    """The query that gives a union its names."""
+    """The query that names a union's columns."""
     while not isinstance(tree, exp.Select):
         if not isinstance(tree, exp.SetOperation | exp.Subquery):
             raise Refused("the statement has a shape that can't be resolved")

@@ -1,29 +1,34 @@
-"""How a view can follow the rows of its source: one by one, group by group, or only as a whole.
+"""The shape of a view: whether it can follow its source by rows, by groups, or only as a whole.
 
 `find_shape` looks at a Spark statement twice: the tree as it was written, and the resolved one.
+`Shape.keep` says what a definition keeps of the query, so that a refresh can follow it.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
+from penstock.lance.columns.fields import show_path
+from penstock.model.views import Column, Groups
 from penstock.model.views import Shape as Kind
 from penstock.sql.parsing.guard import Refused
 from penstock.sql.parsing.parse import find_place
+from penstock.sql.parsing.splice import quote
 from penstock.sql.resolving.aliases import find_shadowing
 from penstock.sql.resolving.calls import find_calls
-from penstock.sql.resolving.resolve import Resolved
+from penstock.sql.resolving.resolve import ResolvedStatement
 from penstock.sql.spark.functions import AGGREGATES, GENERATORS, ORDERLESS, WINDOWS
 
-# Types of which it is known when two values are one group to Spark.
+# Types for which we know when Spark puts two values into one group.
 KEY_TYPES = {*exp.DataType.SIGNED_INTEGER_TYPES, *exp.DataType.TEXT_TYPES, exp.DType.BOOLEAN,
              exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DATE, exp.DType.DECIMAL,
              exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class GroupKey:
     """A column that rows are grouped by, and the output that shows it."""
 
     output: str
@@ -33,14 +38,21 @@ class Key:
 @dataclass(frozen=True, slots=True)
 class Shape:
     kind: Kind
-    # Why it is no better one.
+    # Why it is no better shape.
     obstacle: str = ""
     limit: int | None = None
-    keys: tuple[Key, ...] = ()
+    keys: tuple[GroupKey, ...] = ()
+
+    def keep(self, has_filter: bool, lance_filter: str | None) -> dict[str, Any]:
+        """The fields of a `Definition` that are there for this shape only."""
+        if self.kind != "groups":
+            return {}
+        keys = tuple(_to_column(key) for key in self.keys)
+        return {"groups": Groups(keys=keys, lance_filter=lance_filter, has_filter=has_filter)}
 
 
-def find_shape(sql: str, tree: exp.Query, resolved: Resolved) -> Shape:
-    """The best shape that is sure to be right; raises Refused for what a view can't be."""
+def find_shape(sql: str, tree: exp.Query, resolved: ResolvedStatement) -> Shape:
+    """The best shape that is certainly right; raises Refused for what no view can have."""
     limit = check_limits(sql, tree)
     calls = {call.name for call in find_calls(sql, "spark")}
     obstacle = next(_obstacles(tree, calls), "")
@@ -65,7 +77,7 @@ def find_shape(sql: str, tree: exp.Query, resolved: Resolved) -> Shape:
 
 
 def _obstacles(tree: exp.Query, calls: set[str]) -> Iterator[str]:
-    """What keeps a query from being followed by rows or groups, the plainest reason first."""
+    """What keeps a query from being followed by rows or groups, the simplest reason first."""
     if isinstance(tree, exp.SetOperation):
         yield f"it is a {tree.key.upper()} of queries"
     if not isinstance(tree, exp.Select):
@@ -98,7 +110,7 @@ def _obstacles(tree: exp.Query, calls: set[str]) -> Iterator[str]:
             yield f"it has a {clause.upper()} clause"
 
 
-def _find_groups(resolved: Resolved, calls: set[str]) -> Shape:
+def _find_groups(resolved: ResolvedStatement, calls: set[str]) -> Shape:
     tree = resolved.tree
     assert isinstance(tree, exp.Select)
     group = tree.args.get("group")
@@ -113,7 +125,7 @@ def _find_groups(resolved: Resolved, calls: set[str]) -> Shape:
         return Shape("whole", f"{loose[0]} may depend on the order of rows")
     if shadowed := find_shadowing(resolved):
         return Shape("whole", f"{shadowed} is the name of a column and of another output")
-    keys: list[Key] = []
+    keys: list[GroupKey] = []
     for each in group.expressions:
         if not isinstance(each, exp.Column):
             return Shape("whole", "GROUP BY has an expression that is not a plain column")
@@ -127,8 +139,13 @@ def _find_groups(resolved: Resolved, calls: set[str]) -> Shape:
         if not found:
             return Shape("whole", f"GROUP BY has {each.name}, which is not among the outputs")
         stand_in = next(iter(resolved.stand_ins.values()))
-        keys.append(Key(found[0], stand_in.columns[each.name][0]))
+        keys.append(GroupKey(found[0], stand_in.columns[each.name][0]))
     return Shape("groups", keys=tuple(keys))
+
+
+def _to_column(key: GroupKey) -> Column:
+    path = show_path((key.column,))
+    return Column(name=key.output, expression=quote(key.column), path=path, reads=(path,))
 
 
 def _check_grouped(tree: exp.Select, group: exp.Group) -> None:
@@ -144,12 +161,12 @@ def _check_grouped(tree: exp.Select, group: exp.Group) -> None:
 
 def _is_aggregate(node: exp.Expr) -> bool:
     named = isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
-    # FILTER and WITHIN GROUP are around the aggregate that they belong to.
+    # FILTER and WITHIN GROUP are around their aggregate.
     return named or isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
 
 
 def check_limits(sql: str, tree: exp.Query) -> int | None:
-    """The statement's own LIMIT; refuses what makes the result depend on luck."""
+    """The statement's own LIMIT; refuses limits that make the result random."""
     for query in tree.find_all(exp.Query):
         if offset := query.args.get("offset"):
             raise Refused("OFFSET is not offered: a view has no order", *find_place(offset, sql))

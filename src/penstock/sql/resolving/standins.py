@@ -1,4 +1,4 @@
-"""Stand-ins: one-part names that take the place of tables while a statement is resolved."""
+"""Stand-ins: one-part names that replace tables while a statement is resolved."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ from penstock.sql.parsing.languages import fold_name, ignores_case
 from penstock.sql.parsing.references import find_tables, identify_table, is_named
 from penstock.sql.results import Columns, Tables
 
-# As no table, alias or CTE of a person is called.
+# A prefix that no person uses for a table, alias or CTE.
 PREFIX = "penstock__table__"
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """A table as the statement sees it: `columns` are seen name -> (the catalog's name, type)."""
+    """A table as the statement sees it: `columns` maps seen name -> (the catalog's name, type)."""
 
     identifier: Identifier
     parts: tuple[str, ...]
@@ -24,7 +24,7 @@ class StandIn:
 
 
 def spell_outputs(tree: exp.Query, dialect: str) -> None:
-    """Note the name that each output has for its engine, as resolving changes the case."""
+    """Record each output's name in its engine, because resolving changes the case."""
     first: exp.Expr = tree
     while isinstance(first, exp.SetOperation | exp.Subquery):
         first = first.this
@@ -67,7 +67,7 @@ def replace_tables(
     default_namespace: Identifier,
     default_catalog: str | None,
 ) -> dict[str, StandIn] | tuple[str, int] | str:
-    """Put stand-ins in place of the tables; or say which is not there, and where it is named."""
+    """Replace the tables by stand-ins; or say which one is missing, and where it is named."""
     stand_ins: dict[str, StandIn] = {}
     names = _Names.of(tree)
     for place in tree.find_all(exp.Table):
@@ -131,7 +131,7 @@ def _find_table(
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The names that a statement uses, folded as its dialect does, quoted and not."""
+    """The names that a statement uses, folded by its dialect's rules, quoted and not."""
 
     quoted: frozenset[str]
     plain: frozenset[str]
@@ -145,7 +145,7 @@ class _Names:
         return _Names(frozenset(quoted), frozenset(plain))
 
     def see(self, columns: Columns, dialect: str) -> dict[str, tuple[str, str]] | str:
-        """The columns under the names that the statement may call them by."""
+        """The columns under the names that the statement may use."""
         engine = Dialect.get_or_raise(dialect)
         folded = {
             engine.normalize_identifier(exp.to_identifier(name, quoted=False)).name
@@ -159,7 +159,7 @@ class _Names:
             elif name in self.quoted or name in folded or name.lower() not in unquoted:
                 key = name
             else:
-                # An unquoted name can only mean this column: no other differs from it by case.
+                # An unquoted name can only mean this column: no other differs from it just in case.
                 loose = unquoted[name.lower()]
                 key = name if loose in columns else loose
             if key in seen:

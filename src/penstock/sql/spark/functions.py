@@ -1,4 +1,4 @@
-"""The functions of Spark's SQL by what they make of rows, and which of them a view may not use.
+"""The functions of Spark's SQL by their effect on rows, and those that a view may not use.
 
 The names are those of `SHOW FUNCTIONS` in Spark 4.3; a test compares them.
 """
@@ -25,21 +25,21 @@ AGGREGATES = _words(
     tuple_union_agg_integer var_pop var_samp variance vector_avg vector_sum
     """
 )
-# One row becomes any number of them.
+# One row becomes any number of rows.
 GENERATORS = _words(
     """
     collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer
     python_worker_logs range sql_keywords stack variant_explode variant_explode_outer
     """
 )
-# A row's value depends on other rows, or rows are put into windows of time.
+# A row's value depends on other rows, or rows are put into time windows.
 WINDOWS = _words(
     """
     counter_diff cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
     session_window window window_time
     """
 )
-# The value is another one each time, or depends on who asks, where, or how rows are spread.
+# Each call gives another value, or it depends on who asks, where, or how rows are distributed.
 VOLATILE = _words(
     """
     aes_encrypt curdate current_catalog current_database current_date current_path current_schema
@@ -49,7 +49,7 @@ VOLATILE = _words(
     spark_partition_id try_reflect uniform user uuid version
     """
 )
-# What a row alone decides.
+# Depends on the row alone.
 PLAIN = _words(
     """
     abs acos acosh add_months aes_decrypt aggregate and approx_top_k_estimate array array_append
@@ -113,14 +113,14 @@ PLAIN = _words(
 # Written like functions, though they are not in the list of functions.
 SYNTAX = frozenset(["timediff", "timestampadd", "timestampdiff", "try_cast"])
 KNOWN = AGGREGATES | GENERATORS | WINDOWS | VOLATILE | PLAIN | SYNTAX
-# Aggregates that give the same for the same rows, in whatever order they come.
+# Aggregates that do not depend on the order of rows.
 ORDERLESS = _words(
     """
     any approx_count_distinct avg bit_and bit_or bit_xor bool_and bool_or count count_if every max
     mean min some std stddev stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
     """
 )
-# As other dialects call what is volatile.
+# Volatile functions by their names in other dialects.
 VOLATILE_ELSEWHERE = VOLATILE | _words(
     """
     gen_random_uuid getdate generate_uuid newid sysdate sysdatetime sysdatetimeoffset systimestamp

@@ -1,6 +1,6 @@
-"""A query of Spark's dialect over known tables: its outputs, what it reads, how it can be followed.
+"""Queries of Spark's dialect over known tables: their outputs, what they read, their shape.
 
-The tables have plain names here, one each; what Spark is given comes out of `sparksql/door.py`.
+Each table has one plain name here; `sql/spark/text/checked_sql.py` makes the text for Spark.
 """
 
 from collections import Counter
@@ -12,37 +12,37 @@ from sqlglot import exp
 from penstock.model.identifiers import Identifier
 from penstock.model.views import NO_SQL, CheckedSql
 from penstock.sql.lance.from_spark import write_lance
-from penstock.sql.parsing.flat import take_apart
+from penstock.sql.parsing.flat_select import take_apart
 from penstock.sql.parsing.guard import Refused, guard
 from penstock.sql.parsing.parse import parse_query
 from penstock.sql.parsing.splice import Edit, quote, splice
-from penstock.sql.parsing.texts import Texts
-from penstock.sql.resolving.resolve import Resolved, find_column, resolve, select_first
+from penstock.sql.parsing.texts import SparkTexts
+from penstock.sql.resolving.resolve import ResolvedStatement, find_column, resolve, select_first
 from penstock.sql.resolving.shape import Shape, find_shape
-from penstock.sql.results import Columns, Problem, Refusal
-from penstock.sql.spark.pushing import find_pushed
-from penstock.sql.spark.text.door import check_expression, check_path, check_query
+from penstock.sql.results import Columns, Refusal, SqlProblem
+from penstock.sql.spark.pushdown import find_pushed
+from penstock.sql.spark.text.checked_sql import check_expression, check_path, check_query
 from penstock.sql.spark.types import Plain, Types, to_plain
 
-# Stars and names written out make a statement longer than its author's.
+# Expanded stars and names make a statement longer than its author's.
 MAX_WORDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """A column of the result; `text` and `lance` are there for a query over rows."""
+class SparkOutput:
+    """A column of the result; `text` and `lance` are set for a query over rows."""
 
     name: str
-    # None is one that is not known for sure.
+    # None when not known for sure.
     type: Plain | None
-    # The table and the column of it, or the field of one, that it simply is.
+    # The table and column (or field), if the output is just that.
     table: str | None = None
     path: tuple[str, ...] | None = None
     # In Spark's SQL, over the columns of the table.
     text: CheckedSql = NO_SQL
     # In Lance's, when it means the same there.
     lance: str | None = None
-    # The columns that it is made of, of a query over one table.
+    # The columns that it is made of, for a query over one table.
     reads: tuple[str, ...] = ()
 
 
@@ -50,20 +50,20 @@ class Output:
 class SparkQuery:
     sql: CheckedSql
     shape: Shape
-    outputs: tuple[Output, ...]
+    outputs: tuple[SparkOutput, ...]
     # The columns that are read, by table.
     reads: dict[str, tuple[str, ...]]
     filter: CheckedSql | None = None
     lance_filter: str | None = None
     filter_reads: tuple[str, ...] = ()
-    # By table: conditions in Lance's SQL that rows must meet to matter, each with what it reads.
+    # By table: conditions that relevant rows meet, in Lance's SQL, each with what it reads.
     pushed: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = field(default_factory=dict)
 
 
 def read_spark_query(
     sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None
 ) -> SparkQuery | Refusal:
-    """Read a statement whose tables have these names; `kept` are the outputs that a star gives."""
+    """Read a statement over tables of these names; `kept` are the outputs that a star gives."""
     return guard("reading the query", lambda: _read(sql, tables, kept))
 
 
@@ -73,7 +73,7 @@ def write_path(path: Sequence[str]) -> CheckedSql | Refusal:
 
 
 def list_outputs(sql: str, tables: Mapping[str, Columns]) -> dict[str, str] | Refusal:
-    """The names and types of a Spark statement's result, as `resolve` takes them."""
+    """The names and types of a Spark statement's result, in the form that `resolve` takes."""
 
     def work() -> dict[str, str]:
         resolved = _resolve(sql, tables)
@@ -86,7 +86,7 @@ def list_outputs(sql: str, tables: Mapping[str, Columns]) -> dict[str, str] | Re
     return guard("reading the query", work)
 
 
-def _resolve(sql: str, tables: Mapping[str, Columns]) -> Resolved:
+def _resolve(sql: str, tables: Mapping[str, Columns]) -> ResolvedStatement:
     known: dict[Identifier, Columns | None] = {(name,): each for name, each in tables.items()}
     found = resolve(sql, "spark", known, (), max_words=MAX_WORDS)
     if isinstance(found, Refusal):
@@ -96,7 +96,7 @@ def _resolve(sql: str, tables: Mapping[str, Columns]) -> Resolved:
 
 def _parse(sql: str) -> exp.Query:
     tree = parse_query(sql, "spark", MAX_WORDS)
-    if isinstance(tree, Problem):
+    if isinstance(tree, SqlProblem):
         raise Refused(tree.message)
     return tree
 
@@ -113,20 +113,20 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
     selects = [select.unalias() for select in select_first(resolved.tree).selects]
     alone = isinstance(resolved.tree, exp.Select)
     outputs = tuple(
-        Output(name, to_plain(kind), *(types.find_path(select) if alone else ()))
+        SparkOutput(name, to_plain(kind), *(types.find_path(select) if alone else ()))
         for name, kind, select in zip(
             resolved.output_columns, types.get_outputs(), selects, strict=True
         )
     )
     found = SparkQuery(check_query(sql, tables), shape, outputs, _find_reads(resolved))
-    # Patterns and texts with a backslash are left to Spark.
+    # Patterns and strings with a backslash are left to Spark.
     plain = "\\" not in sql
     if shape.kind == "whole" and plain:
         found = replace(found, pushed=_write_pushed(resolved, types))
     flat = take_apart(sql, tree, "spark") if shape.kind != "whole" else None
     if flat is None:
         return found if shape.kind != "rows" else _give_up(found)
-    texts = Texts(flat, next(iter(resolved.stand_ins.values())).columns)
+    texts = SparkTexts(flat, next(iter(resolved.stand_ins.values())).columns)
     where = resolved.tree.args.get("where")
     if where is not None and flat.filter is not None:
         lance = write_lance(where.this, types) if plain else None
@@ -153,7 +153,7 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
 
 
 def _write_pushed(
-    resolved: Resolved, types: Types
+    resolved: ResolvedStatement, types: Types
 ) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
     return {
         table: tuple(
@@ -172,8 +172,8 @@ def _give_up(found: SparkQuery) -> SparkQuery:
     return replace(found, shape=Shape("whole", obstacle))
 
 
-def _expand_stars(sql: str, resolved: Resolved, kept: Sequence[str] | None) -> str:
-    """The text with the columns that its star stands for, or that it stood for (`kept`)."""
+def _expand_stars(sql: str, resolved: ResolvedStatement, kept: Sequence[str] | None) -> str:
+    """The text with its star expanded to its columns, or to those it stood for (`kept`)."""
     tree = _parse(sql)
     flat = take_apart(sql, tree, "spark")
     stars = [] if flat is None else [each for each in flat.outputs if each.node.is_star]
@@ -195,7 +195,7 @@ def _expand_stars(sql: str, resolved: Resolved, kept: Sequence[str] | None) -> s
     return splice(sql, [Edit(stars[0].start, stars[0].end, ", ".join(columns))])
 
 
-def _check_names(resolved: Resolved) -> None:
+def _check_names(resolved: ResolvedStatement) -> None:
     for place, name in enumerate(resolved.output_columns, 1):
         if not name:
             raise Refused(f"column {place} of the result has no name; give it one with AS")
@@ -204,14 +204,14 @@ def _check_names(resolved: Resolved) -> None:
         raise Refused(f"the result has two columns called {twice[0][0]}; rename one with AS")
 
 
-def _check_reads(resolved: Resolved) -> None:
-    """Refuse what reads columns that it does not name: they would not be among those given."""
+def _check_reads(resolved: ResolvedStatement) -> None:
+    """Refuse expressions that read columns without naming them: these would not be loaded."""
     for star in resolved.tree.find_all(exp.Star):
         if not isinstance(star.parent, exp.Count):
             raise Refused("a * inside an expression can't be followed; list the columns")
 
 
-def _check_fields(resolved: Resolved, types: Types) -> None:
+def _check_fields(resolved: ResolvedStatement, types: Types) -> None:
     """Refuse a field that a struct does not have."""
     for dot in resolved.tree.find_all(exp.Dot):
         outer = types.get(dot.this)
@@ -229,7 +229,7 @@ def _list_columns(node: exp.Expr, types: Types) -> tuple[str, ...]:
     return tuple(sorted({path[0] for path in paths if path}))
 
 
-def _find_reads(resolved: Resolved) -> dict[str, tuple[str, ...]]:
+def _find_reads(resolved: ResolvedStatement) -> dict[str, tuple[str, ...]]:
     reads: dict[str, dict[str, None]] = {
         stand_in.identifier[0]: {} for stand_in in resolved.stand_ins.values()
     }

@@ -1,6 +1,6 @@
-"""The type of an expression in Spark 4, where it is sure: sqlglot's own annotation guesses.
+"""Types of expressions in Spark 4, where certain: sqlglot's own annotation guesses.
 
-Types are sqlglot's; None is one that is not known for sure.
+Types are sqlglot's; None means not known for sure.
 """
 
 import re
@@ -10,10 +10,10 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from penstock.sql.resolving.resolve import Resolved
+from penstock.sql.resolving.resolve import ResolvedStatement
 
 Type = exp.DataType | None
-# A type in plain values: its name, then precision and scale, or what it is made of.
+# A type in plain values: its name, then precision and scale, or its parts.
 Plain = tuple[Any, ...]
 D = exp.DType
 
@@ -21,7 +21,7 @@ DECIMAL = re.compile(r"(\d+)\.(\d+)")
 INTEGERS = (D.TINYINT, D.SMALLINT, D.INT, D.BIGINT)
 FLOATS = (D.FLOAT, D.DOUBLE)
 TEXTS = exp.DataType.TEXT_TYPES
-# Everything that Spark's SQL can say for sure that it gives back as it is.
+# Types that Spark's SQL certainly returns unchanged.
 SIMPLE = {*INTEGERS, *FLOATS, *TEXTS, D.BOOLEAN, D.DATE, D.BINARY, D.VARBINARY}
 
 BOOLEANS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
@@ -50,7 +50,7 @@ def _make_decimal(precision: int, scale: int) -> Type:
 class Types:
     """The types of a resolved statement's expressions."""
 
-    def __init__(self, resolved: Resolved) -> None:
+    def __init__(self, resolved: ResolvedStatement) -> None:
         self._resolved = resolved
         # Each column belongs to the innermost scope that reads it.
         self._scopes = {
@@ -93,7 +93,7 @@ class Types:
         return None
 
     def find_path(self, node: exp.Expr) -> tuple[str, tuple[str, ...]] | tuple[None, None]:
-        """The table, and the path in it, of an expression that is a column or a field of one."""
+        """The table and path of an expression that is a column or a field of one."""
         if isinstance(node, exp.Column):
             source = self._find_source(node)
             if not isinstance(source, exp.Table) or source.name not in self._resolved.stand_ins:
@@ -109,7 +109,7 @@ class Types:
         return table, (*path, field.name)
 
     def get_column(self, node: exp.Expr) -> Type:
-        """A column's type: the catalog's, or that of the output of a subquery that it is."""
+        """A column's type: the catalog's, or that of a subquery's output."""
         source = self._find_source(node)
         if isinstance(source, exp.Table):
             return _known(node.type) if source.name in self._resolved.stand_ins else None
@@ -142,7 +142,7 @@ class Types:
         return self.get(node.this)
 
     def get_common(self, *nodes: exp.Expr) -> Type:
-        """The type that all of some values have, or that Spark widens integers to."""
+        """The common type of some values, or the type that Spark widens integers to."""
         kinds = [self.get(node) for node in nodes if not isinstance(node, exp.Null)]
         if not kinds or any(kind is None for kind in kinds):
             return None
@@ -190,7 +190,7 @@ class Types:
         return _make(D.DOUBLE) if plain else None
 
     def get_text(self, node: exp.Expr) -> Type:
-        """What is text when it is made of text; of bytes it may be bytes."""
+        """Text when it is made of text; of bytes it may be bytes."""
         parts = node.expressions or [node.this, *filter(None, [node.args.get("expression")])]
         kinds = [self.get(part) for part in parts if isinstance(part, exp.Expr)]
         plain = all(kind is not None and kind.this in TEXTS for kind in kinds)
@@ -220,7 +220,7 @@ class Types:
 
     def get_cast(self, node: exp.Expr) -> Type:
         kind = _known(node.args["to"])
-        # sqlglot has a TIMESTAMP for to_timestamp(), too, which may have a zone or not.
+        # sqlglot types to_timestamp() as TIMESTAMP, too, which may have a zone or not.
         return None if kind is None or kind.this is D.TIMESTAMP else kind
 
     def get_literal(self, node: exp.Expr) -> Type:
@@ -235,7 +235,7 @@ class Types:
 
 
 def to_plain(kind: Type) -> Plain | None:
-    """A type for those who don't know sqlglot: ("DECIMAL", 10, 2), ("ARRAY", ("INT",)) ..."""
+    """A type without sqlglot: ("DECIMAL", 10, 2), ("ARRAY", ("INT",)) ..."""
     if kind is None:
         return None
     name = kind.this.value
@@ -247,7 +247,7 @@ def to_plain(kind: Type) -> Plain | None:
 
 
 def _known(kind: object) -> Type:
-    """A type that is known through and through."""
+    """A type that is completely known."""
     if not isinstance(kind, exp.DataType):
         return None
     inner = [each.this if isinstance(each, exp.ColumnDef) else each for each in kind.expressions]
@@ -259,7 +259,7 @@ def _known(kind: object) -> Type:
     if kind.is_type(D.DECIMAL):
         return kind if len(kind.expressions) == 2 else None
     if kind.this in TEXTS:
-        # The length of VARCHAR is not part of what is stored.
+        # The length of VARCHAR is not stored.
         return _make(D.TEXT)
     if kind.this is D.UNKNOWN or kind.expressions:
         return None

@@ -1,1 +1,1 @@
-"""A view's statement in another dialect, where it means the same there."""
+"""Translate a view's statement to another dialect, where it means the same there."""

@@ -1,8 +1,8 @@
-"""Which constructs mean the same in two dialects once sqlglot has rewritten them.
+"""Constructs that mean the same in two dialects once sqlglot has rewritten them.
 
-A translation that is silently wrong is worse than none, so this is a list of what is vouched for:
-a node whose class is neither in SAME nor in CHECKS is refused by its name. Each check says why
-its node would differ between these two dialects, or None.
+A silently wrong translation is worse than none, so this lists what we vouch for: a node whose class
+is neither in SAME nor in CHECKS is refused by name. Each check says why its node would differ
+between these two dialects, or None.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ SAME: set[type[exp.Expr]] = {
 
 
 def find_difference(tree: exp.Expr, source: str, target: str) -> tuple[str, exp.Expr] | None:
-    """The first construct that the target would not be sure to take as the source does."""
+    """The first construct that may mean something else in the target."""
     if source == target or any({source, target} <= family for family in FAMILIES):
         anonymous = (exp.Anonymous, exp.AnonymousAggFunc) if source != target else ()
         return next(((_unknown(node, target), node) for node in tree.find_all(*anonymous)), None)

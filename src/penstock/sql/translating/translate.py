@@ -1,7 +1,7 @@
-"""A view's statement in another dialect, or the reason why there is none to be trusted.
+"""Translate a view's statement to another dialect, or say why no translation can be trusted.
 
-Read, resolve, vouch, write, and read back: the written text must parse, name the same tables, and
-feed the same columns into the same outputs as the statement that it came from.
+Parse, resolve, vouch, write, and parse again: the written text must parse, name the same tables,
+and feed the same columns into the same outputs as the original.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from penstock.sql.parsing.languages import LOWERS_ALL, find_dialect, ignores_cas
 from penstock.sql.parsing.parse import find_doubled_quote, find_place, parse_query
 from penstock.sql.resolving.aliases import find_shadowing
 from penstock.sql.resolving.lineage import trace
-from penstock.sql.resolving.resolve import Resolved, resolve, restore
-from penstock.sql.results import Problem, Refusal, Tables, Translation
+from penstock.sql.resolving.resolve import ResolvedStatement, resolve, restore
+from penstock.sql.results import Refusal, SqlProblem, Tables, Translation
 from penstock.sql.translating.meaning import FAMILIES, VOUCHED, find_difference
 
-# A translation is longer than what it is made of: names are written in full, stars too.
+# A translation is longer than its original: names and stars are written in full.
 WRITTEN_WORDS = 15_000
 
 
@@ -59,9 +59,9 @@ def translate(
 
 
 def _find_obstacle(
-    resolved: Resolved, sql: str, source: str, target: str, default_catalog: str | None
+    resolved: ResolvedStatement, sql: str, source: str, target: str, default_catalog: str | None
 ) -> Refusal | None:
-    """What can be seen before writing: names, and constructs that mean something else."""
+    """Obstacles that show before writing: names, and constructs that mean something else."""
     if source != target and (touching := find_doubled_quote(sql, source)):
         # Spark 4 reads 'it''s' as it's; sqlglot, as Spark 3 did, as its.
         return Refusal("two quotes in a row are read in two ways; write \\' for a quote", *touching)
@@ -109,9 +109,9 @@ def _write(tree: exp.Query, target: str) -> str:
 
 
 def _compare(
-    before: Resolved, after: Resolved, written: str, source: str, target: str
+    before: ResolvedStatement, after: ResolvedStatement, written: str, source: str, target: str
 ) -> Refusal | None:
-    """A translation reads the same columns, into the same outputs, by the same filters."""
+    """Check that a translation has the same columns, outputs and filters."""
     old, new = trace(before, source), trace(after, target)
     if set(old.references) != set(new.references):
         return Refusal(f"the translation reads other tables in {target}")
@@ -123,7 +123,7 @@ def _compare(
     if old.filters != new.filters:
         return Refusal(f"the translation filters by other columns in {target}")
     tree = parse_query(written, target)
-    if isinstance(tree, Problem) or _write(tree, target) != written:
+    if isinstance(tree, SqlProblem) or _write(tree, target) != written:
         return Refusal(f"the translation is read back as another statement in {target}")
     for function in after.tree.find_all(exp.Anonymous):
         if source != target:

@@ -1,7 +1,7 @@
-"""Expressions whose value depends on the engine: when two dialects still agree on it.
+"""Expressions whose value depends on the engine: when two dialects still agree.
 
-What each engine does is from its manual; types come from the catalog's schemas, and a type that
-is not known is never assumed.
+The behaviour of each engine is from its manual; types come from the catalog's schemas, and an
+unknown type is never assumed.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ TEXTS = exp.DataType.TEXT_TYPES
 EXACT = {*INTEGERS, *TEXTS, exp.DType.BOOLEAN, exp.DType.DATE}
 ZONELESS = {exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME}
 
-# What int / int gives, how a fraction becomes an integer, what NULL does in GREATEST.
+# The result of int / int, rounding of fractions to integers, NULL in GREATEST.
 DIVIDES = {"spark": "double", "databricks": "double", "duckdb": "double", "bigquery": "double",
            "trino": "integer", "presto": "integer", "postgres": "integer",
            "snowflake": "decimal"}  # fmt: skip
@@ -131,7 +131,7 @@ def _check_add(node: exp.Expr, source: str, target: str) -> str | None:
 
 
 def _check_part(node: exp.Expr, source: str, target: str) -> str | None:
-    """EXTRACT and its kind: the parts of a date, or of a time without zone."""
+    """EXTRACT and the like: parts of a date, or of a time without zone."""
     if isinstance(node, exp.Extract):
         unit, value = node.name.upper(), node.expression
         if unit not in {"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE"}:
@@ -169,7 +169,7 @@ def _check_side(node: exp.Expr, source: str, target: str) -> str | None:
 
 
 def _check_right(node: exp.Expr, source: str, target: str) -> str | None:
-    # sqlglot's SUBSTR of the end is empty where the text is shorter than what is asked for.
+    # sqlglot's SUBSTR of the end is empty where the text is shorter than requested.
     if target in {"trino", "presto"}:
         return f"{target} has no RIGHT"
     return _check_side(node, source, target)

@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from penstock.jobs.refresh.context import SourceAt
+from penstock.jobs.refresh.context import SourceVersions
 from penstock.jobs.refresh.groups.key_sets import KeySet
 from penstock.jobs.refresh.groups.plan import find_touched
 from penstock.jobs.refresh.groups.run import GroupsOrder, read_groups
@@ -48,7 +48,7 @@ def test_every_group_that_is_not_what_it_was_is_touched_and_read(tmp_path: Path,
         before = now.version
         location = Location(history.path, "")
         source = Source(id="s", table=("n", "source"), name="source", reads=READS)
-        at = SourceAt(source, location, now.version, now, then.version, then)
+        at = SourceVersions(source, location, now.version, now, then.version, then)
         touched = find_touched(at, KEYS, compare(now, then, READS))
         is_now, was = groups_of(now), groups_of(then)
         changed = [key for key in is_now.keys() | was if is_now.get(key) != was.get(key)]

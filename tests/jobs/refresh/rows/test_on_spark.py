@@ -102,7 +102,7 @@ def test_workers_of_spark_refresh_a_view_of_a_catalog(engine: Engine, server: Se
 
     def refresh() -> Any:
         attempt = HeldAttempt()
-        spec = {**view.spec(), "table": [name, "view"]}
+        spec = replace(view.spec(), table=(name, "view"))
         done = run_refresh(spec, catalog, lambda: engine, attempt)
         sweep_refresh(spec, catalog, attempt.job, attempt.number)
         view.watermark = done.watermark

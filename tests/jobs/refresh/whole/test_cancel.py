@@ -14,8 +14,8 @@ from tests.harness.views.sql_views import define_query, write_source
 
 @pytest.mark.slow
 def test_a_canceled_query_ends_and_leaves_nothing(engine: Engine, tmp_path: Path) -> None:
-    # Minutes of work; Spark ends a task when it takes its next batch of rows, so these are small.
-    write_source(tmp_path, "t", pa.table({"a": range(100_000)}), files=200)
+    # A minute of work; Spark ends a task when it takes its next batch of rows, so these are small.
+    write_source(tmp_path, "t", pa.table({"a": range(40_000)}), files=200)
     sql = "SELECT sum(x.a * y.a % 7) AS n FROM t x JOIN t y ON x.a * y.a % 3 = 1"
     view = LocalView(tmp_path, define_query(sql, {"n": pa.int64()}, {"t": ("a",)}), engine).create()
     attempt = CanceledLater()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import QueryRefused
-from penstock.jobs.spark.gate.door import pick, query
+from penstock.jobs.spark.gate.checked_queries import pick, query
 from penstock.jobs.spark.gate.functions import ALLOWED, REFUSED
 from penstock.jobs.spark.sql_sessions import open_sql
 from penstock.jobs.spark.tasks import Engine, explain

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import InvalidRequest, QueryRefused
 from penstock.jobs.engine.attempt import is_passing
-from penstock.jobs.spark.gate.door import pick, query
+from penstock.jobs.spark.gate.checked_queries import pick, query
 from penstock.jobs.spark.sql_sessions import open_sql
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.spark.types import quote, to_spark_schema

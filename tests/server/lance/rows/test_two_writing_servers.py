@@ -1,6 +1,5 @@
 """Rows written through two servers that share one PostgreSQL and one lake: none is lost."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -8,20 +7,11 @@ import pytest
 
 from tests.harness.data.arrow import people, read_back, send, versions
 from tests.harness.data.tables import new_name, open_by_path
-from tests.harness.processes.databases import new_postgres_database
-from tests.harness.processes.servers import Server, running
-
-Pair = tuple[Server, Server]
+from tests.harness.processes.servers import Server
+from tests.server.lance.conftest import Pair
 
 WRITERS, INSERTS = 16, 6
 UPDATES = 10
-
-
-@pytest.fixture(scope="module")
-def pair(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    data, database = tmp_path_factory.mktemp("shared"), new_postgres_database(postgres)
-    with running(data, database=database) as first, running(data, database=database) as second:
-        yield first, second
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""The process that runs a function apart from its worker, so that only it dies when it must.
+"""The process that runs a function apart from its worker, so that only it dies.
 
-Started by `isolate` as a module. It ends with the worker: when the pipe to it closes.
+`isolate` starts it as a module. It ends with the worker, when their pipe closes.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from penstock.errors import FunctionFailed
 from penstock.jobs.functions.calls import DirectCaller
 from penstock.jobs.functions.isolation import messages
 from penstock.jobs.functions.isolation.memory import be_first_to_die, end_with_parent, limit_memory
-from penstock.jobs.functions.load import ROW_BY_ROW, Loaded, load
-from penstock.jobs.functions.output import Output, captured
+from penstock.jobs.functions.load import ROW_BY_ROW, LoadedFunction, load
+from penstock.jobs.functions.output import PrintedOutput, captured
 from penstock.model.functions import Function
 
 Frames = queue.SimpleQueue[tuple[bytes, bytes]]
@@ -59,7 +59,7 @@ class _Host:
     def __init__(self, answers: BinaryIO, progress: mmap.mmap) -> None:
         self._answers = answers
         self._progress = progress
-        self._output = Output()
+        self._output = PrintedOutput()
         self._row = 0
         self._timeout: float | None = None
         self._caller: DirectCaller | None = None
@@ -81,7 +81,7 @@ class _Host:
         else:
             self._kind = loaded.kind
             if loaded.kind in ROW_BY_ROW:
-                loaded = Loaded(self._watched(loaded.call), loaded.kind)
+                loaded = LoadedFunction(self._watched(loaded.call), loaded.kind)
             schema = pa.ipc.read_schema(pa.py_buffer(setup.schema))
             self._caller = DirectCaller(loaded, function, schema, self._output)
             ready = messages.Ready(loaded.kind, printed=tuple(self._output.take()))

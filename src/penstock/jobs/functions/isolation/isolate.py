@@ -1,4 +1,4 @@
-"""Calls in a process of their own: a row that kills it, or never ends, is a row that failed."""
+"""Call a function in a separate process: a row that kills it, or never ends, is a failed row."""
 
 import contextlib
 import mmap
@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from msgspec import json
 
 from penstock.errors import FunctionFailed
@@ -22,11 +22,8 @@ from penstock.jobs.functions.isolation import messages
 from penstock.jobs.functions.isolation.pipes import ReadingEnd, WritingEnd, is_readable, make_pipe
 from penstock.jobs.functions.load import ROW_BY_ROW, unusable
 from penstock.jobs.functions.outcomes import Failure, Outcome
-from penstock.jobs.functions.output import Output
+from penstock.jobs.functions.output import PrintedOutput
 from penstock.model.functions import Function
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 HOST = "penstock.jobs.functions.isolation.host"
 # So much longer than its timeout a row may take until its process is killed: the process itself
@@ -55,8 +52,8 @@ class IsolatedCaller:
         self,
         content: bytes,
         function: Function,
-        kinds: "pa.Schema",
-        output: Output | None = None,
+        kinds: pa.Schema,
+        output: PrintedOutput | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._content = content
@@ -74,7 +71,7 @@ class IsolatedCaller:
         self._give_back(child)
         return child.kind
 
-    def run(self, batch: "pa.RecordBatch", *, go_on: bool) -> Outcome:
+    def run(self, batch: pa.RecordBatch, *, go_on: bool) -> Outcome:
         child = self._take()
         try:
             outcome = child.ask(batch, go_on, self._function.timeout_seconds, self._is_stopped)
@@ -93,7 +90,7 @@ class IsolatedCaller:
         for child in ending:
             child.end()
 
-    def _divide(self, batch: "pa.RecordBatch", death: Died, go_on: bool) -> Outcome:
+    def _divide(self, batch: pa.RecordBatch, death: Died, go_on: bool) -> Outcome:
         """Find out with the rows before the one that it died at, and then with that one alone."""
         if batch.num_rows == 1 or (death.is_timeout and death.row == 0):
             return Outcome(make_nulls(1, self._kinds), {0: death.to_failure()})
@@ -127,8 +124,8 @@ class _Child:
         self,
         content: bytes,
         function: Function,
-        kinds: "pa.Schema",
-        output: Output | None,
+        kinds: pa.Schema,
+        output: PrintedOutput | None,
         is_stopped: Callable[[], bool],
     ) -> None:
         self._output = output
@@ -157,7 +154,7 @@ class _Child:
 
     def ask(
         self,
-        batch: "pa.RecordBatch",
+        batch: pa.RecordBatch,
         go_on: bool,
         timeout: float | None,
         is_stopped: Callable[[], bool],
@@ -182,7 +179,7 @@ class _Child:
         self._process.wait(END_SECONDS)
         self._progress.close()
 
-    def _send(self, head: bytes, body: "bytes | pa.Buffer") -> None:
+    def _send(self, head: bytes, body: bytes | pa.Buffer) -> None:
         def look() -> None:
             if self._has_ended():
                 raise self._death()

@@ -1,4 +1,4 @@
-"""What the process that a function runs in asks of its system: bounds, and when it is to end."""
+"""Limits that a function's process sets for itself: memory, and ending with its parent."""
 
 import contextlib
 import ctypes
@@ -10,8 +10,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def limit_memory(size: int) -> None:
-    """Let this process have so many bytes more than now; beyond that Python raises MemoryError."""
-    # Of data and not of addresses: libraries reserve far more of those than they use.
+    """Allow this process so many more bytes than now; beyond that Python raises MemoryError."""
+    # Of data, not of addresses: libraries reserve far more of those than they use.
     used = _data_bytes()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = used + size
@@ -21,14 +21,14 @@ def limit_memory(size: int) -> None:
 
 
 def be_first_to_die() -> None:
-    """When the machine runs out of memory, its kernel is to take this process, not its worker."""
+    """When the machine runs out of memory, the kernel should kill this process, not its worker."""
     # Not on every system, and not allowed everywhere.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def end_with_parent() -> None:
-    """Be killed when the worker ends, whatever runs here then."""
+    """Be killed when the worker ends, whatever is running here."""
     # Only Linux has it.
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

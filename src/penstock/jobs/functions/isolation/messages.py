@@ -1,4 +1,4 @@
-"""What passes between a worker and the process that runs its function: JSON and Arrow in frames."""
+"""Messages between a worker and its function's process: JSON and Arrow in frames."""
 
 import struct
 from typing import Any, Protocol
@@ -42,24 +42,24 @@ class Reply(Struct, frozen=True):
     printed: tuple[str, ...]
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     def write(self, content: Any, /) -> object: ...
 
     def flush(self) -> None: ...
 
 
-def send(pipe: Sink, head: bytes, body: "bytes | pa.Buffer" = b"") -> None:
+def send(pipe: ByteSink, head: bytes, body: bytes | pa.Buffer = b"") -> None:
     pipe.write(_SIZES.pack(len(head), len(body)))
     pipe.write(head)
     pipe.write(body)
     pipe.flush()
 
 
-def receive(pipe: Source) -> tuple[bytes, bytes] | None:
+def receive(pipe: ByteSource) -> tuple[bytes, bytes] | None:
     """The next frame; None when the other side is gone."""
     sizes = pipe.read(_SIZES.size)
     if len(sizes) < _SIZES.size:
@@ -71,13 +71,13 @@ def receive(pipe: Source) -> tuple[bytes, bytes] | None:
     return head, body
 
 
-def encode_batch(batch: "pa.RecordBatch") -> "pa.Buffer":
+def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return sink.getvalue()
 
 
-def decode_batch(content: bytes) -> "pa.RecordBatch":
+def decode_batch(content: bytes) -> pa.RecordBatch:
     with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
         return reader.read_next_batch()

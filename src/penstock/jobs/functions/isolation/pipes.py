@@ -1,6 +1,6 @@
-"""A worker's ends of the pipes to its function's process, on which it never waits blindly.
+"""A worker's ends of the pipes to its function's process, with waits that can be interrupted.
 
-A process that is gone need not have closed its ends: what it started itself may hold them.
+A process that is gone need not have closed its ends: its own children may hold them.
 """
 
 import os

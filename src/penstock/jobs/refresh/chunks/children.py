@@ -1,47 +1,47 @@
-"""The rows of a view that were made of a source's rows, found by those. All of it blocks."""
+"""Find the rows of a view that a chunker made from given source rows. All of it blocks."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from lance import LanceDataset
 
+from penstock.jobs.kept.parts import FoundRows
+from penstock.jobs.refresh.inputs import take
 from penstock.lance.diff.equal import as_ids
-from penstock.lance.diff.row_sets import is_among
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_sets import Ids, RowSet, is_among
 from penstock.lance.errors import translated
-from penstock.lance.read.scans import ADDRESS, OFFSET_BITS
+from penstock.lance.read.scans import ADDRESS, OFFSET_BITS, quote_parts
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids
-
 SCAN_ROWS = 262_144
-# Lance takes a list of so many ids in a filter quickly.
+# How many ids Lance handles quickly in one filter.
 MAX_LISTED = 1000
 
 
-class Children(NamedTuple):
-    """Rows of a view: whose they are, which of those, their ids, and their places."""
+class ChildRows(NamedTuple):
+    """Rows of a view: their source rows, their child numbers, ids, and places."""
 
-    sources: "Ids"
-    numbers: "Ids"
-    row_ids: "Ids"
-    fragments: "Ids"
-    offsets: "Ids"
+    sources: Ids
+    numbers: Ids
+    row_ids: Ids
+    fragments: Ids
+    offsets: Ids
 
-    def take(self, which: "Mask | Ids") -> "Children":
-        return Children(*(each[which] for each in self))
+    def take(self, which: Mask | Ids) -> "ChildRows":
+        return ChildRows(*(each[which] for each in self))
 
 
-def find_children(view: "LanceDataset", sources: "Ids | None" = None) -> Children:
-    """The rows that were made of these source rows, or all; by source row, in order."""
+def find_children(view: LanceDataset, sources: Ids | None = None) -> ChildRows:
+    """The rows that were made from these source rows, or all; by source row, in order."""
     empty = np.empty(0, np.int64)
     parts: list[tuple[Any, ...]] = [(empty,) * 5]
     where = None
     if sources is not None:
         if not len(sources):
-            return Children(*parts[0])
+            return ChildRows(*parts[0])
         sources = np.unique(sources)
         if len(sources) <= MAX_LISTED:
             where = f"`{SOURCE_ROW_ID}` IN ({', '.join(map(str, sources.tolist()))})"
@@ -66,5 +66,36 @@ def find_children(view: "LanceDataset", sources: "Ids | None" = None) -> Childre
                 mine = is_among(part[0], sources)
                 part = tuple(each[mine] for each in part)
             parts.append(part)
-    found = Children(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    found = ChildRows(*(np.concatenate(each) for each in zip(*parts, strict=True)))
     return found.take(np.lexsort((found.numbers, found.sources)))
+
+
+class ViewChildren:
+    """The children of some source rows, in the form in which the function makes them."""
+
+    def __init__(self, view: LanceDataset, sources: RowSet, kinds: pa.Schema) -> None:
+        self._view, self._sources, self._kinds = view, sources, kinds
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def find(self, keys: Any, columns: Sequence[pa.Array], wanted: Any) -> list[FoundRows]:
+        """Those of the wanted rows that are known."""
+        rows = np.flatnonzero(wanted & self._sources.contains(keys))
+        if not len(rows):
+            return []
+        rows = rows[np.argsort(keys[rows], kind="stable")]
+        children = find_children(self._view, keys[rows])
+        (field,) = self._kinds
+        struct = field.type.value_type
+        names = [quote_parts((each.name,)) for each in struct]
+        items = [pa.array([], each.type) for each in struct]
+        if len(children.row_ids):
+            read = take(self._view, children.row_ids, names)
+            items = [each.cast(kind.type) for each, kind in zip(read, struct, strict=True)]
+        made = pa.StructArray.from_arrays(items, fields=list(struct))
+        starts = np.searchsorted(children.sources, keys[rows])
+        offsets = pa.array([*starts, len(children.sources)], pa.int32())
+        values = pa.ListArray.from_arrays(offsets, made, type=field.type)
+        batch = pa.record_batch([values], schema=self._kinds)
+        return [FoundRows(rows, batch, np.zeros(len(rows), bool))]

@@ -1,6 +1,6 @@
-"""A chunker's part in a refresh, in a Python worker: source rows in, files of their children out.
+"""Run a chunker in a Python worker: read source rows, and write their children into files.
 
-Rows with other inherited values only are copied from the view, with the new ones.
+Where only inherited columns changed, children are copied from the view with the new values.
 """
 
 import hashlib
@@ -8,10 +8,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset
 from msgspec import Struct, json
 
 from penstock.errors import InvalidTableState
@@ -20,9 +21,9 @@ from penstock.jobs.engine.finished import NewRows, encode_ids, write_finished
 from penstock.jobs.engine.guard import Stopped, guard
 from penstock.jobs.engine.row_ranges import RowRange, divide_some
 from penstock.jobs.functions.children import flatten, made_schema
-from penstock.jobs.functions.rows import Keyed, RowsRun
-from penstock.jobs.functions.task import FunctionTask, Knobs
-from penstock.jobs.refresh.chunks.view_children import ViewChildren
+from penstock.jobs.functions.rows import KeyedRows, RowsRun
+from penstock.jobs.functions.task import FunctionOptions, FunctionTask
+from penstock.jobs.refresh.chunks.children import ViewChildren
 from penstock.jobs.refresh.row_files import RowFiles
 from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.diff.equal import as_ids, combine
@@ -34,26 +35,23 @@ from penstock.lance.write.column_files import get_fragment
 from penstock.model.functions import Function
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
 ROW_ID = "_rowid"
-# Under a limit so many source rows are read at once, at first and at most.
+# Under a limit, how many source rows are read at once, at first and at most.
 FIRST_ROWS, MOST_ROWS = 16, 4096
 
 
-class At(Struct, frozen=True):
-    """A version of a table, as a worker opens it."""
+class VersionToOpen(Struct, frozen=True):
+    """A version of a table for a worker to open."""
 
     uri: str
     branch: str
     options: Mapping[str, str]
     version: int
-    # Of a version that is held back.
+    # Of an unpublished version.
     manifest: str = ""
 
     @classmethod
-    def of(cls, location: Location, version: int) -> "At":
+    def of(cls, location: Location, version: int) -> "VersionToOpen":
         manifest = location.manifest if location.held == version else ""
         return cls(location.uri, location.branch, location.options, version, manifest)
 
@@ -62,12 +60,12 @@ class At(Struct, frozen=True):
         held = self.version if self.manifest else None
         return Location(self.uri, self.branch, self.options, held, self.manifest)
 
-    def open(self, reader: str) -> "LanceDataset":
+    def open(self, reader: str) -> LanceDataset:
         return open_planned(self.location, self.version, reader)
 
 
 class ChunkTask(Struct, frozen=True):
-    """Rows of the source that are called, and rows of the view that get other values."""
+    """Source rows to call the function for, and view rows that get new inherited values."""
 
     call: tuple[RowRange, ...] = ()
     follow: tuple[RowRange, ...] = ()
@@ -77,11 +75,11 @@ class ChunkTask(Struct, frozen=True):
         return sum(unit.rows for unit in self.call)
 
 
-class Limit(Struct, frozen=True):
-    """How many rows the view may have, and what of it stays: by source row, in order."""
+class ChunkLimit(Struct, frozen=True):
+    """How many rows the view may have, and which rows stay: by source row, in order."""
 
     rows: int
-    # The source rows to call, by id: their ids and places, as numbers of eight bytes.
+    # The source rows to call, by id: ids and places, as numbers of eight bytes.
     ids: bytes
     fragments: bytes
     offsets: bytes
@@ -89,49 +87,49 @@ class Limit(Struct, frozen=True):
     # before the end.
     kept: bytes
     before: bytes
-    # A source row of which some children are there.
+    # A source row of which only some children are in the view.
     cut: int | None = None
     cut_rows: int = 0
 
 
 class ChunkOrder(Struct, frozen=True, kw_only=True):
-    """All that workers need to know; it travels to them in the function itself."""
+    """Everything that workers need; sent in the kernel's closure."""
 
     job: str
     attempt: int
-    view: At
-    source: At
+    view: VersionToOpen
+    source: VersionToOpen
     function: Function
     # The query's columns by name, and its filter, in the SQL of whoever evaluates them.
     columns: dict[str, str]
     where: str | None
-    # Columns that come from the query, and how Lance is asked for them.
+    # Columns that come from the query, and Lance's expression for each.
     inherited: dict[str, str]
     # The columns of the view that are written.
     written: tuple[str, ...]
     tasks: tuple[ChunkTask, ...]
     # Source rows that have children in the view, as a set.
     had: bytes
-    # Source rows whose children the view has as the function made them, as a set.
+    # Source rows whose children in the view are as the function made them, as a set.
     known: bytes
-    limit: Limit | None = None
-    knobs: Knobs = Knobs()
+    limit: ChunkLimit | None = None
+    knobs: FunctionOptions = FunctionOptions()
     max_rows: int | None = None
 
     def key(self, number: int) -> str:
-        """What a task is to do, as 32 characters."""
+        """The identity of a task's work, as 32 characters."""
         what = [self.tasks[number], self.limit, self.view.version, self.source.version]
         return hashlib.sha256(json.encode(what)).hexdigest()[:32]
 
 
 def chunk_kernel(order: ChunkOrder, numbers: Sequence[int]) -> Kernel:
-    """What Spark runs for these tasks in each worker."""
+    """Runs in each worker for these tasks."""
     return partial(_run, json.encode(order), tuple(numbers))
 
 
 def _run(
-    encoded: bytes, numbers: Sequence[int], items: "Iterator[pa.RecordBatch]"
-) -> "Iterator[pa.RecordBatch]":
+    encoded: bytes, numbers: Sequence[int], items: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     order = json.decode(encoded, type=ChunkOrder)
     for batch in items:
         for item in batch.column(0).to_pylist():
@@ -142,11 +140,11 @@ def _run(
 def make_chunks(
     order: ChunkOrder,
     number: int,
-    rows: "Iterator[pa.RecordBatch] | None" = None,
+    rows: Iterator[pa.RecordBatch] | None = None,
     *,
     is_second: bool = False,
 ) -> None:
-    """Write the files of one task, and its note; its rows are read here, unless they are given."""
+    """Write the files of one task, and its note; reads its rows, unless they are given."""
     location = order.view.location
     if is_stopped(location.place(), order.job, order.attempt):
         raise Stopped
@@ -177,8 +175,8 @@ class _Maker:
         self._rows = self._inserted = self._calls = 0
         self._failed: list[Any] = []
 
-    def call(self, items: "Iterator[pa.RecordBatch]") -> None:
-        """Make the children of source rows, which come with the columns of the query."""
+    def call(self, items: Iterator[pa.RecordBatch]) -> None:
+        """Make the children of source rows, which come with the query's columns."""
         order, schema = self._order, self._files.schema
         fields = [
             pa.field(each.column, schema.field(each.column).type, each.nullable)
@@ -197,7 +195,8 @@ class _Maker:
             items = self._cap.feed(items, task.size)
         in_order = self._cap is not None
         known = ViewChildren(self._view, decode_row_set(order.known), task.kinds)
-        run = RowsRun(task, items, ROW_ID, unit=self._number, in_order=in_order, known=known)
+        finders = (known, task.parts)
+        run = RowsRun(task, items, ROW_ID, unit=self._number, in_order=in_order, finders=finders)
         try:
             for keyed in run:
                 self._failed.append(keyed.keys[keyed.failed])
@@ -207,7 +206,7 @@ class _Maker:
             task.close()
 
     def follow(self, unit: RowRange) -> None:
-        """Copy children, with the inherited values that their source rows have now."""
+        """Copy children, with the current inherited values of their source rows."""
         order, schema = self._order, self._files.schema
         own = [name for name in order.written if name not in order.inherited]
         fragment = get_fragment(self._view, unit.fragment)
@@ -223,7 +222,7 @@ class _Maker:
             self._add(pa.record_batch(cast_columns(made, schema), schema=schema))
 
     def finish(self, seconds: float) -> None:
-        """Close the files, and say that they are there."""
+        """Close the files, and write the note."""
         order = self._order
         made = NewRows(
             key=order.key(self._number),
@@ -239,15 +238,15 @@ class _Maker:
         )
         write_finished(self._location.place(), order.job, made)
 
-    def read(self) -> "Iterator[pa.RecordBatch]":
+    def read(self) -> Iterator[pa.RecordBatch]:
         """The rows of the task, with a limit by id."""
         return self._read() if self._cap is None else self._read_in_order()
 
-    def _read(self) -> "Iterator[pa.RecordBatch]":
+    def _read(self) -> Iterator[pa.RecordBatch]:
         for unit in self._order.tasks[self._number].call:
             yield from self._scan(unit, self._order.where)
 
-    def _read_in_order(self) -> "Iterator[pa.RecordBatch]":
+    def _read_in_order(self) -> Iterator[pa.RecordBatch]:
         limit = self._order.limit
         assert limit is not None
         ids, fragments, offsets = (
@@ -261,10 +260,10 @@ class _Maker:
             yield found.take(pa.array(np.argsort(as_ids(found.column(ROW_ID)))))
             at, size = at + size, min(MOST_ROWS, size * 4)
 
-    def _scan(self, unit: RowRange, where: str | None) -> "Iterator[pa.RecordBatch]":
+    def _scan(self, unit: RowRange, where: str | None) -> Iterator[pa.RecordBatch]:
         fragment = get_fragment(self._source, unit.fragment)
         names = [*self._order.columns]
-        # By number: names that Lance does not know are no trouble to it.
+        # By number: Lance need not know the names.
         columns = {str(n): each for n, each in enumerate(self._order.columns.values())}
         for batch in scan_columns(
             self._source,
@@ -277,7 +276,7 @@ class _Maker:
             taken = batch.select([*columns, ROW_ID, ADDRESS])
             yield taken.rename_columns([*names, ROW_ID, ADDRESS])
 
-    def _inherit(self, ids: Any) -> "list[pa.Array]":
+    def _inherit(self, ids: Any) -> list[pa.Array]:
         """The inherited values of some source rows."""
         columns = {str(n): each for n, each in enumerate(self._order.inherited.values())}
         with translated():
@@ -288,8 +287,8 @@ class _Maker:
             raise InvalidTableState(f"version {self._source.version} lost some of its rows")
         return [combine(found[name]) for name in columns]
 
-    def _write(self, keyed: Keyed) -> None:
-        """Add what was made of some rows."""
+    def _write(self, keyed: KeyedRows) -> None:
+        """Write the children of some rows."""
         schema = self._files.schema
         children = flatten(keyed.values)
         parents, numbers, rows = children
@@ -307,15 +306,15 @@ class _Maker:
         self._inserted += int((~self._had.contains(sources)).sum())
         self._add(pa.record_batch(cast_columns(columns, schema), schema=schema))
 
-    def _add(self, batch: "pa.RecordBatch") -> None:
+    def _add(self, batch: pa.RecordBatch) -> None:
         self._rows += batch.num_rows
         self._files.write(batch)
 
 
 class _Cap:
-    """Lets rows in as long as there is room, in the order of source rows and their children."""
+    """Admits rows while there is room, in the order of source rows and their children."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: ChunkLimit) -> None:
         self._limit = limit
         self._kept = np.frombuffer(limit.kept, np.int64)
         self._before = np.frombuffer(limit.before, np.int64)
@@ -324,18 +323,18 @@ class _Cap:
         self.counts: list[tuple[int, int]] = []
         self.is_cut = False
 
-    def feed(self, batches: "Iterator[pa.RecordBatch]", size: Any) -> "Iterator[pa.RecordBatch]":
-        """Rows, a few at a time, until the view is full."""
+    def feed(self, batches: Iterator[pa.RecordBatch], size: Any) -> Iterator[pa.RecordBatch]:
+        """Yield rows, a few at a time, until the view is full."""
         for batch in batches:
             ids, at = as_ids(batch.column(ROW_ID)), 0
             while at < len(ids):
                 id = int(ids[at])
-                # What is there of a row that was cut may do.
+                # The existing children of a cut row may be enough.
                 room = self._room(id) - (self._limit.cut_rows if id == self._limit.cut else 0)
                 if room <= 0:
                     self.is_cut = True
                     return
-                # One by one until it is known what a row makes.
+                # One by one until it is known how many children a row makes.
                 fitting = -(-room * self._called // max(1, self._made)) if self._called else 1
                 count = max(1, min(fitting, size.rows, len(ids) - at))
                 size.rows = count
@@ -343,7 +342,7 @@ class _Cap:
                 at += count
 
     def take(self, keys: Any, parents: Any, numbers: Any) -> Any:
-        """Which of the children get in; called in the order of the source rows."""
+        """Which of the children are admitted; called in the order of the source rows."""
         counts = np.bincount(parents, minlength=len(keys))
         allowed = np.zeros(len(keys), np.int64)
         for row, (key, count) in enumerate(zip(keys.tolist(), counts.tolist(), strict=True)):
@@ -356,12 +355,12 @@ class _Cap:
         return numbers < allowed[parents]
 
     def _room(self, id: int) -> int:
-        """How many rows fit in before a source row's own."""
+        """How many rows fit before a source row's own."""
         before = int(self._before[np.searchsorted(self._kept, id)])
         return self._limit.rows - before - self._made
 
 
-def cast_columns(columns: "list[Any]", schema: "pa.Schema") -> "list[Any]":
+def cast_columns(columns: list[Any], schema: pa.Schema) -> list[Any]:
     return [
         column if column.type == field.type else column.cast(field.type)
         for column, field in zip(columns, schema, strict=True)

@@ -1,77 +1,72 @@
-"""Views that a chunker makes: which source rows it is called for, and which of its rows go.
+"""Plan chunker views: which source rows to call the function for, and which view rows to remove.
 
-A row's children stay as long as its inputs do. When only inherited columns have changed, they get
-the new values without a call. Under a limit, rows beyond the last one that it let in are unknown.
+A row's children stay while its inputs do. When only inherited columns changed, they get the new
+values without a call. Under a limit, rows beyond the last admitted one are unknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
-from penstock.jobs.refresh.chunks.children import Children, find_children
-from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.chunks.children import ChildRows, find_children
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions
 from penstock.jobs.refresh.inputs import differs_in, take
 from penstock.jobs.refresh.view_notes import read_failed
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.fragments import has_blobs
-from penstock.lance.diff.row_diff import Rows, compare, find_taken, join_rows, scan_all
-from penstock.lance.diff.row_sets import is_among
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_diff import compare, find_taken, join_rows, scan_all
+from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
 from penstock.lance.errors import translated
 from penstock.lance.read.row_ids import scan_rows
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids
-
-# Single rows are taken up to so many, then a filter is asked for all.
+# Up to so many rows are taken one by one, then a filter selects them all.
 MAX_TAKEN = 10_000
 
-# Those of some rows of a version that the query takes.
-Match = Callable[["LanceDataset", Rows], Rows]
+# Selects those of some rows of a version that match the query.
+Match = Callable[["LanceDataset", RowPlaces], RowPlaces]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ChunkWork:
-    """What there is to do, by ids of the source's rows."""
+    """What to do, by ids of source rows."""
 
-    # Rows that are made anew; None is all that the query has.
-    call: Rows | None
-    # Rows whose children get other inherited values.
-    follow: "Ids"
-    # Rows that are not in the view any more.
-    gone: "Ids"
-    # Rows of the view that go, whatever comes; None is all.
-    removed: Children | None
-    # Under a limit: the rows that stay. The source row that an earlier limit cut in two may have to
-    # be made again.
-    kept: Children | None = None
+    # Rows to make again; None is all of the query's.
+    call: RowPlaces | None
+    # Rows whose children get new inherited values.
+    follow: Ids
+    # Rows that are gone from the query.
+    gone: Ids
+    # Rows of the view to remove in any case; None is all.
+    removed: ChildRows | None
+    # Under a limit: the rows that stay. The source row that an earlier limit cut may have to be
+    # made again.
+    kept: ChildRows | None = None
     cut: int | None = None
-    # Whether there are rows that the limit lets in in no case, and that nobody looks at.
+    # Whether there are rows beyond the limit, which nobody looks at.
     is_cut: bool = False
-    # Those of the rows to call whose children the view has as the function made them: only what
-    # they inherit is another value, and the function is not given them. Sorted.
-    known: "Ids" = field(default_factory=lambda: _no_ids())
+    # Rows to call whose children the view has as the function made them: only inherited values
+    # changed, so the function is not called. Sorted.
+    known: Ids = field(default_factory=lambda: _no_ids())
 
 
-class Unsettled:
-    """Work over changed rows of which only Spark can say whether they are in the query."""
+class UnsettledRows:
+    """Work over changed rows for which only Spark can tell whether they match the query."""
 
     def __init__(self, planner: "_Planner") -> None:
         self._planner = planner
 
     def settle(self, match: Match) -> ChunkWork:
-        """The work, when somebody tells which rows of a version the query takes."""
+        """The work, given a function that tells which rows of a version match the query."""
         return self._planner.settle(match)
 
 
 def plan(context: Context) -> Plan:
-    """What a refresh of a chunker's view would do."""
+    """Plan a refresh of a chunker's view."""
     (source,) = context.sources.values()
     then = source.dataset_then
     if context.watermark is None or then is None:
@@ -82,7 +77,7 @@ def plan(context: Context) -> Plan:
         return _plan_all(context, source, error.message)
 
 
-def _plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
+def _plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
     rows, calls = context.definition.rows, None
     assert rows is not None
     if context.spec.output_limit is None and (rows.filter is None or rows.engine == "lance"):
@@ -97,7 +92,7 @@ def _plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
         function_calls=calls,
         fragments=len(source.dataset_now.get_fragments()),
         work=ChunkWork(
-            call=None, follow=nothing, gone=nothing, removed=None, kept=Children(*[nothing] * 5)
+            call=None, follow=nothing, gone=nothing, removed=None, kept=ChildRows(*[nothing] * 5)
         ),
     )
 
@@ -105,7 +100,7 @@ def _plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
 class _Planner:
     """Compares what the view follows with what it is to follow."""
 
-    def __init__(self, context: Context, source: SourceAt, then: "LanceDataset") -> None:
+    def __init__(self, context: Context, source: SourceVersions, then: LanceDataset) -> None:
         definition, mark = context.definition, context.watermark
         assert mark is not None
         assert definition.rows is not None
@@ -118,7 +113,7 @@ class _Planner:
         paths = [column.path for column in definition.rows.columns if column.path is not None]
         paths = list(dict.fromkeys([*source.source.reads, *paths]))
         self._difference = compare(self._now, then, paths)
-        # Whether only Spark can say which rows are in the query.
+        # Whether only Spark can tell which rows match the query.
         self._is_spark = self._rows.filter is not None and self._rows.engine != "lance"
         self._limit = context.spec.output_limit
         self._cut = mark.cut[0] if mark.cut is not None else None
@@ -128,22 +123,22 @@ class _Planner:
         changed = self._difference.changed
         again, other = self._find_again()
         if self._is_spark:
-            # More is known when Spark has been asked.
+            # More is known after asking Spark.
             maybe, everybody = int((~again).sum()), np.ones(len(changed.ids), bool)
             work, counts = self._decide(again, ~everybody, everybody, everybody)
             counts["may have come into the query or left it"] = maybe
-            return self._to_plan(Unsettled(self) if maybe else work, work, counts, maybe)
+            return self._to_plan(UnsettledRows(self) if maybe else work, work, counts, maybe)
         work, counts = self._decide(again, other, self._passes(changed), self._passed(changed.ids))
         return self._to_plan(work, work, counts)
 
     def settle(self, match: Match) -> ChunkWork:
-        """What there is to do, as soon as rows can be matched with the filter."""
+        """What to do, once rows can be matched with the filter."""
         changed = self._difference.changed
         again, other = self._find_again()
         maybe = changed.take(~again)
         passes, passed = np.ones(len(changed.ids), bool), np.ones(len(changed.ids), bool)
         passes[~again] = is_among(maybe.ids, match(self._now, maybe).ids)
-        # Rows with children were in the query; others may have been, and have given nothing.
+        # Rows with children matched the query; others may have matched and made nothing.
         childless = passes & ~again
         childless[childless] = ~is_among(
             changed.ids[childless],
@@ -156,15 +151,15 @@ class _Planner:
         work, _ = self._decide(again, other, passes, passed)
         return work
 
-    def _find_again(self) -> "tuple[Mask, Mask]":
+    def _find_again(self) -> tuple[Mask, Mask]:
         """Which changed rows have other inputs, and which other inherited values."""
         again, other = self._differs(self._inputs), self._differs(self._inherited)
         return again | self._is_unknown(self._difference.changed.ids), other
 
     def _decide(
-        self, again: "Mask", other: "Mask", passes: "Mask", passed: "Mask"
+        self, again: Mask, other: Mask, passes: Mask, passed: Mask
     ) -> tuple[ChunkWork, dict[str, int]]:
-        """The work, by which of the changed rows are and were in the query; and what it is of."""
+        """The work, given which changed rows match the query now and before."""
         difference, changed = self._difference, self._difference.changed
         inherits = passes & passed & ~again & other
         follow, known = changed.ids[inherits], _no_ids()
@@ -177,7 +172,7 @@ class _Planner:
         missing = self._missing()
         gone = np.sort(np.concatenate([difference.deleted.ids, changed.ids[~passes]]))
         stale = np.concatenate([gone, call.ids, follow])
-        # Of the row that the limit cut only some children are there.
+        # Only some children of the row that the limit cut are in the view.
         cut = self._cut if self._cut is not None and (missing.ids == self._cut).any() else None
         if self._limit is None and cut is not None:
             stale = np.append(stale, cut)
@@ -197,9 +192,9 @@ class _Planner:
         return work, counts
 
     def _limited(
-        self, calls: Rows, follow: "Ids", gone: "Ids", stale: "Ids", cut: int | None
+        self, calls: RowPlaces, follow: Ids, gone: Ids, stale: Ids, cut: int | None
     ) -> ChunkWork:
-        """The same work, without the rows that are known not to get in."""
+        """The same work, without rows that cannot be admitted."""
         assert self._limit is not None
         children = find_children(self._context.view)
         is_stale = is_among(children.sources, np.sort(stale))
@@ -224,7 +219,7 @@ class _Planner:
 
     def _to_plan(
         self,
-        todo: ChunkWork | Unsettled,
+        todo: ChunkWork | UnsettledRows,
         work: ChunkWork,
         counts: Mapping[str, int],
         maybe: int = 0,
@@ -236,7 +231,7 @@ class _Planner:
         if work.kept is not None and self._limit is not None:
             over = max(0, len(work.kept.sources) - self._limit)
         is_gone = is_among(work.removed.sources, work.gone)
-        # Rows that failed and are not called again are forgotten.
+        # Failed rows that are not called again are dropped.
         known = calls, len(work.follow), len(work.removed.sources), over, len(self._failed)
         if not any(known) and not maybe:
             return Plan(
@@ -249,7 +244,7 @@ class _Planner:
         told = [f"{count} {what}" for what, count in counts.items() if count]
         if over:
             told.append(f"{over} of the view's are over the limit")
-        # What the calls give decides who is let in, and so who has to go; or Spark does.
+        # The function's results, or Spark, decide which rows are admitted, and so which have to go.
         is_open = (calls > 0 and (self._limit is not None or self._is_spark)) or maybe > 0
         return Plan(
             mode="incremental",
@@ -264,15 +259,15 @@ class _Planner:
 
     # Rows ------------------------------------------------------------------------------------
 
-    def _is_unknown(self, ids: "Ids") -> "Mask":
-        """Whether the view does not have what the function makes of each row, or not all of it."""
+    def _is_unknown(self, ids: Ids) -> Mask:
+        """Whether the view lacks some or all of what the function makes of each row."""
         found = self._failed.contains(ids)
         return found if self._cut is None else found | (ids >= self._cut)
 
-    def _missing(self) -> Rows:
-        """Rows that have not changed, and that the function is to be given nevertheless."""
+    def _missing(self) -> RowPlaces:
+        """Unchanged rows that the function must be called for nevertheless."""
         if not len(self._failed) and self._cut is None:
-            return Rows(*[_no_ids()] * 3)
+            return RowPlaces(*[_no_ids()] * 3)
         rows = scan_all(self._now)
         known = np.sort(
             np.concatenate([self._difference.inserted.ids, self._difference.changed.ids])
@@ -280,15 +275,15 @@ class _Planner:
         rows = rows.take(self._is_unknown(rows.ids) & ~is_among(rows.ids, known))
         return rows.take(self._passes(rows))
 
-    def _passes(self, rows: Rows) -> "Mask":
-        """Whether each row of the new version is in the query; when only Spark knows, it may be."""
+    def _passes(self, rows: RowPlaces) -> Mask:
+        """Whether each row of the new version matches the query; maybe, when only Spark knows."""
         where = self._rows.filter
         if where is None or self._rows.engine != "lance" or not len(rows.ids):
             return np.ones(len(rows.ids), bool)
         return find_taken(self._now, rows, where)
 
-    def _passed(self, ids: "Ids") -> "Mask":
-        """Whether each row of the old version was in the query, as far as that is known."""
+    def _passed(self, ids: Ids) -> Mask:
+        """Whether each row of the old version matched the query, as far as known."""
         where = self._rows.filter
         if where is None or not len(ids):
             return np.ones(len(ids), bool)
@@ -300,7 +295,7 @@ class _Planner:
         return is_among(ids, np.sort(np.concatenate([_no_ids(), *parts])))
 
     def _can_follow(self) -> bool:
-        """Whether children can be given other inherited values, which are read without Spark."""
+        """Whether children can get new inherited values, read without Spark."""
         columns = [self._columns[name] for name in self._inherited]
         paths = [each.path for each in columns if each.path is not None]
         if self._limit is not None or any(has_blobs(get_field(self._now, p).lance) for p in paths):
@@ -308,14 +303,14 @@ class _Planner:
         return len(paths) == len(columns) or self._rows.engine == "lance"
 
     def _can_read(self) -> bool:
-        """Whether what the function made can be read from the view."""
+        """Whether the function's results can be read from the view."""
         view, inherited = self._context.view, (*self._inherited, SOURCE_ROW_ID, CHILD_INDEX)
         fields = [each for each in view.lance_schema.fields() if each.name() not in inherited]
         return not any(has_blobs(each) for each in fields)
 
-    def _differs(self, names: Sequence[str]) -> "Mask":
+    def _differs(self, names: Sequence[str]) -> Mask:
         return differs_in(self._rows, names, self._source, self._difference)
 
 
-def _no_ids() -> "Ids":
+def _no_ids() -> Ids:
     return np.empty(0, np.int64)

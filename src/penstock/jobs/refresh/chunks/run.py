@@ -1,39 +1,40 @@
-"""The refresh of a chunker's view: source rows to the function, their children to files."""
+"""Refresh a chunker's view: give source rows to the function, and write their children."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.jobs.engine.finished import NewRows, encode_ids, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.row_ranges import count_tasks, divide_all, divide_some
 from penstock.jobs.refresh.chunks import spark_chunks
-from penstock.jobs.refresh.chunks.children import Children
-from penstock.jobs.refresh.chunks.kernel import At, ChunkOrder, ChunkTask, Limit, chunk_kernel
-from penstock.jobs.refresh.chunks.plan import ChunkWork, Unsettled
-from penstock.jobs.refresh.context import Change, Plan, SourceAt, Work
+from penstock.jobs.refresh.chunks.children import ChildRows
+from penstock.jobs.refresh.chunks.kernel import (
+    ChunkLimit,
+    ChunkOrder,
+    ChunkTask,
+    VersionToOpen,
+    chunk_kernel,
+)
+from penstock.jobs.refresh.chunks.plan import ChunkWork, UnsettledRows
+from penstock.jobs.refresh.context import Plan, SourceVersions, ViewChange, Work
 from penstock.jobs.refresh.rows.run import match_rows
 from penstock.jobs.refresh.tasks import make_missing, open_engine, to_knobs
 from penstock.jobs.spark.tasks import Engine, Tasks
-from penstock.lance.diff.row_diff import Rows, scan_all
-from penstock.lance.diff.row_sets import is_among
+from penstock.lance.diff.row_diff import scan_all
+from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
 from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.read.scans import quote_path
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
-    from penstock.lance.diff.row_sets import Ids
-
-
-def run(work: Work, plan: Plan) -> Change:
+def run(work: Work, plan: Plan) -> ViewChange:
     """Make the children that a plan asks for."""
     todo = plan.work
-    if isinstance(todo, Unsettled):
+    if isinstance(todo, UnsettledRows):
         todo = todo.settle(partial(_match, work))
     assert isinstance(todo, ChunkWork)
     order = _make_order(work, todo)
@@ -47,8 +48,8 @@ def run(work: Work, plan: Plan) -> Change:
     return _to_change(work, todo, notes)
 
 
-def _match(work: Work, dataset: "LanceDataset", rows: Rows) -> Rows:
-    """Those of some rows of a version of the source that the query takes."""
+def _match(work: Work, dataset: LanceDataset, rows: RowPlaces) -> RowPlaces:
+    """Those of some rows of a version of the source that match the query."""
     (source,) = work.sources.values()
     at = replace(source, now=dataset.version, dataset_now=dataset)
     return match_rows(work, at, rows)
@@ -81,8 +82,8 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
     return ChunkOrder(
         job=work.attempt.job,
         attempt=work.attempt.number,
-        view=At.of(work.location, work.view.version),
-        source=At.of(source.location, source.now),
+        view=VersionToOpen.of(work.location, work.view.version),
+        source=VersionToOpen.of(source.location, source.now),
         function=definition.function,
         columns={column.name: column.expression for column in definition.rows.columns},
         where=definition.rows.filter,
@@ -98,14 +99,14 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
 
 
 def _ask(column: Column) -> str:
-    """How Lance is asked for a column; one that only Spark computes is not asked for."""
+    """Lance's expression for a column; None for one that only Spark computes."""
     return column.expression if column.path is None else quote_path(column.path)
 
 
-def _divide(work: Work, source: SourceAt, todo: ChunkWork) -> tuple[ChunkTask, ...]:
+def _divide(work: Work, source: SourceVersions, todo: ChunkWork) -> tuple[ChunkTask, ...]:
     """The tasks; each has some of the rows to call, and some of the rows to copy."""
     spec, slots = work.spec, work.get_engine().slots
-    call, copied = todo.call, Children(*[np.empty(0, np.int64)] * 5)
+    call, copied = todo.call, ChildRows(*[np.empty(0, np.int64)] * 5)
     if todo.removed is not None:
         copied = todo.removed.take(is_among(todo.removed.sources, np.sort(todo.follow)))
     total = source.dataset_now.count_rows() if call is None else len(call.ids)
@@ -125,7 +126,7 @@ def _divide(work: Work, source: SourceAt, todo: ChunkWork) -> tuple[ChunkTask, .
     )
 
 
-def _make_limit(work: Work, source: SourceAt, todo: ChunkWork) -> Limit:
+def _make_limit(work: Work, source: SourceVersions, todo: ChunkWork) -> ChunkLimit:
     rows, most = work.definition.rows, work.spec.output_limit
     assert rows is not None
     assert most is not None
@@ -139,11 +140,11 @@ def _make_limit(work: Work, source: SourceAt, todo: ChunkWork) -> Limit:
             passing = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
             call = call.take(is_among(call.ids, passing))
     is_cut = todo.kept.sources == todo.cut
-    # More than there is room for is not needed to see that it is full.
+    # More rows than there is room for are not needed to see that the view is full.
     kept = todo.kept.sources[~is_cut][:most]
     sources, firsts = np.unique(kept, return_index=True)
     ids, fragments, offsets = (each.astype(np.int64).tobytes() for each in call)
-    return Limit(
+    return ChunkLimit(
         most,
         ids,
         fragments,
@@ -155,7 +156,7 @@ def _make_limit(work: Work, source: SourceAt, todo: ChunkWork) -> Limit:
     )
 
 
-def _sources_before(todo: ChunkWork) -> "Ids":
+def _sources_before(todo: ChunkWork) -> Ids:
     """Source rows that have children in the view, among those that get others."""
     found = np.empty(0, np.int64) if todo.removed is None else todo.removed.sources
     return found if todo.cut is None else np.append(found, todo.cut)
@@ -164,7 +165,7 @@ def _sources_before(todo: ChunkWork) -> "Ids":
 # After --------------------------------------------------------------------------------------
 
 
-def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> Change:
+def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> ViewChange:
     mine = [note for note in notes if note.attempt == work.attempt.number]
     removed, gone, cut = todo.removed, 0, None
     parts: list[Ids] = []
@@ -177,7 +178,7 @@ def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> Change:
         over, replaced, cut = _cut_off(work.spec.output_limit, todo, notes)
         parts += [over, replaced]
         gone, updated = gone + len(over), updated + bool(len(replaced))
-    return Change(
+    return ViewChange(
         removes="all" if removed is None else np.concatenate(parts),
         fragments=tuple(each for note in notes for each in note.fragments),
         rows_inserted=sum(note.inserted for note in notes),
@@ -192,8 +193,8 @@ def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> Change:
 
 def _cut_off(
     most: int, todo: ChunkWork, notes: list[NewRows]
-) -> "tuple[Ids, Ids, tuple[int, int] | None]":
-    """The view's rows that are over the limit, those that were made again, and the last row."""
+) -> tuple[Ids, Ids, tuple[int, int] | None]:
+    """View rows beyond the limit, those that were made again, and the last admitted row."""
     kept = todo.kept
     assert kept is not None
     counts = [pair for note in notes for pair in note.counts]

@@ -1,33 +1,33 @@
-"""Chunkers over queries that Spark's SQL evaluates: rows go through the JVM to the function.
+"""Chunkers over queries that Spark evaluates: rows go through the JVM to the function.
 
-Python workers read them before and write their children after it.
+Python workers read the rows before it and write their children after it.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset
 from msgspec import json
 
 from penstock.jobs.engine.guard import SCHEMA, guard
 from penstock.jobs.engine.row_ranges import RowRange, divide_some
 from penstock.jobs.refresh.chunks.kernel import ROW_ID, ChunkOrder, make_chunks
-from penstock.jobs.refresh.context import SourceAt
+from penstock.jobs.refresh.context import SourceVersions
 from penstock.jobs.refresh.rows.spark_rows import ID, PLACE
-from penstock.jobs.spark.gate.door import pick
+from penstock.jobs.spark.gate.checked_queries import pick
 from penstock.jobs.spark.tasks import Engine, Tasks, is_second_try, task_number
 from penstock.jobs.spark.types import cast_in, cast_out, quote, to_spark_schema
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.read.scans import ADDRESS, quote_parts, scan_columns
 from penstock.lance.write.column_files import get_fragment
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
-
-def start(engine: Engine, order: ChunkOrder, numbers: Sequence[int], source: SourceAt) -> Tasks:
+def start(
+    engine: Engine, order: ChunkOrder, numbers: Sequence[int], source: SourceVersions
+) -> Tasks:
     """Run the query and the function over the rows of these tasks."""
     names = tuple(dict.fromkeys(parse_path(path)[0] for path in source.source.reads))
     fields = [pa.field(name, source.dataset_now.schema.field(name).type) for name in names]
@@ -48,9 +48,9 @@ def start(engine: Engine, order: ChunkOrder, numbers: Sequence[int], source: Sou
 
 
 def _read(
-    encoded: bytes, tasks: Sequence[int], names: Sequence[str], numbers: "Iterator[pa.RecordBatch]"
-) -> "Iterator[pa.RecordBatch]":
-    """The rows of the source, as Spark takes them."""
+    encoded: bytes, tasks: Sequence[int], names: Sequence[str], numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The source rows, in Spark's form."""
     order = json.decode(encoded, type=ChunkOrder)
     source = order.source.open(order.job)
     columns = {str(n): quote_parts((name,)) for n, name in enumerate(names)}
@@ -73,24 +73,24 @@ def _units(order: ChunkOrder, number: int) -> tuple[RowRange, ...]:
 
 
 def _scan(
-    source: "LanceDataset", unit: RowRange, columns: dict[str, str]
-) -> "Iterator[pa.RecordBatch]":
+    source: LanceDataset, unit: RowRange, columns: dict[str, str]
+) -> Iterator[pa.RecordBatch]:
     fragment = get_fragment(source, unit.fragment)
     wanted = unit.wanted(fragment.physical_rows)
     return scan_columns(source, fragment, columns, wanted=wanted, with_row_id=True)
 
 
 def _write(
-    encoded: bytes, numbers: Sequence[int], batches: "Iterator[pa.RecordBatch]"
-) -> "Iterator[pa.RecordBatch]":
-    """What came back to the function, and its children to files."""
+    encoded: bytes, numbers: Sequence[int], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write the children of rows that came back from Spark to files."""
     order = json.decode(encoded, type=ChunkOrder)
     rows, number = _to_rows(batches, order), numbers[task_number()]
     yield from guard(partial(make_chunks, order, number, rows, is_second=is_second_try()))
 
 
-def _to_rows(batches: "Iterator[pa.RecordBatch]", order: ChunkOrder) -> "Iterator[pa.RecordBatch]":
-    """Rows with the view's types where they are inherited; inputs stay as Spark has them."""
+def _to_rows(batches: Iterator[pa.RecordBatch], order: ChunkOrder) -> Iterator[pa.RecordBatch]:
+    """Rows with the view's types for inherited columns; inputs keep Spark's."""
     view = order.view.open(order.job)
     schema = pa.schema([view.schema.field(name) for name in order.inherited])
     names = {ID: ROW_ID, PLACE: ADDRESS}

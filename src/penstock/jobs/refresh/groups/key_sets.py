@@ -1,11 +1,11 @@
-"""Groups by the values of their keys, compared as Spark compares them. All of it is pure.
+"""Groups by the values of their keys, compared like Spark does. Everything here is pure.
 
-NaN is one value, so are 0.0 and -0.0, and so is null. Values are looked at as Spark has them:
-what it does not tell apart, such as nanoseconds, is one value too.
+NaN is one value, and so are null, and 0.0 with -0.0. Values are compared in Spark's precision: what
+it does not distinguish, such as nanoseconds, is equal here too.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,17 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from penstock.jobs.spark.types import cast_in, cast_out
-
-if TYPE_CHECKING:
-    from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.masks import Mask
 
 
 class KeySet:
-    """A set of groups; keys are arrays, one for each column, whose rows belong together."""
+    """A set of groups; keys are arrays, one per column, whose rows belong together."""
 
-    def __init__(self, keys: "Sequence[pa.Array]") -> None:
+    def __init__(self, keys: Sequence[pa.Array]) -> None:
         self._kinds = _to_spark(keys).schema
-        # Of each column: its values, and which combinations with those before it there are.
+        # For each column: its values, and which combinations with earlier columns exist.
         self._values: list[pa.Array] = []
         self._seen: list[Any] = []
         place = np.zeros(len(keys[0]), np.int64)
@@ -39,7 +37,7 @@ class KeySet:
     def __len__(self) -> int:
         return len(self.keys[0])
 
-    def contains(self, keys: "Sequence[pa.Array]") -> "Mask":
+    def contains(self, keys: Sequence[pa.Array]) -> Mask:
         """Whether each row belongs to one of the groups."""
         found = np.ones(len(keys[0]), bool)
         place = np.zeros(len(keys[0]), np.int64)
@@ -55,7 +53,7 @@ class KeySet:
 
     @staticmethod
     def join(*parts: "KeySet") -> "KeySet":
-        """The groups that any of some sets has."""
+        """The union of some sets."""
         columns = zip(*(part.keys for part in parts), strict=True)
         return KeySet([pa.concat_arrays(each) for each in columns])
 
@@ -71,17 +69,17 @@ class KeySet:
         with pa.ipc.open_stream(data) as reader:
             return KeySet(reader.read_next_batch().columns)
 
-    def _normal(self, keys: "Sequence[pa.Array]") -> "list[pa.Array]":
-        """Keys in forms in which equal values are identical."""
+    def _normal(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
+        """Keys in a normal form, in which equal values are identical."""
         batch = cast_out(_to_spark(keys), self._kinds)
         return [_normalise(column) for column in batch.columns]
 
 
-def _to_spark(keys: "Sequence[pa.Array]") -> "pa.RecordBatch":
+def _to_spark(keys: Sequence[pa.Array]) -> pa.RecordBatch:
     return cast_in(pa.record_batch(list(keys), [str(number) for number in range(len(keys))]))
 
 
-def _find(column: "pa.Array", values: "pa.Array") -> Any:
+def _find(column: pa.Array, values: pa.Array) -> Any:
     """The place of each value among some, or -1; null is a value."""
     if not len(values):
         return np.full(len(column), -1)
@@ -89,7 +87,7 @@ def _find(column: "pa.Array", values: "pa.Array") -> Any:
     return np.asarray(found.fill_null(-1)).astype(np.int64)
 
 
-def _normalise(column: "pa.Array") -> "pa.Array":
+def _normalise(column: pa.Array) -> pa.Array:
     kind = column.type
     if kinds.is_floating(kind):
         values = np.array(column.fill_null(0.0), copy=True)
@@ -105,7 +103,7 @@ def _normalise(column: "pa.Array") -> "pa.Array":
 
 
 def _show(value: Any) -> str | None:
-    """A nested value as text that only equal ones have."""
+    """A nested value as text that only equal values share."""
     if value is None:
         return None
     if isinstance(value, float):

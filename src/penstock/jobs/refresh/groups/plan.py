@@ -1,50 +1,46 @@
-"""Groups of one source: those that rows came into, left or changed in are computed again.
+"""Plan views of groups: groups with new, deleted or changed rows are computed again.
 
-A group is touched when a row that has its key now, or had it then, is not what it was. All rows
-of a touched group are read again, so every aggregate is exact, whatever it is.
+A group is touched when a row that has its key now, or had it before, changed. All rows of a touched
+group are read again, so every aggregate is exact.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
-from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions
 from penstock.jobs.refresh.groups.key_sets import KeySet
 from penstock.jobs.refresh.whole.plan import plan_all
 from penstock.jobs.spark.types import to_spark_type
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.equal import as_ids
 from penstock.lance.diff.row_diff import Difference, compare
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
 from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.scans import quote_parts
 from penstock.model.views import Groups
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.row_sets import Ids
-
-# Every worker has to know the keys of all touched groups.
+# Every worker must know the keys of all touched groups.
 MAX_GROUPS = 100_000
-# To compute more of the rows group by group is no less than to compute all of them at once.
+# Beyond this share of rows, computing everything at once is no more work.
 MOST_OF_THEM = 0.5
-# A view of fewer rows takes no time either way.
+# A smaller view takes no time either way.
 FEW_ROWS = 20
 SCAN_ROWS = 262_144
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Touched:
-    """The groups that are computed again, and the view's rows that they take the place of."""
+class TouchedGroups:
+    """The groups to compute again, and the view rows that they replace."""
 
     groups: KeySet
     # Those of the groups that the view has.
     known: KeySet
-    ids: "Ids"
+    ids: Ids
 
 
 def plan(context: Context) -> Plan:
@@ -71,7 +67,7 @@ def plan(context: Context) -> Plan:
     total = context.view.count_rows()
     if total > FEW_ROWS and len(work.ids) > MOST_OF_THEM * total:
         reason = f"{rows} rows changed in {len(work.ids)} of the view's {total} groups"
-        # That it takes longer is no reason to refuse.
+        # Taking longer is no reason to refuse.
         if context.spec.mode != "incremental":
             return plan_all(context, reason)
     return Plan(
@@ -85,8 +81,8 @@ def plan(context: Context) -> Plan:
     )
 
 
-def find_obstacle(context: Context, source: SourceAt, groups: Groups) -> str:
-    """Why the groups that the view has cannot be told by their keys."""
+def find_obstacle(context: Context, source: SourceVersions, groups: Groups) -> str:
+    """Why the view's groups cannot be found by their keys."""
     if not groups.keys:
         return f"{'$'.join(source.source.table)} changed, and all of it is one group"
     assert source.dataset_then is not None
@@ -98,17 +94,17 @@ def find_obstacle(context: Context, source: SourceAt, groups: Groups) -> str:
         held = to_spark_type(context.view.schema.field(key.name))
         if now != then:
             return f"{path} is {now} and was {then}"
-        # What is rounded in the view is another key there.
+        # A key that is rounded in the view is another key there.
         if now != held:
             return f"{path} is {now}, and {held} in the view"
     return ""
 
 
-def find_touched(source: SourceAt, groups: Groups, found: Difference) -> KeySet:
-    """The groups of rows that came, went or changed, as they are and as they were."""
+def find_touched(source: SourceVersions, groups: Groups, found: Difference) -> KeySet:
+    """The groups of added, deleted and changed rows, as they are and as they were."""
     assert source.dataset_then is not None
     paths = key_paths(groups)
-    # A row that changed elsewhere only is in the same group as before.
+    # A row that only changed in other columns is in the same group as before.
     moved = found.changed.ids[found.differs(paths)]
     fragments = np.union1d(found.inserted.fragments, found.changed.fragments).tolist()
     came = np.concatenate([found.inserted.ids, found.changed.ids])
@@ -121,8 +117,8 @@ def find_touched(source: SourceAt, groups: Groups, found: Difference) -> KeySet:
     return KeySet.join(KeySet(now), KeySet(then))
 
 
-def find_known(view: "LanceDataset", groups: Groups, touched: KeySet) -> Touched:
-    """The rows that a view has for some groups."""
+def find_known(view: LanceDataset, groups: Groups, touched: KeySet) -> TouchedGroups:
+    """The view's rows for some groups."""
     columns = {str(number): quote_parts((key.name,)) for number, key in enumerate(groups.keys)}
     ids, keys = [np.empty(0, np.int64)], []
     with translated():
@@ -135,7 +131,7 @@ def find_known(view: "LanceDataset", groups: Groups, touched: KeySet) -> Touched
     kinds = pa.schema([empty.field(name) for name in columns])
     table = pa.Table.from_batches(keys, kinds)
     known = KeySet([column.combine_chunks() for column in table.columns])
-    return Touched(touched, known, np.concatenate(ids))
+    return TouchedGroups(touched, known, np.concatenate(ids))
 
 
 def key_paths(groups: Groups) -> list[str]:

@@ -1,21 +1,27 @@
-"""Touched groups computed again: only their rows go into Spark.
+"""Compute touched groups again: only their rows go into Spark.
 
 What is below `read_groups_kernel` runs in Python workers, which need penstock installed.
 """
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct, json
 
-from penstock.jobs.refresh.context import Change, Plan, Work
+from penstock.jobs.refresh.context import Plan, ViewChange, Work
 from penstock.jobs.refresh.groups.key_sets import KeySet
-from penstock.jobs.refresh.groups.plan import Touched, key_paths
+from penstock.jobs.refresh.groups.plan import TouchedGroups, key_paths
 from penstock.jobs.refresh.queries import choose_engine, run_query
 from penstock.jobs.refresh.whole import run as whole
-from penstock.jobs.spark.lance_source import Piece, Scan, load_with, make_scan, show_conditions
+from penstock.jobs.spark.lance_source import (
+    FragmentPiece,
+    Scan,
+    load_with,
+    make_scan,
+    show_conditions,
+)
 from penstock.jobs.spark.sql_sessions import open_sql
 from penstock.jobs.spark.tasks import Kernel
 from penstock.jobs.spark.types import cast_in
@@ -24,27 +30,24 @@ from penstock.lance.read.scans import offsets_of, quote_path, scan_expressions, 
 from penstock.lance.session.remote import open_version
 from penstock.lance.write.column_files import get_fragment
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 class GroupsOrder(Struct, frozen=True):
-    """All that workers need to know; it travels to them in the function itself."""
+    """Everything that workers need; sent in the kernel's closure."""
 
     scan: Scan
-    # Fields that rows are grouped by, and the groups that are wanted.
+    # Fields that rows are grouped by, and the wanted groups.
     keys: tuple[str, ...]
     groups: bytes
-    # In Lance's SQL; rows that it does not take do not count.
+    # In Lance's SQL; rows that do not match are ignored.
     where: str | None = None
 
 
-def run(work: Work, plan: Plan) -> Change:
+def run(work: Work, plan: Plan) -> ViewChange:
     """Compute the touched groups, or all of them."""
     if plan.mode == "full":
         return whole.run(work, plan)
     touched = plan.work
-    assert isinstance(touched, Touched)
+    assert isinstance(touched, TouchedGroups)
     (source,) = work.sources.values()
     groups = work.definition.groups
     assert groups is not None
@@ -59,7 +62,7 @@ def run(work: Work, plan: Plan) -> Change:
         written = run_query(work, sql, {source.source.name: frame}, names, touched.known)
     rows = sum(each.rows for each in written)
     updated = sum(each.known for each in written)
-    return Change(
+    return ViewChange(
         removes=touched.ids,
         fragments=tuple(fragment for each in written for fragment in each.fragments),
         rows_inserted=rows - updated,
@@ -69,11 +72,11 @@ def run(work: Work, plan: Plan) -> Change:
 
 
 def read_groups_kernel(order: GroupsOrder) -> Kernel:
-    """What gives Spark all rows of some groups."""
+    """A kernel that gives Spark all rows of some groups."""
     return partial(_read, json.encode(order))
 
 
-def _read(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _read(encoded: bytes, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     order = json.decode(encoded, type=GroupsOrder)
     groups = KeySet.decode(order.groups)
     for batch in numbers:
@@ -82,12 +85,14 @@ def _read(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.R
                 yield from read_groups(order, groups, piece)
 
 
-def read_groups(order: GroupsOrder, groups: KeySet, piece: Piece) -> "Iterator[pa.RecordBatch]":
+def read_groups(
+    order: GroupsOrder, groups: KeySet, piece: FragmentPiece
+) -> Iterator[pa.RecordBatch]:
     """Rows of a piece that belong to the groups."""
     scan = order.scan
     dataset = open_version(scan.location, scan.version, scan.reader)
     fragment = get_fragment(dataset, piece.fragment)
-    # First the keys alone, then the rest of the rows that are wanted.
+    # First the keys alone, then the rest of the wanted rows.
     columns = {str(n): quote_path(path) for n, path in enumerate(order.keys)}
     wanted = np.zeros(fragment.physical_rows, bool)
     where = show_conditions(piece, order.where)

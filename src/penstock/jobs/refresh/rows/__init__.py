@@ -1,1 +1,1 @@
-"""Views with a row for each row of one source that the filter takes."""
+"""Views with one row for each row of a source that matches the filter."""

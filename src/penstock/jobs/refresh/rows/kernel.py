@@ -1,17 +1,18 @@
-"""New rows of a view, computed in Python workers, which need penstock installed.
+"""Compute new rows of a view in Python workers, which need penstock installed.
 
-A task goes through units, and leaves a note of each that is finished: its files can be committed,
-whoever comes to it.
+A task works in units and leaves a note for each finished one, so that any later attempt can commit
+its files.
 """
 
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset
 from msgspec import Struct, json
 
 from penstock.errors import SchemaMismatch
@@ -21,7 +22,7 @@ from penstock.jobs.engine.guard import Stopped, guard
 from penstock.jobs.engine.needed_rows import ROW_ID, scan_needed
 from penstock.jobs.engine.row_ranges import NeededRows
 from penstock.jobs.functions.rows import RowsRun
-from penstock.jobs.functions.task import FunctionTask, Knobs
+from penstock.jobs.functions.task import FunctionOptions, FunctionTask
 from penstock.jobs.refresh.row_files import RowFiles
 from penstock.jobs.refresh.rows.view_rows import find_view_rows
 from penstock.jobs.spark.tasks import Kernel, is_second_try
@@ -33,9 +34,6 @@ from penstock.lance.storage.lake import Place
 from penstock.lance.write.column_files import get_fragment
 from penstock.model.functions import Function
 from penstock.model.views import SOURCE_ROW_ID, Rows
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
 
 
 class Unit(Struct, frozen=True):
@@ -50,7 +48,7 @@ class Unit(Struct, frozen=True):
 
 
 class RowsOrder(Struct, frozen=True, kw_only=True):
-    """All that workers need to know; it travels to them in the function itself."""
+    """Everything that workers need; sent in the kernel's closure."""
 
     job: str
     attempt: int
@@ -64,15 +62,15 @@ class RowsOrder(Struct, frozen=True, kw_only=True):
     functions: tuple[Function, ...]
     tasks: tuple[tuple[Unit, ...], ...]
     max_rows: int | None
-    knobs: Knobs
+    knobs: FunctionOptions
 
 
 def rows_kernel(order: RowsOrder) -> Kernel:
-    """What Spark runs in each worker when Lance evaluates the query."""
+    """Runs in each worker when Lance evaluates the query."""
     return partial(_run, json.encode(order))
 
 
-def _run(encoded: bytes, numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _run(encoded: bytes, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     order = json.decode(encoded, type=RowsOrder)
     for batch in numbers:
         for number in batch.column(0).to_pylist():
@@ -88,11 +86,11 @@ class Worker:
         self._number = number
         self._place: Place = order.view.place()
         self._is_second = is_second
-        # By the function's number: the last one is asked for rows, and so for its task, first.
+        # By function: the last one is asked for rows, and so for its task, first.
         self._tasks: dict[int, FunctionTask] = {}
         self._old: _OldValues | None = None
 
-    def guard(self, work: Callable[[], None]) -> "Iterator[pa.RecordBatch]":
+    def guard(self, work: Callable[[], None]) -> Iterator[pa.RecordBatch]:
         """Do the work, and end the functions with it."""
         try:
             yield from guard(work)
@@ -107,7 +105,7 @@ class Worker:
         for unit in order.tasks[self._number]:
             self.write_unit(unit, scan_unit(source, unit, order))
 
-    def write_unit(self, unit: Unit, batches: "Iterator[pa.RecordBatch]") -> None:
+    def write_unit(self, unit: Unit, batches: Iterator[pa.RecordBatch]) -> None:
         """Write rows of a unit, which have the query's outputs, `_rowid` and `_rowaddr`."""
         order = self._order
         started = time.perf_counter()
@@ -134,7 +132,7 @@ class Worker:
         )
         write_finished(self._place, order.job, note)
 
-    def _check(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def _check(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if is_stopped(self._place, self._order.job, self._order.attempt):
                 raise Stopped
@@ -144,20 +142,20 @@ class Worker:
 
     def _fill(
         self,
-        view: "LanceDataset",
-        stream: "Iterator[pa.RecordBatch]",
+        view: LanceDataset,
+        stream: Iterator[pa.RecordBatch],
         number: int,
         function: Function,
         unit: Unit,
         runs: list[RowsRun],
         failed: set[int],
-    ) -> "Iterator[pa.RecordBatch]":
-        """Add a function's values: those that it gives, and those of the view that are right."""
+    ) -> Iterator[pa.RecordBatch]:
+        """Add a function's values: computed ones, and those of the view that are still right."""
         task = self._get_task(view, number, function)
         kept = join_masks(unit, lambda each: each.kept[number] if each.kept else None)
         waiting: deque[pa.RecordBatch] = deque()
 
-        def to_compute() -> "Iterator[pa.RecordBatch]":
+        def to_compute() -> Iterator[pa.RecordBatch]:
             for batch in stream:
                 keep = _pick(batch, kept)
                 if keep.any():
@@ -174,7 +172,7 @@ class Worker:
                 yield waiting.popleft()
         yield from waiting
 
-    def _get_task(self, view: "LanceDataset", number: int, function: Function) -> FunctionTask:
+    def _get_task(self, view: LanceDataset, number: int, function: Function) -> FunctionTask:
         if number in self._tasks:
             return self._tasks[number]
         order = self._order
@@ -186,15 +184,15 @@ class Worker:
             function,
             pa.schema([pa.field(field.name, field.type) for field in fields]),
             order.knobs,
-            # What killed the process before is then found, row by row.
+            # So that the row that killed the process before is found, row by row.
             isolated=self._is_second or order.attempt > 1,
         )
         self._tasks[number] = task
         return task
 
     def _add_old(
-        self, view: "LanceDataset", batch: "pa.RecordBatch", kinds: "pa.Schema"
-    ) -> "pa.RecordBatch":
+        self, view: LanceDataset, batch: pa.RecordBatch, kinds: pa.Schema
+    ) -> pa.RecordBatch:
         if self._old is None:
             self._old = _OldValues(view)
         ids = np.asarray(batch.column(ROW_ID)).astype(np.int64)
@@ -202,13 +200,13 @@ class Worker:
 
 
 class _OldValues:
-    """What the view has, by the source rows that it comes from."""
+    """The view's values, by their source rows."""
 
-    def __init__(self, view: "LanceDataset") -> None:
+    def __init__(self, view: LanceDataset) -> None:
         self._rows = find_view_rows(view, None)
         self._reader = RowReader(view, [each.fragment_id for each in view.get_fragments()])
 
-    def read(self, sources: Any, kinds: "pa.Schema") -> "pa.RecordBatch":
+    def read(self, sources: Any, kinds: pa.Schema) -> pa.RecordBatch:
         ids = self._rows.ids[np.searchsorted(self._rows.sources, sources)]
         paths = [show_path((name,)) for name in kinds.names]
         return pa.record_batch(self._reader.read(ids, paths), schema=kinds)
@@ -222,15 +220,15 @@ class _Counts:
         self.rows = 0
         self.updated = 0
 
-    def add(self, batch: "pa.RecordBatch") -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
         self.updated += int(_pick(batch, self._was).sum())
 
 
-def scan_unit(source: "LanceDataset", unit: Unit, order: RowsOrder) -> "Iterator[pa.RecordBatch]":
-    """The outputs of the query, evaluated by Lance."""
+def scan_unit(source: LanceDataset, unit: Unit, order: RowsOrder) -> Iterator[pa.RecordBatch]:
+    """The query's outputs, evaluated by Lance."""
     names = [column.name for column in order.rows.columns]
-    # Names that Lance does not know are no trouble to it.
+    # Lance need not know the names.
     columns = {str(n): column.expression for n, column in enumerate(order.rows.columns)}
     for needed in unit.needed:
         fragment = get_fragment(source, needed.fragment)
@@ -240,7 +238,7 @@ def scan_unit(source: "LanceDataset", unit: Unit, order: RowsOrder) -> "Iterator
 
 
 def join_masks(unit: Unit, pick: Callable[[NeededRows], bytes | None]) -> dict[int, Any]:
-    """The masks of a unit's fragments; several parts of one may be in it."""
+    """The masks of a unit's fragments; a unit may have several parts of one."""
     found: dict[int, Any] = {}
     for each in unit.needed:
         mask = each.mask(pick(each))
@@ -249,8 +247,8 @@ def join_masks(unit: Unit, pick: Callable[[NeededRows], bytes | None]) -> dict[i
     return found
 
 
-def _pick(batch: "pa.RecordBatch", masks: Mapping[int, Any]) -> Any:
-    """Which rows of a batch the masks of their fragments have."""
+def _pick(batch: pa.RecordBatch, masks: Mapping[int, Any]) -> Any:
+    """Which rows of a batch are in their fragments' masks."""
     found = np.zeros(batch.num_rows, bool)
     if not masks:
         return found
@@ -264,8 +262,8 @@ def _pick(batch: "pa.RecordBatch", masks: Mapping[int, Any]) -> Any:
     return found
 
 
-def _add(batch: "pa.RecordBatch", values: "pa.RecordBatch") -> "pa.RecordBatch":
-    # A function may fill what was an input by that name.
+def _add(batch: pa.RecordBatch, values: pa.RecordBatch) -> pa.RecordBatch:
+    # A function may fill a column with the name of an input.
     kept = [name for name in batch.schema.names if name not in values.schema.names]
     return pa.record_batch(
         [*(batch.column(name) for name in kept), *values.columns],
@@ -273,8 +271,8 @@ def _add(batch: "pa.RecordBatch", values: "pa.RecordBatch") -> "pa.RecordBatch":
     )
 
 
-def _to_view(batch: "pa.RecordBatch", schema: "pa.Schema", view: "pa.Schema") -> "pa.RecordBatch":
-    """A batch as the view's columns, in the types that files want."""
+def _to_view(batch: pa.RecordBatch, schema: pa.Schema, view: pa.Schema) -> pa.RecordBatch:
+    """A batch as the view's columns, in the types of files."""
     arrays = []
     for field in schema:
         values = batch.column(ROW_ID if field.name == SOURCE_ROW_ID else field.name)

@@ -1,53 +1,51 @@
-"""Queries over the rows of one source: a view row for each source row that the filter takes.
+"""Plan queries over the rows of one source: one view row per source row that matches.
 
-What changed in the source is computed again and takes the place of what it was; nothing else is
-touched.
+Changed source rows are computed again and replace their view rows; nothing else is touched.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
-from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions, Work
 from penstock.jobs.refresh.inputs import outputs_differ, reads_differ
 from penstock.jobs.refresh.rows.view_rows import ViewRows, find_view_rows
 from penstock.jobs.refresh.view_notes import read_failed
-from penstock.lance.diff.row_diff import Difference, Rows, compare, find_taken, join_rows, scan_all
-from penstock.lance.diff.row_sets import is_among
+from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_diff import Difference, compare, find_taken, join_rows, scan_all
+from penstock.lance.diff.row_sets import Ids, RowPlaces, RowSet, is_among
 from penstock.lance.errors import translated
 from penstock.model.functions import Function
 from penstock.model.views import Definition
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_sets import Ids, RowSet
+# Selects those of some rows that match the filter.
+Match = Callable[[RowPlaces], RowPlaces]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Some:
-    """Rows of the source that are computed, and what they take the place of."""
+class SomeRows:
+    """Source rows to compute, and the view rows that they replace."""
 
-    rows: Rows
-    # Source rows that changed, went or are tried again; sorted.
-    touched: "Ids"
-    # The view's rows that come from them.
+    rows: RowPlaces
+    # Source rows that changed, were deleted or are tried again; sorted.
+    touched: Ids
+    # The view rows that come from them.
     gone: ViewRows
     # Which of `rows` the view has.
-    was: "Mask"
-    # Which of `rows` only the filter can have changed, because no column of the query did. Of those
-    # that the view has, the ones that the filter takes are not touched.
-    same: "Mask"
+    was: Mask
+    # Which of `rows` only the filter can affect, because no column of the query changed. Those that
+    # the view has and that still match are not touched.
+    same: Mask
     # By function: which of them have a value in the view that is still right.
-    kept: "tuple[Mask, ...]" = ()
+    kept: tuple[Mask, ...] = ()
 
-    def without(self, staying: "Ids") -> "Some":
-        """The same, but for source rows that are in the view as they are; these are sorted."""
+    def without(self, staying: Ids) -> "SomeRows":
+        """The same, without source rows that are in the view unchanged; these are sorted."""
         left, out = ~is_among(self.rows.ids, staying), ~is_among(self.gone.sources, staying)
-        return Some(
+        return SomeRows(
             rows=self.rows.take(left),
             touched=self.touched[~is_among(self.touched, staying)],
             gone=ViewRows(self.gone.sources[out], self.gone.ids[out]),
@@ -58,14 +56,14 @@ class Some:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Everything:
-    """The view is built anew, from all rows of the source or from those that a limit lets in."""
+class AllRows:
+    """Rebuild the view, from all rows of the source or from those within a limit."""
 
-    rows: Rows | None = None
+    rows: RowPlaces | None = None
 
 
 def plan(context: Context) -> Plan:
-    """Compare the source's two versions, and find the view's rows that this concerns."""
+    """Compare the source's two versions, and find the view rows that are affected."""
     (source,) = context.sources.values()
     if context.watermark is None or source.dataset_then is None:
         return plan_all(context, source, context.rebuild)
@@ -79,8 +77,8 @@ def plan(context: Context) -> Plan:
     return _plan_some(context, source, difference, failed)
 
 
-def plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
-    """Build the view anew."""
+def plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
+    """Rebuild the view."""
     total = source.dataset_now.count_rows()
     functions = len(context.definition.column_functions)
     is_known = _takes_all(context.definition)
@@ -92,12 +90,12 @@ def plan_all(context: Context, source: SourceAt, reason: str) -> Plan:
         rows_to_delete=context.view.count_rows(),
         function_calls=total * functions if is_known or not functions else None,
         fragments=len(source.dataset_now.get_fragments()),
-        work=Everything(),
+        work=AllRows(),
     )
 
 
 def count(context: Context, plan: Plan) -> Plan:
-    """The plan with the numbers that a filter decides about, if Lance can tell them."""
+    """The plan with the numbers that depend on a filter, if Lance can tell them."""
     rows = context.definition.rows
     assert rows is not None
     if plan.rows_to_insert is not None or plan.mode == "none":
@@ -106,8 +104,8 @@ def count(context: Context, plan: Plan) -> Plan:
         return plan
     (source,) = context.sources.values()
     what = plan.work
-    assert isinstance(what, Everything | Some)
-    if isinstance(what, Everything):
+    assert isinstance(what, AllRows | SomeRows)
+    if isinstance(what, AllRows):
         with translated():
             total = source.dataset_now.count_rows(rows.filter)
         calls = total * len(context.definition.column_functions)
@@ -124,7 +122,7 @@ def count(context: Context, plan: Plan) -> Plan:
 
 
 def _plan_some(
-    context: Context, source: SourceAt, difference: Difference, failed: "RowSet"
+    context: Context, source: SourceVersions, difference: Difference, failed: RowSet
 ) -> Plan:
     definition = context.definition
     again = _find_again(source.dataset_now, failed, difference)
@@ -132,14 +130,14 @@ def _plan_some(
     gone = find_view_rows(context.view, np.sort(np.concatenate(touched)))
     rows = join_rows(difference.inserted, difference.changed, again)
     was = is_among(rows.ids, gone.sources)
-    # What the view has of a row that failed is no value.
+    # The view has no value for a failed row.
     is_right = was & ~failed.contains(rows.ids)
     kept = tuple(
         is_right & is_among(rows.ids, _unchanged(definition, function, difference))
         for function in definition.column_functions
     )
     same = is_right & is_among(rows.ids, _same_outputs(definition, source, difference))
-    what = Some(
+    what = SomeRows(
         rows=rows,
         touched=np.sort(np.concatenate(touched)),
         gone=gone,
@@ -165,14 +163,14 @@ def _plan_some(
     )
 
 
-def _same_outputs(definition: Definition, source: SourceAt, difference: Difference) -> "Ids":
+def _same_outputs(definition: Definition, source: SourceVersions, difference: Difference) -> Ids:
     """The changed rows that are the same in every column of the query."""
     assert definition.rows is not None
     return difference.changed.ids[~outputs_differ(definition.rows, source, difference)]
 
 
-def _leave(definition: Definition, now: "LanceDataset", what: Some) -> Some:
-    """What is left when rows that stay as they are are not touched, as far as Lance can tell."""
+def _leave(definition: Definition, now: LanceDataset, what: SomeRows) -> SomeRows:
+    """What is left without rows that stay as they are, as far as Lance can tell."""
     query = definition.rows
     assert query is not None
     staying = what.rows.take(what.same)
@@ -190,13 +188,13 @@ def _takes_all(definition: Definition) -> bool:
     return rows is not None and rows.filter is None and rows.limit is None
 
 
-def _find_again(dataset: "LanceDataset", failed: "RowSet", difference: Difference) -> Rows:
-    """Rows that a function failed on, which are there still and did not change."""
+def _find_again(dataset: LanceDataset, failed: RowSet, difference: Difference) -> RowPlaces:
+    """Rows that a function failed on, that still exist and did not change."""
     rows = scan_all(dataset, None if len(failed) else ())
     return rows.take(failed.contains(rows.ids) & ~is_among(rows.ids, difference.changed.ids))
 
 
-def _unchanged(definition: Definition, function: Function, difference: Difference) -> "Ids":
+def _unchanged(definition: Definition, function: Function, difference: Difference) -> Ids:
     """The changed rows that are the same to a function."""
     columns = {column.name: column for column in definition.rows.columns} if definition.rows else {}
     inputs = [columns[name] for name in function.inputs]
@@ -222,3 +220,43 @@ def _why(difference: Difference, again: int) -> str:
     if again:
         parts.append(f"{again} rows failed before")
     return ", ".join(parts)
+
+
+def limit_rows(
+    work: Work, source: SourceVersions, what: AllRows | SomeRows, limit: int, match: Match
+) -> AllRows | SomeRows:
+    """What to compute and what to remove, with a limit; reads only ids."""
+    if isinstance(what, AllRows):
+        return AllRows(_first(match(scan_all(source.dataset_now)), limit))
+    old = find_view_rows(work.view, None)
+    stays = ~is_among(old.sources, what.touched)
+    news = match(what.rows)
+    pool = np.concatenate([old.sources[stays], news.ids])
+    if limit and len(old.sources) >= limit:
+        # Rows after the last admitted one were never checked, so it is unknown which match.
+        last = old.sources[-1]
+        if int((pool <= last).sum()) < limit:
+            there = scan_all(source.dataset_now)
+            unknown = (there.ids > last) & ~is_among(there.ids, what.rows.ids)
+            more = match(there.take(unknown))
+            news = join_rows(news, more)
+            pool = np.concatenate([pool, more.ids])
+        else:
+            pool = pool[pool <= last]
+    chosen = np.sort(pool)[:limit]
+    stays &= is_among(old.sources, chosen)
+    rows = news.take(is_among(news.ids, chosen))
+    at = np.minimum(np.searchsorted(what.rows.ids, rows.ids), max(0, len(what.rows.ids) - 1))
+    known = is_among(rows.ids, what.rows.ids)
+    return SomeRows(
+        rows=rows,
+        touched=what.touched,
+        gone=ViewRows(old.sources[~stays], old.ids[~stays]),
+        was=is_among(rows.ids, old.sources),
+        same=np.zeros(len(rows.ids), bool),
+        kept=tuple(known & each[at] if len(each) else known for each in what.kept),
+    )
+
+
+def _first(rows: RowPlaces, count: int) -> RowPlaces:
+    return rows.take(np.arange(min(count, len(rows.ids))))

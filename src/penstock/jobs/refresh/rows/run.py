@@ -1,51 +1,45 @@
-"""Rows that a query over one source gives: computed on Spark, written into files of the view."""
+"""Compute the rows of a query over one source on Spark, and write them into files of the view."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
+from lance import LanceDataset
 
 from penstock.jobs.engine.finished import NewRows, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.row_ranges import NeededRows
-from penstock.jobs.refresh.context import Change, Plan, SourceAt, Work
+from penstock.jobs.refresh.context import Plan, SourceVersions, ViewChange, Work
 from penstock.jobs.refresh.rows import spark_rows
 from penstock.jobs.refresh.rows.kernel import RowsOrder, Unit, rows_kernel
-from penstock.jobs.refresh.rows.limits import limit_rows
-from penstock.jobs.refresh.rows.plan import Everything, Some
+from penstock.jobs.refresh.rows.plan import AllRows, SomeRows, limit_rows
 from penstock.jobs.refresh.tasks import make_missing, open_engine, to_knobs
 from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.lance.columns.schemas import decode_schema
-from penstock.lance.diff.masks import pack
+from penstock.lance.diff.masks import Mask, pack
 from penstock.lance.diff.row_diff import find_taken
-from penstock.lance.diff.row_sets import is_among, split_runs
+from penstock.lance.diff.row_sets import Ids, is_among, split_runs
+from penstock.lance.diff.row_sets import RowPlaces as Places
 from penstock.model.views import Rows
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.masks import Mask
-    from penstock.lance.diff.row_diff import Rows as Places
-    from penstock.lance.diff.row_sets import Ids
-
-# A unit has no more rows of the source than this, so that not much is lost when a job is killed.
+# The most source rows of a unit, so that a killed job loses little.
 UNIT_ROWS = 1_048_576
 # Fewer are not worth a task of their own.
 MIN_UNIT_ROWS = 8_192
 
 
-def run(work: Work, plan: Plan) -> Change:
-    """Compute what the plan says, and find the view's rows that go."""
+def run(work: Work, plan: Plan) -> ViewChange:
+    """Compute what the plan says, and find the view rows to remove."""
     (source,) = work.sources.values()
     rows = work.definition.rows
     assert rows is not None
-    assert isinstance(plan.work, Everything | Some)
-    what: Everything | Some = plan.work
-    computing = _Computing(work, source, rows)
-    if isinstance(what, Some) and what.same.any():
-        # Rows that the filter still takes, and that are the same otherwise, stay as they are.
+    assert isinstance(plan.work, AllRows | SomeRows)
+    what: AllRows | SomeRows = plan.work
+    computing = _Computation(work, source, rows)
+    if isinstance(what, SomeRows) and what.same.any():
+        # Rows that still match the filter, and did not change otherwise, stay as they are.
         what = what.without(computing.match(what.rows.take(what.same)).ids)
     if rows.limit is not None:
         what = limit_rows(work, source, what, rows.limit, computing.match)
@@ -55,9 +49,9 @@ def run(work: Work, plan: Plan) -> Change:
     updated = written - inserted
     removes: Ids | Literal["all"] = "all"
     gone = work.view.count_rows()
-    if isinstance(what, Some):
+    if isinstance(what, SomeRows):
         removes, gone = what.gone.ids, len(what.gone.ids)
-    return Change(
+    return ViewChange(
         removes=removes,
         fragments=tuple(fragment for each in done for fragment in each.fragments),
         rows_inserted=inserted,
@@ -69,16 +63,16 @@ def run(work: Work, plan: Plan) -> Change:
     )
 
 
-def match_rows(work: Work, source: SourceAt, rows: "Places") -> "Places":
-    """Those of some rows of a version that the view's filter takes."""
+def match_rows(work: Work, source: SourceVersions, rows: Places) -> Places:
+    """Those of some rows of a version that match the view's filter."""
     assert work.definition.rows is not None
-    return _Computing(work, source, work.definition.rows).match(rows)
+    return _Computation(work, source, work.definition.rows).match(rows)
 
 
-def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[NeededRows]:
-    """The rows of the source that are computed, by fragment."""
+def find_needed(dataset: LanceDataset, what: AllRows | SomeRows) -> list[NeededRows]:
+    """The source rows to compute, by fragment."""
     sizes = {each.fragment_id: each.physical_rows for each in dataset.get_fragments()}
-    if isinstance(what, Some):
+    if isinstance(what, SomeRows):
         return _by_fragment(what.rows, sizes, what.was, what.kept)
     if what.rows is not None:
         return _by_fragment(what.rows, sizes, None, ())
@@ -91,7 +85,7 @@ def find_needed(dataset: "LanceDataset", what: Everything | Some) -> list[Needed
 
 
 def _by_fragment(
-    rows: "Places", sizes: Mapping[int, int], was: "Mask | None", kept: "tuple[Mask, ...]"
+    rows: Places, sizes: Mapping[int, int], was: Mask | None, kept: tuple[Mask, ...]
 ) -> list[NeededRows]:
     found = []
     order = np.argsort(rows.fragments, kind="stable")
@@ -102,7 +96,7 @@ def _by_fragment(
         start, end = int(offsets.min()), int(offsets.max()) + 1
 
         def show(
-            which: "Mask | None", mine: Any = mine, start: int = start, end: int = end
+            which: Mask | None, mine: Any = mine, start: int = start, end: int = end
         ) -> bytes | None:
             if which is None or not which[mine].any():
                 return None
@@ -127,7 +121,7 @@ def _by_fragment(
 
 
 def make_units(needed: Sequence[NeededRows], slots: int, size: int | None) -> list[Unit]:
-    """Divide rows into units: as many for each slot, or of a size that was asked for."""
+    """Divide rows into units: the same number per slot, or of a requested size."""
     total = sum(each.rows for each in needed)
     most = max(1, total // MIN_UNIT_ROWS)
     count = min(most, -(-total // UNIT_ROWS // slots) * slots)
@@ -137,7 +131,7 @@ def make_units(needed: Sequence[NeededRows], slots: int, size: int | None) -> li
     for part in (part for each in needed for part in _cut(each, limit)):
         if not units or part.rows > room:
             units.append([])
-            # A little more is better than another unit.
+            # A slightly larger unit is better than another one.
             room = limit + limit // 10
         units[-1].append(part)
         room -= part.rows
@@ -145,7 +139,7 @@ def make_units(needed: Sequence[NeededRows], slots: int, size: int | None) -> li
 
 
 def make_tasks(units: Sequence[Unit], count: int) -> tuple[tuple[Unit, ...], ...]:
-    """Share units out evenly."""
+    """Distribute units evenly."""
     tasks: list[list[Unit]] = [[] for _ in range(min(count, len(units)))]
     for unit in sorted(units, key=lambda unit: -unit.rows):
         min(tasks, key=lambda task: sum(each.rows for each in task)).append(unit)
@@ -165,7 +159,7 @@ def _find_cuts(needed: NeededRows, limit: int) -> Iterator[tuple[int, int, int]]
             part = offsets[at : at + limit]
             yield int(part[0]), int(part[-1]) + 1, len(part)
         return
-    # Where deleted rows lie is not known here, and does not matter much.
+    # Where deleted rows are is not known here, and hardly matters.
     width = -(-needed.physical_rows // -(-needed.rows // limit))
     for start in range(0, needed.physical_rows, width):
         end = min(start + width, needed.physical_rows)
@@ -176,16 +170,16 @@ def _key(unit: Sequence[NeededRows]) -> str:
     return hashlib.sha256(msgspec.json.encode(unit)).hexdigest()[:16]
 
 
-class _Computing:
-    """Units on their way, and those that earlier attempts finished."""
+class _Computation:
+    """Units in progress, and those that earlier attempts finished."""
 
-    def __init__(self, work: Work, source: SourceAt, rows: Rows) -> None:
+    def __init__(self, work: Work, source: SourceVersions, rows: Rows) -> None:
         self._work = work
         self._source = source
         self._rows = rows
 
     def compute(self, needed: Sequence[NeededRows]) -> list[NewRows]:
-        """Have Spark compute the rows, but for units that are finished."""
+        """Compute the rows on Spark, except for finished units."""
         spec, engine = self._work.spec, self._work.get_engine()
         slots = max(1, min(engine.slots, spec.concurrency or engine.slots))
         units = make_units(needed, slots, spec.source_task_size)
@@ -198,14 +192,14 @@ class _Computing:
         with open_engine(self._work, sum(sizes)) as opened:
             return make_missing(opened, functions, keys, sizes, start)
 
-    def match(self, rows: "Places") -> "Places":
-        """Those of some rows that the filter takes."""
+    def match(self, rows: Places) -> Places:
+        """Those of some rows that match the filter."""
         where = self._rows.filter
         if where is None or not len(rows.ids):
             return rows
         if self._rows.engine == "lance":
             return rows.take(find_taken(self._source.dataset_now, rows, where))
-        needed = find_needed(self._source.dataset_now, Everything(rows))
+        needed = find_needed(self._source.dataset_now, AllRows(rows))
         units = make_units(needed, self._work.get_engine().slots, None)
         order = self._order(tuple((unit,) for unit in units))
         with open_engine(self._work, len(rows.ids)) as opened:
@@ -216,7 +210,7 @@ class _Computing:
         if self._rows.engine == "lance":
             order = self._order(make_tasks(units, slots))
             return Tasks(engine, rows_kernel(order), len(order.tasks), SCHEMA)
-        # Rows that come back from the JVM do not say which unit they are of.
+        # Rows that come back from the JVM do not name their unit.
         order = self._order(tuple((unit,) for unit in units))
         return spark_rows.start(engine, order, self._source.dataset_now, self._source.source)
 

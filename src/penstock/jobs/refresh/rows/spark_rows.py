@@ -1,26 +1,27 @@
-"""Queries over rows that Spark's SQL evaluates: rows go into the JVM and come back as outputs.
+"""Queries over rows that Spark evaluates: rows go into the JVM and come back as outputs.
 
-Python workers read them before and write them after it. A partition of Spark's is one unit.
+Python workers read them before and write them after it. Each Spark partition is one unit.
 """
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset
 from msgspec import json
 
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.needed_rows import ROW_ID, scan_needed
 from penstock.jobs.engine.waiting import wait_for_tasks
-from penstock.jobs.refresh.context import SourceAt, Work
+from penstock.jobs.refresh.context import SourceVersions, Work
 from penstock.jobs.refresh.rows.kernel import RowsOrder, Unit, Worker
-from penstock.jobs.spark.gate.door import pick
+from penstock.jobs.spark.gate.checked_queries import pick
 from penstock.jobs.spark.tasks import Engine, Tasks, is_second_try, task_number
 from penstock.jobs.spark.types import cast_in, cast_out, quote, to_spark_schema
 from penstock.lance.columns.fields import parse_path
-from penstock.lance.diff.row_sets import decode_row_set, make_row_set
+from penstock.lance.diff.row_sets import Ids, decode_row_set, make_row_set
 from penstock.lance.read.scans import ADDRESS, quote_parts
 from penstock.lance.session.remote import open_planned
 from penstock.lance.storage import files
@@ -28,16 +29,11 @@ from penstock.lance.storage.side_files import FOLDER, write_file
 from penstock.lance.write.column_files import get_fragment
 from penstock.model.views import Source
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.row_sets import Ids
-
-# What rows carry through Spark, whatever a source's columns are called.
+# Columns that carry row ids through Spark, whatever a source's columns are called.
 ID, PLACE = "__penstock_row_id", "__penstock_row_address"
 
 
-def start(engine: Engine, order: RowsOrder, dataset: "LanceDataset", source: Source) -> Tasks:
+def start(engine: Engine, order: RowsOrder, dataset: LanceDataset, source: Source) -> Tasks:
     """Run the query over the units of an order."""
 
     def then(frame: Any) -> Any:
@@ -48,8 +44,8 @@ def start(engine: Engine, order: RowsOrder, dataset: "LanceDataset", source: Sou
     return _start(engine, order, dataset, source, then)
 
 
-def match(engine: Engine, order: RowsOrder, source: SourceAt, work: Work) -> "Ids":
-    """The ids of the rows of an order that the filter takes."""
+def match(engine: Engine, order: RowsOrder, source: SourceVersions, work: Work) -> Ids:
+    """The ids of an order's rows that match the filter."""
 
     def then(frame: Any) -> Any:
         name = source.source.name
@@ -69,7 +65,7 @@ def match(engine: Engine, order: RowsOrder, source: SourceAt, work: Work) -> "Id
 
 
 def _start(
-    engine: Engine, order: RowsOrder, dataset: "LanceDataset", source: Source, then: Any
+    engine: Engine, order: RowsOrder, dataset: LanceDataset, source: Source, then: Any
 ) -> Tasks:
     names = dict.fromkeys(parse_path(path)[0] for path in source.reads)
     fields = [pa.field(name, dataset.schema.field(name).type) for name in names]
@@ -82,9 +78,9 @@ def _start(
 
 
 def _read(
-    encoded: bytes, names: tuple[str, ...], numbers: "Iterator[pa.RecordBatch]"
-) -> "Iterator[pa.RecordBatch]":
-    """The rows of the source, as Spark takes them."""
+    encoded: bytes, names: tuple[str, ...], numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The source rows, in Spark's form."""
     order = json.decode(encoded, type=RowsOrder)
     source = open_planned(order.source, order.source_version, order.job)
     columns = {str(n): quote_parts((name,)) for n, name in enumerate(names)}
@@ -99,8 +95,8 @@ def _read(
                     yield cast_in(pa.record_batch([*arrays, *places], [*names, ID, PLACE]))
 
 
-def _write(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """The rows that came back, into files of the view."""
+def _write(encoded: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the rows that came back into files of the view."""
     order = json.decode(encoded, type=RowsOrder)
     number = task_number()
     worker = Worker(order, number, is_second=is_second_try())
@@ -109,10 +105,8 @@ def _write(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.
     yield from worker.guard(lambda: worker.write_unit(unit, _to_outputs(batches, view)))
 
 
-def _to_outputs(
-    batches: "Iterator[pa.RecordBatch]", view: "LanceDataset"
-) -> "Iterator[pa.RecordBatch]":
-    """Outputs with the view's types; what is there for functions only stays as it is."""
+def _to_outputs(batches: Iterator[pa.RecordBatch], view: LanceDataset) -> Iterator[pa.RecordBatch]:
+    """Outputs with the view's types; columns only for functions stay as they are."""
     known = set(view.schema.names)
     for batch in batches:
         if not batch.num_rows:
@@ -126,7 +120,7 @@ def _to_outputs(
         yield pa.record_batch([*found.values(), *places], [*found, ROW_ID, ADDRESS])
 
 
-def _write_ids(encoded: bytes, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _write_ids(encoded: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     order = json.decode(encoded, type=RowsOrder)
     (unit,) = order.tasks[task_number()]
     rows = make_row_set(np.asarray(batch.column(0)) for batch in batches)

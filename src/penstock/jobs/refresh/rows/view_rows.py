@@ -1,30 +1,26 @@
-"""The rows of a view by the source rows that they come from. All of it blocks."""
+"""Find the rows of a view by the source rows that they come from. All of it blocks."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from lance import LanceDataset
 
 from penstock.lance.diff.equal import as_ids
-from penstock.lance.diff.row_sets import is_among
+from penstock.lance.diff.row_sets import Ids, is_among
 from penstock.lance.errors import translated
 from penstock.model.views import SOURCE_ROW_ID
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.row_sets import Ids
 
 SCAN_ROWS = 262_144
 
 
 class ViewRows(NamedTuple):
-    """Ids of source rows, in order, and of the view's rows that come from them."""
+    """Ids of source rows, in order, and of the view rows that come from them."""
 
-    sources: "Ids"
-    ids: "Ids"
+    sources: Ids
+    ids: Ids
 
 
-def find_view_rows(view: "LanceDataset", sources: "Ids | None") -> ViewRows:
+def find_view_rows(view: LanceDataset, sources: Ids | None) -> ViewRows:
     """The rows that come from these source rows, which are sorted; None stands for all."""
     found: list[tuple[Ids, Ids]] = [(np.empty(0, np.int64),) * 2]
     if sources is None or len(sources):

@@ -1,4 +1,4 @@
-"""A function of partitions at work, in a Python worker: tables in, files of view rows out."""
+"""Run a function of partitions in a Python worker: read partitions, and write rows of the view."""
 
 import hashlib
 import time
@@ -18,36 +18,35 @@ from penstock.jobs.engine.guard import Stopped, guard
 from penstock.jobs.engine.row_ranges import divide_some
 from penstock.jobs.functions.children import flatten, made_schema
 from penstock.jobs.functions.rows import PARTITION_ROWS, RowsRun
-from penstock.jobs.functions.task import FunctionTask, Knobs
-from penstock.jobs.refresh.chunks.kernel import ROW_ID, At, cast_columns
+from penstock.jobs.functions.task import FunctionOptions, FunctionTask
+from penstock.jobs.refresh.chunks.kernel import ROW_ID, VersionToOpen, cast_columns
 from penstock.jobs.refresh.row_files import RowFiles
 from penstock.jobs.refresh.udtf.partitions import Partitioning, divide, number_of
 from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.diff.equal import as_ids
-from penstock.lance.diff.row_diff import Rows
-from penstock.lance.diff.row_sets import decode_row_set
+from penstock.lance.diff.row_sets import RowPlaces, decode_row_set
 from penstock.lance.read.scans import scan_columns
 from penstock.lance.write.column_files import get_fragment
 from penstock.model.functions import Function
 from penstock.model.views import PARTITION
 
 NUMBER, LABEL, SHOWN = "number", "label", "shown"
-# Partitions are read together up to so many bytes.
+# Up to so many bytes of partitions are read together.
 GROUP_BYTES = 32 * 2**20
 FIRST_ROWS, MOST_ROWS = 4096, 1_048_576
-# No partition may have more: Arrow counts the bytes of texts in 31 bits. And a task may take this
-# part of the memory that is free, of which its rows are there a few times.
+# The most bytes of a partition: Arrow counts the bytes of strings in 31 bits. And the share of free
+# memory that a task may use, which holds its rows several times.
 MAX_BYTES = 2**31 - 1
 FREE_PART = 0.1
 
 
 class UdtfOrder(Struct, frozen=True, kw_only=True):
-    """All that workers need to know; it travels to them in the function itself."""
+    """Everything that workers need; sent in the kernel's closure."""
 
     job: str
     attempt: int
-    view: At
-    source: At
+    view: VersionToOpen
+    source: VersionToOpen
     function: Function
     how: Partitioning
     # What the partitions are by, for people.
@@ -59,25 +58,25 @@ class UdtfOrder(Struct, frozen=True, kw_only=True):
     tasks: tuple[tuple[str, ...], ...]
     # Numbers of partitions that have rows in the view, as a set.
     had: bytes
-    knobs: Knobs = Knobs()
+    knobs: FunctionOptions = FunctionOptions()
     max_rows: int | None = None
-    # How many bytes a partition may have; None is what the machine has room for.
+    # The most bytes of a partition; None is what the machine has room for.
     max_bytes: int | None = None
 
     def key(self, number: int) -> str:
-        """What a task is to do, as 32 characters."""
+        """The identity of a task's work, as 32 characters."""
         what = [self.tasks[number], self.how, self.source.version]
         return hashlib.sha256(json.encode(what)).hexdigest()[:32]
 
 
 def udtf_kernel(order: UdtfOrder, numbers: Sequence[int]) -> Kernel:
-    """What Spark runs for these tasks in each worker."""
+    """Runs in each worker for these tasks."""
     return partial(_run, json.encode(order), tuple(numbers))
 
 
 def _run(
-    encoded: bytes, numbers: Sequence[int], items: "Iterator[pa.RecordBatch]"
-) -> "Iterator[pa.RecordBatch]":
+    encoded: bytes, numbers: Sequence[int], items: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     order = json.decode(encoded, type=UdtfOrder)
     for batch in items:
         for item in batch.column(0).to_pylist():
@@ -89,11 +88,11 @@ def _make(order: UdtfOrder, number: int, *, is_second: bool) -> None:
 
 
 class _Group(NamedTuple):
-    """Partitions that are read together, and the rows of all of them, by partition and id."""
+    """Partitions that are read together, and all their rows, by partition and id."""
 
     labels: list[str]
     counts: list[int]
-    rows: Rows
+    rows: RowPlaces
 
 
 class _Maker:
@@ -160,7 +159,7 @@ class _Maker:
         )
         write_finished(self._place, order.job, note)
 
-    def _read(self) -> "Iterator[pa.RecordBatch]":
+    def _read(self) -> Iterator[pa.RecordBatch]:
         """Partitions, each as a list of its rows."""
         for group in self._groups():
             yield self._read_group(group)
@@ -185,11 +184,11 @@ class _Maker:
             labels = [divided.labels[n] for n in numbers[at - len(taken) : at]]
             yield _Group(labels, counts, divided.rows.take(np.concatenate(taken)))
 
-    def _read_group(self, group: _Group) -> "pa.RecordBatch":
+    def _read_group(self, group: _Group) -> pa.RecordBatch:
         found = pa.concat_batches(self._scan(group))
         self._group_rows = max(1, GROUP_BYTES * found.num_rows // max(1, found.nbytes))
         self._group_rows = min(self._group_rows, MOST_ROWS)
-        # The rows came by their places.
+        # The rows came in the order of their places.
         back = np.argsort(as_ids(found.column(ROW_ID)))
         wanted = np.argsort(np.argsort(group.rows.ids))
         found = found.take(pa.array(back[wanted]))
@@ -209,8 +208,8 @@ class _Maker:
             [PARTITION_ROWS, NUMBER, LABEL, SHOWN],
         )
 
-    def _scan(self, group: _Group) -> "list[pa.RecordBatch]":
-        """The rows of a group, in no order; not more than there is room for."""
+    def _scan(self, group: _Group) -> list[pa.RecordBatch]:
+        """The rows of a group, unordered; no more than there is room for."""
         columns = {str(n): each for n, each in enumerate(self._order.columns.values())}
         found: list[pa.RecordBatch] = []
         size = 0
@@ -243,7 +242,7 @@ class _Maker:
         return f"partition {by} = {label}" if by else "the one partition of all rows"
 
 
-def _name(schema: "pa.Schema", names: Sequence[str]) -> "list[pa.Field]":
+def _name(schema: pa.Schema, names: Sequence[str]) -> list[pa.Field]:
     return [pa.field(name, schema.field(n).type) for n, name in enumerate(names)]
 
 

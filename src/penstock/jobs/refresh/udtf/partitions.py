@@ -1,59 +1,56 @@
-"""The partitions of a source's rows: by the values of a column, or by the lists of a vector index.
+"""Partition a source's rows: by the values of a column, or by the lists of a vector index.
 
-A partition is known by its label: JSON of the value, or the number of the list. All of it blocks.
+A partition is identified by its label: JSON of the value, or the number of the list. Everything
+here blocks.
 """
 
 import base64
 import hashlib
 import importlib
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from lance import LanceDataset
 from msgspec import Struct, json
 
 from penstock.errors import InvalidRequest
 from penstock.lance.diff.equal import as_ids
-from penstock.lance.diff.row_diff import Rows, scan_all
-from penstock.lance.diff.row_sets import is_among
+from penstock.lance.diff.row_diff import scan_all
+from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
 from penstock.lance.errors import translated
 from penstock.lance.read.scans import ADDRESS, BATCH_ROWS, OFFSET_BITS
 
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.row_sets import Ids
-
 # Rows that an index does not have are a partition of their own.
 UNINDEXED = "unindexed"
-# The one partition of a view that names none.
+# The only partition of a view without partitioning.
 WHOLE = ""
 
 
 class Partitioning(Struct, frozen=True):
-    """How rows are divided: by an expression, by the index of a column, or not at all."""
+    """How rows are partitioned: by an expression, by the index of a column, or not at all."""
 
     where: str | None = None
     expression: str | None = None
     indexed: str | None = None
 
 
-class Divided(NamedTuple):
-    """Rows, the number of the partition of each, and the partitions' labels."""
+class Division(NamedTuple):
+    """Rows, the number of each one's partition, and the partitions' labels."""
 
-    rows: Rows
-    numbers: "Ids"
+    rows: RowPlaces
+    numbers: Ids
     labels: list[str]
 
-    def labels_of(self, ids: "Ids") -> set[str]:
+    def labels_of(self, ids: Ids) -> set[str]:
         """The partitions that have one of these rows, which are sorted."""
         found = np.unique(self.numbers[is_among(self.rows.ids, ids)])
         return {self.labels[number] for number in found.tolist()}
 
 
-def divide(dataset: "LanceDataset", how: Partitioning, *, is_strict: bool = True) -> Divided:
-    """The rows of a version that the filter takes; strict: an index that is missing is an error."""
+def divide(dataset: LanceDataset, how: Partitioning, *, is_strict: bool = True) -> Division:
+    """Partition the rows of a version that match the filter; strict: an index must exist."""
     if how.expression is not None:
         return _by_value(dataset, how)
     rows = scan_all(dataset) if how.where is None else _scan(dataset, how.where)
@@ -67,8 +64,8 @@ def number_of(label: str) -> int:
     return int.from_bytes(hashlib.sha256(label.encode()).digest()[:8], "big") >> 2
 
 
-def moved(now: Divided, then: Divided) -> "Ids":
-    """The rows that both have, in other partitions; sorted."""
+def moved(now: Division, then: Division) -> Ids:
+    """The rows that both have, but in other partitions; sorted."""
     common = now.rows.ids[is_among(now.rows.ids, then.rows.ids)]
     known = {label: number for number, label in enumerate(now.labels)}
     old = np.array([known.get(label, -1) for label in then.labels], np.int64)
@@ -77,7 +74,7 @@ def moved(now: Divided, then: Divided) -> "Ids":
     return common[here != old[there]] if len(common) else common
 
 
-def _by_value(dataset: "LanceDataset", how: Partitioning) -> Divided:
+def _by_value(dataset: LanceDataset, how: Partitioning) -> Division:
     ids, places, values = [np.empty(0, np.int64)], [np.empty(0, np.uint64)], []
     with translated():
         scanner = dataset.scanner(
@@ -94,7 +91,7 @@ def _by_value(dataset: "LanceDataset", how: Partitioning) -> Divided:
     rows = _to_rows(np.concatenate(ids), np.concatenate(places))
     if not values:
         return _number(rows, [], None)
-    # In chunks, because an array holds no more than 2 GB of text; all of them have one dictionary.
+    # In chunks, because an array holds at most 2 GB of text; all share one dictionary.
     coded = pa.chunked_array(values).dictionary_encode(null_encoding="encode").chunks
     labels = [_show(value) for value in coded[0].dictionary.to_pylist()]
     numbers = np.concatenate([np.asarray(each.indices) for each in coded])
@@ -108,7 +105,7 @@ def _widen(values: Any) -> Any:
     return values.cast(wide.get(kind, kind))
 
 
-def _by_list(dataset: "LanceDataset", column: str, rows: Rows, *, is_strict: bool) -> Divided:
+def _by_list(dataset: LanceDataset, column: str, rows: RowPlaces, *, is_strict: bool) -> Division:
     lists = _read_lists(dataset, column)
     if lists is None and is_strict:
         raise InvalidRequest(
@@ -118,7 +115,7 @@ def _by_list(dataset: "LanceDataset", column: str, rows: Rows, *, is_strict: boo
         )
     covered, parts = lists or (set(), [])
     numbers = np.full(len(rows.ids), len(parts), np.int64)
-    # Rows that moved to another fragment since are in the index, but not as they are now.
+    # Rows that moved to another fragment since are in the index, but outdated.
     is_covered = np.isin(rows.fragments, list(covered))
     order = np.argsort(rows.ids, kind="stable")
     for number, ids in enumerate(parts if len(order) else ()):
@@ -128,7 +125,7 @@ def _by_list(dataset: "LanceDataset", column: str, rows: Rows, *, is_strict: boo
     return _number(rows, [*map(str, range(len(parts))), UNINDEXED], numbers)
 
 
-def _read_lists(dataset: "LanceDataset", column: str) -> "tuple[set[int], list[Ids]] | None":
+def _read_lists(dataset: LanceDataset, column: str) -> tuple[set[int], list[Ids]] | None:
     """The fragments that the column's index covers, and the row ids of its lists."""
     with translated():
         found = [
@@ -149,7 +146,7 @@ def _read_lists(dataset: "LanceDataset", column: str) -> "tuple[set[int], list[I
     return covered, parts
 
 
-def _scan(dataset: "LanceDataset", where: str) -> Rows:
+def _scan(dataset: LanceDataset, where: str) -> RowPlaces:
     ids, places = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     with translated():
         scanner = dataset.scanner(columns=[], filter=where, with_row_id=True, with_row_address=True)
@@ -159,20 +156,20 @@ def _scan(dataset: "LanceDataset", where: str) -> Rows:
     return _to_rows(np.concatenate(ids), np.concatenate(places))
 
 
-def _to_rows(ids: "Ids", addresses: Any) -> Rows:
+def _to_rows(ids: Ids, addresses: Any) -> RowPlaces:
     fragments = (addresses >> np.uint64(32)).astype(np.int64)
-    return Rows(ids, fragments, (addresses & np.uint64(OFFSET_BITS)).astype(np.int64))
+    return RowPlaces(ids, fragments, (addresses & np.uint64(OFFSET_BITS)).astype(np.int64))
 
 
-def _number(rows: Rows, labels: list[str], numbers: "Ids | None") -> Divided:
-    """Rows by id, in partitions that are different ones and have rows."""
+def _number(rows: RowPlaces, labels: list[str], numbers: Ids | None) -> Division:
+    """Rows by id, with partitions numbered; partitions without rows are dropped."""
     if numbers is None:
         numbers = np.zeros(len(rows.ids), np.int64)
     names = sorted({labels[number] for number in np.unique(numbers).tolist()})
     places = {name: place for place, name in enumerate(names)}
     again = np.array([places.get(label, -1) for label in labels], np.int64)
     order = np.argsort(rows.ids, kind="stable")
-    return Divided(rows.take(order), again[numbers[order]] if len(order) else numbers, names)
+    return Division(rows.take(order), again[numbers[order]] if len(order) else numbers, names)
 
 
 def _show(value: Any) -> str:

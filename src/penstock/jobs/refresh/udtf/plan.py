@@ -1,49 +1,47 @@
-"""Views that a function makes of partitions: which ones it is given again.
+"""Plan views over partitions: which partitions the function is called for again.
 
-A partition is made again when one of its rows came, went or changed in what the function is given.
+A partition is made again when one of its rows was added, deleted, or changed in the function's
+inputs.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound, Unsupported
-from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions
 from penstock.jobs.refresh.inputs import differs_in
-from penstock.jobs.refresh.udtf.partitions import Divided, Partitioning, divide, moved, number_of
+from penstock.jobs.refresh.udtf.partitions import Division, Partitioning, divide, moved, number_of
 from penstock.jobs.refresh.view_notes import read_failed
 from penstock.lance.diff.equal import as_ids
 from penstock.lance.diff.row_diff import compare
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
 from penstock.model.views import PARTITION, Definition
-
-if TYPE_CHECKING:
-    from lance import LanceDataset
-
-    from penstock.lance.diff.row_sets import Ids
 
 SCAN_ROWS = 262_144
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class UdtfWork:
-    """What there is to do, by the labels of partitions."""
+    """What to do, by the labels of partitions."""
 
     how: Partitioning
-    # Partitions that the function is given, with how many rows each has.
+    # Partitions to call the function for, with the number of rows of each.
     call: dict[str, int]
-    # The view's rows that go, None for all; and the partitions that have some of them.
-    removed: "Ids | None"
+    # The view rows to remove, None for all; and the partitions that have some of them.
+    removed: Ids | None
     had: frozenset[str]
-    # How many of these rows are of partitions that are gone.
+    # How many of these rows belong to partitions that are gone.
     gone: int
 
 
 def plan(context: Context) -> Plan:
-    """What a refresh of a view over partitions would do."""
+    """Plan a refresh of a view over partitions."""
     (source,) = context.sources.values()
     how = to_partitioning(context.definition)
     now = divide(source.dataset_now, how)
@@ -57,7 +55,7 @@ def plan(context: Context) -> Plan:
 
 
 def to_partitioning(definition: Definition) -> Partitioning:
-    """How the definition divides its source's rows."""
+    """How the definition partitions its source's rows."""
     assert definition.rows is not None
     if definition.rows.engine != "lance":
         raise Unsupported(
@@ -75,7 +73,7 @@ def to_partitioning(definition: Definition) -> Partitioning:
 
 
 def _plan_all(
-    context: Context, source: SourceAt, how: Partitioning, now: Divided, reason: str
+    context: Context, source: SourceVersions, how: Partitioning, now: Division, reason: str
 ) -> Plan:
     counts = _count(now)
     return Plan(
@@ -90,15 +88,15 @@ def _plan_all(
 
 
 def _find_touched(
-    context: Context, source: SourceAt, then: "LanceDataset", how: Partitioning, now: Divided
+    context: Context, source: SourceVersions, then: LanceDataset, how: Partitioning, now: Division
 ) -> tuple[set[str], int, int]:
-    """The partitions that are not what they were, how many failed before, and fragments read."""
+    """The changed partitions, how many failed before, and how many fragments were read."""
     watermark = context.watermark
     assert watermark is not None
     definition = context.definition
     assert definition.rows is not None
     assert definition.function is not None
-    # What the partitions are by, and who is in them, is compared by itself.
+    # Partitioning columns, and which rows are in a partition, are compared separately.
     query, names = definition.rows, definition.function.inputs
     columns = {column.name: column for column in query.columns}
     paths = [path for name in names if (path := columns[name].path) is not None]
@@ -121,9 +119,9 @@ def _find_touched(
 
 def _plan_some(
     context: Context,
-    source: SourceAt,
+    source: SourceVersions,
     how: Partitioning,
-    now: Divided,
+    now: Division,
     touched: set[str],
     failed: int,
     fragments: int,
@@ -162,13 +160,13 @@ def _plan_some(
     )
 
 
-def _count(divided: Divided) -> dict[str, int]:
+def _count(divided: Division) -> dict[str, int]:
     counts = np.bincount(divided.numbers, minlength=len(divided.labels))
     return dict(zip(divided.labels, counts.tolist(), strict=True))
 
 
-def _find_rows(view: "LanceDataset", labels: set[str]) -> tuple[Any, dict[str, int]]:
-    """The view's rows of these partitions, and how many each has."""
+def _find_rows(view: LanceDataset, labels: set[str]) -> tuple[Any, dict[str, int]]:
+    """The view rows of these partitions, and how many each has."""
     parts, counts = [np.empty(0, np.int64)], dict[str, int]()
     wanted = pa.array(sorted(labels), pa.string())
     with translated():

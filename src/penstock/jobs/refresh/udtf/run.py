@@ -1,4 +1,4 @@
-"""The refresh of a view over partitions: partitions to the function, what it makes to files."""
+"""Refresh a view over partitions: give partitions to the function, and write what it makes."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -7,8 +7,8 @@ import numpy as np
 
 from penstock.jobs.engine.finished import encode_ids, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
-from penstock.jobs.refresh.chunks.kernel import At
-from penstock.jobs.refresh.context import Change, Plan, Work
+from penstock.jobs.refresh.chunks.kernel import VersionToOpen
+from penstock.jobs.refresh.context import Plan, ViewChange, Work
 from penstock.jobs.refresh.tasks import make_missing, to_knobs
 from penstock.jobs.refresh.udtf.kernel import UdtfOrder, udtf_kernel
 from penstock.jobs.refresh.udtf.partitions import number_of
@@ -17,7 +17,7 @@ from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.model.views import PARTITION
 
 
-def run(work: Work, plan: Plan) -> Change:
+def run(work: Work, plan: Plan) -> ViewChange:
     """Make the partitions that a plan asks for."""
     todo = plan.work
     assert isinstance(todo, UdtfWork)
@@ -29,7 +29,7 @@ def run(work: Work, plan: Plan) -> Change:
         notes = make_missing(work, (order.function,), keys, sizes, partial(_start, order))
     mine = [note for note in notes if note.attempt == work.attempt.number]
     deleted = work.view.count_rows() if plan.mode == "full" else todo.gone
-    return Change(
+    return ViewChange(
         removes="all" if todo.removed is None else todo.removed,
         fragments=tuple(each for note in notes for each in note.fragments),
         rows_inserted=sum(note.inserted for note in notes),
@@ -58,8 +58,8 @@ def _make_order(work: Work, todo: UdtfWork) -> UdtfOrder:
     return UdtfOrder(
         job=work.attempt.job,
         attempt=work.attempt.number,
-        view=At.of(work.location, work.view.version),
-        source=At.of(source.location, source.now),
+        view=VersionToOpen.of(work.location, work.view.version),
+        source=VersionToOpen.of(source.location, source.now),
         function=function,
         how=todo.how,
         by=by or "",
@@ -74,7 +74,7 @@ def _make_order(work: Work, todo: UdtfWork) -> UdtfOrder:
 
 
 def _divide(work: Work, partitions: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
-    """Partitions for each task, of about as many rows for each."""
+    """Partitions for each task, with about the same number of rows."""
     if not partitions:
         return ()
     count = min(len(partitions), work.spec.concurrency or work.get_engine().slots)

@@ -1,1 +1,1 @@
-"""Views that are computed as a whole."""
+"""Views that are recomputed as a whole."""

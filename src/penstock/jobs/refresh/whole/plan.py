@@ -1,7 +1,7 @@
-"""Queries of any kind: computed as a whole, unless nothing that they read has changed."""
+"""Plan any other query: recomputed as a whole, unless nothing that it reads has changed."""
 
 from penstock.errors import ColumnNotFound, InvalidRequest
-from penstock.jobs.refresh.context import Context, Plan, SourceAt
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions
 from penstock.lance.diff.row_diff import compare
 
 
@@ -18,7 +18,7 @@ def plan(context: Context) -> Plan:
 
 
 def plan_all(context: Context, reason: str) -> Plan:
-    """Compute the view anew."""
+    """Recompute the view."""
     if context.spec.mode == "incremental":
         raise InvalidRequest(
             f"{'$'.join(context.spec.table)} cannot be refreshed incrementally: {reason}",
@@ -33,8 +33,8 @@ def plan_all(context: Context, reason: str) -> Plan:
     )
 
 
-def has_changed(source: SourceAt) -> bool:
-    """Whether any row has another value in a column that is read, came or went."""
+def has_changed(source: SourceVersions) -> bool:
+    """Whether any row was added, deleted, or changed in a column that is read."""
     if source.is_same:
         return False
     assert source.dataset_then is not None

@@ -1,13 +1,13 @@
-"""A view computed as a whole by Spark SQL over its sources."""
+"""Compute a whole view by Spark SQL over its sources."""
 
-from penstock.jobs.refresh.context import Change, Plan, Work
+from penstock.jobs.refresh.context import Plan, ViewChange, Work
 from penstock.jobs.refresh.queries import choose_engine, run_query
 from penstock.jobs.spark.lance_source import load, make_scan
 from penstock.jobs.spark.sql_sessions import open_sql
 
 
-def run(work: Work, plan: Plan) -> Change:
-    """Compute all rows; they take the place of those that the view has."""
+def run(work: Work, plan: Plan) -> ViewChange:
+    """Compute all rows; they replace those that the view has."""
     engine = choose_engine(work)
     groups = work.definition.groups
     where = None if groups is None else groups.lance_filter
@@ -28,7 +28,7 @@ def run(work: Work, plan: Plan) -> Change:
             for each in work.sources.values()
         }
         written = run_query(work, sql, frames)
-    return Change(
+    return ViewChange(
         removes="all",
         fragments=tuple(fragment for each in written for fragment in each.fragments),
         rows_inserted=sum(each.rows for each in written),

@@ -1,1 +1,1 @@
-"""The runner's own gate before Spark's SQL: what Spark understood is read before it runs."""
+"""The runner's own check of Spark's SQL: read what Spark understood before it runs."""

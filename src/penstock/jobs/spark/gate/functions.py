@@ -1,7 +1,7 @@
 """The functions that a view's SQL may call on Spark, and why it may not call the others.
 
-The lists that views are checked with when they are made (`dialects`) say what Spark has; what is
-refused here is decided here, so that an error there opens nothing.
+The lists that check views when they are created (`penstock.sql`) say what Spark has; what is
+refused here is decided here, so that a mistake there opens nothing.
 """
 
 from penstock.sql.spark.functions import KNOWN
@@ -38,7 +38,7 @@ _REASONS = {
 REFUSED = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 ALLOWED = KNOWN - REFUSED.keys()
 
-# The argument that holds options, by the functions that read or write a format.
+# The argument that holds options, for functions that read or write a format.
 OPTIONS_AT = {
     "from_avro": 2,
     "from_csv": 2,
@@ -52,7 +52,8 @@ OPTIONS_AT = {
     "to_json": 1,
     "to_xml": 1,
 }
-# None of these names a file, an address or the place of a schema. In lower case: Spark ignores it.
+# None of these names a file, an address or the place of a schema. In lower case: Spark ignores
+# case.
 OPTIONS = _words(
     """
     allowbackslashescapinganycharacter allowcomments allownonnumericnumbers

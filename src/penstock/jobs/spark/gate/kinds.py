@@ -1,6 +1,6 @@
-"""The kinds of nodes that a plan of a view may have, by the names of Spark's own classes.
+"""The kinds of nodes that a view's plan may have, by the names of Spark's classes.
 
-What is not here is refused, so that a kind which a newer Spark brings has to be looked at first.
+Anything else is refused, so that a kind that a newer Spark adds has to be reviewed first.
 """
 
 
@@ -8,7 +8,7 @@ def _words(package: str, text: str) -> frozenset[str]:
     return frozenset(f"catalyst.{package}.{word}" for word in text.split())
 
 
-# What a query is made of. Among its leaves are neither tables of a catalog nor files.
+# The nodes of a query. Its leaves are neither tables of a catalog nor files.
 PLANS = _words(
     "plans.logical",
     """
@@ -26,9 +26,9 @@ PARSED_PLANS = _words(
     UnresolvedSubqueryColumnAliases UnresolvedTVFAliases UnresolvedTableValuedFunction
     """,
 )
-# How a job's own frames look: Python of ours that reads Lance, over the numbers of its tasks.
+# A job's own frames: our Python that reads Lance, over the numbers of its tasks.
 MAP, PYTHON = "catalyst.plans.logical.MapInArrow", "catalyst.expressions.PythonUDF"
-# As Spark calls its own Java code; only for functions that are allowed.
+# How Spark calls its own Java code; only for functions that are allowed.
 INVOKE = "catalyst.expressions.objects.Invoke"
 STATIC_INVOKE = "catalyst.expressions.objects.StaticInvoke"
 # What Spark's parser makes of a text before names are looked up.
@@ -41,7 +41,7 @@ UNRESOLVED = _words(
     UnresolvedStar UnresolvedStarExceptOrReplace
     """,
 )
-# What a row alone, or the rows of a group or a window, decide.
+# Depends on a row alone, or on the rows of a group or window.
 EXPRESSIONS = _words(
     "expressions",
     """

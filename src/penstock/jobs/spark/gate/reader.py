@@ -1,4 +1,4 @@
-"""Spark's plans as plain data: what Spark itself read out of a text, and what it made of that."""
+"""Read Spark's plans as plain data: what its parser read, and what its analyzer made of that."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,17 +18,17 @@ _lock = threading.Lock()
 
 
 class Node(NamedTuple):
-    """A node of a plan or of an expression; all that belong to a plan are numbered from the top."""
+    """A node of a plan or of an expression; all nodes of a plan are numbered from the top."""
 
     id: int
     parent: int
     # The class in Spark, without the package that nearly all have.
     kind: str
-    # Texts among its arguments: the argument's name, a text, a name, a text, and so on.
+    # Strings among its arguments: the argument's name, a string, a name, a string, and so on.
     facts: tuple[str, ...]
 
     def get(self, field: str) -> tuple[str, ...]:
-        """All texts of one argument."""
+        """All strings of one argument."""
         return tuple(text for name, text in self._pairs() if name == field)
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
@@ -36,22 +36,22 @@ class Node(NamedTuple):
 
 
 def prepare(spark: Any) -> None:
-    """Have the reader compiled before it is needed."""
+    """Compile the reader before it is needed."""
     _reader(spark)
 
 
 def parse(spark: Any, sql: str) -> Any:
-    """What Spark's parser makes of a statement, an object of the JVM; nothing is looked up."""
+    """Parse a statement to an object of the JVM; nothing is looked up."""
     return _reader(spark).parse(spark._jsparkSession, sql)
 
 
 def read_plan(spark: Any, plan: Any) -> list[Node]:
-    """Every node of a plan, with those of its subqueries; `plan` is the JVM's object."""
+    """Every node of a plan and of its subqueries; `plan` is the JVM's object."""
     return _decode(_reader(spark).read(plan))
 
 
 def read_expressions(spark: Any, texts: Sequence[str]) -> list[Node]:
-    """Every node of the expressions that Spark reads out of these texts."""
+    """Every node of the expressions that Spark parses from these texts."""
     if any(BETWEEN in text for text in texts):
         raise InvalidRequest("an expression has a NUL character in it", detail="leave it out")
     found = _reader(spark).readExpressions(spark._jsparkSession, BETWEEN.join(texts))
@@ -67,7 +67,7 @@ def _decode(text: str | None) -> list[Node]:
     try:
         found = json.decode(text, type=list[Node])
     except DecodeError as error:
-        # Half of a pair of surrogates, for one: Spark would make something else of it than we.
+        # Half of a surrogate pair, for example: Spark would read something else than we do.
         raise InvalidRequest(f"Spark's plan cannot be read: {error}") from error
     return [node._replace(kind=node.kind.removeprefix(PREFIX)) for node in found]
 
@@ -83,7 +83,7 @@ def _reader(spark: Any) -> Any:
         compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(files(__package__).joinpath("PlanReader.java").read_text())
         reader = compiler.getClassLoader().loadClass("PlanReader").newInstance()
-        # Py4J takes a class of the same name for the same: in one JVM it is never compiled again.
+        # Py4J confuses classes of the same name, so it is never compiled twice in one JVM.
         _readers[MOST_READERS:] = []
         _readers.insert(0, (jvm, reader))
         return reader

@@ -1,7 +1,7 @@
-"""What a plan of Spark's may consist of; pure, over what `reader.py` gives.
+"""Rules for Spark's plans; pure, over what `reader.py` gives.
 
-A text is looked at twice: as Spark has parsed it, before any name in it is looked up, because that
-alone may open files or run code; and as Spark has analyzed it, which is what runs.
+A text is checked twice: as parsed, before any name is looked up, because a lookup alone may open
+files or run code; and as analyzed, which is what runs.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,9 +19,9 @@ WITH = "catalyst.plans.logical.UnresolvedWith"
 VIEW = "catalyst.plans.logical.View"
 NAMED = "catalyst.expressions.NamedArgumentExpression"
 LITERAL = "catalyst.expressions.Literal"
-# Which argument of a node has the name of what it calls.
+# The argument of a node that names what it calls.
 CALLS = {FUNCTION: "nameParts", GENERATOR: "name", TABLE_FUNCTION: "name"}
-# What no text can say, but Spark and the job's own frames.
+# Only Spark and the job's own frames can make these, no text can.
 MADE = KINDS | {MAP, PYTHON, INVOKE, STATIC_INVOKE}
 SPARKS_OWN = ("org.apache.spark.sql.catalyst.", "org.apache.spark.unsafe.")
 DETAIL = "a view's SQL reads the view's sources with functions that decide by values alone"
@@ -41,9 +41,9 @@ def check_parsed(nodes: Sequence[Node], relations: Collection[str]) -> None:
 
 
 def check_analyzed(nodes: Sequence[Node]) -> None:
-    """Raise QueryRefused unless what runs is made of known kinds over frames and temporary views.
+    """Raise QueryRefused unless the plan has only known kinds over frames and temporary views.
 
-    A session's temporary views are frames that its job has put there.
+    A session's temporary views are frames that its job registered.
     """
     by_id = {node.id: node for node in nodes}
     for node in nodes:
@@ -72,14 +72,14 @@ def _check_call(node: Node, arguments: Sequence[Node], below: Mapping[int, list[
         raise _refuse(f"it calls {name}, which is not among the functions that are known")
     at = OPTIONS_AT.get(name)
     if at is not None:
-        # By their names arguments may come in any order.
+        # Named arguments may come in any order.
         named = [each for each in arguments if each.kind == NAMED]
         for options in (*arguments[at : at + 1], *named):
             _check_options(_list_options(name, options, below.get(options.id, [])))
 
 
 def _list_options(name: str, options: Node, entries: Sequence[Node]) -> list[str]:
-    """The names of the options that a function is given: literals, so that nothing hides them."""
+    """The names of a function's options, which must be literals."""
     called = ".".join(options.get("nameParts")).lower() if options.kind == FUNCTION else ""
     if called != "map" or any(entry.kind != LITERAL for entry in entries):
         raise _refuse(f"the options of {name} are not written as map('name', 'value')")
@@ -101,7 +101,7 @@ def _check_relation(node: Node, known: Collection[str]) -> None:
 
 
 def _check_invoke(node: Node) -> None:
-    """Spark's own functions are written in Java too; what they call is Spark's own code."""
+    """Check a call of Java code, which must be Spark's own."""
     called = node.get("staticObject")
     if node.kind == STATIC_INVOKE and not all(each.startswith(SPARKS_OWN) for each in called):
         raise _refuse(f"it calls {' '.join(called)}")

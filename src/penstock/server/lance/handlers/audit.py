@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from penstock.catalog.access import audit
-from penstock.catalog.access.audit import Entry, Filter
+from penstock.catalog.access.audit import AuditEntry, AuditFilter
 from penstock.model.paging import request_page
 from penstock.server.lance.call import Body, Call, Text
 
@@ -23,7 +23,7 @@ class ListAudit(Body, forbid_unknown_fields=True):
 
 
 class Entries(msgspec.Struct, omit_defaults=True):
-    entries: list[Entry]
+    entries: list[AuditEntry]
     page_token: str | None = None
 
 
@@ -32,7 +32,7 @@ _list = msgspec.json.Decoder(ListAudit)
 
 async def list_entries(call: Call) -> Entries:
     body = call.decode(_list)
-    wanted = Filter(body.principal, body.operation, body.object, body.since, body.until)
+    wanted = AuditFilter(body.principal, body.operation, body.object, body.since, body.until)
     scope = msgspec.json.encode(["audit", wanted]).decode()
     page = request_page(scope, body.page_token, body.limit, call.max_page)
     found = await call.catalog.database.read(audit.list_entries, page, wanted)

@@ -1,11 +1,11 @@
-"""The operations that fill bound columns: request a backfill, or have its plan explained."""
+"""Operations that fill bound columns: request a backfill, or explain its plan."""
 
 from typing import Annotated, Any
 
 import msgspec
 
 from penstock.catalog.columns import backfills
-from penstock.catalog.columns.backfills import Backfill
+from penstock.catalog.columns.backfills import BackfillRequest
 from penstock.catalog.jobs import ledger
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest
@@ -18,7 +18,7 @@ CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=86400)]
 
-# As a `where` it stands for the rows that a function failed on.
+# As a `where`, it selects the rows that a function failed on.
 ERRORS = "errors"
 
 
@@ -67,7 +67,7 @@ async def explain(call: Call) -> Reply:
     return Reply(200, msgspec.json.encode(plan))
 
 
-def _read(call: Call) -> Backfill:
+def _read(call: Call) -> BackfillRequest:
     body = call.decode(_backfill)
     where = body.where if body.where and body.where.strip() else None
     is_errors = where is not None and where.strip().lower() == ERRORS
@@ -81,7 +81,7 @@ def _read(call: Call) -> Backfill:
         "batch_checkpoint_flush_interval_seconds": body.batch_checkpoint_flush_interval_seconds,
         "force": bool(body.force),
     }
-    return Backfill(
+    return BackfillRequest(
         column=body.column,
         branch=check_branch(body.branch),
         options=options,
@@ -94,7 +94,7 @@ def _read(call: Call) -> Backfill:
 
 
 def read_sizes(first: int | None, least: int | None, most: int | None) -> dict[str, int | None]:
-    """The sizes of checkpoints, which must not contradict each other; 0 is none."""
+    """The checkpoint sizes, which must not contradict each other; 0 is none."""
     first, least, most = first or None, least or None, most or None
     if least is not None and most is not None and least > most:
         raise InvalidRequest(

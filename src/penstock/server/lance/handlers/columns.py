@@ -109,8 +109,8 @@ async def add(call: Call) -> ChangedColumns:
     table = await tables.get(catalog.database, call.id)
     version = 0
     if declared or (plain and sql):
-        # What is refused is refused before anything of it is kept. Plain columns and bound ones
-        # take two versions.
+        # Check everything before anything is stored. Plain columns and bound ones take two
+        # versions.
         await bound.check_new(catalog, table, branch, sql, declared)
     if plain:
         version = await datasets.change(
@@ -185,7 +185,7 @@ async def update_fields(call: Call) -> UpdatedFields:
 
 
 async def update_schema_metadata(call: Call) -> Reply:
-    """The map in the body becomes the schema's metadata, and is answered as it is now."""
+    """Replace the schema's metadata by the map in the body; answers with the result."""
     try:
         values = _map.decode(call.body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -1,11 +1,11 @@
-"""Environments of jobs that are kept under a name: create, describe, list, drop."""
+"""Operations on environments of jobs, stored by name: create, describe, list, drop."""
 
 from typing import Any
 
 import msgspec
 
 from penstock.catalog.jobs import environments as manifests
-from penstock.catalog.jobs.environments import Manifest
+from penstock.catalog.jobs.environments import NamedManifest
 from penstock.errors import InvalidRequest
 from penstock.server.lance.call import Body, Call, choose
 
@@ -70,7 +70,7 @@ def _name(call: Call) -> str:
     return call.id[0]
 
 
-def _to_described(manifest: Manifest) -> DescribedManifest:
+def _to_described(manifest: NamedManifest) -> DescribedManifest:
     return DescribedManifest(
         manifest.name, manifest.content, manifest.checksum, manifest.created_at
     )

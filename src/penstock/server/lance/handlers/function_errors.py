@@ -1,4 +1,4 @@
-"""The rows that functions failed on, as lancedb's client asks for them and with more about each."""
+"""Rows that functions failed on, in lancedb's form and with more about each."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 from penstock.catalog.jobs import ledger
 from penstock.catalog.names import tables
-from penstock.jobs.ledger import CutFragment, Wanted
+from penstock.jobs.ledger import CutFragment, LedgerFilter
 from penstock.model.branches import check_branch, show_branch
 from penstock.server.lance.call import Body, Call, Text
 
@@ -20,7 +20,7 @@ class ListErrors(Body):
     branch: str | None = None
 
 
-class Record(msgspec.Struct):
+class ErrorRecord(msgspec.Struct):
     job_id: str
     fragment_id: int
     row_offset: int
@@ -31,7 +31,7 @@ class Record(msgspec.Struct):
     error_type: str
     error_message: str
     created_at_millis: int
-    # Beyond lancedb's shape.
+    # Beyond lancedb's form.
     error_id: str
     branch: str
     columns: list[str]
@@ -50,7 +50,7 @@ class Fragment(msgspec.Struct):
 
 
 class Errors(msgspec.Struct):
-    records: list[Record]
+    records: list[ErrorRecord]
     fragments: list[Fragment]
     truncated: bool
 
@@ -61,7 +61,9 @@ _list = msgspec.json.Decoder(ListErrors)
 async def list_errors(call: Call) -> Errors:
     body = call.decode(_list)
     table = await tables.get(call.catalog.database, call.id)
-    wanted = Wanted(table.id, check_branch(body.branch), body.column or None, body.job_id or None)
+    wanted = LedgerFilter(
+        table.id, check_branch(body.branch), body.column or None, body.job_id or None
+    )
     limit = min(body.limit or LIMIT, MAX_LIMIT)
     found = await ledger.list_errors(call.catalog, wanted, limit)
     return Errors(
@@ -71,8 +73,8 @@ async def list_errors(call: Call) -> Errors:
     )
 
 
-def _to_record(entry: dict[str, Any]) -> Record:
-    return Record(
+def _to_record(entry: dict[str, Any]) -> ErrorRecord:
+    return ErrorRecord(
         job_id=entry["job_id"],
         fragment_id=entry["fragment"],
         row_offset=entry["offset"],

@@ -13,7 +13,7 @@ from penstock.server.lance.call import Body, Call, Text
 
 
 class GrantTarget(Body, forbid_unknown_fields=True):
-    """At most one of these. Unknown fields are refused: a slip must not widen what is meant."""
+    """At most one of these. Unknown fields are refused: a typo must not widen the target."""
 
     namespace: list[str] | None = None
     table: list[str] | None = None
@@ -46,12 +46,12 @@ class Grants(msgspec.Struct, omit_defaults=True):
     page_token: str | None = None
 
 
-class Changed(msgspec.Struct):
+class ChangedGrant(msgspec.Struct):
     transaction_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class GrantChange:
     grantee: str
     role: str
     target: Target
@@ -61,22 +61,22 @@ _change = msgspec.json.Decoder(ChangeGrant)
 _list = msgspec.json.Decoder(ListGrants)
 
 
-async def create(call: Call) -> Changed:
+async def create(call: Call) -> ChangedGrant:
     change = _may_change(call)
-    return Changed(
+    return ChangedGrant(
         await grants.create(call.catalog, change.grantee, change.role, change.target, call.origin)
     )
 
 
-async def revoke(call: Call) -> Changed:
+async def revoke(call: Call) -> ChangedGrant:
     change = _may_change(call)
-    return Changed(
+    return ChangedGrant(
         await grants.revoke(call.catalog, change.grantee, change.role, change.target, call.origin)
     )
 
 
 async def list_grants(call: Call) -> Grants:
-    """Grants on one thing, or of one principal; by default those of the caller."""
+    """List grants on one object, or of one principal; by default those of the caller."""
     target, grantee = read_listing(call)
     grantees = None if grantee is None else [grantee]
     if target is None and grantee is None and call.identity is not None:
@@ -86,7 +86,7 @@ async def list_grants(call: Call) -> Grants:
     return Grants([_to_listed(grant) for grant in found.items], found.token)
 
 
-def read_change(call: Call) -> Change:
+def read_change(call: Call) -> GrantChange:
     body = call.decode(_change)
     target = _read_target(body)
     if target is None:
@@ -94,17 +94,17 @@ def read_change(call: Call) -> Change:
             "the body does not name what the grant is on",
             detail=f'name one of {", ".join(KINDS)}, or send "catalog": true for all of it',
         )
-    return Change(body.principal, check_role(body.role), target)
+    return GrantChange(body.principal, check_role(body.role), target)
 
 
 def read_listing(call: Call) -> tuple[Target | None, str | None]:
-    """What a listing is about: a thing, a grantee, both or neither."""
+    """The target of a listing: an object, a grantee, both or neither."""
     body = call.decode(_list)
     return _read_target(body), body.principal
 
 
-def _may_change(call: Call) -> Change:
-    """The change, unless nobody knows who wants it: it would count once callers are known."""
+def _may_change(call: Call) -> GrantChange:
+    """Check a change of grants; refused without authentication, as it would apply later."""
     if call.identity is None:
         raise InvalidRequest(
             "authentication is off, so that anybody could grant",

@@ -24,9 +24,9 @@ from penstock.lance.read.stats import TableStats, load_stats
 from penstock.model.branches import check_branch
 from penstock.model.paging import cut_page, request_page
 from penstock.server.lance.call import Body, Call, Version
-from penstock.server.lance.handlers.refs import Done
+from penstock.server.lance.handlers.refs import EmptyReply
 
-# Bounds that no sensible index reaches, so that none is built until memory ends.
+# Limits that no sensible index reaches, so that none exhausts the memory.
 Partitions = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Small = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 Edges = Annotated[int, msgspec.Meta(ge=1, le=2048)]
@@ -73,7 +73,7 @@ class DescribeIndex(Body):
     index_name: str | None = None
 
 
-class OfBranch(Body):
+class BranchBody(Body):
     branch: str | None = None
 
 
@@ -87,15 +87,15 @@ PARAMETERS = tuple(dict.fromkeys(p for taken in VECTOR_TYPES.values() for p in t
 _create = msgspec.json.Decoder(CreateIndex)
 _list = msgspec.json.Decoder(ListIndices)
 _describe = msgspec.json.Decoder(DescribeIndex)
-_branch = msgspec.json.Decoder(OfBranch)
+_branch = msgspec.json.Decoder(BranchBody)
 _body = msgspec.json.Decoder(Body)
 
 
-async def create(call: Call) -> Done:
+async def create(call: Call) -> EmptyReply:
     return await _create_index(call, scalar_only=False)
 
 
-async def create_scalar(call: Call) -> Done:
+async def create_scalar(call: Call) -> EmptyReply:
     return await _create_index(call, scalar_only=True)
 
 
@@ -134,7 +134,7 @@ async def describe_stats(call: Call) -> IndexStats:
     )
 
 
-async def drop(call: Call) -> Done:
+async def drop(call: Call) -> EmptyReply:
     call.decode(_body)
     name = call.index_name
     return await _change(
@@ -148,7 +148,7 @@ async def get_table_stats(call: Call) -> TableStats:
     return await datasets.read(call.catalog, table, branch, None, load_stats)
 
 
-async def _create_index(call: Call, *, scalar_only: bool) -> Done:
+async def _create_index(call: Call, *, scalar_only: bool) -> EmptyReply:
     body = call.decode(_create)
     kind = check_type(body.index_type, scalar_only=scalar_only)
     name = None if body.name is None else check_index_name(body.name)
@@ -160,12 +160,12 @@ async def _create_index(call: Call, *, scalar_only: bool) -> Done:
     )
 
 
-async def _change(call: Call, branch: str | None, work: Callable[[Any], int]) -> Done:
+async def _change(call: Call, branch: str | None, work: Callable[[Any], int]) -> EmptyReply:
     """Make a new version of a branch."""
     catalog, branch = call.catalog, check_branch(branch)
     table = await tables.get(catalog.database, call.id)
     version = await datasets.change(catalog, table, branch, work, call.origin)
-    return Done(await refs.find_transaction(catalog, table, branch, version))
+    return EmptyReply(await refs.find_transaction(catalog, table, branch, version))
 
 
 def _read_parameters(kind: str, body: CreateIndex) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A job's changes as server-sent events: each as soon as it is known, until the job has ended."""
+"""A job's changes as server-sent events, until the job has ended."""
 
 import asyncio
 import contextlib
@@ -16,12 +16,12 @@ from penstock.server.transport.http import Receive, Reply
 
 EVENT_STREAM = b"text/event-stream; charset=utf-8"
 HEADERS = ((b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
-# What another server hears is seen by looking; proxies must not take silence for the end.
+# How often to look for changes on other servers; also keeps proxies from closing the stream.
 LOOK_SECONDS, SILENCE_SECONDS = 1.0, 10.0
 
 
 async def stream(call: Call) -> Reply:
-    """The job as it is, then each change of it; the last event is `end`."""
+    """Send the job as it is, then each change of it; the last event is `end`."""
     job = await jobs.get(call.catalog.database, job_id(call))
     return Reply(200, b"", EVENT_STREAM, HEADERS, chunks=_events(call, job.id))
 
@@ -58,7 +58,7 @@ async def _events(call: Call, id: str) -> AsyncIterator[bytes]:
                 yield b": still here\n\n"
             await wait_for(bell, LOOK_SECONDS)
     finally:
-        # Others who follow the job look once more; nobody else would take the bell away.
+        # Ring for others who follow the job; otherwise nobody would remove the bell.
         queue.ring(id)
         leaving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -66,7 +66,7 @@ async def _events(call: Call, id: str) -> AsyncIterator[bytes]:
 
 
 def _show(job: Job) -> dict[str, Any]:
-    return {"job_id": job.id, "status": job.state, "properties": job.describe()}
+    return {"job_id": job.id, "status": job.state, "properties": jobs.describe(job)}
 
 
 def _encode(event: str, data: Any) -> bytes:

@@ -1,18 +1,18 @@
-"""Jobs as lancedb's client asks for them: list, describe, cancel, the events; and our own log."""
+"""Jobs in lancedb's form: list, describe, cancel, events; and our own log."""
 
 from typing import Annotated, Any
 
 import msgspec
 
 from penstock.catalog.jobs import job_events, jobs
-from penstock.catalog.jobs.jobs import Filter
+from penstock.catalog.jobs.jobs import JobFilter
 from penstock.errors import InvalidRequest
 from penstock.jobs.events import encode_events
+from penstock.jobs.specs import REFRESH
 from penstock.model.jobs import (
     CANCELED,
     FAILED,
     QUEUED,
-    REFRESH,
     RUNNING,
     STATES,
     SUCCEEDED,
@@ -38,7 +38,7 @@ LISTED = {
     FAILED: "failed",
     CANCELED: "cancelled",
 }
-# Every word that a filter may use, in lower case, and the states that it takes.
+# Every word that a filter may use, in lower case, and the states that it selects.
 WORDS = {state.lower(): (state,) for state in STATES} | {
     "in_progress": (QUEUED, RUNNING),
     "done": (SUCCEEDED,),
@@ -84,7 +84,7 @@ class ListedJob(msgspec.Struct):
     job_type: str
     state: str
     created_at_millis: int
-    # Beyond lancedb's shape.
+    # Beyond lancedb's form.
     status: str
     target: str
 
@@ -105,7 +105,7 @@ class DescribedJob(msgspec.Struct, omit_defaults=True):
     job_type: str
     job_state: str
     creation_ms: int
-    spec: dict[str, Any]
+    spec: msgspec.Raw
     status: dict[str, str]
     result: dict[str, Any] | None = None
     failure: Failure | None = None
@@ -136,7 +136,7 @@ _events = msgspec.json.Decoder(QueryEvents)
 
 async def list_jobs(call: Call) -> ListedJobs:
     body = call.decode(_list)
-    wanted = Filter(
+    wanted = JobFilter(
         _read_states(body.state or body.status),
         body.kind or body.job_type or None,
         body.target or body.table_name or None,
@@ -151,7 +151,7 @@ async def list_jobs(call: Call) -> ListedJobs:
 async def describe(call: Call) -> DescribedJob:
     job = await jobs.get(call.catalog.database, call.decode(_named).job_id)
     shown = DescribedJob(
-        job.id, job.kind, DESCRIBED[job.state], job.created_at, job.spec, job.describe()
+        job.id, job.kind, DESCRIBED[job.state], job.created_at, job.spec, jobs.describe(job)
     )
     if job.state == SUCCEEDED:
         shown.result = _tell_refresh(job) if job.kind == REFRESH else _count_rows(job) | job.result
@@ -179,7 +179,7 @@ async def query_events(call: Call) -> Reply:
 
 
 async def list_log(call: Call) -> Lines:
-    """The lines of a job's log, page by page."""
+    """List the lines of a job's log, page by page."""
     id = job_id(call)
     await jobs.get(call.catalog.database, id)
     found = await job_events.list_log(call.catalog, id, call.page(f"log:{id}"))
@@ -188,7 +188,7 @@ async def list_log(call: Call) -> Lines:
 
 
 def _count_rows(job: Job) -> dict[str, Any]:
-    """What lancedb expects of a column's refresh, whatever the runner reported."""
+    """The counts that lancedb expects of a column's refresh, whatever the runner reported."""
     done, failed = (_number(job.progress.get(key)) for key in ("rows_done", "rows_failed"))
     version = _number(job.result.get("version"))
     return {
@@ -203,7 +203,7 @@ def _count_rows(job: Job) -> dict[str, Any]:
 
 
 def _tell_refresh(job: Job) -> dict[str, Any]:
-    """What lancedb expects of a view's refresh; its word for the mode is beside ours."""
+    """What lancedb expects of a view's refresh, with its word for the mode beside ours."""
     told = job.result
     versions = told.get("source_versions")
     known = [_number(v) for v in versions.values()] if isinstance(versions, dict) else []

@@ -1,4 +1,4 @@
-"""The operations on materialized views: create, refresh, and all about them."""
+"""Operations on materialized views."""
 
 from typing import Annotated, Any
 
@@ -14,11 +14,11 @@ from penstock.catalog.materialized_views import (
     create as view_creating,
 )
 from penstock.catalog.materialized_views import (
-    state as view_state,
+    view_description as view_state,
 )
-from penstock.catalog.materialized_views.create import Wanted
-from penstock.catalog.materialized_views.materialized_views import Asked
-from penstock.catalog.materialized_views.refreshes import Refresh
+from penstock.catalog.materialized_views.create import ViewCreation
+from penstock.catalog.materialized_views.materialized_views import SentDefinition
+from penstock.catalog.materialized_views.refreshes import RefreshRequest
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest, TableNotFound
 from penstock.model.identifiers import to_path
@@ -36,7 +36,7 @@ from penstock.server.lance.handlers.backfills import (
 from penstock.server.lance.handlers.tables import RemovedTable, removed_table
 from penstock.server.transport.http import Reply
 
-# What both databases can hold.
+# The range that both databases can store.
 Query = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^\\x00]*$")]
 Schema = Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$")]
 Manifest = Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$")]
@@ -50,7 +50,7 @@ class CreateView(Body):
     udtf_spec: dict[str, Any] | None = None
     with_no_data: bool | None = None
     auto_refresh: bool | None = None
-    # lancedb's way to say it all.
+    # lancedb's form of all of it.
     query: Query | None = None
     # Beyond the protocol.
     target_lag_seconds: Lag | None = None
@@ -86,7 +86,7 @@ class AlterView(Body):
 
 
 class ConsentToView(Body):
-    # What was shown before, so that nothing else is consented to.
+    # The state that was shown before, so that nothing else is consented to.
     state: Text | None = None
     dry_run: bool | None = None
 
@@ -102,14 +102,14 @@ class Projection(msgspec.Struct):
 
 
 class DescribedView(msgspec.Struct, omit_defaults=True):
-    # What lancedb's client makes its own definition of.
+    # lancedb's client makes its own definition from these.
     source_table: str
     projections: list[Projection]
     source_namespace: list[str] = []
     filter: str | None = None
     limit: int | None = None
     query: str | None = None
-    # Beyond lancedb's shape.
+    # Beyond lancedb's form.
     kind: str = ""
     source_query: str = ""
     properties: dict[str, str] = {}
@@ -120,13 +120,13 @@ class Views(msgspec.Struct, omit_defaults=True):
     page_token: str | None = None
 
 
-class Consented(msgspec.Struct, omit_defaults=True):
+class ConsentReply(msgspec.Struct, omit_defaults=True):
     sources: list[str]
     state: str
     transaction_id: str | None = None
 
 
-class Altered(msgspec.Struct):
+class AlteredView(msgspec.Struct):
     properties: dict[str, str]
 
 
@@ -139,7 +139,7 @@ _body = msgspec.json.Decoder(Body)
 
 async def create(call: Call) -> Reply:
     body = call.decode(_create)
-    wanted = Wanted(
+    wanted = ViewCreation(
         _read_asked(body),
         with_data=body.with_no_data is False,
         auto_refresh=bool(body.auto_refresh),
@@ -186,7 +186,7 @@ async def describe(call: Call) -> DescribedView:
     return found
 
 
-async def alter(call: Call) -> Altered:
+async def alter(call: Call) -> AlteredView:
     body = call.decode(_alter)
     changes: dict[str, int | None] = {}
     if body.auto_refresh is not msgspec.UNSET:
@@ -201,18 +201,18 @@ async def alter(call: Call) -> Altered:
     return await show_altered(call)
 
 
-async def show_altered(call: Call) -> Altered:
+async def show_altered(call: Call) -> AlteredView:
     view = await materialized_views.get(call.catalog.database, call.id)
-    return Altered(await view_state.describe(call.catalog, view, call.origin))
+    return AlteredView(await view_state.describe(call.catalog, view, call.origin))
 
 
-async def consent(call: Call) -> Consented:
+async def consent(call: Call) -> ConsentReply:
     body = call.decode(_consent)
     view = await materialized_views.get(call.catalog.database, call.id)
     found = await consent_requests.consent(
         call.catalog, view, body.state, call.origin, dry_run=bool(body.dry_run)
     )
-    return Consented(found.sources, found.state, found.transaction)
+    return ConsentReply(found.sources, found.state, found.transaction)
 
 
 async def list_views(call: Call) -> Views:
@@ -222,7 +222,7 @@ async def list_views(call: Call) -> Views:
 
 
 async def drop(call: Call) -> RemovedTable:
-    """Drop a view, as the table that it is; another table is not taken for one."""
+    """Drop a view; refuses a table that is not one."""
     call.decode(_body)
     await materialized_views.get(call.catalog.database, call.id)
     cascade = bool(call.flag("cascade"))
@@ -230,14 +230,14 @@ async def drop(call: Call) -> RemovedTable:
     return removed_table(table, transaction)
 
 
-def created_reply(version: int, job_id: str | None, asked: Asked) -> Reply:
-    # lancedb's client takes a view for being made only then.
+def created_reply(version: int, job_id: str | None, asked: SentDefinition) -> Reply:
+    # lancedb's client takes only this for a view that is being created.
     status = 201 if asked.sql is None else 202
     return Reply(status, msgspec.json.encode(CreatedView(version, job_id)))
 
 
 async def recover_created(call: Call, version: int | None) -> Reply:
-    """The answer to a creation that is known to have taken place."""
+    """Rebuild the answer to a creation that is known to have happened."""
     asked = _read_asked(call.decode(_create))
     job_id = None
     try:
@@ -248,7 +248,7 @@ async def recover_created(call: Call, version: int | None) -> Reply:
     return created_reply(version or 1, job_id, asked)
 
 
-def _read_asked(body: CreateView) -> Asked:
+def _read_asked(body: CreateView) -> SentDefinition:
     if body.query is not None:
         given = [n for n in ("kind", "source_query", "udtf_spec") if getattr(body, n) is not None]
         if given:
@@ -256,7 +256,7 @@ def _read_asked(body: CreateView) -> Asked:
                 f"query cannot be used together with {given[0]}", detail="send only one of them"
             )
         text = msgspec.json.encode({"sql": body.query, "dialect": "lance"}).decode()
-        return Asked(
+        return SentDefinition(
             kind="query",
             source_query=text,
             output_schema=body.output_schema or None,
@@ -266,7 +266,7 @@ def _read_asked(body: CreateView) -> Asked:
         raise InvalidRequest("source_query is missing", detail="send the query of the view")
     if body.kind is None:
         raise InvalidRequest("kind is missing", detail="use query, udtf or chunker")
-    return Asked(
+    return SentDefinition(
         kind=read_kind(body.kind),
         source_query=body.source_query,
         output_schema=body.output_schema or None,
@@ -274,7 +274,7 @@ def _read_asked(body: CreateView) -> Asked:
     )
 
 
-def _read_refresh(call: Call) -> Refresh:
+def _read_refresh(call: Call) -> RefreshRequest:
     body = call.decode(_refresh)
     if None not in (body.src_version, body.source_version) and (
         body.src_version != body.source_version
@@ -288,7 +288,7 @@ def _read_refresh(call: Call) -> Refresh:
             f"full cannot be used together with mode {body.mode}", detail="send only one of them"
         )
     version = body.src_version if body.src_version is not None else body.source_version
-    return Refresh(
+    return RefreshRequest(
         mode="full" if body.full else body.mode or "auto",
         src_version=version,
         output_limit=body.output_limit,

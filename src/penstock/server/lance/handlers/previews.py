@@ -1,4 +1,4 @@
-"""The operation that shows what a column would be for a few rows; it waits for the job."""
+"""The operation that previews a column for a few rows; it waits for the job."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from penstock.catalog.columns import previews
-from penstock.catalog.columns.previews import Preview
+from penstock.catalog.columns.previews import PreviewRequest
 from penstock.catalog.jobs import jobs
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest, Unavailable
@@ -38,7 +38,7 @@ _preview = msgspec.json.Decoder(PreviewColumn)
 async def preview(call: Call) -> Reply:
     body = call.decode(_preview)
     table = await tables.get(call.catalog.database, call.id)
-    wanted = Preview(
+    wanted = PreviewRequest(
         column=body.column,
         branch=check_branch(body.branch),
         rows=body.rows,

@@ -1,4 +1,4 @@
-"""The operations that read rows: query, count, and the plans of queries."""
+"""Operations that read rows: query, count, and the plans of queries."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from penstock.catalog.data import datasets
-from penstock.catalog.materialized_views import state
+from penstock.catalog.materialized_views import view_description
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.lance.expressions.check import check_expression, check_expressions
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 ARROW_FILE = b"application/vnd.apache.arrow.file"
 METRICS = ("l2", "cosine", "dot", "hamming")
-# The largest query: the default of server.max_json_bytes, which holds for every other operation.
+# The largest query; server.max_json_bytes limits every other operation, and has this default.
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Rows = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -57,7 +57,7 @@ class QueryTable(Body):
     minimum_nprobes: Count | None = None
     nprobes: Number | None = None
     offset: Rows | None = None
-    # The protocol names no default. Lance and the reference server filter afterwards.
+    # The protocol has no default. Lance and the reference server filter afterwards.
     prefilter: bool | None = None
     refine_factor: Number | None = None
     upper_bound: float | None = None
@@ -89,8 +89,10 @@ async def query_table(call: Call) -> Reply:
     body = call.decode(_query)
     wanted, branch = to_query(body), check_branch(body.branch)
     table = await tables.get(call.catalog.database, call.id)
-    # Before the rows, which may be fresher than they are said to be, but never older.
-    headers = await state.list_headers(call.catalog.database, table) if table.is_view else ()
+    # Read before the rows, which may then be fresher than stated, but never older.
+    headers = (
+        await view_description.list_headers(call.catalog.database, table) if table.is_view else ()
+    )
     deadline = Deadline(call.catalog.query_seconds)
     download = Download(deadline=deadline)
 
@@ -100,7 +102,7 @@ async def query_table(call: Call) -> Reply:
 
     request = asyncio.current_task()
     assert request is not None
-    # However the request ends, also when the server stops: nobody waits in a thread after it.
+    # However the request ends, also when the server stops: no thread may wait after it.
     request.add_done_callback(lambda _: download.abandon())
     running = asyncio.ensure_future(
         datasets.read(call.catalog, table, branch, body.version, work, deadline=deadline)
@@ -122,7 +124,7 @@ async def count_rows(call: Call) -> Reply:
         body.branch,
         body.version,
         lambda dataset: query.count(dataset, predicate),
-        # Without a predicate the manifest knows the number.
+        # Without a predicate the manifest has the number.
         is_brief=predicate is None,
     )
 
@@ -164,7 +166,7 @@ def to_query(body: QueryTable) -> Query:
 
 
 def to_columns(given: Any) -> list[str] | dict[str, str] | None:
-    """Names, or expressions by alias; nothing, and so all columns, when both are empty."""
+    """Names, or expressions by alias; None, and so all columns, when both are empty."""
     if not given or isinstance(given, list):
         return given or None
     names, aliases = given.get("column_names"), given.get("column_aliases")
@@ -191,7 +193,7 @@ def to_columns(given: Any) -> list[str] | dict[str, str] | None:
 
 
 def to_vector_search(body: QueryTable) -> VectorSearch | None:
-    """The search by vector, if there is one: an empty vector is none."""
+    """The vector search, if there is one: an empty vector is none."""
     vectors, batch = _read_vectors(body.vector)
     if not vectors:
         return None
@@ -206,7 +208,7 @@ def to_vector_search(body: QueryTable) -> VectorSearch | None:
         column=body.vector_column,
         metric=None if metric is None else choose("distance_type", metric, METRICS),
         bounds=(body.lower_bound, body.upper_bound),
-        # The protocol allows 0, which Lance does not know: it leaves the choice to Lance.
+        # The protocol allows 0, which Lance does not know: leave the choice to Lance.
         tuning={name: value for name, value in tuning.items() if value},
         use_index=not body.bypass_vector_index,
     )
@@ -235,7 +237,7 @@ async def _read(
     *,
     is_brief: bool = False,
 ) -> Reply:
-    """Answer with the bare number or text that is found in one version."""
+    """Answer with a bare number or text from one version."""
     checked = check_branch(branch)
     table = await tables.get(call.catalog.database, call.id)
     deadline = Deadline(call.catalog.query_seconds)
@@ -259,7 +261,7 @@ async def _send(call: Call, download: Download, running: asyncio.Future[None]) -
             await watching
         if watching.done():
             raise ClientGone from error
-        # The status is long sent; only a connection that breaks says that rows are missing.
+        # The status was sent long ago; only a broken connection can tell that rows are missing.
         raise
     finally:
         watching.cancel()

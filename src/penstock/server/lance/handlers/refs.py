@@ -1,4 +1,4 @@
-"""The operations on tags and branches, and the one that restores an old version."""
+"""Operations on tags and branches, and restoring an old version."""
 
 import msgspec
 
@@ -64,8 +64,8 @@ class Branches(msgspec.Struct, omit_defaults=True):
     page_token: str | None = None
 
 
-class Done(msgspec.Struct, omit_defaults=True):
-    """What a change without a result answers."""
+class EmptyReply(msgspec.Struct, omit_defaults=True):
+    """The answer to a change without a result."""
 
     transaction_id: str | None = None
 
@@ -93,18 +93,22 @@ async def get_tag(call: Call) -> TagVersion:
     return TagVersion(found.version, found.branch or None)
 
 
-async def create_tag(call: Call) -> Done:
+async def create_tag(call: Call) -> EmptyReply:
     body = call.decode(_point)
     name, branch = check_new_tag(body.tag), check_branch(body.branch)
     table = await tables.get(call.catalog.database, call.id)
-    return Done(await refs.create_tag(call.catalog, table, name, branch, body.version, call.origin))
+    return EmptyReply(
+        await refs.create_tag(call.catalog, table, name, branch, body.version, call.origin)
+    )
 
 
-async def update_tag(call: Call) -> Done:
+async def update_tag(call: Call) -> EmptyReply:
     body = call.decode(_point)
     name, branch = check_tag(body.tag), check_branch(body.branch)
     table = await tables.get(call.catalog.database, call.id)
-    return Done(await refs.update_tag(call.catalog, table, name, branch, body.version, call.origin))
+    return EmptyReply(
+        await refs.update_tag(call.catalog, table, name, branch, body.version, call.origin)
+    )
 
 
 async def names(call: Call, version: int, branch: str | None) -> bool:
@@ -113,10 +117,10 @@ async def names(call: Call, version: int, branch: str | None) -> bool:
     return (found.version, found.branch) == (version, branch)
 
 
-async def delete_tag(call: Call) -> Done:
+async def delete_tag(call: Call) -> EmptyReply:
     body = call.decode(_named)
     table = await tables.get(call.catalog.database, call.id)
-    return Done(await refs.delete_tag(call.catalog, table, check_tag(body.tag), call.origin))
+    return EmptyReply(await refs.delete_tag(call.catalog, table, check_tag(body.tag), call.origin))
 
 
 async def list_branches(call: Call) -> Branches:
@@ -136,7 +140,7 @@ async def list_branches(call: Call) -> Branches:
     return Branches(branches, found.token)
 
 
-async def create_branch(call: Call) -> Done:
+async def create_branch(call: Call) -> EmptyReply:
     body = call.decode(_create)
     name, source = check_new_branch(body.name), check_branch(body.from_branch)
     table = await tables.get(call.catalog.database, call.id)
@@ -145,20 +149,20 @@ async def create_branch(call: Call) -> Done:
     )
     if table.has_bound_columns:
         await computed_columns.mirror(call.catalog, table, name)
-    return Done(transaction)
+    return EmptyReply(transaction)
 
 
-async def delete_branch(call: Call) -> Done:
+async def delete_branch(call: Call) -> EmptyReply:
     body = call.decode(_delete)
     name = check_new_branch(body.name)
     table = await tables.get(call.catalog.database, call.id)
-    return Done(await refs.delete_branch(call.catalog, table, name, call.origin))
+    return EmptyReply(await refs.delete_branch(call.catalog, table, name, call.origin))
 
 
-async def restore(call: Call) -> Done:
+async def restore(call: Call) -> EmptyReply:
     body = call.decode(_restore)
     catalog, branch = call.catalog, check_branch(body.branch)
     table = tables.check_rows(await tables.get(catalog.database, call.id))
     version = await refs.restore(catalog, table, branch, body.version, call.origin)
     await computed_columns.mirror(catalog, table, branch)
-    return Done(await refs.find_transaction(catalog, table, branch, version))
+    return EmptyReply(await refs.find_transaction(catalog, table, branch, version))

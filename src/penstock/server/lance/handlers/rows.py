@@ -1,4 +1,4 @@
-"""The operations that write rows: Arrow streams in, and SQL that updates and deletes."""
+"""Operations that write rows: from Arrow streams, and by SQL updates and deletes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,15 +10,15 @@ from penstock.catalog.columns import computed_columns
 from penstock.catalog.data import datasets, rows
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest
-from penstock.lance.write.rows import Merge, delete, update
-from penstock.lance.write.uploads import Source
+from penstock.lance.write.row_changes import Merge, delete, update
+from penstock.lance.write.uploads import ReadableFile
 from penstock.model.branches import check_branch
 from penstock.model.tables import MAIN, Table
 from penstock.server.lance.call import Body, Call, choose
 from penstock.server.transport.http import ClientGone, LentBody
 from penstock.server.transport.uploads import DirectUpload, Upload
 
-# A body up to this size is taken in whole, and checked before anything is written.
+# A body up to this size is read whole, and checked before anything is written.
 WHOLE_BYTES = 4 * 1024 * 1024
 
 
@@ -129,7 +129,7 @@ async def update_rows(call: Call) -> UpdatedRows:
 
 
 async def find_updated(call: Call) -> tuple[Table, str]:
-    """The table and the branch that an update is about."""
+    """The table and branch of an update."""
     body = call.decode(_update)
     return await tables.get(call.catalog.database, call.id), check_branch(body.branch)
 
@@ -145,7 +145,7 @@ async def delete_rows(call: Call) -> DeletedRows:
 
 
 async def _get_writable(call: Call) -> Table:
-    """The table, which must be one whose rows clients write."""
+    """The table, if clients may write its rows."""
     return tables.check_rows(await tables.get(call.catalog.database, call.id))
 
 
@@ -173,7 +173,7 @@ def _read_merge(call: Call) -> Merge:
 
 
 def _read_seconds(text: str | None) -> float | None:
-    """A time as `30`, `30s`, `500ms`, `5m` or `1h`."""
+    """A duration such as `30`, `30s`, `500ms`, `5m` or `1h`."""
     if text is None:
         return None
     units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
@@ -201,8 +201,8 @@ def _read_properties(call: Call) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _arriving(call: Call) -> AsyncIterator["Source | bytes"]:
-    """The body: its bytes when it is small, else a file that is read while it arrives."""
+async def _arriving(call: Call) -> AsyncIterator["ReadableFile | bytes"]:
+    """The body: its bytes if it is small, else a file that is read while it arrives."""
     parts, size = [], 0
     while size <= WHOLE_BYTES:
         message = await call.receive()
@@ -231,9 +231,9 @@ async def _arriving(call: Call) -> AsyncIterator["Source | bytes"]:
 
 
 def _lend(call: Call, taken: int) -> LentBody | None:
-    """The rest of a body whose length is known; one in chunks has to come through the parser.
+    """Lend the rest of a body of known length; a chunked one has to go through the parser.
 
-    One under a key comes through the event loop as well, which takes its digest.
+    A body with a key also goes through the event loop, which digests it.
     """
     length = call.headers.values.get("content-length")
     if length is None or call.key is not None:

@@ -1,12 +1,12 @@
-"""The operations on tables as names and places; their versions are in `versions`."""
+"""Operations on tables as names and places; those on versions are in `versions`."""
 
 import logging
 from typing import Any
 
 import msgspec
 
-from penstock.catalog.columns import computed_columns, row_counts
-from penstock.catalog.materialized_views import materialized_views, state
+from penstock.catalog.columns import backfills, computed_columns
+from penstock.catalog.materialized_views import materialized_views, view_description
 from penstock.catalog.names import table_listing, tables
 from penstock.catalog.versions import reconcile
 from penstock.errors import InvalidRequest, Unavailable
@@ -44,7 +44,7 @@ class DescribeTable(Body):
     load_detailed_metadata: bool | None = None
     check_declared: bool | None = None
     vend_credentials: bool | None = None
-    # Ours: look at rows, too, to tell how many of each bound column are in which state.
+    # Ours: also read rows, to count those of each bound column by state.
     count_rows: bool | None = None
 
 
@@ -172,7 +172,7 @@ async def describe(call: Call) -> DescribedTable:
             await _load_details(call, table, branch, found, reply)
     if table.is_view:
         view = await materialized_views.load(catalog.database, table)
-        told = await state.describe(catalog, view, call.origin)
+        told = await view_description.describe(catalog, view, call.origin)
         reply.properties = {**table.properties, **told}
     if table.has_bound_columns:
         counted = bool(call.flag("count_rows") or body.count_rows)
@@ -213,14 +213,14 @@ async def rename(call: Call) -> RenamedTable:
 
 
 async def _storage_options(call: Call, table: Table, vend: bool | None) -> dict[str, str] | None:
-    """What a client needs to reach a table: nothing secret but credentials for that table."""
+    """The storage options for a client: no secrets but credentials for that table."""
     lake, vendor = call.catalog.lake, call.catalog.vendor
     options = lake.public_options()
     if vendor is not None:
         try:
             options |= await lake.run(vendor.vend, table.location, call.may_write)
         except Unavailable as error:
-            # A client that has credentials of its own does not need ours.
+            # A client with its own credentials does not need ours.
             if vend:
                 raise
             log.warning("%s", error.message)
@@ -241,7 +241,7 @@ def removed_table(table: Table, transaction: str) -> RemovedTable:
 
 
 async def _find_version(call: Call, table: Table, body: DescribeTable) -> tuple[str, TableVersion]:
-    """The branch and version that are asked for, which must exist."""
+    """The requested branch and version, which must exist."""
     catalog, branch, version = call.catalog, check_branch(body.branch), body.version
     if body.tag is not None:
         place = catalog.lake.place(table.location)
@@ -255,7 +255,7 @@ async def _tell_bound(
 ) -> None:
     if found := await computed_columns.describe(call.catalog, table, branch):
         if counted:
-            found = await row_counts.count_rows(call.catalog, table, branch, found)
+            found = await backfills.count_rows(call.catalog, table, branch, found)
         text = msgspec.json.encode(found).decode()
         reply.properties = {**reply.properties, BOUND_PROPERTY: text}
 

@@ -1,4 +1,4 @@
-"""The operations on transactions, of which a job is one; the last part of the id names it."""
+"""Operations on transactions, including jobs; the last part of the id names one."""
 
 import msgspec
 
@@ -66,7 +66,7 @@ async def alter(call: Call) -> DescribedTransaction:
 
 
 def _describe_job(job: Job) -> DescribedTransaction:
-    return DescribedTransaction(job.state, job.describe())
+    return DescribedTransaction(job.state, jobs.describe(job))
 
 
 def _transaction(call: Call) -> str:

@@ -1,4 +1,4 @@
-"""The operations on table versions, one by one and in batches."""
+"""Operations on table versions, single and in batches."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from penstock.catalog.jobs.ledger import refuse_write
 from penstock.catalog.names import tables
 from penstock.catalog.versions import commits, reconcile, versions
 from penstock.catalog.versions.commits import (
-    Created,
+    CommittedVersion,
     CreateVersion,
     Declare,
     DeleteVersions,
@@ -19,7 +19,7 @@ from penstock.catalog.versions.staging import NewVersion
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
 from penstock.model.identifiers import Identifier, check_identifier
-from penstock.model.system import LEDGER
+from penstock.model.system_tables import LEDGER
 from penstock.model.tables import Table, TableVersion, VersionRange
 from penstock.server.lance.call import Body, Call, Version
 from penstock.server.lance.handlers.tables import (
@@ -110,7 +110,7 @@ class CommitResult(msgspec.Struct, omit_defaults=True):
     deregister_table: RemovedTable | None = None
 
 
-class Committed(msgspec.Struct):
+class CommittedBatch(msgspec.Struct):
     transaction_id: str
     results: list[CommitResult]
 
@@ -174,7 +174,7 @@ async def batch_create(call: Call) -> Versions:
 
 
 async def describe_created(call: Call, transaction_id: str) -> Versions:
-    """What a batch of new versions made, as its own answer told it."""
+    """What a batch of new versions made, in the form of its own answer."""
     infos = []
     for entry in call.decode(_batch_create).entries:
         table = await tables.get(call.catalog.database, _named(entry, "entries"))
@@ -184,7 +184,7 @@ async def describe_created(call: Call, transaction_id: str) -> Versions:
     return Versions(infos, transaction_id=transaction_id)
 
 
-async def batch_commit(call: Call) -> Committed:
+async def batch_commit(call: Call) -> CommittedBatch:
     body = call.decode(_batch_commit)
     if not body.operations:
         raise InvalidRequest("operations is empty", detail="name at least one operation")
@@ -194,11 +194,11 @@ async def batch_commit(call: Call) -> Committed:
         _to_result(call, op, result, done.transaction_id, asked)
         for op, result, asked in zip(operations, done.results, body.operations, strict=True)
     ]
-    return Committed(done.transaction_id, results)
+    return CommittedBatch(done.transaction_id, results)
 
 
 def to_info(call: Call, table: Table, version: TableVersion) -> VersionInfo:
-    """A version as clients take it: the path is the key in the store, without a leading slash."""
+    """A version in the clients' form: the path is the store's key, without a leading slash."""
     key = call.catalog.lake.place(table.location).key
     return VersionInfo(
         version.version,
@@ -211,7 +211,7 @@ def to_info(call: Call, table: Table, version: TableVersion) -> VersionInfo:
 
 
 def _created_info(call: Call, result: commits.Result) -> VersionInfo:
-    assert isinstance(result, Created)
+    assert isinstance(result, CommittedVersion)
     return to_info(call, result.table, result.version)
 
 

@@ -7,11 +7,11 @@ import msgspec
 from penstock.catalog.jobs.environments import check_content
 from penstock.errors import InvalidRequest
 from penstock.lance.columns.bindings import New
-from penstock.model.envelopes import Code, check_sha256, read_code
-from penstock.model.functions import Declaration, Output, Redeclaration, check_label
+from penstock.model.envelopes import FunctionCode, check_sha256, read_code
+from penstock.model.functions import Declaration, FunctionOutput, Redeclaration, check_label
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-# Text that both databases and Lance can hold.
+# Text that both databases and Lance can store.
 Label = Annotated[str, msgspec.Meta(min_length=1, max_length=400, pattern="^[^\\x00-\\x1f]*$")]
 Note = Annotated[str, msgspec.Meta(max_length=4000, pattern="^[^\\x00]*$")]
 Metadata = dict[str, Note]
@@ -55,7 +55,7 @@ class AlterVirtualColumn(msgspec.Struct):
 
 
 def read_new(name: str, column: AddVirtualColumn) -> New:
-    """A function and the new columns that it fills, checked as far as the table doesn't matter."""
+    """A function and the new columns that it fills, checked as far as can be without the table."""
     outputs = _read_outputs(name, column.outputs)
     declaration = Declaration(
         name=check_label(column.udf_name, "udf_name"),
@@ -74,8 +74,8 @@ def read_new(name: str, column: AddVirtualColumn) -> New:
     return declaration, read_code(column.udf)
 
 
-def read_altered(column: AlterVirtualColumn) -> tuple[Redeclaration, Code | None]:
-    """What becomes of a function, and its new code if there is any."""
+def read_altered(column: AlterVirtualColumn) -> tuple[Redeclaration, FunctionCode | None]:
+    """The changes of a function, and its new code if there is any."""
     if column.outputs is not None:
         raise InvalidRequest(
             "outputs of a virtual_column cannot be altered",
@@ -99,7 +99,7 @@ def read_altered(column: AlterVirtualColumn) -> tuple[Redeclaration, Code | None
     return wanted, code
 
 
-def _read_outputs(name: str, sent: list[AddedOutput]) -> tuple[Output, ...]:
+def _read_outputs(name: str, sent: list[AddedOutput]) -> tuple[FunctionOutput, ...]:
     if not 0 < len(sent) <= MAX_OUTPUTS:
         raise InvalidRequest(
             f"column {name!r} has {len(sent)} outputs",
@@ -119,7 +119,7 @@ def _read_outputs(name: str, sent: list[AddedOutput]) -> tuple[Output, ...]:
             detail="name another field of the function's result for each",
         )
     return tuple(
-        Output(output.column, field, _to_type(output), output.nullable is not False)
+        FunctionOutput(output.column, field, _to_type(output), output.nullable is not False)
         for output, field in zip(sent, fields, strict=True)
     )
 

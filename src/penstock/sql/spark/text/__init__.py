@@ -1,1 +1,1 @@
-"""The text that Spark is given: read once, checked word by word, written anew."""
+"""The text that Spark gets: parsed once, checked word by word, and rewritten."""

@@ -1,6 +1,6 @@
-"""The words of Spark's grammar: all of them, and those that the query of a view may have.
+"""The words of Spark's grammar: all of them, and those that a view's query may have.
 
-A word that is not one of the grammar is a name to Spark, whatever stands around it.
+Any other word is a name to Spark, whatever stands around it.
 """
 
 
@@ -8,8 +8,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# As the function sql_keywords() of Spark 4.3 has them, and four that have two
-# spellings; without X, which is part of a binary, or a name. A test compares them.
+# From the function sql_keywords() of Spark 4.3, and four that have two spellings; without X, which
+# is part of a binary, or a name. A test compares them.
 KEYWORDS = _words(
     """
     add after aggregate align all alter always analyze and anti any any_value apply approx
@@ -53,7 +53,7 @@ KEYWORDS = _words(
     rlike temp temporary with within without year years zone
     """
 )
-# What clauses and expressions of a query are made of.
+# Words of the clauses and expressions of a query.
 USED = _words(
     """
     all and any anti as asc at between both by case cast collate cross cube current desc distinct
@@ -80,7 +80,7 @@ UNITS = _words(
     """
 )
 ALLOWED = USED | TYPES | UNITS
-# Words of the grammar that a bracket may follow, and that call nothing.
+# Words of the grammar that may precede a bracket without calling anything.
 BEFORE_BRACKET = _words(
     """
     all and any as between by case cube distinct div else except exists filter from group having

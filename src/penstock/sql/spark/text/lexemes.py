@@ -1,8 +1,7 @@
-"""A text in Spark's SQL taken apart into lexemes, by the rules of Spark's own lexer.
+"""Split Spark SQL into lexemes, by the rules of Spark's own lexer.
 
-Comments are left out, texts are resolved to their values, and what two lexers could read in two
-ways is refused: nested comments, comments that end in a backslash, letters and spaces that are not
-ASCII outside of quotes.
+Comments are dropped, strings are resolved to their values, and ambiguous text is refused: nested
+comments, comments that end in a backslash, letters and spaces that are not ASCII outside of quotes.
 """
 
 import re
@@ -27,20 +26,20 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Lexeme:
     kind: Kind
-    # What it stands for: a text without quotes and escapes, a name without back-quotes.
+    # Its value: a string without quotes and escapes, a name without back-quotes.
     value: str
     # Where it began in its author's text.
     start: int
-    # Whether its author had something between it and the one before.
+    # Whether something separated it from the previous one.
     is_apart: bool = False
 
     @property
     def word(self) -> str:
-        """The value in small letters."""
+        """The value in lower case."""
         return self.value.lower()
 
     def write(self) -> str:
-        """The one spelling that it has in what Spark is given."""
+        """Its one spelling in the text for Spark."""
         match self.kind:
             case Kind.STRING:
                 return write_string(self.value)
@@ -53,7 +52,7 @@ class Lexeme:
 
 
 SIGNS = r"""\*/|<=>|>>>|<<|>>|==|<>|!=|!>|!<|<=|>=|\|>|\|\||->|=>|::|[-+*/%=<>!~&|^:,.;()\[\]]"""
-# Other spellings of one sign.
+# Other spellings of a sign.
 SAME = {"==": "=", "!=": "<>", "!>": "<=", "!<": ">="}
 PATTERN = re.compile(
     rf"""
@@ -82,7 +81,7 @@ def read_lexemes(sql: str) -> tuple[Lexeme, ...]:
     for lexeme in _scan(sql):
         before = found[-1] if found else None
         if before is not None and before.kind is lexeme.kind is Kind.STRING:
-            # Spark joins texts that follow each other.
+            # Spark joins adjacent strings.
             found[-1] = replace(before, value=before.value + lexeme.value)
         elif before is not None and lexeme.kind is Kind.STRING and _is_hex(before):
             found[-1] = replace(before, kind=Kind.HEX, value=_read_hex(sql, lexeme))

@@ -1,21 +1,21 @@
-"""Texts in quotes: what Spark reads in them, and the one way in which they are written for it."""
+"""String literals: how Spark reads them, and the one way in which we write them for it."""
 
 import re
 
 ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 SPECIAL = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a",
-           # For LIKE, which has the backslash left.
+           # For LIKE, which keeps the backslash.
            "%": "\\%", "_": "\\_"}  # fmt: skip
 # What Spark and sqlglot read alike.
 WRITTEN = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-# Control characters that a text may have.
+# Control characters that a string may have.
 LINES = "\n\r\t"
-# Spark puts its own settings, and what is in the environment, in place of ${…}, in texts too.
+# Spark replaces ${…} by its settings and the environment, even in strings.
 SUBSTITUTED = "${"
 
 
 def read_string(text: str) -> str:
-    """The value of a text in quotes of either kind, as Spark 4 reads it."""
+    """The value of a string in quotes of either kind, as Spark 4 reads it."""
     mark, inner = text[0], text[1:-1]
     pieces = re.split(r"(\\.)", inner, flags=re.DOTALL)
     # A doubled quote is one, but not after a backslash.
@@ -29,12 +29,12 @@ def read_raw(text: str) -> str:
 
 
 def write_string(value: str) -> str:
-    """The value in single quotes, with no escapes but those that everybody reads alike."""
+    """The value in single quotes, with only escapes that everyone reads alike."""
     return "'" + value.translate(WRITTEN) + "'"
 
 
 def find_fault(value: str, kept: str = "") -> str | None:
-    """What keeps a text or a name from being written for Spark; `kept` are controls that do not."""
+    """Why a string or a name can't be written for Spark; `kept` are allowed control characters."""
     if SUBSTITUTED in value:
         return "${, which Spark would replace"
     for char in value:

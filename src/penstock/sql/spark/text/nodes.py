@@ -1,6 +1,6 @@
-"""The kinds of nodes that the tree of a view's query may have, and what may hang on them.
+"""The kinds of nodes that a view's query may have, and the arguments they may have.
 
-Functions are judged by their words (`words.py`), so that any of them passes here.
+Functions are checked by their words (`words.py`), so any of them passes here.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ KINDS: tuple[type[exp.Expr], ...] = (
     exp.WindowSpec, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.AtTimeZone,
     exp.SubqueryPredicate, exp.JSONPath, exp.JSONPathPart, exp.Slice,
 )  # fmt: skip
-# Of these, what is not listed changes which rows there are, or where they come from.
+# For these nodes: arguments that do not change which rows there are, or where they come from.
 PARTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset(["with_", "kind", "expressions", "distinct", "from_", "laterals",
                            "joins", "where", "group", "having", "qualify", "windows", "order",
@@ -34,7 +34,7 @@ PARTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Lateral: frozenset(["this", "view", "outer", "alias", "ordinality"]),
 }  # fmt: skip
 METHODS = ("", "NATURAL")
-# Functions that make a large value of a small one, and the largest number that they may be given.
+# Functions that make a large value of a small one, and the largest number they may get.
 GROWING = (exp.Repeat, exp.Pad, exp.Space, exp.GenerateSeries)
 GROWING_NAMES = {"array_repeat"}
 MAX_COUNT = 1_000_000
@@ -54,7 +54,7 @@ def _find(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
             if listed is not None and part not in listed:
                 yield _explain(node, part), node
         if isinstance(node, exp.Select) and not node.expressions:
-            # Spark would take FROM for a column.
+            # Spark would read FROM as a column.
             yield "SELECT names no columns", node
         if (count := _multiply(node)) > MAX_COUNT:
             yield f"a value of {count} parts is too large; at most {MAX_COUNT} are made", node
@@ -63,7 +63,7 @@ def _find(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def _multiply(node: exp.Expr) -> int:
-    """How many times a growing function, and those around it, repeat what it is given."""
+    """How many times a growing function, and those around it, repeat their input."""
     count, outer = _find_count(node), node.parent
     while count and outer is not None:
         count, outer = count * max(1, _find_count(outer)), outer.parent
@@ -71,7 +71,7 @@ def _multiply(node: exp.Expr) -> int:
 
 
 def _find_count(node: exp.Expr) -> int:
-    """The largest number that a growing function is given as such; 0 for other nodes."""
+    """The largest literal number that a growing function gets; 0 for other nodes."""
     is_named = isinstance(node, exp.Anonymous) and node.name.lower() in GROWING_NAMES
     if not is_named and not isinstance(node, GROWING):
         return 0

@@ -1,7 +1,7 @@
-"""Functions with options: some options name a file or an address, and Spark would read it.
+"""Functions with options: some options name a file or an address that Spark would read.
 
-Options are written out as map('name', 'value', …), and only names that are known to be harmless
-pass; a schema is a text, or the call that finds it in one.
+Options are written as map('name', 'value', …), and only names that are known to be harmless pass; a
+schema is a string, or the call that infers it from one.
 """
 
 from penstock.sql.spark.text.lexemes import Kind, Lexeme
@@ -36,7 +36,7 @@ HARMLESS = _words(
 
 
 def find_wrong_option(lexemes: tuple[Lexeme, ...], n: int) -> str | None:
-    """What is wrong with the arguments of the call at this place, behind its first one."""
+    """What is wrong with the arguments, after the first, of the call at this place."""
     name = lexemes[n].word
     for argument in _split(lexemes, n + 2)[1:]:
         if len(argument) == 1 and argument[0].kind is Kind.STRING:
@@ -45,7 +45,7 @@ def find_wrong_option(lexemes: tuple[Lexeme, ...], n: int) -> str | None:
         inner = _split(tuple(argument), 2) if len(argument) > 2 else []
         is_whole = sum(map(len, inner)) + max(len(inner) - 1, 0) + 3 == len(argument)
         if word in TAKERS and is_whole:
-            # It is looked at when its own turn comes.
+            # Checked when its own turn comes.
             continue
         texts = [each[0] for each in inner if len(each) == 1 and each[0].kind is Kind.STRING]
         if word != "map" or not is_whole or len(texts) != len(inner):

@@ -1,7 +1,7 @@
-"""A statement written anew from its lexemes: one line, one spelling, no comments.
+"""Rewrite a statement from its lexemes: one line, one spelling, no comments.
 
-Whatever two lexers may make of its author's characters, here they find the same: between any two
-lexemes is a space, unless nothing could be made of both together.
+However lexers differ on the author's characters, they agree on this text: there is a space between
+any two lexemes, unless nothing could be made of both together.
 """
 
 from bisect import bisect_right
@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.parsing.guard import Refused
 from penstock.sql.parsing.parse import MAX_CHARACTERS, TooMuch, locate
-from penstock.sql.results import Problem, Refusal
+from penstock.sql.results import Refusal, SqlProblem
 from penstock.sql.spark.text.lexemes import Kind, Lexeme, read_lexemes
 
 NAMES = (Kind.WORD, Kind.NAME)
@@ -25,8 +25,8 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """A statement as Spark is given it, and where each part of it was in its author's text."""
+class PlainStatement:
+    """A rewritten statement, and where each part of it was in its author's text."""
 
     text: str
     lexemes: tuple[Lexeme, ...]
@@ -47,7 +47,7 @@ class Plain:
         within = offset - self.starts[number] if lexeme.kind is Kind.WORD else 0
         return locate(self.source, lexeme.start + within)
 
-    def quote(self, numbers: Collection[int]) -> "Plain":
+    def quote(self, numbers: Collection[int]) -> "PlainStatement":
         """The same with these words in back-quotes."""
         lexemes = (
             replace(each, kind=Kind.NAME) if n in numbers else each
@@ -56,8 +56,8 @@ class Plain:
         return write_plain(lexemes, self.source)
 
 
-def read_plain(sql: str) -> Plain:
-    """The statement without what is no part of it; raises Refused for what can't be read."""
+def read_plain(sql: str) -> PlainStatement:
+    """Rewrite a statement; raises Refused for what can't be read."""
     if len(sql) > MAX_CHARACTERS:
         raise TooMuch(f"the statement is longer than {MAX_CHARACTERS} characters")
     plain = write_plain(_drop_end(read_lexemes(sql)), sql)
@@ -65,20 +65,20 @@ def read_plain(sql: str) -> Plain:
     return plain
 
 
-def relocate(found: Refusal, plain: Plain) -> Refusal:
-    """A refusal of the plain text with its place in the author's."""
+def relocate(found: Refusal, plain: PlainStatement) -> Refusal:
+    """A refusal of the rewritten text, with its place in the author's."""
     if found.line is None or found.column is None:
         return found
     return Refusal(found.reason, *plain.locate(found.column - 1))
 
 
-def relocate_problem(found: Problem, plain: Plain) -> Problem:
+def relocate_problem(found: SqlProblem, plain: PlainStatement) -> SqlProblem:
     if found.line is None or found.column is None:
         return found
-    return Problem(found.message, *plain.locate(found.column - 1))
+    return SqlProblem(found.message, *plain.locate(found.column - 1))
 
 
-def write_plain(lexemes: Iterable[Lexeme], source: str) -> Plain:
+def write_plain(lexemes: Iterable[Lexeme], source: str) -> PlainStatement:
     parts: list[str] = []
     starts: list[int] = []
     at = 0
@@ -93,10 +93,10 @@ def write_plain(lexemes: Iterable[Lexeme], source: str) -> Plain:
         parts.append(written)
         at += len(written)
         before = lexeme
-    return Plain("".join(parts), kept, tuple(starts), source)
+    return PlainStatement("".join(parts), kept, tuple(starts), source)
 
 
-def check_tokens(plain: Plain) -> None:
+def check_tokens(plain: PlainStatement) -> None:
     """Refuse a text in which sqlglot finds other words than are there."""
     starts = frozenset(plain.starts)
     ends = {start + len(x.write()) for start, x in zip(plain.starts, plain.lexemes, strict=True)}
@@ -119,7 +119,7 @@ def check_tokens(plain: Plain) -> None:
 
 
 def _drop_end(lexemes: tuple[Lexeme, ...]) -> tuple[Lexeme, ...]:
-    """Without the semicolons at the end."""
+    """Drop semicolons at the end."""
     count = len(lexemes)
     while count and lexemes[count - 1].kind is Kind.SIGN and lexemes[count - 1].value == ";":
         count -= 1

@@ -1,7 +1,7 @@
-"""Which words of a statement call, name or command something, and whether a view may have them.
+"""Check the words of a statement that call, name or command something.
 
-By the words alone, not by a tree: whatever Spark's parser makes of them, it can call no function
-that is not known here, run no script and name no file.
+By words alone, not by a tree: whatever Spark's parser makes of them, it can call no unknown
+function, run no script and name no file.
 """
 
 from collections.abc import Collection, Iterator
@@ -14,14 +14,14 @@ from penstock.sql.spark.functions import KNOWN, VOLATILE
 from penstock.sql.spark.text.keywords import ALLOWED, BEFORE_BRACKET, KEYWORDS, UNITS
 from penstock.sql.spark.text.lexemes import Kind, Lexeme
 from penstock.sql.spark.text.options import TAKERS, find_wrong_option
-from penstock.sql.spark.text.plain import NAMES, Plain
+from penstock.sql.spark.text.plain import NAMES, PlainStatement
 
 CLAUSES = frozenset(["from", "where", "group", "order", "having", "limit", "union", "intersect",
                      "except", "minus", "join", "on", "using", "lateral", "window", "qualify",
                      "sort", "cluster", "distribute", "inner", "cross", "full", "natural", "anti",
                      "semi", "as", "and", "or"])  # fmt: skip
-# They tell of the session or the machine, or read a file or an address that an argument names:
-# XPath's in the document type of its very text.
+# They reveal the session or the machine, or read a file or address from an argument: XPath's from
+# the document type in its very text.
 XPATHS = frozenset(each for each in KNOWN if each.startswith("xpath"))
 NEVER = XPATHS | {"collations", "from_protobuf", "python_worker_logs", "range", "sql_keywords",
                   "to_protobuf"}  # fmt: skip
@@ -30,7 +30,7 @@ CALLED = KNOWN - VOLATILE - NEVER
 BARE = frozenset(each for each in VOLATILE if each.startswith(("current_", "local", "session_")))
 # FROM within the brackets of these is no clause.
 WITH_FROM = frozenset(["extract", "overlay", "position", "substr", "substring", "trim"])
-# Their first argument is a unit of time, and no name.
+# Their first argument is a unit of time, not a name.
 WITH_UNIT = frozenset(["date_add", "date_diff", "dateadd", "datediff", "timediff", "timestampadd",
                        "timestampdiff"])  # fmt: skip
 
@@ -42,8 +42,8 @@ NOW = (
 Lexemes = tuple[Lexeme, ...]
 
 
-def find_keywords(plain: Plain, tree: exp.Expr) -> set[int]:
-    """The lexemes that are names to sqlglot, and words of the grammar to Spark if not quoted."""
+def find_keywords(plain: PlainStatement, tree: exp.Expr) -> set[int]:
+    """The lexemes that are names to sqlglot, but grammar words to Spark unless quoted."""
     lexemes = plain.lexemes
     return {
         n
@@ -56,7 +56,7 @@ def find_keywords(plain: Plain, tree: exp.Expr) -> set[int]:
     }
 
 
-def check_words(plain: Plain, tree: exp.Expr) -> None:
+def check_words(plain: PlainStatement, tree: exp.Expr) -> None:
     """Refuse calls and commands that no query of a view may have."""
     names = _find(plain, tree.find_all(exp.Identifier))
     # WITH a(x) AS …, and AS t(x): a bracket follows, and nothing is called.
@@ -78,7 +78,7 @@ def check_words(plain: Plain, tree: exp.Expr) -> None:
             raise Refused(problem, *plain.locate(plain.starts[n]))
 
 
-def check_sources(plain: Plain, tree: exp.Expr, relations: Collection[str]) -> None:
+def check_sources(plain: PlainStatement, tree: exp.Expr, relations: Collection[str]) -> None:
     """Refuse a FROM or JOIN that is followed by anything but one of these names, or a query."""
     known = {*(each.lower() for each in relations)}
     known |= {each.alias.lower() for each in tree.find_all(exp.CTE)}
@@ -94,8 +94,8 @@ def check_sources(plain: Plain, tree: exp.Expr, relations: Collection[str]) -> N
             raise Refused("a view reads tables of the catalog, by their names", *where)
 
 
-def _find(plain: Plain, nodes: Iterator[exp.Expr]) -> set[int]:
-    """The lexemes at which these nodes of the plain text's tree begin."""
+def _find(plain: PlainStatement, nodes: Iterator[exp.Expr]) -> set[int]:
+    """The lexemes at which these nodes of the rewritten text's tree begin."""
     starts = {node.meta["start"] for node in nodes if "start" in node.meta}
     return {n for n, start in enumerate(plain.starts) if start in starts}
 
@@ -105,7 +105,7 @@ def _check_call(lexemes: Lexemes, n: int) -> str | None:
     word = lexeme.word
     if n and _is_sign(lexemes[n - 1], "."):
         return f"function {word} is not one of Spark's own"
-    # Without arguments it is the time of now.
+    # Without arguments it is the current time.
     is_now = word == "unix_timestamp" and _is_sign(lexemes[n + 2], ")")
     if word in VOLATILE or is_now:
         return f"{word} {NOW}"
@@ -134,7 +134,7 @@ def _check_sign(lexemes: Lexemes, n: int, names: Collection[int]) -> str | None:
         return "|> is no part of a view's query; write SELECT"
     if lexemes[n].value != ",":
         return None
-    # After a comma too many, Spark takes FROM for a column.
+    # After an extra comma, Spark reads FROM as a column.
     before, after = lexemes[max(n - 1, 0)], lexemes[min(n + 1, len(lexemes) - 1)]
     is_first = before.value in ("(", "[", ",") or before.word in ("select", "distinct", "by")
     is_led = before.kind in (Kind.SIGN, Kind.WORD) and is_first and n - 1 not in names
@@ -146,14 +146,14 @@ def _check_sign(lexemes: Lexemes, n: int, names: Collection[int]) -> str | None:
 
 
 def _ends_value(lexemes: Lexemes, n: int, names: Collection[int]) -> bool:
-    """Whether what stands before a lexeme is a whole value or name."""
+    """Whether a whole value or name precedes a lexeme."""
     before = lexemes[n - 1]
     is_closed = before.kind is Kind.SIGN and before.value in (")", "]")
     return is_closed or before.kind not in (Kind.SIGN, Kind.WORD) or n - 1 in names
 
 
 def _find_sources(lexemes: Lexemes) -> Iterator[int]:
-    """What stands behind each FROM and JOIN that is a clause."""
+    """What follows each FROM and JOIN that is a clause."""
     openers: list[str] = []
     for n, lexeme in enumerate(lexemes):
         before = lexemes[n - 1].word if n and lexemes[n - 1].kind in NAMES else ""

@@ -1,0 +1,18 @@
+"""The modules of this package that the catalog loads when a job is explained or swept."""
+
+from typing import TYPE_CHECKING
+
+from penstock.late import LateModule
+
+if TYPE_CHECKING:
+    from penstock.jobs.backfill import explain as backfill_explain
+    from penstock.jobs.backfill import leftovers
+    from penstock.jobs.refresh import plan as refresh_plan
+    from penstock.jobs.refresh import view_notes
+else:
+    backfill_explain = LateModule("penstock.jobs.backfill.explain")
+    leftovers = LateModule("penstock.jobs.backfill.leftovers")
+    refresh_plan = LateModule("penstock.jobs.refresh.plan")
+    view_notes = LateModule("penstock.jobs.refresh.view_notes")
+
+__all__ = ["backfill_explain", "leftovers", "refresh_plan", "view_notes"]

@@ -1,0 +1,49 @@
+"""The strategies by which views follow their sources: a row with its plan and its run for each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
+
+from penstock.errors import Unsupported
+from penstock.jobs.refresh.chunks import plan as chunks
+from penstock.jobs.refresh.context import Context, Plan, ViewChange, Work
+from penstock.jobs.refresh.groups import plan as groups
+from penstock.jobs.refresh.rows import plan as rows
+from penstock.jobs.refresh.udtf import plan as udtf
+from penstock.jobs.refresh.whole import plan as whole
+from penstock.model.views import Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How views of one kind follow their sources.
+
+    The module that runs it loads Spark, which a server that explains must not do.
+    """
+
+    plan: Callable[[Context], Plan]
+    runs_in: str
+
+    def run(self, work: Work, plan: Plan) -> ViewChange:
+        """Carry out a plan on Spark."""
+        run = cast("Callable[[Work, Plan], ViewChange]", import_module(self.runs_in).run)
+        return run(work, plan)
+
+
+STRATEGIES = {
+    "rows": Strategy(rows.plan, "penstock.jobs.refresh.rows.run"),
+    "groups": Strategy(groups.plan, "penstock.jobs.refresh.groups.run"),
+    "whole": Strategy(whole.plan, "penstock.jobs.refresh.whole.run"),
+    "chunks": Strategy(chunks.plan, "penstock.jobs.refresh.chunks.run"),
+    "udtf": Strategy(udtf.plan, "penstock.jobs.refresh.udtf.run"),
+}
+
+
+def find_strategy(definition: Definition) -> Strategy:
+    """The strategy for a view."""
+    by_kind = {"chunker": "chunks", "udtf": "udtf"}
+    name = by_kind.get(definition.kind, definition.shape)
+    if name not in STRATEGIES:
+        raise Unsupported(f"views of shape {name} cannot be refreshed yet")
+    return STRATEGIES[name]

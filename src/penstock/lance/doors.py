@@ -1,0 +1,49 @@
+"""What this package loads late: Lance, pyarrow, numpy, and modules that cannot do without them.
+
+A server that only answers for names never pays for them. Modules that a server loads at its start
+take them from here; all others import them as usual.
+"""
+
+from typing import TYPE_CHECKING
+
+from penstock.late import LateModule
+
+if TYPE_CHECKING:
+    import lance
+    import lance_namespace
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from lance import namespace
+    from lance_namespace import errors as namespace_errors
+
+    from penstock.lance.columns import sql_types
+    from penstock.lance.diff import row_diff
+    from penstock.lance.session import bridge
+    from penstock.lance.write import layout
+else:
+    lance = LateModule("lance")
+    lance_namespace = LateModule("lance_namespace")
+    namespace = LateModule("lance.namespace")
+    namespace_errors = LateModule("lance_namespace.errors")
+    np = LateModule("numpy")
+    pa = LateModule("pyarrow")
+    pc = LateModule("pyarrow.compute")
+    bridge = LateModule("penstock.lance.session.bridge")
+    layout = LateModule("penstock.lance.write.layout")
+    row_diff = LateModule("penstock.lance.diff.row_diff")
+    sql_types = LateModule("penstock.lance.columns.sql_types")
+
+__all__ = [
+    "bridge",
+    "lance",
+    "lance_namespace",
+    "layout",
+    "namespace",
+    "namespace_errors",
+    "np",
+    "pa",
+    "pc",
+    "row_diff",
+    "sql_types",
+]

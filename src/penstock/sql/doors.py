@@ -1,0 +1,31 @@
+"""The modules of this package that need sqlglot, pyarrow or Lance, loaded by the first SQL."""
+
+from typing import TYPE_CHECKING
+
+from penstock.late import LateModule
+
+if TYPE_CHECKING:
+    from penstock.sql.definitions import define, queries, requests, schemas
+    from penstock.sql.parsing import check, references
+    from penstock.sql.resolving import lineage
+    from penstock.sql.translating import translate
+else:
+    check = LateModule("penstock.sql.parsing.check")
+    define = LateModule("penstock.sql.definitions.define")
+    lineage = LateModule("penstock.sql.resolving.lineage")
+    queries = LateModule("penstock.sql.definitions.queries")
+    references = LateModule("penstock.sql.parsing.references")
+    requests = LateModule("penstock.sql.definitions.requests")
+    schemas = LateModule("penstock.sql.definitions.schemas")
+    translate = LateModule("penstock.sql.translating.translate")
+
+__all__ = [
+    "check",
+    "define",
+    "lineage",
+    "queries",
+    "references",
+    "requests",
+    "schemas",
+    "translate",
+]
