@@ -9,13 +9,14 @@ from tests.harness.data.rows import put
 from tests.harness.data.tables import Table, code
 from tests.harness.processes.servers import running
 
-# Some seconds of work: each of these texts is compared with a long one.
-SLOW = f"levenshtein(text, '{'ab' * 120}') > 0"
+# Much more than a second of work, on a quick machine as well: each text is compared with ten long
+# ones. The server is killed at the end, and the work with it.
+SLOW = " AND ".join(f"levenshtein(text, '{letter * 250}') > 0" for letter in "abcdefghij")
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    few = {"PENSTOCK__SERVER__QUERY_SECONDS": "2", "PENSTOCK__SERVER__DATA_THREADS": "1"}
+    few = {"PENSTOCK__SERVER__QUERY_SECONDS": "1", "PENSTOCK__SERVER__DATA_THREADS": "1"}
     rows = pa.table({"id": range(8_000), "text": ["xy" * 500] * 8_000})
     with running(tmp_path_factory.mktemp("deadlines"), environ=few) as server:
         yield put(server, rows)[0]
