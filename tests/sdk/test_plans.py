@@ -11,8 +11,9 @@ PLAN: dict[str, Any] = {
     "reason": "rows changed",
     "rows_to_insert": 1200,
     "rows_to_update": None,
-    "rows_to_delete": 0,
+    "rows_to_delete": None,
     "function_calls": 1200,
+    "unknown": dict.fromkeys(("rows_to_update", "rows_to_delete"), "Spark evaluates the filter"),
     "estimated_seconds": 61.5,
     "calls_by_reason": {"never_filled": 1200, "forced": 0},
     "rows_left": 3,
@@ -27,7 +28,8 @@ def test_a_plan_tells_everything() -> None:
     assert str(Plan("refresh of a.w", PLAN)).splitlines() == [
         "refresh of a.w",
         "  mode       incremental: rows changed",
-        "  rows       1,200 to insert, ? to update",
+        "  rows       1,200 to insert, to update and to delete: unknown, because Spark evaluates "
+        "the filter",
         "  now        7 fresh, 1,200 unfilled, 3 failed",
         "  calls      1,200 (1,200 never filled)",
         "  left       3 rows for a later one",
@@ -39,10 +41,14 @@ def test_a_plan_tells_everything() -> None:
 
 
 def test_a_plan_is_a_mapping_with_what_was_told() -> None:
-    plan = Plan("it", {**PLAN, "rows_to_insert": 0, "rows_to_update": 0, "function_calls": None})
+    told = {**PLAN, **dict.fromkeys(("rows_to_insert", "rows_to_update", "rows_to_delete"), 0)}
+    told |= {"function_calls": None, "unknown": {"function_calls": "the limit decides"}}
+    plan = Plan("it", told)
     assert dict(plan)["rows_left"] == 3
     assert len(plan) == len(PLAN)
     assert plan.function_calls is None
+    assert plan.unknown == {"function_calls": "the limit decides"}
+    assert "calls      unknown, because the limit decides" in str(plan)
     assert "rows       none to change" in str(plan)
 
 

@@ -145,6 +145,7 @@ def test_a_plan_tells_of_the_views_on_the_way(stack: Stack) -> None:
     assert plan["upstream"][stack.low.id]["function_calls"] == 0
     # What comes from a view that is yet to be refreshed nobody knows.
     assert (plan["rows_to_insert"], plan["function_calls"]) == (None, None)
+    assert plan["unknown"]["function_calls"].startswith("what it reads changes in this refresh")
     assert "upstream" not in stack.top.ask("explain").raise_for_status().json()
 
 

@@ -33,6 +33,7 @@ from tests.harness.jobs.held_attempt import HeldAttempt
 from tests.harness.jobs.local_engine import LOCAL_ENGINE, FolderLake
 from tests.harness.jobs.loose_files import find_loose
 from tests.harness.processes.python_code import start_code
+from tests.harness.views.plans import check_told
 
 
 def define(
@@ -135,7 +136,7 @@ class LocalView:
         def open_table(table: Sequence[str]) -> tuple[Location, lance.LanceDataset]:
             return catalog.locate(table, ""), catalog.open_latest(table, "")
 
-        return explain_refresh(self.spec(**options), open_table)
+        return check_told(explain_refresh(self.spec(**options), open_table))
 
     def rows(self) -> dict[int, tuple[Any, ...]]:
         """The view's rows by the source rows that they come from."""

@@ -18,6 +18,7 @@ from tests.harness.data.tables import new_name
 from tests.harness.jobs.loose_files import find_loose
 from tests.harness.processes.runners import FINISHED, JOB_SECONDS, find_commits, wait
 from tests.harness.processes.servers import Server
+from tests.harness.views.plans import PLANNED, check_told
 
 DOCUMENTS = pa.schema(
     [("id", pa.int64()), ("text", pa.string()), ("title", pa.string()), ("kind", pa.string())]
@@ -98,8 +99,7 @@ class RunnerView(Source):
     def explain(self, **body: Any) -> dict[str, Any]:
         answer = self.server.post(f"/v1/materialized_view/{self.id}/explain", body)
         assert answer.status_code == 200, answer.text
-        plan: dict[str, Any] = answer.json()
-        return plan
+        return check_told(answer.json())
 
     def request(self, **body: Any) -> str:
         answer = self.server.post(f"/v1/materialized_view/{self.id}/refresh", body)
@@ -126,15 +126,6 @@ class RunnerView(Source):
         """Files of refreshes that no version refers to, and notes of jobs."""
         newest = self.open()
         return find_loose(Path(newest.uri), [newest], "rf-*")
-
-
-# Numbers of a plan, and what a job calls them when it has ended.
-PLANNED = {
-    "rows_to_insert": "rows_inserted",
-    "rows_to_update": "rows_updated",
-    "rows_to_delete": "rows_deleted",
-    "function_calls": "function_calls",
-}
 
 
 def make_source(server: Server, ids: Sequence[int], fragments: int = 3) -> Source:

@@ -167,5 +167,6 @@ async def _check_may(tx: Transaction, view: MaterializedView, origin: Origin, ri
 def _follow(plan: dict[str, Any]) -> dict[str, Any]:
     """The plan of a view one of whose sources is about to get a new version."""
     unknown = plan | dict.fromkeys((*COUNTS, "estimated_seconds"))
+    unknown["unknown"] = dict.fromkeys(COUNTS, CHANGES_TOO)
     is_full = plan["mode"] == "full"
     return unknown if is_full else unknown | {"mode": "incremental", "reason": CHANGES_TOO}

@@ -84,31 +84,50 @@ class Work(Context):
     get_engine: "Callable[[], Engine]"
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A number that only a run can tell, and why."""
+
+    because: str
+
+
+Count = int | Unknown
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Plan:
-    """What a refresh would do; None stands for a number that is only known after a run."""
+    """What a refresh would do."""
 
     mode: PlanMode
     reason: str
-    rows_to_insert: int | None = None
-    rows_to_update: int | None = None
-    rows_to_delete: int | None = None
-    function_calls: int | None = 0
+    rows_to_insert: Count
+    rows_to_update: Count
+    rows_to_delete: Count
+    function_calls: Count = 0
     # How many fragments of the sources are read.
     fragments: int = 0
     # What the strategy's own `run` needs from planning; None for all of the query.
     work: "AllRows | SomeRows | TouchedGroups | ChunkWork | UnsettledRows | UdtfWork | None" = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "mode": self.mode,
-            "reason": self.reason,
+        counts = {
             "rows_to_insert": self.rows_to_insert,
             "rows_to_update": self.rows_to_update,
             "rows_to_delete": self.rows_to_delete,
             "function_calls": self.function_calls,
+        }
+        return {
+            "mode": self.mode,
+            "reason": self.reason,
+            **{name: n if isinstance(n, int) else None for name, n in counts.items()},
+            "unknown": {name: n.because for name, n in counts.items() if isinstance(n, Unknown)},
             "fragments": self.fragments,
         }
+
+
+def plan_nothing(reason: str) -> Plan:
+    """The plan of a refresh that leaves the view as it is."""
+    return Plan(mode="none", reason=reason, rows_to_insert=0, rows_to_update=0, rows_to_delete=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

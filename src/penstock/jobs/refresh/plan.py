@@ -12,7 +12,7 @@ from penstock.errors import (
     NotFound,
     VersionNotFound,
 )
-from penstock.jobs.refresh.context import Context, Plan, SourceVersions
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions, plan_nothing
 from penstock.jobs.refresh.history import History, find_changed, find_moved, read_history
 from penstock.jobs.refresh.rows import plan as rows
 from penstock.jobs.refresh.strategies import STRATEGIES, find_strategy
@@ -141,7 +141,7 @@ def plan_refresh(context: Context) -> Plan:
         and not watermark.failed_rows
         and watermark.output_limit == context.spec.output_limit
     ):
-        return Plan(mode="none", reason="no source has changed since the last refresh")
+        return plan_nothing("no source has changed since the last refresh")
     return find_strategy(context.definition).plan(context)
 
 

@@ -35,6 +35,11 @@ class Plan(Mapping[str, Any]):
         return None if found is None else int(found)
 
     @property
+    def unknown(self) -> dict[str, str]:
+        """Why a count is None: the reasons by the names of counts that only a run can tell."""
+        return dict(self._told.get("unknown") or {})
+
+    @property
     def rows_by_state(self) -> dict[str, int] | None:
         """All rows of a column before its backfill, as `fresh`, `stale`, `unfilled` or `failed`.
 
@@ -69,16 +74,11 @@ class Plan(Mapping[str, Any]):
     def _lines(self) -> list[tuple[str, str]]:
         told = self._told
         found = [("mode", f"{self.mode}: {self.reason}")]
-        rows = [
-            f"{'?' if told[key] is None else format(told[key], ',')} {word}"
-            for key, word in COUNTS.items()
-            if told[key] != 0
-        ]
-        found.append(("rows", ", ".join(rows) or "none to change"))
+        found.append(("rows", self._show_rows()))
         if told.get("rows_by_state"):
             found.append(("now", show_states(told["rows_by_state"])))
         calls = self.function_calls
-        shown = "?" if calls is None else f"{calls:,}"
+        shown = self._show_unknown("function_calls") if calls is None else f"{calls:,}"
         if why := told.get("calls_by_reason"):
             parts = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in why.items() if n]
             shown += f" ({', '.join(parts)})" if parts else ""
@@ -99,3 +99,16 @@ class Plan(Mapping[str, Any]):
         if self.estimated_seconds is not None:
             found.append(("time", f"about {self.estimated_seconds:,.1f} s on one core"))
         return found
+
+    def _show_rows(self) -> str:
+        """The counts, then those that are unknown, once for each reason."""
+        parts = [f"{self._told[key]:,} {word}" for key, word in COUNTS.items() if self._told[key]]
+        unknown: dict[str, list[str]] = {}
+        for key, word in COUNTS.items():
+            if self._told[key] is None:
+                unknown.setdefault(self._show_unknown(key), []).append(word)
+        parts += [f"{' and '.join(words)}: {why}" for why, words in unknown.items()]
+        return ", ".join(parts) or "none to change"
+
+    def _show_unknown(self, key: str) -> str:
+        return f"unknown, because {self.unknown.get(key, 'only running it tells')}"

@@ -12,7 +12,14 @@ from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
 from penstock.jobs.refresh.chunks.children import ChildRows, find_children
-from penstock.jobs.refresh.context import Context, Plan, SourceVersions
+from penstock.jobs.refresh.context import (
+    Context,
+    Count,
+    Plan,
+    SourceVersions,
+    Unknown,
+    plan_nothing,
+)
 from penstock.jobs.refresh.inputs import differs_in, take
 from penstock.jobs.refresh.view_notes import read_failed
 from penstock.lance.columns.fields import get_field
@@ -26,6 +33,10 @@ from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 
 # Up to so many rows are taken one by one, then a filter selects them all.
 MAX_TAKEN = 10_000
+
+MADE = Unknown("the function decides how many rows it makes")
+LIMITED = Unknown("output_limit ends the calls, and the function decides how many rows it makes")
+FILTERED = Unknown("only Spark evaluates the query's filter")
 
 # Selects those of some rows of a version that match the query.
 Match = Callable[["LanceDataset", RowPlaces], RowPlaces]
@@ -78,15 +89,21 @@ def plan(context: Context) -> Plan:
 
 
 def _plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
-    rows, calls = context.definition.rows, None
+    rows = context.definition.rows
     assert rows is not None
-    if context.spec.output_limit is None and (rows.filter is None or rows.engine == "lance"):
+    calls: Count
+    if context.spec.output_limit is not None:
+        calls = LIMITED
+    elif rows.filter is not None and rows.engine != "lance":
+        calls = FILTERED
+    else:
         with translated():
             calls = source.dataset_now.count_rows(rows.filter)
     nothing = _no_ids()
     return Plan(
         mode="full",
         reason=reason,
+        rows_to_insert=MADE,
         rows_to_update=0,
         rows_to_delete=context.view.count_rows(),
         function_calls=calls,
@@ -234,25 +251,25 @@ class _Planner:
         # Failed rows that are not called again are dropped.
         known = calls, len(work.follow), len(work.removed.sources), over, len(self._failed)
         if not any(known) and not maybe:
-            return Plan(
-                mode="none",
-                reason="no row that the chunker or an inherited column reads has changed",
-                rows_to_insert=0,
-                rows_to_update=0,
-                rows_to_delete=0,
-            )
+            return plan_nothing("no row that the chunker or an inherited column reads has changed")
         told = [f"{count} {what}" for what, count in counts.items() if count]
         if over:
             told.append(f"{over} of the view's are over the limit")
+        # What is made of rows that have children in the view is no insertion.
+        is_new = ~is_among(work.call.ids, np.unique(work.removed.sources))
         # The function's results, or Spark, decide which rows are admitted, and so which have to go.
-        is_open = (calls > 0 and (self._limit is not None or self._is_spark)) or maybe > 0
+        open_count: Unknown | None = None
+        if maybe or (calls and self._is_spark):
+            open_count = FILTERED
+        elif calls and self._limit is not None:
+            open_count = LIMITED
         return Plan(
             mode="incremental",
             reason=f"of the source's rows {', '.join(told) or 'those that failed are gone'}",
-            rows_to_insert=None if calls or maybe else 0,
-            rows_to_update=None if is_open else len(np.unique(work.removed.sources[~is_gone])),
-            rows_to_delete=None if is_open else int(is_gone.sum()) + over,
-            function_calls=None if is_open else calls - len(work.known),
+            rows_to_insert=MADE if open_count or is_new.any() else 0,
+            rows_to_update=open_count or len(np.unique(work.removed.sources[~is_gone])),
+            rows_to_delete=open_count or int(is_gone.sum()) + over,
+            function_calls=open_count or calls - len(work.known),
             fragments=self._difference.fragments,
             work=todo,
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
-from penstock.jobs.refresh.context import Context, Plan, SourceVersions
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions, Unknown, plan_nothing
 from penstock.jobs.refresh.groups.key_sets import KeySet
 from penstock.jobs.refresh.whole.plan import plan_all
 from penstock.jobs.spark.types import to_spark_type
@@ -56,7 +56,7 @@ def plan(context: Context) -> Plan:
     except ColumnNotFound as error:
         return plan_all(context, error.message)
     if found.is_empty:
-        return Plan(mode="none", reason="nothing that the query reads has changed")
+        return plan_nothing("nothing that the query reads has changed")
     if obstacle := find_obstacle(context, source, groups):
         return plan_all(context, obstacle)
     rows = len(found.inserted.ids) + len(found.deleted.ids) + len(found.changed.ids)
@@ -70,12 +70,16 @@ def plan(context: Context) -> Plan:
         # Taking longer is no reason to refuse.
         if context.spec.mode != "incremental":
             return plan_all(context, reason)
+    unknown = Unknown(
+        f"Spark finds which of {len(touched)} groups, {len(work.ids)} of them in the view, still "
+        f"have rows"
+    )
     return Plan(
         mode="incremental",
         reason=f"{rows} rows changed in {len(touched)} groups",
-        rows_to_insert=None,
-        rows_to_update=None,
-        rows_to_delete=None,
+        rows_to_insert=unknown,
+        rows_to_update=unknown,
+        rows_to_delete=unknown,
         fragments=len(source.dataset_now.get_fragments()),
         work=work,
     )

@@ -10,7 +10,14 @@ import numpy as np
 from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
-from penstock.jobs.refresh.context import Context, Plan, SourceVersions, Work
+from penstock.jobs.refresh.context import (
+    Context,
+    Plan,
+    SourceVersions,
+    Unknown,
+    Work,
+    plan_nothing,
+)
 from penstock.jobs.refresh.inputs import outputs_differ, reads_differ
 from penstock.jobs.refresh.rows.view_rows import ViewRows, find_view_rows
 from penstock.jobs.refresh.view_notes import read_failed
@@ -73,7 +80,7 @@ def plan(context: Context) -> Plan:
         return plan_all(context, source, error.message)
     failed = read_failed(context.place, context.watermark.failed, context.watermark.failed_rows)
     if difference.is_empty and not len(failed):
-        return Plan(mode="none", reason="nothing that the view reads has changed")
+        return plan_nothing("nothing that the view reads has changed")
     return _plan_some(context, source, difference, failed)
 
 
@@ -81,14 +88,14 @@ def plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
     """Rebuild the view."""
     total = source.dataset_now.count_rows()
     functions = len(context.definition.column_functions)
-    is_known = _takes_all(context.definition)
+    unknown = _why_unknown(context.definition)
     return Plan(
         mode="full",
         reason=reason,
-        rows_to_insert=total if is_known else None,
+        rows_to_insert=unknown or total,
         rows_to_update=0,
         rows_to_delete=context.view.count_rows(),
-        function_calls=total * functions if is_known or not functions else None,
+        function_calls=(unknown or total * functions) if functions else 0,
         fragments=len(source.dataset_now.get_fragments()),
         work=AllRows(),
     )
@@ -98,7 +105,7 @@ def count(context: Context, plan: Plan) -> Plan:
     """The plan with the numbers that depend on a filter, if Lance can tell them."""
     rows = context.definition.rows
     assert rows is not None
-    if plan.rows_to_insert is not None or plan.mode == "none":
+    if not isinstance(plan.rows_to_insert, Unknown):
         return plan
     if rows.filter is None or rows.limit is not None or rows.engine != "lance":
         return plan
@@ -147,17 +154,17 @@ def _plan_some(
     )
     what = _leave(definition, source.dataset_now, what)
     if not (len(what.rows.ids) or len(what.gone.ids) or len(failed)):
-        return Plan(mode="none", reason="no row that the view has, or is to have, has changed")
+        return plan_nothing("no row that the view has, or is to have, has changed")
     updated = int(what.was.sum())
     calls = sum(len(what.rows.ids) - int(each.sum()) for each in what.kept)
-    is_known = _takes_all(definition)
+    unknown = _why_unknown(definition)
     return Plan(
         mode="incremental",
         reason=_why(difference, len(again.ids)),
-        rows_to_insert=len(what.rows.ids) - updated if is_known else None,
-        rows_to_update=updated if is_known else None,
-        rows_to_delete=len(what.gone.ids) - updated if is_known else None,
-        function_calls=calls if is_known or not calls else None,
+        rows_to_insert=unknown or len(what.rows.ids) - updated,
+        rows_to_update=unknown or updated,
+        rows_to_delete=unknown or len(what.gone.ids) - updated,
+        function_calls=(unknown or calls) if calls else 0,
         fragments=len(np.unique(what.rows.fragments)),
         work=what,
     )
@@ -182,10 +189,19 @@ def _leave(definition: Definition, now: LanceDataset, what: SomeRows) -> SomeRow
     return replace(left, same=left.same & False)
 
 
-def _takes_all(definition: Definition) -> bool:
-    """Whether every row of the source is a row of the view."""
+def _why_unknown(definition: Definition) -> Unknown | None:
+    """Why it is unknown which rows of the source are rows of the view; None when all are."""
     rows = definition.rows
-    return rows is not None and rows.filter is None and rows.limit is None
+    assert rows is not None
+    if rows.limit is not None:
+        return Unknown("which rows are within the LIMIT is found when it runs")
+    if rows.filter is None:
+        return None
+    return Unknown(
+        "only Spark evaluates the query's filter"
+        if rows.engine != "lance"
+        else "the filter is evaluated when it runs"
+    )
 
 
 def _find_again(dataset: LanceDataset, failed: RowSet, difference: Difference) -> RowPlaces:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound, Unsupported
-from penstock.jobs.refresh.context import Context, Plan, SourceVersions
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions, Unknown, plan_nothing
 from penstock.jobs.refresh.inputs import differs_in
 from penstock.jobs.refresh.udtf.partitions import Division, Partitioning, divide, moved, number_of
 from penstock.jobs.refresh.view_notes import read_failed
@@ -24,6 +24,7 @@ from penstock.lance.errors import translated
 from penstock.model.views import PARTITION, Definition
 
 SCAN_ROWS = 262_144
+MADE = Unknown("the function decides how many rows it makes")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -79,6 +80,7 @@ def _plan_all(
     return Plan(
         mode="full",
         reason=reason,
+        rows_to_insert=MADE if counts else 0,
         rows_to_update=0,
         rows_to_delete=context.view.count_rows(),
         function_calls=len(counts),
@@ -127,13 +129,7 @@ def _plan_some(
     fragments: int,
 ) -> Plan:
     if not touched and not failed:
-        return Plan(
-            mode="none",
-            reason="no row of any partition has changed in what the function reads",
-            rows_to_insert=0,
-            rows_to_update=0,
-            rows_to_delete=0,
-        )
+        return plan_nothing("no row of any partition has changed in what the function reads")
     counts = {label: rows for label, rows in _count(now).items() if label in touched}
     gone_labels = touched - counts.keys()
     if how.expression is None and how.indexed is None:
@@ -147,11 +143,13 @@ def _plan_some(
             f"{len(gone_labels)} are gone"
         )
     had = frozenset(found)
+    # What is made of partitions that the view has is no insertion.
+    is_new = bool(counts.keys() - had)
     gone = sum(found[label] for label in gone_labels if label in found)
     return Plan(
         mode="incremental",
         reason=reason,
-        rows_to_insert=None if counts else 0,
+        rows_to_insert=MADE if is_new else 0,
         rows_to_update=len(had & counts.keys()),
         rows_to_delete=gone,
         function_calls=len(counts),

@@ -1,7 +1,7 @@
 """Plan any other query: recomputed as a whole, unless nothing that it reads has changed."""
 
 from penstock.errors import ColumnNotFound, InvalidRequest
-from penstock.jobs.refresh.context import Context, Plan, SourceVersions
+from penstock.jobs.refresh.context import Context, Plan, SourceVersions, Unknown, plan_nothing
 from penstock.lance.diff.row_diff import compare
 
 
@@ -11,7 +11,7 @@ def plan(context: Context) -> Plan:
         return plan_all(context, context.rebuild)
     changed = [each for each in context.sources.values() if has_changed(each)]
     if not changed:
-        return Plan(mode="none", reason="nothing that the query reads has changed")
+        return plan_nothing("nothing that the query reads has changed")
     names = ", ".join("$".join(each.source.table) for each in changed)
     obstacle = context.definition.obstacle
     return plan_all(context, f"{names} changed" + (f", and {obstacle}" if obstacle else ""))
@@ -27,6 +27,7 @@ def plan_all(context: Context, reason: str) -> Plan:
     return Plan(
         mode="full",
         reason=reason,
+        rows_to_insert=Unknown("only computing the query tells how many rows it has"),
         rows_to_update=0,
         rows_to_delete=context.view.count_rows(),
         fragments=sum(len(each.dataset_now.get_fragments()) for each in context.sources.values()),
