@@ -8,6 +8,7 @@
     │   ├── InvalidView           a view's schema, version or representation can't be right
     │   ├── FunctionFailed        a function that fills a column can't be run, or failed on a row
     │   ├── InvalidFunction       a function as it is declared can't be right
+    │   ├── TypesUnknown          a query whose columns only Spark can type
     │   ├── NothingAdded          -1 stands for what this request added, and it added nothing
     │   └── DialectLost           a replacement without a dialect that the view has now
     ├── Unsupported               a part of the protocol that this server does not serve
@@ -94,6 +95,10 @@ class FunctionFailed(InvalidRequest):
 
 class InvalidFunction(InvalidRequest):
     default = "the function is not valid"
+
+
+class TypesUnknown(InvalidRequest):
+    default = "the types of the query's columns are not known"
 
 
 class NothingAdded(InvalidRequest):

@@ -17,7 +17,7 @@ from penstock.errors import InvalidRequest, Unsupported
 from penstock.jobs.backfill.plan import BackfillOptions, Watermark
 from penstock.model.functions import Function, Needs
 from penstock.model.jobs import Value
-from penstock.model.views import Definition, Mode
+from penstock.model.views import CheckedSql, Definition, Mode
 from penstock.model.views import Watermark as ViewWatermark
 
 
@@ -106,6 +106,15 @@ class PreviewSpec(ColumnSpec, frozen=True, kw_only=True):
     rows: int
 
 
+class AnalysisSpec(JobSpec, frozen=True, kw_only=True):
+    """Type a query over tables of which only the columns are known."""
+
+    table: tuple[str, ...] = ()
+    sql: CheckedSql
+    # Base64 of an Arrow schema of the columns that are read, by the table's name in `sql`.
+    schemas: dict[str, str]
+
+
 class RefreshSpec(JobSpec, frozen=True, kw_only=True):
     """Bring a view up to date, after the views that are refreshed with it."""
 
@@ -183,7 +192,7 @@ class JobKind:
         return cast("Recipe", import_module(self.runs_in).RECIPE)
 
 
-BACKFILL, PREVIEW, REFRESH = "backfill", "preview", "refresh"
+BACKFILL, PREVIEW, REFRESH, ANALYSIS = "backfill", "preview", "refresh", "analysis"
 
 KINDS = {
     kind.word: kind
@@ -195,6 +204,7 @@ KINDS = {
             tells=("rows_by_state", "stale_by_reason"),
         ),
         JobKind(PREVIEW, PreviewSpec, "penstock.jobs.preview.run"),
+        JobKind(ANALYSIS, AnalysisSpec, "penstock.jobs.analysis.run"),
         JobKind(
             REFRESH,
             RefreshSpec,

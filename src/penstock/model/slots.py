@@ -25,6 +25,11 @@ def slot_of_preview(table_id: str) -> Slot:
     return Slot(table_id, f"preview:{uuid.uuid4()}")
 
 
+def slot_of_statement() -> Slot:
+    """A statement belongs to no object, and waits for nobody."""
+    return Slot("", f"statement:{uuid.uuid4()}")
+
+
 def slot_of_view(view_id: str) -> Slot:
     """A view has one refresh at a time; no branch or column has a name like this."""
     return Slot(view_id, "/refresh")

@@ -207,6 +207,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         scheme = "https" if settings.server.tls_certificate else "http"
         on_ready(f"{scheme}://{_bracket(host)}:{port}")
         if child is not None:
+            catalog.queue.note_runner([settings.jobs.cluster])
             child.start()
 
     server.handshake_seconds = settings.server.head_seconds

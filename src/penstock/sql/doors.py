@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from penstock.late import LateModule
 
 if TYPE_CHECKING:
-    from penstock.sql.definitions import define, queries, requests, schemas
+    from penstock.sql.definitions import define, queries, requests, schemas, untyped
     from penstock.sql.parsing import check, references
     from penstock.sql.resolving import lineage
     from penstock.sql.translating import translate
@@ -18,6 +18,7 @@ else:
     requests = LateModule("penstock.sql.definitions.requests")
     schemas = LateModule("penstock.sql.definitions.schemas")
     translate = LateModule("penstock.sql.translating.translate")
+    untyped = LateModule("penstock.sql.definitions.untyped")
 
 __all__ = [
     "check",
@@ -28,4 +29,5 @@ __all__ = [
     "requests",
     "schemas",
     "translate",
+    "untyped",
 ]

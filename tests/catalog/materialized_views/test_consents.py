@@ -5,7 +5,7 @@ import pytest
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.iceberg_views.iceberg_views import Edition
 from penstock.catalog.materialized_views import consents
-from penstock.catalog.materialized_views.definitions import QuerySources
+from penstock.catalog.statements.lookup import QuerySources
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
 from penstock.model.identifiers import Identifier

@@ -1,24 +1,19 @@
 """Request previews: jobs that compute a column for a few rows and write nothing."""
 
-import asyncio
 from dataclasses import dataclass
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import backfills, functions
 from penstock.catalog.columns.backfills import BackfillRequest
 from penstock.catalog.jobs import environments, jobs
-from penstock.catalog.jobs.queue import wait_for
 from penstock.catalog.names import tables
 from penstock.database.interface import Transaction
 from penstock.jobs.specs import PREVIEW, PreviewSpec
 from penstock.lance.columns.computed import ComputedColumn
 from penstock.model.identifiers import show
-from penstock.model.jobs import Job, NewJob
+from penstock.model.jobs import NewJob
 from penstock.model.slots import slot_of_preview
 from penstock.model.tables import Table
-
-# How often to look for what other servers were told.
-LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +40,6 @@ async def request_preview(catalog: Catalog, table: Table, preview: PreviewReques
     id = await catalog.database.write(_enqueue, table, request, column, preview.rows, cluster)
     catalog.queue.ring()
     return id
-
-
-async def wait_for_job(
-    catalog: Catalog, id: str, seconds: float, leaving: "asyncio.Task[None]"
-) -> Job:
-    """Wait for a job to end; returns it earlier when the time is up or the caller has gone."""
-    queue, clock = catalog.queue, asyncio.get_running_loop().time
-    deadline = clock() + seconds
-    try:
-        while True:
-            bell = queue.bell(id)
-            job = await jobs.get(catalog.database, id)
-            left = deadline - clock()
-            if job.is_finished or left <= 0 or leaving.done() or queue.is_closed:
-                return job
-            await wait_for(bell, min(LOOK_SECONDS, left))
-    finally:
-        # Ring for others who follow the job; otherwise nobody would remove the bell.
-        queue.ring(id)
 
 
 async def _enqueue(

@@ -6,8 +6,9 @@ from typing import Any
 
 from penstock.catalog.columns import backfills, previews
 from penstock.catalog.materialized_views import refreshes
+from penstock.catalog.statements import analyses
 from penstock.database.interface import Transaction
-from penstock.jobs.specs import BACKFILL, PREVIEW, REFRESH, JobSpec
+from penstock.jobs.specs import ANALYSIS, BACKFILL, PREVIEW, REFRESH, JobSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ async def _record_nothing(tx: Transaction, spec: JobSpec, result: Mapping[str, A
 
 
 KINDS = {
+    ANALYSIS: JobHandler(analyses.complete, _record_nothing),
     BACKFILL: JobHandler(backfills.complete, backfills.record_watermark),
     PREVIEW: JobHandler(previews.complete, _record_nothing),
     REFRESH: JobHandler(refreshes.complete, refreshes.record_refresh),

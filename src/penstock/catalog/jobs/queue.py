@@ -6,6 +6,7 @@ servers do is found by checking the database every second.
 
 import asyncio
 import contextlib
+import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ from penstock.errors import InvalidRequest
 DAY_MILLIS = 86_400_000
 # The bell that rings after a commit, and when a job has ended.
 CHANGES = "changes"
+# A runner asks for work at least this often, unless it is busy; one that starts needs as long.
+SEEN_SECONDS = 30.0
+MISSED_SECONDS = 10.0
 WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0)
 
 
@@ -38,6 +42,10 @@ class Queue:
     waited_seconds: float = 0.0
     is_closed: bool = False
     _bells: dict[str, asyncio.Event] = field(default_factory=dict)
+    # When (monotonic) a runner last asked for work, by cluster; "" for all of them.
+    _seen: dict[str, float] = field(default_factory=dict)
+    # When somebody last waited in vain for one.
+    _missed: dict[str, float] = field(default_factory=dict)
 
     def check_cluster(self, name: str | None) -> str:
         """The cluster that a request names, or the default one."""
@@ -67,6 +75,23 @@ class Queue:
     def note_wait(self, seconds: float) -> None:
         self.waits[bisect_left(WAIT_BUCKETS, seconds)] += 1
         self.waited_seconds += seconds
+
+    def note_runner(self, clusters: Sequence[str] | None) -> None:
+        """A runner asks for work of these clusters, or is about to."""
+        for cluster in ("",) if clusters is None else clusters:
+            self._seen[cluster] = time.monotonic()
+
+    def has_seen_runner(self, cluster: str) -> bool:
+        """Whether a runner for the cluster asked lately."""
+        oldest = time.monotonic() - SEEN_SECONDS
+        return any(self._seen.get(each, oldest) > oldest for each in (cluster, ""))
+
+    def miss_runner(self, cluster: str) -> None:
+        """Somebody waited in vain for a runner, so that others need not wait as well."""
+        self._missed[cluster] = time.monotonic()
+
+    def has_missed_runner(self, cluster: str) -> bool:
+        return time.monotonic() - self._missed.get(cluster, -MISSED_SECONDS) < MISSED_SECONDS
 
     @property
     def is_awaited(self) -> bool:

@@ -8,11 +8,11 @@ import msgspec
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs.queue import CHANGES
 from penstock.catalog.materialized_views import consents, refreshes
-from penstock.catalog.materialized_views.definitions import QuerySources
 from penstock.catalog.materialized_views.materialized_views import MaterializedView
 from penstock.catalog.materialized_views.refreshes import RefreshRequest
 from penstock.catalog.names import dependents, tables, transactions
 from penstock.catalog.names.dependents import KeptVersions
+from penstock.catalog.statements.lookup import QuerySources
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, Forbidden
 from penstock.model.identifiers import show

@@ -13,10 +13,10 @@ import msgspec
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views import definitions, materialized_views
-from penstock.catalog.materialized_views.definitions import QuerySources
 from penstock.catalog.materialized_views.materialized_views import MaterializedView
 from penstock.catalog.names import dependents
 from penstock.catalog.names.dependents import KeptVersions
+from penstock.catalog.statements.lookup import QuerySources, reading_as
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, Forbidden, NeedsConsent, NotFound, TableInUse
 from penstock.jobs.specs import RefreshSpec
@@ -106,7 +106,7 @@ async def find_needed(catalog: Catalog, view: MaterializedView, origin: Origin) 
             catalog,
             view.table.namespace,
             view.asked,
-            may_read=definitions.reading_as(catalog, view.owner),
+            may_read=reading_as(catalog, view.owner),
             known=known,
         )
         gaps, _ = await catalog.database.read(find_gaps, view.table.id, reading)

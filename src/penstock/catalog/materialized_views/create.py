@@ -13,6 +13,7 @@ from penstock.catalog.materialized_views.materialized_views import NewView, Sent
 from penstock.catalog.materialized_views.refreshes import RefreshRequest, list_functions
 from penstock.catalog.names import tables
 from penstock.catalog.names.tables import NewTable
+from penstock.catalog.statements.lookup import reading_as
 from penstock.catalog.versions.commits import Declare
 from penstock.database.interface import Transaction
 from penstock.lance.columns import function_code as code_files
@@ -51,9 +52,9 @@ async def create(
     cluster = catalog.queue.check_cluster(wanted.cluster)
     new = tables.plan_table(catalog, id, None, {}, managed=True)
     await tables.check_new(catalog.database, new)
-    may_read = definitions.reading_as(catalog, origin.grantees)
+    may_read = reading_as(catalog, origin.grantees)
     defined = await definitions.define(
-        catalog, new.table.namespace, wanted.asked, may_read=may_read
+        catalog, new.table.namespace, wanted.asked, may_read=may_read, cluster=cluster
     )
     if _list_codes(defined):
         need = Need(FUNCTIONS, NAMESPACE, new.table.namespace)

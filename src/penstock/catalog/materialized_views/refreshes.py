@@ -12,10 +12,11 @@ from penstock.catalog.columns import functions
 from penstock.catalog.data import datasets
 from penstock.catalog.jobs import environments, jobs
 from penstock.catalog.materialized_views import consents, definitions, freshness, materialized_views
-from penstock.catalog.materialized_views.definitions import Check, QuerySources, ResolvedView
+from penstock.catalog.materialized_views.definitions import Check, ResolvedView
 from penstock.catalog.materialized_views.materialized_views import MaterializedView
 from penstock.catalog.names import dependents, idempotency, tables
 from penstock.catalog.names.dependents import KeptVersions
+from penstock.catalog.statements.lookup import QuerySources, reading_as
 from penstock.catalog.versions import reconcile
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest
@@ -122,7 +123,7 @@ async def define(
         catalog,
         view.table.namespace,
         view.asked,
-        may_read=definitions.reading_as(catalog, view.owner),
+        may_read=reading_as(catalog, view.owner),
         known=known,
         created=view.definition,
         version=request.src_version,

@@ -78,6 +78,16 @@ def load_with(engine: Engine, scan: Scan, kernel: Kernel) -> Any:
     return engine.spark.range(0, count, 1, count).mapInArrow(kernel, spark_schema(scan))
 
 
+def load_empty(engine: Engine, schema: "pa.Schema") -> Any:
+    """A frame with these columns and no rows, for a query that is only analyzed."""
+    columns = to_spark_schema(schema) or f"{ADDRESS} bigint"
+    return engine.spark.range(0).mapInArrow(_pass_on, columns)
+
+
+def _pass_on(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    return batches
+
+
 def spark_schema(scan: Scan) -> str:
     """The frame's columns as Spark DDL."""
     parts = [to_spark_schema(decode_schema(scan.schema))] if scan.columns else []

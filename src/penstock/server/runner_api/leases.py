@@ -129,6 +129,7 @@ async def lease(call: Call) -> Leases:
     queue, clock = call.catalog.queue, asyncio.get_running_loop().time
     clusters = _choose_clusters(call, body.clusters)
     deadline = clock() + body.wait_seconds
+    queue.note_runner(clusters)
     leaving = asyncio.create_task(gone(call.receive))
     try:
         while True:

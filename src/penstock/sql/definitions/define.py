@@ -26,6 +26,7 @@ from penstock.sql.definitions.parsed_query import ParsedQuery, QueryOutput, make
 from penstock.sql.definitions.requests import SourceTable, ViewRequest
 from penstock.sql.definitions.spark import read_spark
 from penstock.sql.definitions.tables import get_known
+from penstock.sql.definitions.untyped import take_types
 
 
 def define(request: ViewRequest, tables: Mapping[Identifier, SourceTable]) -> Definition:
@@ -36,7 +37,7 @@ def define(request: ViewRequest, tables: Mapping[Identifier, SourceTable]) -> De
     known = get_known(request.query, tables)
     kept = list_own_names(request.created) if request.kind == "query" else None
     read = read_lance if request.query.language == "lance" else read_spark
-    found = read(request.query, known, kept)
+    found = take_types(read(request.query, known, kept), request.typed)
     if request.kind == "query":
         return _define_query(request, found)
     return _define_rows_function(request, found)

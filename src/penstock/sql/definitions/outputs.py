@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from penstock.errors import InvalidRequest, SchemaMismatch
+from penstock.errors import InvalidRequest, SchemaMismatch, TypesUnknown
 from penstock.lance.columns.fields import check_column_name
 from penstock.model.views import CHILD_INDEX, PARTITION, SOURCE_ROW_ID, SYSTEM_COLUMNS
 from penstock.sql.definitions.refusals import find_near
@@ -28,8 +28,8 @@ def make_schema(
     fields = given if wanted is None else _fit(given, _list_own(wanted), created is not None)
     for name, kind in fields:
         if kind is None:
-            raise InvalidRequest(
-                f"the type of column {name} is only known to Spark once it runs",
+            raise TypesUnknown(
+                f"the type of column {name} is only known to Spark",
                 detail="send output_schema, or cast it, as in CAST(… AS BIGINT)",
             )
     if created is not None:

@@ -111,3 +111,5 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     # For an existing view: the schema that it was created with, which keeps the columns that a star
     # stood for then.
     created: pa.Schema | None = None
+    # The types of the query's outputs as Spark found them, for those that are not known otherwise.
+    typed: pa.Schema | None = None

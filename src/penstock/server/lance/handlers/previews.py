@@ -9,6 +9,7 @@ import msgspec
 from penstock.catalog.columns import previews
 from penstock.catalog.columns.previews import PreviewRequest
 from penstock.catalog.jobs import jobs
+from penstock.catalog.jobs.waiting import wait_for_job
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.model.branches import check_branch
@@ -49,7 +50,7 @@ async def preview(call: Call) -> Reply:
     id = await previews.request_preview(call.catalog, table, wanted)
     leaving = asyncio.create_task(gone(call.receive))
     try:
-        job = await previews.wait_for_job(call.catalog, id, body.timeout_seconds, leaving)
+        job = await wait_for_job(call.catalog, id, body.timeout_seconds, leaving)
         if leaving.done() and not job.is_finished:
             await jobs.cancel(call.catalog, id)
             raise ClientGone

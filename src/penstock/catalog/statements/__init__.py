@@ -1,0 +1,1 @@
+"""SQL statements that are asked about: their types, and their rows."""

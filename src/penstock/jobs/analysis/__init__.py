@@ -1,0 +1,1 @@
+"""The types of a query's columns, found by Spark."""
