@@ -11,7 +11,7 @@ from penstock.backups.make_backup import make
 from penstock.backups.restore_backup import restore
 from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.names import tables
+from penstock.catalog.names import table_changes, tables
 from penstock.catalog.names.lake_identity import claim
 from penstock.catalog.names.tables import plan_table
 from penstock.database import schema
@@ -118,7 +118,7 @@ async def test_files_of_a_dropped_table_stay_while_a_backup_is_made(claimed: Cat
     place = claimed.lake.place(table.location)
     write_new(place, "file", b"content")
     async with holds.hold_removals(claimed.database):
-        await tables.drop(claimed, ("t",), NOBODY)
+        await table_changes.drop(claimed, ("t",), NOBODY)
         assert exists(place, "file")
     await maintenance.run_round(claimed)
     assert not exists(place, "file")

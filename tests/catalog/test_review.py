@@ -8,7 +8,7 @@ import pytest
 
 from penstock.catalog import maintenance
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.names import dependents, removals, tables
+from penstock.catalog.names import dependents, removals, table_changes, tables
 from penstock.catalog.versions import commits, reconcile, versions
 from penstock.catalog.versions.commits import CreateVersion
 from penstock.catalog.versions.settling import LANES, SettleOutcome
@@ -40,7 +40,7 @@ async def test_a_stale_list_of_removals_does_not_touch_a_new_table(catalog: Cata
     first = await declare(catalog, "a", "mine")
     await commits.commit(catalog, [create(first, 1, stage(first.location, 1))])
     await catalog.database.write(removals.enqueue, ["/nowhere"])
-    await tables.drop(catalog, ("a",))
+    await table_changes.drop(catalog, ("a",))
     stale = [first.location]
     second = await declare(catalog, "a", "mine")
     await commits.commit(catalog, [create(second, 1, stage(second.location, 1))])

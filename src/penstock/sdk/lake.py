@@ -9,7 +9,7 @@ import msgspec
 from penstock.errors import InvalidRequest, NotFound, TableNotFound
 from penstock.model.identifiers import from_path
 from penstock.sdk.connection import other_clients
-from penstock.sdk.connection.wire import Wire, path_of, read_id, show_id
+from penstock.sdk.connection.wire import Name, Wire, path_of, read_id, show_id
 from penstock.sdk.functions.declared import Chunker, Udtf
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.show import html_table
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from pyiceberg.catalog.rest import RestCatalog
 
-Name = str | tuple[str, ...] | list[str]
 IfExists = Literal["error", "ok", "overwrite"]
 MODES = {"error": "create", "ok": "exist_ok", "overwrite": "overwrite"}
 
@@ -102,20 +101,28 @@ class Lake:
         self._wire.upload(path, to_stream(data, schema), mode=_mode(if_exists), properties=told)
         return Table(self._wire, id)
 
-    def drop_table(self, name: Name, *, missing_ok: bool = False, cascade: bool = False) -> None:
-        """Drop a table with its files; `cascade` takes views that read it along."""
+    def drop_table(
+        self,
+        name: Name,
+        *,
+        missing_ok: bool = False,
+        cascade: bool = False,
+        force: bool = False,
+    ) -> None:
+        """Drop a table with its files; views that read it refuse this.
+
+        `cascade` takes them along, `force` lets them break.
+        """
+        path = path_of("table", read_id(name), "drop")
         try:
-            self._wire.change(path_of("table", read_id(name), "drop"), None, cascade=cascade)
+            self._wire.change(path, None, cascade=cascade, force=force)
         except TableNotFound:
             if not missing_ok:
                 raise
 
-    def rename_table(self, name: Name, new: Name) -> Table:
-        """Give a table another name, and another namespace if it has one."""
-        wanted = read_id(new)
-        body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
-        self._wire.change(path_of("table", read_id(name), "rename"), body)
-        return Table(self._wire, wanted)
+    def rename_table(self, name: Name, new: Name, *, force: bool = False) -> Table:
+        """Give a table another full name, which says its namespace; see `Table.rename`."""
+        return Table(self._wire, read_id(name)).rename(read_id(new), force=force)
 
     # Views
 
@@ -167,6 +174,10 @@ class Lake:
         if with_data and wait:
             Job(self._wire, told["job_id"]).wait(progress=progress)
         return View(self._wire, id)
+
+    def rename_view(self, name: Name, new: Name, *, force: bool = False) -> View:
+        """Give a view another full name, which says its namespace; see `Table.rename`."""
+        return self.view(name).rename(read_id(new), force=force)
 
     def drop_view(self, name: Name, *, missing_ok: bool = False, cascade: bool = False) -> None:
         """Drop a view; `cascade` takes views that read it along."""

@@ -7,13 +7,14 @@ from penstock.late import LateModule
 if TYPE_CHECKING:
     from penstock.sql.definitions import define, queries, requests, schemas, untyped
     from penstock.sql.parsing import check, references
-    from penstock.sql.resolving import lineage
+    from penstock.sql.resolving import lineage, reads
     from penstock.sql.translating import translate
 else:
     check = LateModule("penstock.sql.parsing.check")
     define = LateModule("penstock.sql.definitions.define")
     lineage = LateModule("penstock.sql.resolving.lineage")
     queries = LateModule("penstock.sql.definitions.queries")
+    reads = LateModule("penstock.sql.resolving.reads")
     references = LateModule("penstock.sql.parsing.references")
     requests = LateModule("penstock.sql.definitions.requests")
     schemas = LateModule("penstock.sql.definitions.schemas")
@@ -25,6 +26,7 @@ __all__ = [
     "define",
     "lineage",
     "queries",
+    "reads",
     "references",
     "requests",
     "schemas",

@@ -198,7 +198,7 @@ def test_a_query_says_how_fresh_its_rows_are(view: View) -> None:
 
 
 def test_a_dropped_column_is_told_at_the_next_request(view: View) -> None:
-    path = f"/v1/table/{view.source}/drop_columns"
+    path = f"/v1/table/{view.source}/drop_columns?force=true"
     view.server.post(path, {"columns": ["text"]}).raise_for_status()
     assert code(view.ask("refresh")) == (400, 13)
 

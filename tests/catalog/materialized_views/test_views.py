@@ -14,7 +14,14 @@ from tests.harness.data.functions import b64, pack
 from tests.harness.data.tables import code, open_by_path
 from tests.harness.jobs.fake_runner import TEXTS, Runner, describe, make_table
 from tests.harness.processes.servers import Server
-from tests.harness.views.server_views import QUERY, View, ask_create, make_view, tag_of
+from tests.harness.views.server_views import (
+    QUERY,
+    View,
+    ask_create,
+    make_iceberg_view,
+    make_view,
+    tag_of,
+)
 
 
 @pytest.fixture
@@ -182,12 +189,6 @@ def test_a_renamed_table_and_a_renamed_view_go_on(view: View) -> None:
     assert job["spec"]["definition"]["sources"][0]["table"] == [namespace, "u2"]
 
 
-def make_iceberg_view(view: View, name: str, sql: str) -> None:
-    request = iceberg.create(view.namespace, name, sql)
-    request.body["view-version"]["default-namespace"] = [view.namespace]
-    request.send(view.server).raise_for_status()
-
-
 def replace_iceberg_view(view: View, name: str, sql: str) -> None:
     request = iceberg.replace(view.namespace, name, sql)
     request.body["updates"][0]["view-version"]["default-namespace"] = [view.namespace]
@@ -196,7 +197,7 @@ def replace_iceberg_view(view: View, name: str, sql: str) -> None:
 
 def test_a_view_follows_an_iceberg_view(view: View) -> None:
     server, namespace = view.server, view.namespace
-    make_iceberg_view(view, "i", "SELECT id FROM t WHERE id > 2")
+    make_iceberg_view(view.server, view.namespace, "i", "SELECT id FROM t WHERE id > 2")
     id = f"{namespace}$m"
     ask_create(server, id, source_query='{"iceberg_view": ["i"]}').raise_for_status()
     made = View(server, view.source, id, view.cluster)
@@ -214,7 +215,7 @@ def test_a_view_follows_an_iceberg_view(view: View) -> None:
 def test_versions_are_let_go_of_tables_that_a_view_does_not_read_any_more(view: View) -> None:
     server, namespace = view.server, view.namespace
     send(server, f"/v1/table/{namespace}$u/create", TEXTS).raise_for_status()
-    make_iceberg_view(view, "i", "SELECT id FROM t")
+    make_iceberg_view(view.server, view.namespace, "i", "SELECT id FROM t")
     made = ask_create(server, f"{namespace}$w", source_query='{"iceberg_view": ["i"]}')
     made.raise_for_status()
     over = View(server, view.source, f"{namespace}$w", view.cluster)
@@ -229,7 +230,7 @@ def test_versions_are_let_go_of_tables_that_a_view_does_not_read_any_more(view: 
 
 def test_a_circle_is_refused(view: View) -> None:
     server, namespace = view.server, view.namespace
-    make_iceberg_view(view, "i", "SELECT id FROM t")
+    make_iceberg_view(view.server, view.namespace, "i", "SELECT id FROM t")
     id = f"{namespace}$m"
     ask_create(server, id, source_query="SELECT id FROM i").raise_for_status()
     replace_iceberg_view(view, "i", "SELECT id FROM m")
@@ -237,7 +238,7 @@ def test_a_circle_is_refused(view: View) -> None:
     assert code(answer) == (400, 13)
     assert "reads itself" in answer.json()["error"]
     replace_iceberg_view(view, "i", "SELECT id FROM j")
-    make_iceberg_view(view, "j", "SELECT id FROM i")
+    make_iceberg_view(view.server, view.namespace, "j", "SELECT id FROM i")
     answer = server.post(f"/v1/materialized_view/{id}/refresh")
     assert code(answer) == (400, 13)
     assert "circle" in answer.json()["error"]

@@ -7,6 +7,7 @@ import httpx
 import lance
 import pyarrow as pa
 
+from tests.harness.clients import iceberg_requests as iceberg
 from tests.harness.data.arrow import send
 from tests.harness.jobs.fake_runner import TEXTS, Runner, make_table
 from tests.harness.processes.servers import Server
@@ -88,6 +89,17 @@ def make_view(server: Server, cluster: str, **body: Any) -> View:
     answer = ask_create(server, id, **{"cluster": cluster} | body)
     assert answer.status_code == 201, answer.text
     return View(server, source, id, cluster)
+
+
+def make_iceberg_view(server: Server, namespace: str, name: str, sql: str, **others: str) -> None:
+    """An Iceberg view in Spark's dialect, and in others, whose names are those of its namespace."""
+    request = iceberg.create(namespace, name, sql)
+    version = request.body["view-version"]
+    version["default-namespace"] = [namespace]
+    version["representations"] += [
+        {"type": "sql", "dialect": dialect, "sql": text} for dialect, text in others.items()
+    ]
+    request.send(server).raise_for_status()
 
 
 def head(server: Server, table: str) -> int:

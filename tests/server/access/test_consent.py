@@ -240,10 +240,10 @@ def test_what_has_a_source_s_old_name_is_not_that_source(place: Place) -> None:
     # Both can be renamed, and others be given their names: the view still reads the first ones.
     views.rename(place.ice, "w", "old").send(place.eve.server).raise_for_status()
     views.create(place.ice, "w", place.theft).send(place.eve.server).raise_for_status()
-    rename = f"/v1/table/{place.data}$u/rename"
+    rename = f"/v1/table/{place.data}$u/rename?force=true"
     place.admin.post(rename, {"new_table_name": "first"}).raise_for_status()
     other = {"new_table_name": "u", "new_namespace_id": [place.data]}
-    place.admin.post(f"/v1/table/{place.secret}$s/rename", other).raise_for_status()
+    place.admin.post(f"/v1/table/{place.secret}$s/rename?force=true", other).raise_for_status()
     plan = place.ask(place.ann, "refresh")
     assert plan.status_code == 202, plan.text
     (job,) = place.runner_jobs(plan.json()["job_id"])

@@ -39,7 +39,7 @@ LANCE = {
     "reader": "DescribeNamespace DescribeTable TableExists ListTableVersions DescribeTableVersion "
     "GetTableStats QueryTable CountTableRows ExplainTableQueryPlan AnalyzeTableQueryPlan "
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
-    "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh",
+    "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents",
     "writer": "RestoreTable CreateTableVersion BatchDeleteTableVersions InsertIntoTable "
     "MergeInsertIntoTable UpdateTable DeleteFromTable AlterTableBackfillColumns CreateTableIndex "
     "CreateTableScalarIndex DropTableIndex CreateTableTag DeleteTableTag UpdateTableTag "

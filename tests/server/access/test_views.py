@@ -165,7 +165,8 @@ def test_tables_below_a_view_of_views_are_named_to_who_may_read_them(place: Plac
 def rename(place: Place, old: str, new: str) -> None:
     """Give a column of the table another name."""
     body = {"alterations": [{"path": old, "rename": new}]}
-    place.admin.post(f"/v1/table/{place.data}$t/alter_columns", body).raise_for_status()
+    path = f"/v1/table/{place.data}$t/alter_columns?force=true"
+    place.admin.post(path, body).raise_for_status()
 
 
 def test_a_cascade_needs_the_right_to_refresh_each_view(place: Place) -> None:
@@ -340,3 +341,23 @@ def finish(place: Place, job: str) -> dict[str, str]:
 
 def count(place: Place) -> int:
     return int(place.ann.ask(f"table/{place.view}/count_rows").raise_for_status().json())
+
+
+def test_dependents_are_named_to_who_may_read_them(place: Place) -> None:
+    place.create().raise_for_status()
+    carl = person(place.gate)
+    place.gate.grant(carl.name, "owner", "namespace", place.data)
+
+    def ask() -> tuple[list[list[str]], int]:
+        told = carl.ask(f"table/{place.data}$t/dependents", {}).json()
+        return [each["id"] for each in told["dependents"]], told.get("hidden", 0)
+
+    assert ask() == ([], 1)
+    dropped = carl.ask(f"table/{place.data}$t/drop_columns", {"columns": ["id"]})
+    assert dropped.json()["error"].endswith("is read by materialized views")
+    place.gate.grant(carl.name, "reader", "table", place.home, "v")
+    assert ask() == ([[place.home, "v"]], 0)
+    body = {"columns": ["id"]}
+    refused = carl.ask(f"table/{place.data}$t/drop_columns", body, cascade="true")
+    assert (refused.status_code, refused.json()["code"]) == (403, 15)
+    assert place.ask(place.ann, "describe").status_code == 200

@@ -17,6 +17,7 @@ from penstock.catalog.columns.watermarks import find_counts, find_covered, show_
 from penstock.catalog.data import datasets
 from penstock.catalog.jobs import environments as manifests
 from penstock.catalog.versions import versions
+from penstock.catalog.versions.commits import Guard
 from penstock.database.interface import Transaction
 from penstock.errors import PenstockError
 from penstock.jobs.doors import leftovers
@@ -80,12 +81,14 @@ async def check_altered(
     branch: str,
     changes: Sequence[Changed],
     alterations: Sequence[Alteration],
+    *,
+    force: bool = False,
 ) -> None:
     """Refuse alterations that cannot be made."""
 
     def work(dataset: "lance.LanceDataset") -> list[ComputedColumn]:
         bindings.plan_redeclarations(dataset, changes)
-        bindings.check_alterations(dataset, alterations)
+        bindings.check_alterations(dataset, alterations, force=force)
         return [get_computed(dataset, path) for path, _, code in changes if code is None]
 
     for column in await datasets.read(catalog, table, branch, None, work):
@@ -117,10 +120,18 @@ async def alter(
     branch: str,
     alterations: Sequence[Alteration],
     origin: Origin = NOBODY,
+    *,
+    force: bool = False,
+    guard: Guard | None = None,
 ) -> int:
     """Alter columns, and follow renamed ones in the mirror; returns the version."""
     version, names, columns = await datasets.change(
-        catalog, table, branch, lambda dataset: bindings.alter_columns(dataset, alterations), origin
+        catalog,
+        table,
+        branch,
+        lambda dataset: bindings.alter_columns(dataset, alterations, force=force),
+        origin,
+        guard=guard,
     )
     if names:
         await catalog.database.write(_rename, table, branch, names, columns)

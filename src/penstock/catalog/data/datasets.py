@@ -12,7 +12,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.doors import arbiter
 from penstock.catalog.names import tables
 from penstock.catalog.versions import reconcile, versions
-from penstock.catalog.versions.commits import Operation
+from penstock.catalog.versions.commits import Guard, Operation
 from penstock.errors import ConcurrentCommit, InvalidTableState, VersionNotFound
 from penstock.lance.doors import bridge, lance
 from penstock.lance.errors import naming, translated
@@ -65,17 +65,19 @@ async def change(
     work: "Callable[[lance.LanceDataset], T]",
     origin: Origin = NOBODY,
     attempts: int = ATTEMPTS,
+    guard: Guard | None = None,
 ) -> T:
     """Run work that commits; repeats it on the newest version when another commit conflicts.
 
-    Work that may be repeated must be right on any version, so it looks up what it needs.
+    Work that may be repeated must be right on any version, so it looks up what it needs. `guard`
+    may refuse the commit, in its transaction.
     """
     for pause in spread(PAUSE_SECONDS, attempts - 1):
         try:
-            return await _change_once(catalog, table, branch, work, origin)
+            return await _change_once(catalog, table, branch, work, origin, guard)
         except ConcurrentCommit:
             await asyncio.sleep(pause)
-    return await _change_once(catalog, table, branch, work, origin)
+    return await _change_once(catalog, table, branch, work, origin, guard)
 
 
 async def _change_once(
@@ -84,9 +86,10 @@ async def _change_once(
     branch: str,
     work: "Callable[[lance.LanceDataset], T]",
     origin: Origin,
+    guard: Guard | None,
 ) -> T:
     await _get_version(catalog, table, branch, None)
-    bridge = make_bridge(catalog, table, origin)
+    bridge = make_bridge(catalog, table, origin, guard=guard)
     place = catalog.lake.place(table.location)
 
     def run() -> T:
@@ -99,10 +102,15 @@ async def _change_once(
 
 
 def make_bridge(
-    catalog: Catalog, table: Table, origin: Origin = NOBODY, before: Sequence[Operation] = ()
+    catalog: Catalog,
+    table: Table,
+    origin: Origin = NOBODY,
+    before: Sequence[Operation] = (),
+    guard: Guard | None = None,
 ) -> "bridge.Bridge":
     """The bridge from pylance's commits to this catalog; `before` runs in the first commit."""
-    return bridge.Bridge(arbiter.TableArbiter(catalog, table, origin, before), table.location)
+    decides = arbiter.TableArbiter(catalog, table, origin, before, guard)
+    return bridge.Bridge(decides, table.location)
 
 
 async def find_newest(catalog: Catalog, table: Table, branch: str) -> int | None:

@@ -18,7 +18,7 @@ from penstock.iceberg.sql_types import list_columns
 from penstock.lance.doors import sql_types
 from penstock.model.identifiers import Identifier, from_path, to_path
 from penstock.model.tables import MAIN
-from penstock.sql.doors import lineage, references
+from penstock.sql.doors import lineage, reads, references
 from penstock.sql.doors import translate as translating
 from penstock.sql.results import Columns, Refusal
 
@@ -61,20 +61,51 @@ async def _reason(
     Anyone may write a statement that reads anything, so tables that the caller may not read count
     as missing.
     """
-    version = current_version(metadata)
-    namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
-    run = catalog.lake.run
-    read = await run(_find_references, sql, dialect, namespace, held)
-    if len(read) > MAX_REFERENCES:
-        raise Unprocessable(f"the statement reads {len(read)} tables, too many to look up")
-    named = [id for each in read for id in await _find_spellings(catalog, each)]
-    known = {id: await _find_columns(catalog, id) for id in named if await may_read(id)}
-    schemas = {id: columns for id, columns in known.items() if columns != {}}
-    found = await run(_judge, sql, dialect, target, schemas, namespace, held)
+    schemas, namespace, held = await _look_up(catalog, metadata, sql, dialect, may_read)
+    found = await catalog.lake.run(_judge, sql, dialect, target, schemas, namespace, held)
     if not isinstance(found, dict):
         where = f" (line {found.line}, column {found.column})" if found.line else ""
         raise Unprocessable(f"{found.reason}{where}")
     return found
+
+
+async def find_reads(
+    catalog: Catalog, metadata: Json, dialect: str, sql: str
+) -> "reads.Reads | Refusal":
+    """The columns that a representation of a view reads, by table, whoever asks."""
+
+    async def everybody(id: Identifier) -> bool:
+        return True
+
+    try:
+        known = await _look_up(catalog, metadata, sql, dialect, everybody)
+    except Unprocessable as error:
+        return Refusal(error.message)
+    return await catalog.lake.run(_list_reads, sql, dialect, *known)
+
+
+async def _look_up(
+    catalog: Catalog, metadata: Json, sql: str, dialect: str, may_read: MayRead
+) -> "tuple[dict[Identifier, Columns | None], Identifier, str | None]":
+    """The columns of what a statement reads, and the defaults for its names."""
+    version = current_version(metadata)
+    namespace, held = tuple(version["default-namespace"]), version.get("default-catalog")
+    read = await catalog.lake.run(_find_references, sql, dialect, namespace, held)
+    if len(read) > MAX_REFERENCES:
+        raise Unprocessable(f"the statement reads {len(read)} tables, too many to look up")
+    named = [id for each in read for id in await _find_spellings(catalog, each)]
+    known = {id: await _find_columns(catalog, id) for id in named if await may_read(id)}
+    return {id: columns for id, columns in known.items() if columns != {}}, namespace, held
+
+
+def _list_reads(
+    sql: str,
+    dialect: str,
+    schemas: "dict[Identifier, Columns | None]",
+    namespace: Identifier,
+    held: str | None,
+) -> "reads.Reads | Refusal":
+    return reads.list_reads(sql, dialect, schemas, namespace, held)
 
 
 def _find_references(

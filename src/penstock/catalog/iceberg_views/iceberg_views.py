@@ -135,10 +135,15 @@ async def register(
 
 async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> None:
     """Remove a view from the catalog, and its files unless its metadata forbids that."""
-    view = await catalog.database.write(_drop, id, origin)
-    if not keeps_files(view.document.text):
-        await catalog.lake.run(remove_file, catalog.lake, view.document.location)
-        await removals.carry_out(catalog, [view.folder] if view.folder else [])
+    await remove_files(catalog, [await catalog.database.write(_drop, id, origin)])
+
+
+async def remove_files(catalog: Catalog, gone: Sequence[IcebergView]) -> None:
+    """Remove the files of dropped views, unless their metadata forbids that."""
+    for view in gone:
+        if not keeps_files(view.document.text):
+            await catalog.lake.run(remove_file, catalog.lake, view.document.location)
+            await removals.carry_out(catalog, [view.folder] if view.folder else [])
 
 
 async def rename(
@@ -152,7 +157,7 @@ async def get(tx: Transaction, id: Identifier) -> IcebergView:
     row = await _fetch(tx, COLUMNS, id)
     if row is None:
         raise missing(id)
-    return _to_view(row)
+    return to_view(row)
 
 
 async def get_by_id(tx: Transaction, id: str) -> IcebergView:
@@ -162,7 +167,7 @@ async def get_by_id(tx: Transaction, id: str) -> IcebergView:
     )
     if row is None:
         raise ViewNotFound("the view was dropped meanwhile", detail="retry")
-    return _to_view(row)
+    return to_view(row)
 
 
 async def get_state(tx: Transaction, id: Identifier) -> tuple[str, str]:
@@ -286,23 +291,25 @@ async def _insert(
 async def _drop(tx: Transaction, id: Identifier, origin: Origin) -> IcebergView:
     view = await get(tx, id)
     await dependents.check_unread(tx, f"view {show(id)}", [view.id], None, origin)
+    gone = await delete_in(tx, view)
+    await transactions.record(tx, "DropView", show(id), origin)
+    return gone
+
+
+async def delete_in(tx: Transaction, view: IcebergView) -> IcebergView:
+    """Delete a view's records; returns it as it was in the end."""
     # On PostgreSQL others may have dropped, renamed or replaced it since: go by the deleted row.
-    row = await tx.fetch_one(
-        "DELETE FROM views WHERE id = $1 "
-        "RETURNING absolute(folder), metadata_location, metadata, absolute(location)",
-        view.id,
-    )
-    gone = await tx.fetch(
-        "DELETE FROM objects WHERE id = $1 AND namespace = $2 AND name = $3 RETURNING id",
-        *(view.id, to_path(id[:-1]), id[-1]),
-    )
-    if row is None or not gone:
-        raise missing(id)
-    await grants.forget_in(tx, view.id)
-    view = replace(view, folder=row[0], document=MetadataDocument(row[1], row[2], row[3]))
+    if not await tx.fetch(
+        "UPDATE objects SET id = id WHERE id = $1 AND namespace = $2 AND name = $3 RETURNING id",
+        *(view.id, to_path(view.namespace), view.name),
+    ):
+        raise missing(view.identifier)
+    row = await dependents.delete_iceberg_view(tx, view.id)
+    if row is None:
+        raise missing(view.identifier)
+    view = replace(view, folder=row[0], document=MetadataDocument(*row[1:]))
     if view.folder and not keeps_files(view.document.text):
         await removals.enqueue(tx, [view.folder])
-    await transactions.record(tx, "DropView", show(id), origin)
     return view
 
 
@@ -326,7 +333,7 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
     await transactions.record(tx, "RenameView", f"{show(id)} -> {show(new)}", origin)
 
 
-def _to_view(row: Row) -> IcebergView:
+def to_view(row: Row) -> IcebergView:
     id, namespace, name, folder, location, text, files_folder, edited_in, edited_by = row
     document = MetadataDocument(location, text, files_folder)
     by = msgspec.json.decode(edited_by, type=tuple[str, ...]) if edited_by else None

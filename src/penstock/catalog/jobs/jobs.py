@@ -170,12 +170,27 @@ async def alter(
 
 async def cancel_for_table_in(tx: Transaction, table_id: str, reason: str) -> None:
     """Cancel every job that changes a dropped table, also cascades that refresh it on the way."""
+    for id in await list_active(tx, table_id):
+        await _cancel(tx, id, reason)
+
+
+async def list_active(tx: Transaction, table_id: str) -> list[str]:
+    """The jobs that work on a table or wait to, the oldest first."""
     rows = await tx.fetch(
         f"SELECT id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') AND {WORKS_ON} ORDER BY number",
         table_id,
     )
-    for row in rows:
-        await _cancel(tx, row[0], reason)
+    return [row[0] for row in rows]
+
+
+async def rename_in(tx: Transaction, table_id: str, name: str) -> None:
+    """Tell the jobs of a table under its new name, so that they are found by it."""
+    await tx.fetch(
+        "UPDATE jobs SET object = CAST($2 AS TEXT), "
+        "target = CAST($2 AS TEXT) || substr(target, length(object) + 1) "
+        "WHERE object_id = $1 AND substr(target, 1, length(object)) = object",
+        *(table_id, name),
+    )
 
 
 async def is_worked_on(tx: Transaction, table_id: str) -> bool:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs
-from penstock.database.interface import Transaction
+from penstock.database.interface import Row, Transaction
 from penstock.errors import Forbidden, PenstockError, TableInUse
 from penstock.jobs.doors import view_notes
 from penstock.lance.storage.lake import Place
+from penstock.model.allowances import Allowance
 from penstock.model.identifiers import Identifier, from_path, show, to_path
 from penstock.model.origins import Origin
-from penstock.model.rights import OWN, READ, TABLE, Need
+from penstock.model.rights import OWN, READ, VIEW, Need
 from penstock.model.tables import Table
 
 log = logging.getLogger(__name__)
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 # How many parameters one statement comfortably takes.
 AT_ONCE = 500
 SHOWN = 10
+# What a request may say about what depends on its object.
+OPTIONS = "use ?cascade=true to drop them along with it, or ?force=true to let them break"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ async def find_readers(tx: Transaction, ids: Collection[str]) -> list[str]:
     """The views that read one of these, directly or through other views."""
     known, found, new = set(ids), list[str](), list(ids)
     while new:
-        direct = [view for source in new for view in await _list_readers(tx, source)]
+        direct = [view for source in new for view in await list_readers(tx, source)]
         new = [view for view in dict.fromkeys(direct) if view not in known]
         known |= set(new)
         found += new
@@ -57,50 +60,59 @@ async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
 
 
 async def check_unread(
-    tx: Transaction, what: str, ids: Sequence[str], cascade: bool | None, origin: Origin
+    tx: Transaction,
+    what: str,
+    ids: Sequence[str],
+    allowed: Allowance | None,
+    origin: Origin,
+    named_by: Sequence[str] = (),
 ) -> list[str]:
-    """The views that a drop takes along; refused when there are any, unless `cascade` is set.
+    """The materialized views that a drop takes along; refused when it may not break what reads it.
 
-    `cascade` is None where the request has no such option.
+    `named_by` are Iceberg views whose SQL names what is dropped. `allowed` is None where the
+    request has no such options.
     """
     for id in ids:
         # Locked first, so that on PostgreSQL a view that is being created is seen.
         await tx.fetch("UPDATE objects SET id = id WHERE id = $1", id)
-    readers = await find_readers(tx, ids)
-    if readers and not cascade:
+    views = await find_readers(tx, [*ids, *(named_by if allowed and allowed.cascade else ())])
+    readers = [*views, *named_by]
+    if not readers or (allowed is not None and allowed.force):
+        return []
+    if allowed is None or not allowed.cascade:
         raise TableInUse(
-            f"{what} is read by {await _tell(tx, readers, origin)}",
-            detail="drop these first"
-            if cascade is None
-            else "drop these first, or use ?cascade=true to drop them along with it",
+            f"{what} is read by {await tell(tx, readers, origin)}",
+            detail="drop these first" if allowed is None else f"drop these first, or {OPTIONS}",
         )
-    if readers and origin.grantees:
-        await _check_owned(tx, what, readers, origin)
-    return readers
+    await check_owned(tx, what, readers, origin)
+    return views
 
 
-async def _tell(tx: Transaction, views: Sequence[str], origin: Origin) -> str:
+async def tell(tx: Transaction, views: Sequence[str], origin: Origin) -> str:
     """The names of some views, as far as the caller may see them."""
-    names = await _list_names(tx, views[:AT_ONCE])
-    seen = [n for n in names if await grants.may_in(tx, origin.grantees, Need(READ, TABLE, n))]
+    named = await list_named(tx, views[:AT_ONCE])
+    seen = [
+        name
+        for _, name, kind in named
+        if await grants.may_in(tx, origin.grantees, Need(READ, kind, name))
+    ]
     if not seen:
-        return "materialized views"
+        return "views" if any(kind == VIEW for _, _, kind in named) else "materialized views"
     shown = ", ".join(map(show, seen[:SHOWN]))
     return f"{shown} and others" if len(views) > len(seen[:SHOWN]) else shown
 
 
-async def _check_owned(tx: Transaction, what: str, views: Sequence[str], origin: Origin) -> None:
+async def check_owned(tx: Transaction, what: str, views: Sequence[str], origin: Origin) -> None:
     """Refuse to drop views that the caller does not own; names only those it may see."""
-    for start in range(0, len(views), AT_ONCE):
-        for name in await _list_names(tx, views[start : start + AT_ONCE]):
-            if await grants.may_in(tx, origin.grantees, Need(OWN, TABLE, name)):
-                continue
-            if await grants.may_in(tx, origin.grantees, Need(READ, TABLE, name)):
-                raise grants.lacking(origin.principal, Need(OWN, TABLE, name))
-            raise Forbidden(
-                f"{what} is read by a view that {origin.principal} does not own",
-                detail="ask who owns it to drop it first",
-            )
+    for _, name, kind in await list_named(tx, views) if origin.grantees else ():
+        if await grants.may_in(tx, origin.grantees, Need(OWN, kind, name)):
+            continue
+        if await grants.may_in(tx, origin.grantees, Need(READ, kind, name)):
+            raise grants.lacking(origin.principal, Need(OWN, kind, name))
+        raise Forbidden(
+            f"{what} is read by a view that {origin.principal} does not own",
+            detail="ask who owns it to drop it first",
+        )
 
 
 async def record(
@@ -171,7 +183,7 @@ async def sweep_tags(catalog: Catalog, table: Table) -> None:
     tags = await catalog.lake.run(_list_tags, place)
     if tags:
         # Read after the tags: a view is recorded as a reader before it has a tag.
-        readers = await _list_readers(catalog.database, table.id)
+        readers = await list_readers(catalog.database, table.id)
         await catalog.lake.run(_remove_strange, place, tags, [table.id, *readers])
 
 
@@ -203,6 +215,18 @@ async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | N
     return None if row is None else str(row[0])
 
 
+async def delete_iceberg_view(tx: Transaction, id: str) -> Row | None:
+    """Delete the records of an Iceberg view; returns its folder, metadata file, text and place."""
+    row = await tx.fetch_one(
+        "DELETE FROM views WHERE id = $1 "
+        "RETURNING absolute(folder), metadata_location, metadata, absolute(location)",
+        id,
+    )
+    await tx.fetch("DELETE FROM objects WHERE id = $1", id)
+    await grants.forget_in(tx, id)
+    return row
+
+
 async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitable[None]]:
     """Remember all records of a view; returns a step that restores them."""
     kept = {
@@ -230,17 +254,21 @@ async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitab
     return bring_back
 
 
-async def _list_readers(tx: Transaction, source: str) -> list[str]:
+async def list_readers(tx: Transaction, source: str) -> list[str]:
     rows = await tx.fetch(
         "SELECT DISTINCT view_id FROM view_sources WHERE source_id = $1 ORDER BY view_id", source
     )
     return [row[0] for row in rows]
 
 
-async def _list_names(tx: Transaction, ids: Sequence[str]) -> list[Identifier]:
-    places = ", ".join(f"${n + 1}" for n in range(len(ids)))
-    rows = await tx.fetch(
-        f"SELECT namespace, name FROM objects WHERE id IN ({places}) ORDER BY namespace, name",
-        *ids,
-    )
-    return [(*from_path(row[0]), row[1]) for row in rows]
+async def list_named(tx: Transaction, ids: Sequence[str]) -> list[tuple[str, Identifier, str]]:
+    """The ids, names and kinds of objects that are there, in the order of their names."""
+    found = []
+    for start in range(0, len(ids), AT_ONCE):
+        some = ids[start : start + AT_ONCE]
+        places = ", ".join(f"${n + 1}" for n in range(len(some)))
+        found += await tx.fetch(
+            f"SELECT id, namespace, name, kind FROM objects WHERE id IN ({places})", *some
+        )
+    named = [(row[0], (*from_path(row[1]), row[2]), row[3]) for row in found]
+    return sorted(named, key=lambda each: each[1])

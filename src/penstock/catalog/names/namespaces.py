@@ -11,13 +11,14 @@ from penstock.catalog.iceberg_views.metadata_files import keeps_files, remove_fi
 from penstock.catalog.jobs import jobs
 from penstock.catalog.names import dependents, removals, transactions
 from penstock.catalog.names.dependents import KeptVersions
-from penstock.database.interface import Transaction
+from penstock.database.interface import Row, Transaction
 from penstock.errors import (
     InvalidRequest,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
 )
+from penstock.model.allowances import NOTHING_BREAKS, Allowance
 from penstock.model.identifiers import ROOT, Identifier, show, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
@@ -63,12 +64,13 @@ async def drop(
     mode: str,
     behavior: str,
     origin: Origin = NOBODY,
-    *,
-    with_readers: bool = False,
+    allowed: Allowance = NOTHING_BREAKS,
+    named_by: Sequence[str] = (),
 ) -> dict[str, str]:
     """Drop a namespace; mode is fail or skip, behavior restrict or cascade.
 
-    Materialized views elsewhere that read its tables make this fail, or are dropped with it.
+    Views elsewhere that read its tables make this fail, are dropped with it, or break, as allowed;
+    `named_by` are the Iceberg views among them.
     """
     if id == ROOT:
         raise InvalidRequest(
@@ -77,7 +79,7 @@ async def drop(
     if id == SYSTEM:
         raise _refuse_system("dropped")
     properties, dropped = await catalog.database.write(
-        _drop, id, mode, behavior, origin, with_readers
+        _drop, id, mode, behavior, origin, allowed, named_by
     )
     await _carry_out(catalog, dropped)
     return properties
@@ -166,13 +168,19 @@ async def _create(
 
 
 async def _drop(
-    tx: Transaction, id: Identifier, mode: str, behavior: str, origin: Origin, with_readers: bool
+    tx: Transaction,
+    id: Identifier,
+    mode: str,
+    behavior: str,
+    origin: Origin,
+    allowed: Allowance,
+    named_by: Sequence[str],
 ) -> tuple[dict[str, str], DroppedFiles]:
     try:
         properties = await get(tx, id)
         if behavior == "restrict":
             await _check_empty(tx, id)
-        dropped = await _drop_tree(tx, id, origin, with_readers)
+        dropped = await _drop_tree(tx, id, origin, allowed, named_by)
     except NamespaceNotFound:
         if mode == "skip":
             return {}, NOTHING
@@ -233,7 +241,11 @@ async def _carry_out(catalog: Catalog, dropped: DroppedFiles) -> None:
 
 
 async def _drop_tree(
-    tx: Transaction, id: Identifier, origin: Origin, with_readers: bool | None = None
+    tx: Transaction,
+    id: Identifier,
+    origin: Origin,
+    allowed: Allowance | None = None,
+    named_by: Sequence[str] = (),
 ) -> DroppedFiles:
     """Delete the namespace and everything below it; returns what to remove from storage."""
     path = to_path(id)
@@ -243,7 +255,7 @@ async def _drop_tree(
     objects = f"(SELECT id FROM objects WHERE {within})"
     rows = await tx.fetch(f"SELECT id FROM materialized_views WHERE id IN {objects}", *below)
     kept = await dependents.list_kept(tx, [row[0] for row in rows])
-    readers, more = await _drop_readers(tx, id, below, within, with_readers, origin)
+    readers, more, others = await _drop_readers(tx, id, below, within, allowed, origin, named_by)
     for relation, key in (
         *(("table_versions", "table_id"), ("columns", "table_id"), ("declarations", "table_id")),
         *(("view_sources", "view_id"), ("materialized_views", "id")),
@@ -270,7 +282,7 @@ async def _drop_tree(
     # On PostgreSQL, of two concurrent drops the second finds nothing to delete.
     if not gone:
         raise missing(id)
-    gone_views = [row for row in views if not keeps_files(row[2])]
+    gone_views = [row for row in (*views, *others) if not keeps_files(row[2])]
     locations = readers + [row[0] for row in (*rows, *gone_views) if row[0]]
     await removals.enqueue(tx, locations)
     return DroppedFiles(locations, [row[1] for row in gone_views], kept + more)
@@ -281,21 +293,29 @@ async def _drop_readers(
     id: Identifier,
     below: tuple[str, str, str],
     within: str,
-    with_readers: bool | None,
+    allowed: Allowance | None,
     origin: Origin,
-) -> tuple[list[str], list[KeptVersions]]:
-    """Drop materialized views elsewhere that read a namespace's tables; returns their folders."""
+    named_by: Sequence[str],
+) -> tuple[list[str], list[KeptVersions], list[Row]]:
+    """Drop views elsewhere that read a namespace's tables.
+
+    Returns the folders of materialized views, and the deleted rows of Iceberg views.
+    """
     # Locked first, so that on PostgreSQL a view that is being created is seen.
     taken = await tx.fetch(f"UPDATE objects SET id = id WHERE {within} RETURNING id", *below)
     objects = f"(SELECT id FROM objects WHERE {within})"
-    if not await tx.fetch(
+    if not named_by and not await tx.fetch(
         f"SELECT 1 FROM view_sources WHERE source_id IN {objects} LIMIT 1", *below
     ):
-        return [], []
+        return [], [], []
     what = f"something in namespace {show(id)}"
     ids = [row[0] for row in taken]
-    readers = await dependents.check_unread(tx, what, ids, with_readers, origin)
+    elsewhere = [each for each in named_by if each not in set(ids)]
+    readers = await dependents.check_unread(tx, what, ids, allowed, origin, elsewhere)
     kept = await dependents.list_kept(tx, readers)
     reason = f"namespace {show(id)}, which it reads, was dropped"
     gone = [await dependents.delete_records(tx, reader, reason) for reader in readers]
-    return [location for location in gone if location is not None], kept
+    taken_along = elsewhere if allowed is not None and allowed.cascade else []
+    rows = [await dependents.delete_iceberg_view(tx, each) for each in taken_along]
+    folders = [location for location in gone if location is not None]
+    return folders, kept, [row for row in rows if row is not None]

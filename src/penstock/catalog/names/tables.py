@@ -1,6 +1,5 @@
-"""Tables: declare, register, find, rename, drop, deregister; `table_listing` lists them."""
+"""Tables: declare and find; `table_changes` renames and drops them, `table_listing` lists them."""
 
-import contextlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +7,7 @@ from dataclasses import dataclass
 from penstock.catalog.access import grants
 from penstock.catalog.access.grants import Target
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.names import dependents, locations, namespaces, removals, transactions
-from penstock.catalog.names.dependents import KeptVersions
+from penstock.catalog.names import dependents, locations, namespaces, transactions
 from penstock.catalog.versions import reconcile, versions
 from penstock.database.interface import Row, Transaction
 from penstock.errors import (
@@ -18,8 +16,6 @@ from penstock.errors import (
     TableAlreadyExists,
     TableNotFound,
 )
-from penstock.lance.commit.manifest import parse_name, versions_folder
-from penstock.lance.storage import files
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.properties import decode_properties, encode_properties
@@ -44,44 +40,6 @@ class NewTable:
 async def declare(catalog: Catalog, new: NewTable, origin: Origin = NOBODY) -> str:
     """Reserve a table's name and location; returns the transaction."""
     return await catalog.database.write(declare_in, new, origin)
-
-
-async def register(catalog: Catalog, new: NewTable, mode: str, origin: Origin = NOBODY) -> str:
-    """Register a table that exists on storage; mode is create or overwrite."""
-    place = catalog.lake.place(new.table.location)
-    entries = await catalog.lake.run(files.list_folder, place, versions_folder(MAIN))
-    if not any(parse_name(entry.name) for entry in entries):
-        raise InvalidRequest(
-            f"location {new.table.location!r} holds no Lance table",
-            detail="check the location, or declare the table and write it",
-        )
-    transaction = await catalog.database.write(_register, new, mode, origin)
-    await reconcile.reconcile(catalog, new.table, MAIN)
-    return transaction
-
-
-async def drop(
-    catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
-) -> tuple[Table, str]:
-    """Drop a table and delete its files; refused when views read it, or they are dropped, too."""
-    gone, kept, transaction = await catalog.database.write(_drop, id, origin, cascade)
-    await removals.carry_out(catalog, [table.location for table in gone])
-    await dependents.let_go(catalog, kept)
-    return gone[0], transaction
-
-
-async def deregister(
-    catalog: Catalog, id: Identifier, origin: Origin = NOBODY, *, cascade: bool = False
-) -> tuple[Table, str]:
-    """Remove a table, perhaps with views that read it, from the catalog; the files stay."""
-    gone, kept, transaction = await catalog.database.write(_deregister, id, origin, cascade)
-    await dependents.let_go(catalog, kept)
-    return gone[0], transaction
-
-
-async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
-    """Rename a table, in any namespace; its files stay where they are."""
-    return await catalog.database.write(_rename, id, new, origin)
 
 
 async def get(tx: Transaction, id: Identifier) -> Table:
@@ -175,70 +133,6 @@ def check_properties(properties: Mapping[str, str]) -> None:
 async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
     await insert_in(tx, new, origin)
     return await transactions.record(tx, "DeclareTable", str(new.table), origin)
-
-
-async def deregister_in(tx: Transaction, id: Identifier, origin: Origin) -> tuple[Table, str]:
-    gone, _, transaction = await _deregister(tx, id, origin, cascade=None)
-    return gone[0], transaction
-
-
-async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -> str:
-    if mode == "overwrite":
-        with contextlib.suppress(TableNotFound):
-            table = await get(tx, new.table.identifier)
-            check_rows(table)
-            await _delete(tx, table.identifier, None, origin)
-    await insert_in(tx, new, origin)
-    return await transactions.record(tx, "RegisterTable", str(new.table), origin)
-
-
-async def _drop(
-    tx: Transaction, id: Identifier, origin: Origin, cascade: bool
-) -> tuple[list[Table], list[KeptVersions], str]:
-    gone, kept = await _delete(tx, id, cascade, origin)
-    await removals.enqueue(tx, [table.location for table in gone])
-    return gone, kept, await transactions.record(tx, "DropTable", str(gone[0]), origin)
-
-
-async def _deregister(
-    tx: Transaction, id: Identifier, origin: Origin, cascade: bool | None
-) -> tuple[list[Table], list[KeptVersions], str]:
-    gone, kept = await _delete(tx, id, cascade, origin)
-    return gone, kept, await transactions.record(tx, "DeregisterTable", str(gone[0]), origin)
-
-
-async def _delete(
-    tx: Transaction, id: Identifier, cascade: bool | None, origin: Origin
-) -> tuple[list[Table], list[KeptVersions]]:
-    """Delete a table and the views that read it; the table comes first in the result."""
-    table = await get(tx, id)
-    gone = [table]
-    for view in await dependents.check_unread(tx, f"table {table}", [table.id], cascade, origin):
-        gone += [] if (found := await find_by_id(tx, view)) is None else [found]
-    kept = await dependents.list_kept(tx, [each.id for each in gone if each.is_view])
-    for each in reversed(gone):
-        await delete_in(tx, each)
-    return gone, kept
-
-
-async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
-    table = await get(tx, id)
-    namespace, name = split_table(new)
-    await namespaces.get(tx, namespace)
-    await check_free(tx, new)
-    renamed = await tx.fetch(
-        "UPDATE objects SET namespace = $2, name = $3 "
-        "WHERE id = $1 AND namespace = $4 AND name = $5 RETURNING id",
-        table.id,
-        to_path(namespace),
-        name,
-        to_path(table.namespace),
-        table.name,
-    )
-    if not renamed:
-        raise missing(id)
-    await grants.moved_in(tx, table.id)
-    return await transactions.record(tx, "RenameTable", f"{show(id)} -> {show(new)}", origin)
 
 
 async def check_new(tx: Transaction, new: NewTable) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.versions import commits, reconcile
-from penstock.catalog.versions.commits import CommittedVersion, CreateVersion, Operation
+from penstock.catalog.versions.commits import CommittedVersion, CreateVersion, Guard, Operation
 from penstock.catalog.versions.staging import NewVersion
 from penstock.errors import VersionNotFound
 from penstock.lance.session.bridge import Entry, Request
@@ -18,7 +18,10 @@ T = TypeVar("T")
 
 
 class TableArbiter:
-    """The versions of one table; `before` runs in the transaction of its first commit."""
+    """The versions of one table; `before` runs in the transaction of its first commit.
+
+    `guard` runs in the transaction of each.
+    """
 
     def __init__(
         self,
@@ -26,11 +29,13 @@ class TableArbiter:
         table: Table,
         origin: Origin = NOBODY,
         before: Sequence[Operation] = (),
+        guard: Guard | None = None,
     ) -> None:
         self._catalog = catalog
         self._table = table
         self.origin = origin
         self._before = before
+        self._guard = guard
         self._loop = asyncio.get_running_loop()
 
     def find_latest(self, branch: str | None) -> Entry | None:
@@ -59,12 +64,13 @@ class TableArbiter:
             metadata=request.get("metadata"),
             naming_scheme=request.get("naming_scheme"),
         )
-        operations = [*self._before, CreateVersion(self._table.identifier, new, is_ours=True)]
+        created = CreateVersion(self._table.identifier, new, is_ours=True, guard=self._guard)
+        operations = [*self._before, created]
         done = self._wait(commits.commit(self._catalog, operations, self.origin))
-        created = done.results[-1]
-        assert isinstance(created, CommittedVersion)
+        committed = done.results[-1]
+        assert isinstance(committed, CommittedVersion)
         self._before = ()
-        return self._entry(created.version), done.transaction_id
+        return self._entry(committed.version), done.transaction_id
 
     async def _find_latest(self, branch: str) -> TableVersion | None:
         if self._before:

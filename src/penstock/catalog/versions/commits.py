@@ -15,7 +15,7 @@ from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs.queue import CHANGES
 from penstock.catalog.materialized_views import foreign_commits
-from penstock.catalog.names import dependents, idempotency, tables, transactions
+from penstock.catalog.names import dependents, idempotency, table_changes, tables, transactions
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.versions import reconcile, settling, versions
 from penstock.catalog.versions.settling import SettleOutcome, version_key
@@ -39,6 +39,9 @@ from penstock.model.tables import Table, TableVersion, VersionRange
 ROUNDS = 5
 
 
+Guard = Callable[[Transaction], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Declare:
     new: NewTable
@@ -52,6 +55,8 @@ class CreateVersion:
     new: NewVersion
     # Made by pylance in this server, which only makes allowed changes.
     is_ours: bool = False
+    # Refuses the version in the transaction that records it, by what is true then.
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +202,9 @@ async def _apply(
                 results.append(new.table)
                 undo.append(partial(tables.delete_in, table=new.table))
                 undo.append(partial(transactions.forget, id=transaction))
-            case CreateVersion(id):
+            case CreateVersion(id, guard=guard):
+                if guard is not None:
+                    await guard(tx)
                 created = await _record(tx, id, index, entries[index])
                 transaction = await transactions.record(
                     tx, "CreateTableVersion", show(id), unkeyed, id=created.version.transaction_id
@@ -223,7 +230,7 @@ async def _apply(
                         undo.append(await dependents.keep(tx, table.id))
                 undo.append(await grants.keep(tx, table.id))
                 undo.append(partial(tables.insert_in, new=NewTable(table, is_placed=True)))
-                _, transaction = await tables.deregister_in(tx, id, unkeyed)
+                _, transaction = await table_changes.deregister_in(tx, id, unkeyed)
                 results.append(table)
                 undo.append(partial(transactions.forget, id=transaction))
         parts.append(transaction)

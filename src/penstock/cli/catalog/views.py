@@ -5,6 +5,7 @@ from typing import Any
 import click
 import msgspec
 
+from penstock.cli.catalog.rename import echo_rename, force_option
 from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
 from penstock.cli.output import (
@@ -30,7 +31,7 @@ mode_option = click.option(
 
 @click.group()
 def command() -> None:
-    """List, make, refresh, explain, verify, consent to and drop materialized views."""
+    """List, make, refresh, explain, verify, consent to, rename and drop materialized views."""
 
 
 @command.command(name="list")
@@ -231,6 +232,24 @@ def consent(lake: Lake, *, name: str, dry_run: bool, yes: bool, as_json: bool) -
         click.echo(f"{name} {'would read' if dry_run else 'may read'} {sources}")
     else:
         click.echo(f"{name} needs no consent")
+
+
+@command.command()
+@click.argument("name")
+@click.argument("new")
+@force_option
+@dry_run_option
+@lake_option
+@as_json_option
+def rename(lake: Lake, *, name: str, new: str, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Give the view NAME the name NEW; one without a namespace stays where it is.
+
+    \b
+    Examples:
+      penstock views rename shop.dear shop.expensive
+      penstock views rename shop.dear expensive
+    """
+    echo_rename(lake.view(name), new, force=force, dry_run=dry_run, as_json=as_json)
 
 
 @command.command()

@@ -37,6 +37,7 @@ from penstock.lance.columns.inference import infer
 from penstock.lance.doors import lance, pa
 from penstock.lance.expressions.check import check_expression
 from penstock.lance.write.reserved_metadata import check_schema_metadata
+from penstock.model.allowances import NOTHING_BREAKS, Allowance
 from penstock.model.envelopes import FunctionCode
 from penstock.model.functions import Declaration, Redeclaration
 
@@ -143,10 +144,10 @@ def plan_redeclarations(
 
 
 def alter_columns(
-    dataset: "lance.LanceDataset", alterations: Sequence[Alteration]
+    dataset: "lance.LanceDataset", alterations: Sequence[Alteration], *, force: bool = False
 ) -> tuple[int, dict[str, str], list[ComputedColumn]]:
     """Alter fields; returns the version, old and new names of bound columns, and these columns."""
-    check_alterations(dataset, alterations)
+    check_alterations(dataset, alterations, force=force)
     bound = {column.name for column in list_computed(dataset.schema)}
     paths = {parse_path(get_field(dataset, a.path).path): a.name for a in alterations}
     version = columns.alter_columns(dataset, alterations)
@@ -158,12 +159,41 @@ def alter_columns(
     return version, names, list_computed(dataset.schema)
 
 
-def drop_columns(dataset: "lance.LanceDataset", paths: Sequence[str]) -> tuple[int, list[str]]:
+def drop_columns(
+    dataset: "lance.LanceDataset", paths: Sequence[str], allowed: Allowance = NOTHING_BREAKS
+) -> tuple[int, list[str]]:
     """Drop fields; returns the version and which of them were computed."""
-    check_change(dataset, paths, "drop")
+    paths = plan_drop(dataset, paths, allowed)
     before = {column.name for column in list_computed(dataset.schema)}
     version = columns.drop_columns(dataset, paths)
     return version, sorted(before - {column.name for column in list_computed(dataset.schema)})
+
+
+def plan_drop(dataset: "lance.LanceDataset", paths: Sequence[str], allowed: Allowance) -> list[str]:
+    """The fields that a drop takes, as the schema spells them; raises when it can't be made."""
+    found = list_dropped(dataset, paths, allowed)
+    check_change(dataset, found, "drop", force=allowed.force)
+    return found
+
+
+def list_dropped(
+    dataset: "lance.LanceDataset", paths: Sequence[str], allowed: Allowance
+) -> list[str]:
+    """The fields that a drop would take, before it is known whether it can be made."""
+    found = list(dict.fromkeys(get_field(dataset, path).path for path in paths))
+    return _add_readers(dataset, found) if allowed.cascade else found
+
+
+def _add_readers(dataset: "lance.LanceDataset", paths: Sequence[str]) -> list[str]:
+    """Some fields, and the computed columns that read them, also by way of others."""
+    found = list(paths)
+    bound = list_computed(dataset.schema)
+    for path in found:
+        for column in bound:
+            if find_touched(column, [parse_path(path)]) is not None:
+                names = (show_path((name,)) for name in column.columns)
+                found += [name for name in names if name not in found]
+    return found
 
 
 def update_field_metadata(
@@ -187,9 +217,14 @@ def replace_schema_metadata(
     return columns.replace_schema_metadata(dataset, check_schema_metadata(shown, values))
 
 
-def check_alterations(dataset: "lance.LanceDataset", alterations: Sequence[Alteration]) -> None:
+def check_alterations(
+    dataset: "lance.LanceDataset", alterations: Sequence[Alteration], *, force: bool = False
+) -> None:
     """Refuse alterations that a binding does not allow."""
-    check_change(dataset, [a.path for a in alterations if a.name is not None], "rename")
+    renamed = [a.path for a in alterations if a.name is not None]
+    check_change(dataset, renamed, "rename", force=force)
+    retyped = [a.path for a in alterations if a.data_type is not None]
+    check_change(dataset, retyped, "change the type of", force=force)
     for each in alterations:
         if each.data_type is not None:
             check_retype(dataset, each.path)
@@ -197,24 +232,37 @@ def check_alterations(dataset: "lance.LanceDataset", alterations: Sequence[Alter
             check_nullable(dataset, each.path)
 
 
-def check_change(dataset: "lance.LanceDataset", paths: Sequence[str], verb: str) -> None:
-    """Refuse to rename or drop an input or part of a bound column, unless that goes too."""
+def check_change(
+    dataset: "lance.LanceDataset", paths: Sequence[str], verb: str, *, force: bool = False
+) -> None:
+    """Refuse to rename or drop an input or part of a bound column, unless that goes too.
+
+    With `force`, columns may lose their inputs.
+    """
     touched = [parse_path(get_field(dataset, path).path) for path in paths]
     gone = {path[0] for path in touched if len(path) == 1} if verb == "drop" else set()
     for column in list_computed(dataset.schema):
         check_parts(column, touched, gone, verb)
-        if column.name in gone:
-            continue
-        for text in column.inputs:
-            path = parse_path(text)
-            for other in touched:
-                shared = min(len(path), len(other))
-                if path[:shared] == other[:shared]:
-                    raise InvalidRequest(
-                        f"cannot {verb} column {show_path(other)}: computed column "
-                        f"{column.name!r} reads {text}",
-                        detail=f"drop column {column.name!r} first",
-                    )
+        found = None if column.name in gone or force else find_touched(column, touched)
+        if found is not None:
+            raise InvalidRequest(
+                f"cannot {verb} column {show_path(found[1])}: computed column "
+                f"{column.name!r} reads {found[0]}",
+                detail=f"drop column {column.name!r} first, or use ?force=true to let it break",
+            )
+
+
+def find_touched(
+    column: ComputedColumn, touched: Sequence[tuple[str, ...]]
+) -> tuple[str, tuple[str, ...]] | None:
+    """The first input of a column that one of some paths contains or is part of, and that path."""
+    for text in column.inputs:
+        path = parse_path(text)
+        for other in touched:
+            shared = min(len(path), len(other))
+            if path[:shared] == other[:shared]:
+                return text, other
+    return None
 
 
 def check_parts(

@@ -23,6 +23,8 @@ FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 BUSY = (429, 503)
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
+# With its namespaces: `shop.items`, or its parts.
+Name = str | Identifier | list[str]
 # A body that can be sent again: called once per try.
 Body = Callable[[], Iterator[bytes]]
 
@@ -147,7 +149,7 @@ class Wire:
             time.sleep(wait + random.uniform(0, pause))
 
 
-def read_id(name: str | Identifier | list[str], what: str = "the name") -> Identifier:
+def read_id(name: Name, what: str = "the name") -> Identifier:
     """Split a name: `shop.items`, `shop$items`, or a tuple if a part contains such a sign."""
     if not isinstance(name, str):
         return check_identifier(tuple(name), what)

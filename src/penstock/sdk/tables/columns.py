@@ -14,6 +14,7 @@ from penstock.sdk.jobs.job import Job, RowError, list_errors
 from penstock.sdk.jobs.options import BackfillOptions, to_body
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.jobs.previews import Preview
+from penstock.sdk.tables.dependents import Dependents, read_dependents
 from penstock.sdk.tables.handle import Handle
 
 # Type checkers take a decorated class for the class that it was.
@@ -84,14 +85,25 @@ class Columns(Handle):
         self._change("alter_columns", {"alterations": body, "branch": self._branch})
         return self
 
-    def rename_column(self, column: str, name: str) -> Self:
-        body = [{"path": column, "rename": name}]
-        self._change("alter_columns", {"alterations": body, "branch": self._branch})
+    def rename_column(self, column: str, name: str, *, force: bool = False) -> Self:
+        """Give a column another name; what reads it refuses this, unless `force` lets it break."""
+        body = {"alterations": [{"path": column, "rename": name}], "branch": self._branch}
+        self._change("alter_columns", body, force=force)
         return self
 
-    def drop_columns(self, *columns: str) -> Self:
-        self._change("drop_columns", {"columns": list(columns), "branch": self._branch})
+    def drop_columns(self, *columns: str, cascade: bool = False, force: bool = False) -> Self:
+        """Drop columns; what reads them refuses this.
+
+        `cascade` drops it along with them, `force` lets it break.
+        """
+        body = {"columns": list(columns), "branch": self._branch}
+        self._change("drop_columns", body, cascade=cascade, force=force)
         return self
+
+    def dependents(self, column: str | None = None) -> Dependents:
+        """What depends on the table, or on one of its columns, and what a change would break."""
+        name = self.name if column is None else f"{self.name}.{column}"
+        return read_dependents(name, self._read("dependents", {"column": column}))
 
     @property
     def computed(self) -> dict[str, dict[str, Any]]:

@@ -35,14 +35,14 @@ class Handle:
     def _read(self, operation: str, body: Any) -> Any:
         return self._wire.read(path_of("table", self.id, operation), body)
 
-    def _change(self, operation: str, body: Any) -> Any:
+    def _change(self, operation: str, body: Any, **params: Any) -> Any:
         """Change the table, at its newest version."""
         self._check_newest()
-        return self._note(operation, body)
+        return self._note(operation, body, **params)
 
-    def _note(self, operation: str, body: Any) -> Any:
+    def _note(self, operation: str, body: Any, **params: Any) -> Any:
         """Change metadata about versions, whichever version this is."""
-        return self._wire.change(path_of("table", self.id, operation), body)
+        return self._wire.change(path_of("table", self.id, operation), body, **params)
 
     def _upload(self, operation: str, body: Body, **params: Any) -> Any:
         self._check_newest()

@@ -1,8 +1,9 @@
 """Tables: rows, columns and history of one name, and how it shows itself."""
 
-from typing import Any
+from typing import Any, Self
 
 from penstock.errors import PenstockError
+from penstock.sdk.connection.wire import Name, read_id
 from penstock.sdk.show import html_table, show_filler
 from penstock.sdk.tables.columns import Columns
 from penstock.sdk.tables.history import History
@@ -17,6 +18,20 @@ class Table(Rows, Columns, History):
         body = {"load_detailed_metadata": True, "branch": self._branch, "version": self._at}
         found: dict[str, Any] = self._read("describe", body)
         return found
+
+    def rename(self, name: Name, *, force: bool = False) -> Self:
+        """Give the table another name, and return it under that.
+
+        A name without a namespace stays in its own; `shop.items` moves it. Materialized views that
+        read it follow. Iceberg views know it by its name, so they refuse this, unless `force` lets
+        them break.
+        """
+        wanted = read_id(name)
+        if isinstance(name, str) and len(wanted) == 1:
+            wanted = (*self.id[:-1], *wanted)
+        body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
+        self._change("rename", body, force=force)
+        return type(self)(self._wire, wanted, branch=self._branch)
 
     @property
     def location(self) -> str:

@@ -207,9 +207,9 @@ class View(Table):
         told = self._wire.change(self._path("consent"), body)
         return Consent(_show_names(told["sources"]), told["state"])
 
-    def drop(self, *, cascade: bool = False) -> None:
-        """Drop the view; `cascade` takes views that read it along."""
-        self._wire.change(self._path("drop"), None, cascade=cascade)
+    def drop(self, *, cascade: bool = False, force: bool = False) -> None:
+        """Drop the view; `cascade` takes views that read it along, `force` lets them break."""
+        self._wire.change(self._path("drop"), None, cascade=cascade, force=force)
 
     def _repr_html_(self) -> str:
         told = self.describe_view()

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.errors import InvalidRequest
+from penstock.model.allowances import Allowance, read_allowance
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import IdempotencyKey, Origin
 from penstock.model.paging import PageRequest, request_page
@@ -106,6 +107,10 @@ class Call:
         if value.lower() not in ("true", "false", "1", "0"):
             raise InvalidRequest(f"{name} is {value!r}", detail="use true or false")
         return value.lower() in ("true", "1")
+
+    def allowance(self) -> Allowance:
+        """What the change may do to what depends on its object."""
+        return read_allowance(self.flag("cascade"), self.flag("force"))
 
     def page(self, scope: str) -> PageRequest:
         """The page that the query asks for."""

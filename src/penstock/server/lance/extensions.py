@@ -9,6 +9,7 @@ from penstock.server.lance import recover
 from penstock.server.lance.handlers import (
     audit,
     backfills,
+    dependents,
     environments,
     function_errors,
     grants,
@@ -42,6 +43,13 @@ EXTENSIONS = (
         "ExplainBackfill",
         "table/{id}/explain_backfill",
         backfills.explain,
+        READ_TABLE,
+        work=QUERIES,
+    ),
+    reads(
+        "FindTableDependents",
+        "table/{id}/dependents",
+        dependents.find,
         READ_TABLE,
         work=QUERIES,
     ),

@@ -14,15 +14,22 @@ def find_references(
     sql: str, dialect: str, default_namespace: Identifier, default_catalog: str | None = None
 ) -> tuple[Identifier, ...]:
     """The tables that a statement reads, in order; none when it can't be judged."""
+    return judge_references(sql, dialect, default_namespace, default_catalog) or ()
+
+
+def judge_references(
+    sql: str, dialect: str, default_namespace: Identifier, default_catalog: str | None = None
+) -> tuple[Identifier, ...] | None:
+    """The tables that a statement reads, in order; None when it can't be judged."""
     known = find_dialect(dialect)
     if known is None:
-        return ()
+        return None
     try:
         tree = parse_query(sql, known)
     except TooMuch:
-        return ()
+        return None
     if isinstance(tree, SqlProblem):
-        return ()
+        return None
     found = (
         identify_table(table, known, default_namespace, default_catalog)
         for table in find_tables(tree, known)

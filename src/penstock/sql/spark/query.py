@@ -17,6 +17,7 @@ from penstock.sql.parsing.guard import Refused, guard
 from penstock.sql.parsing.parse import parse_query
 from penstock.sql.parsing.splice import Edit, quote, splice
 from penstock.sql.parsing.texts import SparkTexts
+from penstock.sql.resolving.reads import find_reads
 from penstock.sql.resolving.resolve import ResolvedStatement, find_column, resolve, select_first
 from penstock.sql.resolving.shape import Shape, find_shape
 from penstock.sql.results import Columns, Refusal, SqlProblem
@@ -118,7 +119,8 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
             resolved.output_columns, types.get_outputs(), selects, strict=True
         )
     )
-    found = SparkQuery(check_query(sql, tables), shape, outputs, _find_reads(resolved))
+    reads = {table[0]: columns for table, columns in find_reads(resolved).items()}
+    found = SparkQuery(check_query(sql, tables), shape, outputs, reads)
     # Patterns and strings with a backslash are left to Spark.
     plain = "\\" not in sql
     if shape.kind == "whole" and plain:
@@ -227,16 +229,3 @@ def _check_fields(resolved: ResolvedStatement, types: Types) -> None:
 def _list_columns(node: exp.Expr, types: Types) -> tuple[str, ...]:
     paths = (types.find_path(column)[1] for column in node.find_all(exp.Column))
     return tuple(sorted({path[0] for path in paths if path}))
-
-
-def _find_reads(resolved: ResolvedStatement) -> dict[str, tuple[str, ...]]:
-    reads: dict[str, dict[str, None]] = {
-        stand_in.identifier[0]: {} for stand_in in resolved.stand_ins.values()
-    }
-    for scope in resolved.scopes:
-        for column in scope.columns:
-            source = scope.sources.get(column.table)
-            if isinstance(source, exp.Table) and source.name in resolved.stand_ins:
-                stand_in = resolved.stand_ins[source.name]
-                reads[stand_in.identifier[0]][stand_in.columns[column.name][0]] = None
-    return {name: tuple(sorted(columns)) for name, columns in reads.items()}

@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.catalog.columns import computed_columns as bound
 from penstock.catalog.data import datasets
+from penstock.catalog.impact import column_changes
 from penstock.catalog.materialized_views import materialized_views
 from penstock.catalog.names import tables
 from penstock.catalog.versions import refs
@@ -142,12 +143,12 @@ async def alter(call: Call) -> ChangedColumns:
     table = await tables.get(catalog.database, call.id)
     paths = [a.path for a in body.alterations]
     await materialized_views.check_columns(catalog.database, table, branch, paths)
-    version = 0
+    version, allowed = 0, call.allowance()
     if functions:
-        await bound.check_altered(catalog, table, branch, functions, wanted)
+        await bound.check_altered(catalog, table, branch, functions, wanted, force=allowed.force)
         version = await bound.redeclare(catalog, table, branch, functions, call.origin)
     if wanted:
-        version = await bound.alter(catalog, table, branch, wanted, call.origin)
+        version = await column_changes.alter(catalog, table, branch, wanted, call.origin, allowed)
     return ChangedColumns(version)
 
 
@@ -157,14 +158,9 @@ async def drop(call: Call) -> DroppedColumns:
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
     await materialized_views.check_columns(catalog.database, table, branch, body.columns)
-    version, names = await datasets.change(
-        catalog,
-        table,
-        branch,
-        lambda dataset: bindings.drop_columns(dataset, body.columns),
-        call.origin,
+    version = await column_changes.drop(
+        catalog, table, branch, body.columns, call.origin, call.allowance()
     )
-    await bound.forget(catalog, table, branch, names)
     transaction = await refs.find_transaction(catalog, table, branch, version)
     return DroppedColumns(version, transaction)
 

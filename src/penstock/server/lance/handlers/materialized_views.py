@@ -19,7 +19,7 @@ from penstock.catalog.materialized_views import (
 from penstock.catalog.materialized_views.create import ViewCreation
 from penstock.catalog.materialized_views.materialized_views import SentDefinition
 from penstock.catalog.materialized_views.refreshes import RefreshRequest
-from penstock.catalog.names import tables
+from penstock.catalog.names import table_changes, tables
 from penstock.errors import InvalidRequest, TableNotFound
 from penstock.model.identifiers import to_path
 from penstock.model.udtfs import read_kind
@@ -225,8 +225,9 @@ async def drop(call: Call) -> RemovedTable:
     """Drop a view; refuses a table that is not one."""
     call.decode(_body)
     await materialized_views.get(call.catalog.database, call.id)
-    cascade = bool(call.flag("cascade"))
-    table, transaction = await tables.drop(call.catalog, call.id, call.origin, cascade=cascade)
+    table, transaction = await table_changes.drop(
+        call.catalog, call.id, call.origin, call.allowance()
+    )
     return removed_table(table, transaction)
 
 

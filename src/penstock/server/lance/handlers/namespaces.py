@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock.catalog.names import namespaces
+from penstock.catalog.names import namespace_changes, namespaces
 from penstock.model.identifiers import to_path
 from penstock.server.lance.call import Body, Call, choose
 
@@ -54,13 +54,8 @@ async def drop(call: Call) -> Properties:
     body = call.decode(_drop)
     mode = choose("mode", body.mode, ("fail", "skip"))
     behavior = choose("behavior", body.behavior, ("restrict", "cascade"))
-    properties = await namespaces.drop(
-        call.catalog,
-        call.id,
-        mode,
-        behavior,
-        call.origin,
-        with_readers=bool(call.flag("cascade")),
+    properties = await namespace_changes.drop(
+        call.catalog, call.id, mode, behavior, call.origin, call.allowance()
     )
     return Properties(properties)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.catalog.columns import backfills, computed_columns
 from penstock.catalog.materialized_views import materialized_views, view_description
-from penstock.catalog.names import table_listing, tables
+from penstock.catalog.names import table_changes, table_listing, tables
 from penstock.catalog.versions import reconcile
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.lance.read import details
@@ -140,7 +140,7 @@ async def register(call: Call) -> DeclaredTable:
     new = tables.plan_table(
         call.catalog, call.id, body.location, body.properties or {}, managed=False
     )
-    transaction = await tables.register(call.catalog, new, mode, call.origin)
+    transaction = await table_changes.register(call.catalog, new, mode, call.origin)
     return DeclaredTable(new.table.location, new.table.properties, transaction_id=transaction)
 
 
@@ -190,16 +190,16 @@ async def exists(call: Call) -> None:
 
 async def drop(call: Call) -> RemovedTable:
     call.decode(_body)
-    cascade = bool(call.flag("cascade"))
-    table, transaction = await tables.drop(call.catalog, call.id, call.origin, cascade=cascade)
+    table, transaction = await table_changes.drop(
+        call.catalog, call.id, call.origin, call.allowance()
+    )
     return removed_table(table, transaction)
 
 
 async def deregister(call: Call) -> RemovedTable:
     call.decode(_body)
-    cascade = bool(call.flag("cascade"))
-    table, transaction = await tables.deregister(
-        call.catalog, call.id, call.origin, cascade=cascade
+    table, transaction = await table_changes.deregister(
+        call.catalog, call.id, call.origin, call.allowance()
     )
     return removed_table(table, transaction)
 
@@ -209,7 +209,9 @@ async def rename(call: Call) -> RenamedTable:
     check_name(body.new_table_name, "new_table_name")
     namespace = call.id[:-1] if body.new_namespace_id is None else tuple(body.new_namespace_id)
     new = check_identifier((*namespace, body.new_table_name), "the new id")
-    return RenamedTable(await tables.rename(call.catalog, call.id, new, call.origin))
+    return RenamedTable(
+        await table_changes.rename(call.catalog, call.id, new, call.origin, call.allowance())
+    )
 
 
 async def _storage_options(call: Call, table: Table, vend: bool | None) -> dict[str, str] | None:

@@ -1,0 +1,1 @@
+"""What depends on a table or column, and what a change of it would break."""

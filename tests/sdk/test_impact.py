@@ -1,0 +1,84 @@
+"""Dependents and new names through the SDK and the command line."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import penstock
+from penstock.cli.main import penstock as command
+from penstock.errors import NotFound, TableInUse
+from tests.harness.processes.servers import Server
+from tests.harness.views.server_views import make_iceberg_view
+
+
+def run(server: Server, *arguments: str) -> str:
+    done = CliRunner().invoke(command, [*arguments, "--url", server.url], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture
+def view(lake: penstock.Lake, space: str, table: penstock.Table) -> penstock.View:
+    return lake.create_view(f"{space}.v", "SELECT id, text FROM docs", auto_refresh=True)
+
+
+def test_a_table_tells_what_depends_on_it(
+    server: Server, space: str, table: penstock.Table, view: penstock.View
+) -> None:
+    table.add_computed("size", "length(text)")
+    make_iceberg_view(server, space, "i", "SELECT id FROM docs")
+    found = table.dependents("text")
+    assert [each.name for each in found] == [f"{space}.docs.size", f"{space}.v"]
+    assert str(found).splitlines()[:2] == [
+        f"{space}.docs.text",
+        f"  {space}.docs.size (computed column) reads text; breaks on drop, rename, retype",
+    ]
+    assert f"{space}.i" in table.dependents()._repr_html_()
+    assert not view.dependents()
+    assert str(view.dependents()) == f"nothing depends on {space}.v"
+    with pytest.raises(TableInUse, match=f"{space}\\$v"):
+        table.rename_column("text", "words")
+    with pytest.raises(TableInUse):
+        table.drop_columns("id")
+    table.rename_column("text", "words", force=True)
+    table.drop_columns("id", cascade=True)
+    assert table.schema.names == ["words", "size"]
+
+
+def test_a_view_keeps_everything_under_another_name(
+    server: Server, lake: penstock.Lake, space: str, table: penstock.Table, view: penstock.View
+) -> None:
+    job = view.refresh(wait=False)
+    lake.create_namespace(f"{space}x")
+    renamed = view.rename("w")
+    assert (type(renamed), renamed.name) == (penstock.View, f"{space}.w")
+    moved = lake.rename_view(f"{space}.w", f"{space}x.w")
+    assert moved.describe()["properties"]["penstock.auto_refresh"] == "true"
+    assert [each.id for each in lake.jobs(table=f"{space}x.w")] == [job.id]
+    assert lake.views(space) == []
+    with pytest.raises(TableInUse):
+        lake.drop_table(table.name)
+    make_iceberg_view(server, f"{space}x", "i", "SELECT id FROM w")
+    with pytest.raises(TableInUse, match=f"{space}x\\$i"):
+        moved.rename("v")
+    assert moved.rename("v", force=True).name == f"{space}x.v"
+    assert lake.rename_table(table.name, f"{space}.pages").rename(("top",)).name == "top"
+    lake.drop_table("top", cascade=True)
+
+
+def test_the_command_line_tells_impact_and_renames(
+    server: Server, space: str, table: penstock.Table, view: penstock.View
+) -> None:
+    assert f"  {space}.v (materialized view)" in run(server, "impact", f"{space}.docs.text")
+    told = json.loads(run(server, "impact", f"{space}.docs", "--json"))
+    assert told["dependents"][0]["id"] == [space, "v"]
+    make_iceberg_view(server, space, "i", "SELECT id FROM v")
+    planned = run(server, "views", "rename", f"{space}.v", "w", "--dry-run")
+    assert planned == f"would rename {space}.v to {space}.w; it would break {space}.i\n"
+    done = run(server, "views", "rename", f"{space}.v", f"{space}.w", "--force")
+    assert done == f"renamed {space}.v to {space}.w\n"
+    renamed = json.loads(run(server, "rename", table.name, "pages", "--json"))
+    assert renamed == {"name": table.name, "new_name": f"{space}.pages", "renamed": True}
+    with pytest.raises(NotFound, match="neither a table nor a column"):
+        run(server, "impact", f"{space}.absent.text")
