@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-    from lance import namespace
+    from lance import indices, namespace
     from lance_namespace import errors as namespace_errors
 
     from penstock.lance.columns import sql_types
     from penstock.lance.diff import row_diff
+    from penstock.lance.read import ordering
     from penstock.lance.session import bridge
     from penstock.lance.write import layout
 else:
+    indices = LateModule("lance.indices")
     lance = LateModule("lance")
     lance_namespace = LateModule("lance_namespace")
     namespace = LateModule("lance.namespace")
@@ -31,17 +33,20 @@ else:
     pc = LateModule("pyarrow.compute")
     bridge = LateModule("penstock.lance.session.bridge")
     layout = LateModule("penstock.lance.write.layout")
+    ordering = LateModule("penstock.lance.read.ordering")
     row_diff = LateModule("penstock.lance.diff.row_diff")
     sql_types = LateModule("penstock.lance.columns.sql_types")
 
 __all__ = [
     "bridge",
+    "indices",
     "lance",
     "lance_namespace",
     "layout",
     "namespace",
     "namespace_errors",
     "np",
+    "ordering",
     "pa",
     "pc",
     "row_diff",

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.errors import IndexAlreadyExists, IndexNotFound, InvalidRequest
 from penstock.lance.columns.fields import get_field
-from penstock.lance.doors import lance
+from penstock.lance.doors import indices, lance
 from penstock.model.identifiers import check_name, check_part
 
 IVF = (
@@ -30,7 +30,16 @@ TEXT = (
     "lower_case",
     "stem",
     "remove_stop_words",
+    "custom_stop_words",
     "ascii_folding",
+    "min_ngram_length",
+    "max_ngram_length",
+    "prefix_only",
+    "block_size",
+    "split_identifiers",
+    "split_on_numerics",
+    "preserve_original",
+    "index_operators",
 )
 # The parameters of each type, in the protocol's words.
 VECTOR_TYPES: dict[str, tuple[str, ...]] = {
@@ -51,6 +60,7 @@ SCALAR_TYPES: dict[str, tuple[str, ...]] = {
     "BLOOMFILTER": (),
     "RTREE": (),
     "MINHASHLSH": (),
+    "FM": (),
     "FTS": TEXT,
     "INVERTED": TEXT,
 }
@@ -59,6 +69,10 @@ BITS = {"PQ": (8, 4), "SQ": (8,), "RQ": tuple(range(1, 10))}
 TOKENIZER = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 # pylance's word where it differs.
 PYLANCE_NAMES = {"distance_type": "metric", "max_iterations": "max_iters"}
+# lancedb's word for a type where it differs from the protocol's.
+OTHER_NAMES = {"BLOOM_FILTER": "BLOOMFILTER"}
+# Types that pylance takes only in Lance's general form.
+GENERAL_TYPES = ("FM",)
 # Lance's word for a type where more than the case differs.
 TYPE_NAMES = {"LabelList": "LABEL_LIST", "Inverted": "FTS"}
 # Lance's internal indexes have such names; clients neither see nor make them.
@@ -66,6 +80,8 @@ RESERVED = "__lance"
 MAX_NAME = 255
 NAME = "name of the index"
 SUCCEEDED = "SUCCEEDED"
+# Larger indexes are read as queries need them.
+MAX_PREWARMED_BYTES = 2**26
 
 
 class IndexInfo(msgspec.Struct, omit_defaults=True):
@@ -97,6 +113,7 @@ class IndexStats(msgspec.Struct, omit_defaults=True):
 def check_type(given: str, *, scalar_only: bool) -> str:
     """The type's name in capitals, if it can be built."""
     kind = given.upper().replace("-", "_")
+    kind = OTHER_NAMES.get(kind, kind)
     known = SCALAR_TYPES if scalar_only else VECTOR_TYPES | SCALAR_TYPES
     if kind not in known:
         raise InvalidRequest(f"index_type is {given!r}", detail="use one of " + ", ".join(known))
@@ -152,24 +169,26 @@ def create_index(
     kind: str,
     name: str | None,
     parameters: Mapping[str, object],
+    replace: bool = False,
 ) -> int:
-    """Build an index on all rows; returns the version that has it."""
+    """Build an index on all rows, perhaps instead of one of that name; returns the version."""
     field = get_field(dataset, column)
     # Full text indexes search lists by themselves, and do not know their items by name.
     path = field.short_path if kind in ("FTS", "INVERTED") else field.path
     # Without a name the index gets the column's, which may be illegal for an index.
     wanted = name or check_name(f"{path}_idx", NAME, MAX_NAME * 4)
-    if any(index.name == wanted for index in dataset.describe_indices()):
+    if not replace and any(index.name == wanted for index in dataset.describe_indices()):
         raise IndexAlreadyExists(
             f"index {wanted!r} exists already", detail="choose another name, or drop it first"
         )
+    given: Any = indices.IndexConfig(kind.lower(), {}) if kind in GENERAL_TYPES else kind
     options: dict[str, Any] = {PYLANCE_NAMES.get(k, k): v for k, v in parameters.items()}
     if kind in SCALAR_TYPES:
-        dataset.create_scalar_index(path, kind, name, replace=False, **options)  # type: ignore[arg-type]
+        dataset.create_scalar_index(path, given, name, replace=replace, **options)
         return dataset.version
     if "num_sub_vectors" in VECTOR_TYPES[kind]:
         options.setdefault("num_sub_vectors", suggest_sub_vectors(field.lance))
-    dataset.create_index(path, kind, name, replace=False, **options)
+    dataset.create_index(path, kind, name, replace=replace, **options)
     return dataset.version
 
 
@@ -204,6 +223,13 @@ def load_index_stats(dataset: "lance.LanceDataset", name: str) -> IndexStats:
         len(index.segments),
         metric.lower() if isinstance(metric, str) else None,
     )
+
+
+def prewarm(dataset: "lance.LanceDataset", name: str) -> None:
+    """Load an index into the cache that readers share, unless it is large."""
+    size = _get(dataset, name).total_size_bytes
+    if size is not None and size <= MAX_PREWARMED_BYTES:
+        dataset.prewarm_index(name)
 
 
 def suggest_sub_vectors(field: Any) -> int:

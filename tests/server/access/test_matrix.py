@@ -39,7 +39,10 @@ LANCE = {
     "reader": "DescribeNamespace DescribeTable TableExists ListTableVersions DescribeTableVersion "
     "GetTableStats QueryTable CountTableRows ExplainTableQueryPlan AnalyzeTableQueryPlan "
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
-    "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents",
+    "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents "
+    # lancedb's own.
+    "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
+    "CherryPickBranch PrewarmTableIndex PrewarmTableData",
     "writer": "RestoreTable CreateTableVersion BatchDeleteTableVersions InsertIntoTable "
     "MergeInsertIntoTable UpdateTable DeleteFromTable AlterTableBackfillColumns CreateTableIndex "
     "CreateTableScalarIndex DropTableIndex CreateTableTag DeleteTableTag UpdateTableTag "

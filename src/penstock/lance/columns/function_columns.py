@@ -65,7 +65,7 @@ def make_fields(
         # Null until it is filled, whatever the function promises.
         fields.append(pa.field(output.column, kind, True, {**extra, **shared, **part}))
     for field in fields:
-        _check_storable(dataset, field)
+        check_storable(dataset, field)
     return fields
 
 
@@ -216,7 +216,7 @@ def _check_no_circle(
             ahead += reads.get(root, ())
 
 
-def _check_storable(dataset: "lance.LanceDataset", field: "pa.Field[Any]") -> None:
+def check_storable(dataset: "lance.LanceDataset", field: "pa.Field[Any]") -> None:
     """Refuse a type that Lance can't write as null, or not read again, in this table's format."""
     try:
         with translated():

@@ -1,4 +1,4 @@
-"""Full-text searches: from the protocol's forms to Lance's.
+"""Full-text searches: from the protocol's forms, and lancedb's, to Lance's.
 
 A match without a column searches every column with a full-text index. Several matches in one
 multi_match are ranked by the best of them; where they differ in more than column and boost, which
@@ -52,7 +52,13 @@ class Boost(msgspec.Struct):
 
 
 class MultiMatch(msgspec.Struct):
-    match_queries: list[Match]
+    """Several matches, or, in lancedb's form, one for several columns."""
+
+    match_queries: list[Match] | None = None
+    query: str | None = None
+    columns: list[Column] | None = None
+    boost: list[float] | None = None
+    operator: str | None = None
 
 
 class Boolean(msgspec.Struct):
@@ -80,10 +86,14 @@ class TextSearch(msgspec.Struct):
 
     string_query: StringQuery | None = None
     structured_query: StructuredQuery | None = None
+    # lancedb's form: words, perhaps with the columns beside them, or a clause.
+    query: str | Clause | None = None
+    columns: list[Column] | None = None
 
 
-def check(search: TextSearch) -> TextSearch:
-    """Refuse searches that no table could answer."""
+def check(given: TextSearch) -> TextSearch:
+    """The search in the protocol's form; refuses those that no table could answer."""
+    search = _to_protocol(given)
     text, structure = search.string_query, search.structured_query
     if (text is None) == (structure is None):
         raise InvalidRequest(
@@ -105,6 +115,25 @@ def check(search: TextSearch) -> TextSearch:
     return search
 
 
+def _to_protocol(given: TextSearch) -> TextSearch:
+    """The same search without lancedb's form."""
+    if given.query is None:
+        return given
+    if given.string_query is not None or given.structured_query is not None:
+        raise InvalidRequest(
+            "full_text_query has query beside string_query or structured_query",
+            detail="send exactly one of them",
+        )
+    if isinstance(given.query, str):
+        return TextSearch(string_query=StringQuery(given.query, given.columns))
+    if given.columns:
+        raise InvalidRequest(
+            "full_text_query has columns beside a clause",
+            detail="name the column in each part of the clause",
+        )
+    return TextSearch(structured_query=StructuredQuery(given.query))
+
+
 def _list_words(search: TextSearch) -> tuple[list[str], int]:
     """The words of each query in a search, and how many columns it names at once."""
     if search.string_query is not None:
@@ -117,7 +146,7 @@ def _list_words(search: TextSearch) -> tuple[list[str], int]:
         clause = waiting.pop()
         found += [one.terms for one in (clause.match, clause.phrase) if one is not None]
         if clause.multi_match is not None:
-            found += [one.terms for one in clause.multi_match.match_queries]
+            found += [one.terms for one in _list_matches(clause.multi_match)]
         if clause.boost is not None:
             waiting += [clause.boost.positive, clause.boost.negative]
         if clause.boolean is not None:
@@ -150,7 +179,7 @@ def _to_clause(
         case Phrase() as phrase:
             return _to_phrase(dataset, phrase)
         case MultiMatch() as several:
-            return _to_matches(dataset, several.match_queries)
+            return _to_matches(dataset, _list_matches(several))
         case Boost() as boost:
             factor = 0.5 if boost.negative_boost is None else boost.negative_boost
             return lance.query.BoostQuery(
@@ -220,6 +249,22 @@ def _to_matches(dataset: "lance.LanceDataset", several: list[Match]) -> "lance.q
     return lance.query.BooleanQuery(
         [(lance.query.Occur.SHOULD, _to_match(dataset, one)) for one in several]
     )
+
+
+def _list_matches(several: MultiMatch) -> list[Match]:
+    if several.query is None:
+        return several.match_queries or []
+    columns = several.columns or []
+    boosts = several.boost or [1.0] * len(columns)
+    if several.match_queries or len(boosts) != len(columns):
+        raise InvalidRequest(
+            "multi_match needs match_queries, or a query with columns and a boost for each",
+            detail="send exactly one of these forms",
+        )
+    return [
+        Match(several.query, column, boost, operator=several.operator)
+        for column, boost in zip(columns, boosts, strict=True)
+    ]
 
 
 def _same_words(one: Match, other: Match) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.errors import ColumnNotFound, InvalidRequest
-from penstock.lance.doors import lance, pa
+from penstock.lance.doors import lance, ordering, pa
 from penstock.lance.read import fulltext
 from penstock.lance.read.first_rows import take_first
 from penstock.lance.read.fulltext import TextSearch
@@ -58,6 +58,8 @@ class Query:
     text: TextSearch | None = None
     fast_search: bool = False
     with_row_id: bool = False
+    # Each a column's path, whether ascending, and whether nulls come first.
+    order_by: Sequence[tuple[str, bool, bool]] = ()
 
 
 def search(dataset: "lance.LanceDataset", query: Query) -> "pa.RecordBatchReader | pa.Table":
@@ -67,6 +69,8 @@ def search(dataset: "lance.LanceDataset", query: Query) -> "pa.RecordBatchReader
     if (first := _take_first(dataset, query)) is not None:
         return first
     reader = _scan(dataset, query).to_reader()
+    if query.order_by and not query.with_row_id:
+        return ordering.drop_row_ids(reader)
     if query.vector is not None and query.offset and "query_index" in reader.schema.names:
         return pa.RecordBatchReader.from_batches(reader.schema, _skip_of_each(reader, query.offset))
     return reader
@@ -99,6 +103,11 @@ def check_query(query: Query) -> None:
         check_vectors(len(query.vector.vectors))
     if query.vector is not None and query.k is None:
         raise InvalidRequest("k is missing", detail="say how many nearest rows to return")
+    if query.order_by and query.vector is not None and (query.text or query.vector.batch):
+        raise InvalidRequest(
+            "order_by cannot be combined with several rankings",
+            detail="send one query per vector, or search by vector or text alone",
+        )
     if query.vector is not None and query.text is not None:
         if query.vector.batch:
             raise InvalidRequest(
@@ -122,6 +131,11 @@ def _scan(dataset: "lance.LanceDataset", query: Query) -> "lance.LanceScanner":
         "fast_search": query.fast_search,
         "with_row_id": query.with_row_id,
     }
+    if query.order_by:
+        most = MAX_LIMIT if query.k is None else _most(query)
+        options["order_by"] = ordering.to_lance_order(dataset, query.order_by, most)
+        # Lance fetches the columns of sorted rows by their ids; `search` drops them.
+        options["with_row_id"] = True
     if query.text is not None:
         options["full_text_query"] = fulltext.to_lance(dataset, query.text)
     if query.vector is not None:
@@ -135,6 +149,8 @@ def _scan(dataset: "lance.LanceDataset", query: Query) -> "lance.LanceScanner":
 def _take_first(dataset: "lance.LanceDataset", query: Query) -> "pa.Table | None":
     """The result of a query that only counts rows, if no scan is needed."""
     if query.vector or query.text or query.filter is not None or query.with_row_id:
+        return None
+    if query.order_by:
         return None
     if query.k is None or isinstance(query.columns, dict):
         return None

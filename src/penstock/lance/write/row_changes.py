@@ -155,12 +155,12 @@ def count_updated(dataset: "lance.LanceDataset") -> int:
     return sum(fragment.physical_rows or 0 for fragment in made.operation.new_fragments)
 
 
-def delete(dataset: "lance.LanceDataset", predicate: str) -> int:
-    """Delete the rows that match; returns the version."""
+def delete(dataset: "lance.LanceDataset", predicate: str) -> tuple[int, int]:
+    """Delete the rows that match; returns how many there were, and the version."""
     if not predicate.strip():
         raise InvalidRequest("predicate is empty", detail="use 'true' to delete all rows")
-    dataset.delete(check_expression("predicate", predicate))
-    return dataset.version
+    done = dataset.delete(check_expression("predicate", predicate))
+    return done["num_deleted_rows"], dataset.version
 
 
 def _check_given(name: str, sql: str | None) -> str | None:

@@ -24,6 +24,9 @@ Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 2)]
 Text = Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$", max_length=2000)]
 
 
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+
+
 class Body(msgspec.Struct, kw_only=True):
     """Fields of any JSON body; unknown fields are ignored, null is the same as absent."""
 
@@ -53,6 +56,9 @@ class Call:
     only: tuple[str, ...] | None = None
     # Whether the caller may write to the object in the path.
     may_write: bool = True
+    # Whether the path ends with a slash, as the routes of lancedb's remote tables do: where those
+    # and the protocol's differ in their answers only, nothing else tells them apart.
+    is_from_lancedb: bool = False
     # Whether the caller would still be let in, for long-running answers.
     still_allowed: Callable[[], Awaitable[bool]] | None = None
     body_context: dict[str, str] = field(default_factory=dict)
@@ -94,6 +100,12 @@ class Call:
         who = self.identity
         runner_key = who.token if who.is_runner else ""
         return Origin(self.trace_id, keys, who.principal, who.grantees, runner_key)
+
+    @property
+    def has_arrow_body(self) -> bool:
+        """Whether the body is said to be an Arrow stream, where JSON is usual."""
+        kind = self.headers.values.get("content-type", "").partition(";")[0]
+        return kind.strip().lower() == ARROW_STREAM
 
     def text(self, name: str) -> str | None:
         values = self.query.get(name)

@@ -1,12 +1,13 @@
 """The entry to the Lance protocol: find the operation, call it, answer."""
 
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs.ledger import refuse_write
-from penstock.errors import PenstockError
+from penstock.errors import ColumnNotFound, PenstockError, TagNotFound
 from penstock.model.codes import INTERNAL, UNSUPPORTED
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
 from penstock.model.principals import Identity
@@ -27,10 +28,18 @@ from penstock.server.transport.http import (
     Limits,
     Reply,
     decode_segment,
+    ends_with_slash,
     read_body,
     read_query,
     replay,
 )
+
+# lancedb asks in the forms that a server of this version knows: several vectors in one request
+# from 0.2 on, structured text queries from 0.3 on. Without the header it sends the forms of 0.1.
+LANCEDB_HEADERS = ((b"phalanx-version", b"0.3.0"),)
+
+# What lancedb would take for a missing table if the status were 404.
+WITHIN_TABLE = (ColumnNotFound, TagNotFound)
 
 
 class LanceProtocol:
@@ -88,6 +97,7 @@ class LanceProtocol:
             connection=exchange.scope["extensions"][CONNECTION],
             key=None if arrival is None else arrival.key,
             identity=identity,
+            is_from_lancedb=ends_with_slash(exchange.scope),
         )
         exchange.call = call
         names = PathNames(call.id, call.id[:-1])
@@ -114,7 +124,10 @@ class LanceProtocol:
         )
 
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:
-        return to_reply(error, exchange.request_id)
+        reply = to_reply(error, exchange.request_id)
+        if isinstance(error, WITHIN_TABLE) and ends_with_slash(exchange.scope):
+            return replace(reply, status=400)
+        return reply
 
     def fail_internally(self, exchange: Exchange) -> Reply:
         return error_reply(
@@ -152,7 +165,8 @@ class LanceProtocol:
         result = await operation.handler(call)
         if isinstance(result, Reply):
             return result
-        return Reply(200) if result is None else Reply(200, self._encode(result))
+        body = b"" if result is None else self._encode(result)
+        return Reply(200, body, headers=LANCEDB_HEADERS if call.is_from_lancedb else ())
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,8 @@
 """Operations beyond the Lance Namespace REST API: jobs, environments, views, runners.
 
 `/v1/jobs/list|describe|cancel|query_events`, `/v1/table/{id}/errors` and the operations to
-describe, list and drop materialized views are lancedb's; the rest is our own.
+describe, list and drop materialized views are lancedb's, as is what `lancedb/` has; the rest is our
+own.
 """
 
 from penstock.server.access.limits import QUERIES
@@ -18,6 +19,7 @@ from penstock.server.lance.handlers import (
     materialized_views,
     previews,
 )
+from penstock.server.lance.lancedb.operations import LANCEDB
 from penstock.server.lance.operation import changes, reads, reports
 from penstock.server.lance.rules import (
     BACKFILL,
@@ -146,4 +148,5 @@ EXTENSIONS = (
     changes("RevokeGrant", "grants/revoke", grants.revoke, GRANT),
     reads("ListAudit", "audit/list", audit.list_entries, OWN_CATALOG),
     reads("ListGrants", "grants/list", grants.list_grants, LIST_GRANTS),
+    *LANCEDB,
 )

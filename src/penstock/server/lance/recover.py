@@ -80,7 +80,8 @@ async def updated_rows(call: Call, used: KeyRecord) -> Reply:
     table, branch = await rows.find_updated(_keyless(call))
     version = used.notes["version"]
     count = await datasets.read(call.catalog, table, branch or MAIN, version, count_updated)
-    return _reply({"updated_rows": count, "version": version, "properties": table.properties})
+    counts = {"updated_rows": count, "rows_updated": count}
+    return _reply({**counts, "version": version, "properties": table.properties})
 
 
 def tag_change(handler: Callable[[Call], Awaitable[object]]) -> Recover:

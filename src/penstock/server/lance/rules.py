@@ -76,7 +76,9 @@ _job = msgspec.json.Decoder(_Job)
 
 
 async def _bring_column(call: Call, access: AccessCache) -> Needs:
-    """A column filled by a function brings code."""
+    """A column filled by a function brings code; an Arrow stream can only name empty ones."""
+    if call.has_arrow_body:
+        return ()
     body = call.decode(_columns)
     given = (*(body.new_columns or ()), *(body.alterations or ()))
     if any(column.get("virtual_column") is not None for column in given):

@@ -186,6 +186,12 @@ def split_path(scope: Scope) -> list[str]:
     return path.strip("/").split("/") if len(path) > 1 else []
 
 
+def ends_with_slash(scope: Scope) -> bool:
+    """Whether the path as sent ends with a slash, which `split_path` leaves out."""
+    raw: bytes = scope["raw_path"]
+    return raw.partition(b"?")[0].endswith(b"/")
+
+
 def decode_segment(segment: str) -> str:
     """A path segment's text; a bare plus is a space, as pylance sends it."""
     try:

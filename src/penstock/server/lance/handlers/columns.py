@@ -13,6 +13,7 @@ from penstock.catalog.versions import refs
 from penstock.errors import InvalidRequest
 from penstock.lance.columns import bindings
 from penstock.lance.columns import fields as columns
+from penstock.lance.columns.empty_columns import add_empty, read_schema
 from penstock.lance.columns.fields import Alteration, MetadataUpdate
 from penstock.model.branches import check_branch
 from penstock.server.lance.call import Body, Call
@@ -92,6 +93,8 @@ _map = msgspec.json.Decoder(dict[str, str])
 
 
 async def add(call: Call) -> ChangedColumns:
+    if call.has_arrow_body:
+        return await _add_empty(call)
     body = call.decode(_add)
     _check_given("new_columns", body.new_columns)
     for column in body.new_columns:
@@ -123,6 +126,17 @@ async def add(call: Call) -> ChangedColumns:
         )
     if sql or declared:
         version = await bound.add(catalog, table, branch, sql, declared, call.origin, auto)
+    return ChangedColumns(version)
+
+
+async def _add_empty(call: Call) -> ChangedColumns:
+    """Add the columns of an Arrow schema without values, as lancedb asks for it."""
+    catalog, branch = call.catalog, check_branch(call.text("branch"))
+    fields = await catalog.workers.run(read_schema, call.body, catalog.max_batch_bytes)
+    table = await tables.get(catalog.database, call.id)
+    version = await datasets.change(
+        catalog, table, branch, lambda dataset: add_empty(dataset, fields), call.origin
+    )
     return ChangedColumns(version)
 
 

@@ -30,6 +30,7 @@ from penstock.server.lance.handlers.refs import EmptyReply
 Partitions = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Small = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 Edges = Annotated[int, msgspec.Meta(ge=1, le=2048)]
+Ngram = Annotated[int, msgspec.Meta(ge=1, le=64)]
 Length = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Rows = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
@@ -58,6 +59,17 @@ class CreateIndex(Body):
     stem: bool | None = None
     remove_stop_words: bool | None = None
     ascii_folding: bool | None = None
+    # The rest is lancedb's.
+    custom_stop_words: Annotated[list[str], msgspec.Meta(max_length=10_000)] | None = None
+    min_ngram_length: Ngram | None = None
+    max_ngram_length: Ngram | None = None
+    prefix_only: bool | None = None
+    block_size: Length | None = None
+    split_identifiers: bool | None = None
+    split_on_numerics: bool | None = None
+    preserve_original: bool | None = None
+    index_operators: bool | None = None
+    replace: bool | None = None
 
 
 class ListIndices(Body):
@@ -153,10 +165,12 @@ async def _create_index(call: Call, *, scalar_only: bool) -> EmptyReply:
     kind = check_type(body.index_type, scalar_only=scalar_only)
     name = None if body.name is None else check_index_name(body.name)
     parameters = _read_parameters(kind, body)
+    # lancedb leaves it out where it wants to replace, the protocol has no word for it.
+    replace = call.is_from_lancedb if body.replace is None else body.replace
     return await _change(
         call,
         body.branch,
-        lambda dataset: indexes.create_index(dataset, body.column, kind, name, parameters),
+        lambda dataset: indexes.create_index(dataset, body.column, kind, name, parameters, replace),
     )
 
 

@@ -40,6 +40,12 @@ class Vectors(msgspec.Struct):
     multi_vector: list[list[float]] | None = None
 
 
+class Order(msgspec.Struct):
+    column_name: Name
+    ascending: bool | None = None
+    nulls_first: bool | None = None
+
+
 class QueryTable(Body):
     branch: str | None = None
     bypass_vector_index: bool | None = None
@@ -53,10 +59,13 @@ class QueryTable(Body):
     # Required by the protocol; a scan without it returns all rows.
     k: Rows | None = None
     lower_bound: float | None = None
-    maximum_nprobes: Count | None = None
+    # 0 is as many as there are.
+    maximum_nprobes: Number | None = None
     minimum_nprobes: Count | None = None
     nprobes: Number | None = None
     offset: Rows | None = None
+    # Beyond the protocol: lancedb sends it.
+    order_by: Annotated[list[Order], msgspec.Meta(max_length=64)] | None = None
     # The protocol has no default. Lance and the reference server filter afterwards.
     prefilter: bool | None = None
     refine_factor: Number | None = None
@@ -160,6 +169,10 @@ def to_query(body: QueryTable) -> Query:
         text=None if text is None else fulltext.check(text),
         fast_search=bool(body.fast_search),
         with_row_id=bool(body.with_row_id),
+        order_by=[
+            (one.column_name, one.ascending is not False, bool(one.nulls_first))
+            for one in body.order_by or ()
+        ],
     )
     query.check_query(wanted)
     return wanted

@@ -8,6 +8,7 @@ from penstock.catalog.versions import refs
 from penstock.lance.refs import check_new_branch, check_new_tag
 from penstock.model.branches import check_branch, check_tag
 from penstock.server.lance.call import Body, Call, Version
+from penstock.server.transport.http import Reply
 
 
 class NamedTag(Body):
@@ -78,11 +79,13 @@ _delete = msgspec.json.Decoder(DeleteBranch)
 _restore = msgspec.json.Decoder(RestoreTable)
 
 
-async def list_tags(call: Call) -> Tags:
+async def list_tags(call: Call) -> Tags | Reply:
     call.decode(_body)
     table = await tables.get(call.catalog.database, call.id)
     found = await refs.list_tags(call.catalog, table, call.page(f"tags:{table.id}"))
     tags = {n: TagContents(t.version, t.manifest_size, t.branch or None) for n, t in found.items}
+    if call.is_from_lancedb:
+        return Reply(200, msgspec.json.encode(tags))
     return Tags(tags, found.token)
 
 

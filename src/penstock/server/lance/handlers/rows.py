@@ -52,16 +52,22 @@ class MergedRows(msgspec.Struct, omit_defaults=True):
     num_updated_rows: int
     num_inserted_rows: int
     num_deleted_rows: int
+    # The rows that were written; lancedb's word.
+    num_rows: int
 
 
 class UpdatedRows(msgspec.Struct):
     updated_rows: int
+    # The same number; lancedb's word.
+    rows_updated: int
     version: int
     properties: dict[str, str]
 
 
 class DeletedRows(msgspec.Struct):
     version: int
+    # Beyond the protocol: lancedb asks for it.
+    num_deleted_rows: int
 
 
 _update = msgspec.json.Decoder(UpdateTable)
@@ -106,7 +112,8 @@ async def merge(call: Call) -> MergedRows:
     table = await _get_writable(call)
     async with _arriving(call) as source:
         done = await rows.merge(call.catalog, table, branch, source, _read_merge(call), call.origin)
-    return MergedRows(done.version, done.updated, done.inserted, done.deleted)
+    written = done.updated + done.inserted
+    return MergedRows(done.version, done.updated, done.inserted, done.deleted, written)
 
 
 async def update_rows(call: Call) -> UpdatedRows:
@@ -125,7 +132,7 @@ async def update_rows(call: Call) -> UpdatedRows:
         lambda dataset: update(dataset, values, body.predicate),
         call.origin,
     )
-    return UpdatedRows(count, version, table.properties)
+    return UpdatedRows(count, count, version, table.properties)
 
 
 async def find_updated(call: Call) -> tuple[Table, str]:
@@ -138,10 +145,10 @@ async def delete_rows(call: Call) -> DeletedRows:
     body = call.decode(_delete)
     table = await _get_writable(call)
     branch = check_branch(body.branch)
-    version = await datasets.change(
+    count, version = await datasets.change(
         call.catalog, table, branch, lambda dataset: delete(dataset, body.predicate), call.origin
     )
-    return DeletedRows(version)
+    return DeletedRows(version, count)
 
 
 async def _get_writable(call: Call) -> Table:

@@ -1,0 +1,1 @@
+"""What only lancedb's remote client asks for."""

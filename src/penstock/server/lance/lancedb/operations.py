@@ -1,0 +1,39 @@
+"""Operations of lancedb's remote tables that the Lance Namespace REST API does not have."""
+
+from penstock.server.access.limits import QUERIES
+from penstock.server.lance.lancedb import lsm, prewarm
+from penstock.server.lance.operation import reads
+from penstock.server.lance.rules import READ_TABLE
+
+_LSM = ("log-structured writes", "leave the write spec unset; plain writes are durable at once")
+_BRANCHES = (
+    "comparison of branches",
+    "read both branches, and write what you want to take over",
+)
+
+LANCEDB = (
+    reads("GetLsmWriteSpec", "table/{id}/get_lsm_write_spec", lsm.get_spec, READ_TABLE),
+    reads("GetLsmStats", "table/{id}/get_lsm_stats", lsm.get_stats, READ_TABLE),
+    reads("SetLsmWriteSpec", "table/{id}/set_lsm_write_spec", lsm.refuse(*_LSM), READ_TABLE),
+    reads("UnsetLsmWriteSpec", "table/{id}/unset_lsm_write_spec", lsm.refuse(*_LSM), READ_TABLE),
+    reads("FlushLsm", "table/{id}/flush_lsm", lsm.refuse(*_LSM), READ_TABLE),
+    reads("CompactLsm", "table/{id}/compact_lsm", lsm.refuse(*_LSM), READ_TABLE),
+    reads("DiffBranch", "table/{id}/branches/diff", lsm.refuse(*_BRANCHES), READ_TABLE),
+    reads(
+        "CherryPickBranch", "table/{id}/branches/cherry_pick", lsm.refuse(*_BRANCHES), READ_TABLE
+    ),
+    reads(
+        "PrewarmTableIndex",
+        "table/{id}/index/{index_name}/prewarm",
+        prewarm.prewarm_index,
+        READ_TABLE,
+        work=QUERIES,
+    ),
+    reads(
+        "PrewarmTableData",
+        "table/{id}/page_cache/prewarm",
+        prewarm.prewarm_columns,
+        READ_TABLE,
+        work=QUERIES,
+    ),
+)
