@@ -211,7 +211,8 @@ KINDS = {
             "penstock.jobs.refresh.cascade",
             tells=(
                 *("mode", "reason", "rows_inserted", "rows_updated", "rows_deleted"),
-                *("function_calls", "rows_failed", "source_versions", "certificate", "upstream"),
+                *("function_calls", "rows_failed", "source_versions", "moment", "certificate"),
+                "upstream",
             ),
         ),
     )

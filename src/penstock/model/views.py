@@ -46,6 +46,8 @@ class Column(Struct, frozen=True, kw_only=True):
     path: str | None = None
     # The paths that the expression reads; empty when unknown.
     reads: tuple[str, ...] = ()
+    # Whether its value is another one at each refresh.
+    reads_clock: bool = False
 
 
 class Rows(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,16 @@ class Groups(Struct, frozen=True, kw_only=True):
     # In Lance's SQL when it means the same there; None otherwise, even if there is a filter.
     lance_filter: str | None = None
     has_filter: bool = False
+
+
+class Clock(Struct, frozen=True, kw_only=True):
+    """How a query reads the clock; texts have marks in its place (`model/moments.py`)."""
+
+    # Conditions in Lance's SQL, all of which a row must meet: rows for which none of them changes
+    # neither enter nor leave the query as time passes. None when Lance can't evaluate them.
+    conditions: tuple[str, ...] | None = None
+    # Whether it is read anywhere else than in the filter.
+    beyond_filter: bool = False
 
 
 class Definition(Struct, frozen=True, kw_only=True):
@@ -93,6 +105,8 @@ class Definition(Struct, frozen=True, kw_only=True):
     partition_by_indexed_column: str | None = None
     # Base64 of the Arrow IPC schema of the view's table, system columns first.
     schema: str
+    # None when it does not read the clock.
+    clock: Clock | None = None
     # Why it is not followed row by row or group by group, for people; "" when it is.
     obstacle: str = ""
     # Equal for definitions that give the same rows.
@@ -115,6 +129,8 @@ class Watermark(Struct, frozen=True, kw_only=True):
     # The requested limit, and the last row within it: (source row id, child index).
     output_limit: int | None = None
     cut: tuple[int, int] | None = None
+    # The current time of a query that reads the clock, in microseconds since 1970.
+    moment: int | None = None
     # Added by the catalog: table versions, by id, that source views had.
     bases: dict[str, int] = {}
 
@@ -135,6 +151,8 @@ class RefreshResult(Struct, frozen=True, kw_only=True):
     source_versions: dict[str, int] = {}
     watermark: Watermark
     rate: float | None = None
+    # The current time of its query, if that reads the clock, as "2026-01-31T23:59:59.000000Z".
+    moment: str | None = None
     certificate: dict[str, Any] | None = None
     # Its name, as "ns$view".
     view: str = ""

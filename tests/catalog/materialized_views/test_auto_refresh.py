@@ -11,7 +11,7 @@ from tests.harness.processes import servers
 from tests.harness.processes.databases import EITHER, database_of
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
-from tests.harness.views.server_views import View, make_view
+from tests.harness.views.server_views import View, head, make_view
 
 ENVIRON = {
     "PENSTOCK__AUTO_REFRESH__COOLDOWN_SECONDS": "0",
@@ -160,3 +160,40 @@ def test_a_target_lag_is_kept_whatever_the_thresholds(counting: Server) -> None:
     view = make_view(counting, "local", target_lag_seconds=1)
     wait_for_job(view)
     finish(view)
+
+
+TIMED = "SELECT id, text FROM t WHERE id < day(current_date())"
+
+
+def finish_at(view: View, moment: int) -> None:
+    """End a refresh as one at a moment, in milliseconds."""
+    job = view.lease()
+    source = job["spec"]["definition"]["sources"][0]["id"]
+    versions = {source: head(view.server, view.source)}
+    mark = {"versions": versions, "digest": "d", "view_version": 2, "moment": moment * 1000}
+    view.finish(job, watermark=mark)
+
+
+def test_a_view_that_reads_the_clock_follows_time_within_its_target_lag(server: Server) -> None:
+    view = make_view(server, "local", target_lag_seconds=1, source_query=TIMED)
+    for count in (1, 2, 3):
+        wait_for_job(view, count)
+        finish_at(view, int(time.time() * 1000))
+    told = view.tell()
+    assert (told["stale"], told["moment"][:2], told["late"]) == ("true", "20", "false")
+    assert float(told["lag_seconds"]) < FAR
+    # So that it asks no more.
+    view.ask("drop").raise_for_status()
+
+
+def test_without_a_target_lag_time_alone_counts_after_an_hour(server: Server) -> None:
+    view = make_view(server, "local", auto_refresh=True, source_query=TIMED)
+    wait_for_job(view)
+    finish_at(view, int(time.time() * 1000) - 3_500_000)
+    time.sleep(QUIET_SECONDS)
+    assert len(list_jobs(view)) == 1
+    view.insert()
+    wait_for_job(view, 2)
+    finish_at(view, int(time.time() * 1000) - 3_601_000)
+    wait_for_job(view, 3)
+    finish_at(view, int(time.time() * 1000))

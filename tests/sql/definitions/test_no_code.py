@@ -127,4 +127,5 @@ def test_only_the_door_makes_texts_for_spark() -> None:
         for path in root.rglob("*.py")
         if re.search(r"CheckedSql\(", path.read_text())
     }
-    assert made == {"sql/spark/text/checked_sql.py", "model/views.py"}
+    # A moment is put where the door left a mark for it.
+    assert made == {"sql/spark/text/checked_sql.py", "model/views.py", "model/moments.py"}

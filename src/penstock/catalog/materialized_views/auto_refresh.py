@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 PROPERTY = "auto_refresh"
 # For a view that was never refreshed.
 NEVER = -1
+# How often the passing of time alone makes a view without a target lag refresh itself, if its
+# query reads the clock.
+CLOCK_SECONDS = 3600
 # More rows than any setting asks for.
 MANY = 2**62
 
@@ -145,11 +148,31 @@ async def _find_behind(tx: Transaction, rules: TriggerRules) -> tuple[list[Stale
     found = []
     for view in await _list_views(tx, "m.auto_refresh = 1 OR m.target_lag_seconds IS NOT NULL"):
         sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
-        if is_behind(view, sources):
-            described = await _describe(tx, view, sources, clock[1])
-            if described.changes >= described.wanted(rules) or rules.rows:
-                found.append(described)
+        due_at = find_clock_due(view)
+        if due_at is None and not is_behind(view, sources):
+            continue
+        described = await _describe(tx, view, sources, clock[1])
+        is_enough = described.changes >= described.wanted(rules) or rules.rows
+        if is_enough and is_behind(view, sources):
+            found.append(described)
+        if due_at is not None:
+            found.append(_describe_timed(described, due_at, clock[0], rules))
     return found, clock[0]
+
+
+def find_clock_due(view: MaterializedView) -> int | None:
+    """From when the passing of time counts as a change of a view; None if it never does."""
+    moment = None if view.watermark is None else view.watermark.moment
+    if moment is None:
+        return None
+    wait = CLOCK_SECONDS if view.target_lag_seconds is None else 0
+    return moment // 1000 + wait * 1000
+
+
+def _describe_timed(described: StaleView, due_at: int, now: int, rules: TriggerRules) -> StaleView:
+    """The same view as one that is behind only because time has passed."""
+    changes = described.wanted(rules)
+    return replace(described, first_change_at=due_at, last_change_at=now, changes=changes, ahead=())
 
 
 async def _has_enough(

@@ -51,7 +51,12 @@ class ViewFreshness:
     @property
     def is_behind(self) -> bool:
         """Whether a refresh of this view alone might find something to do."""
-        return materialized_views.is_behind(self.view, self.sources)
+        return self.reads_clock or materialized_views.is_behind(self.view, self.sources)
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether its query reads the clock, so that it is behind as soon as time passes."""
+        return self.view.watermark is not None and self.view.watermark.moment is not None
 
     @property
     def is_stale(self) -> bool:
@@ -105,7 +110,8 @@ class Tracer:
 async def find_lag_millis(tx: Transaction, standing: ViewFreshness) -> int | None:
     """Milliseconds since the first base-table change that the view misses; None without any.
 
-    When no base table has one, the change of the view's own source counts.
+    When no base table has one, the change of the view's own source counts. A view whose query reads
+    the clock misses what happened since its moment.
     """
     versions = {} if standing.view.watermark is None else standing.view.watermark.versions
     since = [(base.id, base.followed or 0) for base in standing.list_pending()] or [
@@ -113,7 +119,12 @@ async def find_lag_millis(tx: Transaction, standing: ViewFreshness) -> int | Non
         for source in standing.sources
         if source.head is not None and source.is_ahead is not False
     ]
-    times = []
+    times = list[int]()
+    watermark = standing.view.watermark
+    if watermark is not None and watermark.moment is not None:
+        clock = await tx.fetch_one("SELECT now_millis()")
+        assert clock is not None
+        times.append(max(0, clock[0] - watermark.moment // 1000))
     for id, version in since:
         row = await tx.fetch_one(
             "SELECT min(timestamp_millis), now_millis() FROM table_versions "

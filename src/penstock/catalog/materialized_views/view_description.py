@@ -14,10 +14,11 @@ from penstock.database.interface import Transaction
 from penstock.lance.write.view_tables import MAX_QUERY_CHARACTERS, read_schema
 from penstock.model.identifiers import Identifier, show
 from penstock.model.jobs import show_value
+from penstock.model.moments import SAMPLE, define_at, show_moment
 from penstock.model.origins import Origin
 from penstock.model.slots import slot_of_view
 from penstock.model.tables import Table
-from penstock.model.views import SYSTEM_COLUMNS
+from penstock.model.views import SYSTEM_COLUMNS, Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ async def describe(catalog: Catalog, view: MaterializedView, origin: Origin) -> 
     }
     if len(view.asked.source_query) <= MAX_QUERY_CHARACTERS:
         told["penstock.source_query"] = view.asked.source_query
+    if view.watermark is not None and view.watermark.moment is not None:
+        told["penstock.moment"] = show_moment(view.watermark.moment)
     if view.refreshed_at is not None:
         told["penstock.refreshed_at"] = str(view.refreshed_at)
     if view.target_lag_seconds is not None:
@@ -75,7 +78,7 @@ async def find_first_job(tx: Transaction, table_id: str) -> str | None:
 
 def show_query(view: MaterializedView) -> ShownQuery:
     """The query as filter, projection and limit if it is one; else the table and the outputs."""
-    definition = view.definition
+    definition = _define_now(view)
     source = definition.sources[0].table if definition.sources else view.table.identifier
     names = [name for name in read_schema(definition).names if name not in SYSTEM_COLUMNS]
     found = definition.rows if definition.kind == "query" else None
@@ -84,6 +87,12 @@ def show_query(view: MaterializedView) -> ShownQuery:
     texts = {column.name: column.expression for column in found.columns}
     columns = [(name, texts.get(name, name)) for name in names]
     return ShownQuery(source, columns, found.filter, found.limit)
+
+
+def _define_now(view: MaterializedView) -> Definition:
+    """The definition with the moment that the view has in place of the clock."""
+    moment = None if view.watermark is None else view.watermark.moment
+    return define_at(view.definition, SAMPLE if moment is None else moment)
 
 
 def _watermark(view: MaterializedView, sources: Sequence[SourceState]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import AnalysisSpec, Recipe
 from penstock.lance.columns.schemas import decode_schema, encode_schema
 from penstock.lance.session.remote import RemoteCatalog
+from penstock.model.moments import SAMPLE, at_moment
 
 # Where Spark stumbled, in a text that the author never saw, and the plan that it had then.
 PLACE = re.compile(r"(;? ?line \d+,? pos \d+.*| ?SQLSTATE: \w+.*)", re.DOTALL)
@@ -40,7 +41,7 @@ def run_analysis(
             name: load_empty(sql, decode_schema(schema)) for name, schema in spec.schemas.items()
         }
         try:
-            found = query(sql, spec.sql, frames)
+            found = query(sql, at_moment(spec.sql, SAMPLE), frames)
             return AnalysisResult(encode_schema(to_arrow_schema(found.schema)))
         except InvalidRequest as error:
             raise type(error)(PLACE.sub("", error.message), detail=error.detail) from error

@@ -28,9 +28,9 @@ from penstock.jobs.refresh.history import (
     RefreshCommit,
     commit_refresh,
 )
-from penstock.jobs.refresh.plan import check_pin, choose_versions, look_back
+from penstock.jobs.refresh.plan import check_pin, choose_moment, choose_versions, look_back
 from penstock.jobs.refresh.run import RefreshOutcome, RefreshRun, run_refresh, sweep_refresh
-from penstock.jobs.refresh.view_notes import FIRST_PINS, Pin
+from penstock.jobs.refresh.view_notes import FIRST_PINS, Pin, Pins
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import Recipe, RefreshSpec, UpstreamSpec
 from penstock.lance.commit.removal import Removal
@@ -83,6 +83,8 @@ class _Cascade:
         self._held = UnpublishedCatalog(catalog, attempt.job)
         self._get_engine = get_engine
         self._attempt = attempt
+        # The current time of all queries that read the clock.
+        self._moment: int | None = None
 
     def run(self) -> RefreshResult:
         numbers = range(len(self._specs))
@@ -120,9 +122,11 @@ class _Cascade:
         crash_point("views published")
 
     def _pin(self) -> None:
-        """Choose versions of the base tables, and protect them from clean-ups for each view."""
+        """Choose a moment and versions of the base tables, which are protected for each view."""
         place = self._held.locate(self._specs[-1].table, "").place()
-        pins = view_notes.find_pins(place, self._attempt.job, FIRST_PINS) or {}
+        first = view_notes.find_pins(place, self._attempt.job, FIRST_PINS)
+        first = first or Pins({}, choose_moment(self._specs))
+        pins = first.versions
         tables = {s.id: s for spec in self._specs for s in self._list_tables(spec)}
         newest = {id: self._catalog.open_latest(s.table, "") for id, s in tables.items()}
         for id in newest.keys() - pins.keys():
@@ -132,7 +136,8 @@ class _Cascade:
         for spec in self._specs:
             for source in self._list_tables(spec):
                 view_notes.keep_version(newest[source.id], spec.table_id, pins[source.id].version)
-        if not view_notes.write_pins(place, self._attempt.job, pins, FIRST_PINS):
+        self._moment = first.moment
+        if not view_notes.write_pins(place, self._attempt.job, first, FIRST_PINS):
             raise LeaseLost("another attempt has begun, with other versions")
         for id, source in tables.items():
             self._held.pin(source.table, pins[id].version)
@@ -156,8 +161,9 @@ class _Cascade:
         spec, attempt = self._specs[number], self._attempt
         if isinstance(spec, UpstreamSpec):
             get_engine = partial(self._get_engine, spec)
-            return _Step(spec, self._held, get_engine, _StepAttempt(attempt, spec), self._ids)
-        return _Step(spec, self._held, self._get_engine, attempt, self._ids)
+            attempt = _StepAttempt(attempt, spec)
+            return _Step(spec, self._held, get_engine, attempt, self._ids, self._moment)
+        return _Step(spec, self._held, self._get_engine, attempt, self._ids, self._moment)
 
     def _work(self, number: int) -> "tuple[_Step, RefreshOutcome | RefreshCommit]":
         step, table = self._make_step(number), self._specs[number].table
@@ -179,8 +185,10 @@ class _Step(RefreshRun):
         get_engine: Callable[[], Engine],
         attempt: Attempt,
         views: set[str],
+        moment: int | None,
     ) -> None:
         super().__init__(spec, catalog, get_engine, attempt)
+        self._moment = None if spec.definition.clock is None else moment
         self._hold = catalog.hold
         self._views = views
         self._key = ""
@@ -199,15 +207,15 @@ class _Step(RefreshRun):
         told = {MODE_PROPERTY: "none", REASON_PROPERTY: "an earlier attempt left it as it was"}
         return RefreshCommit(known.view_version, "", watermark, told)
 
-    def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
-        """The versions that the cascade has of the sources."""
-        return choose_versions(spec, self._newest)
+    def _pin(self, spec: RefreshSpec) -> Pins:
+        """The versions that the cascade has of the sources, at its moment."""
+        return Pins(choose_versions(spec, self._newest), self._moment)
 
-    def _note(self, pins: Mapping[str, Pin]) -> bool:
+    def _note(self, pins: Pins) -> bool:
         """Keep values under a name with the sources' versions, which may differ in each attempt."""
-        if not self._views & pins.keys():
+        if not self._views & pins.versions.keys():
             return super()._note(pins)
-        text = msgspec.json.encode([self._attempt.job, dict(pins)], order="sorted").decode()
+        text = msgspec.json.encode([self._attempt.job, pins], order="sorted").decode()
         self._key = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
         view_notes.write_key(self._place, self._attempt.job, self._key)
         return True

@@ -15,6 +15,7 @@ from penstock.jobs.specs import RefreshSpec
 from penstock.lance.diff.row_sets import Ids, RowSet
 from penstock.lance.session.remote import Location, RemoteCatalog
 from penstock.lance.storage.lake import Place
+from penstock.model.moments import define_at
 from penstock.model.views import Definition, Source, Watermark
 
 if TYPE_CHECKING:
@@ -56,13 +57,22 @@ class Context:
     view: LanceDataset
     # By the sources' ids, in the order of the definition.
     sources: Mapping[str, SourceVersions]
+    # The current time of its query; None when that does not read the clock.
+    moment: int | None = None
     # Why the view must be rebuilt: a full refresh. "" when it can be followed; then every source
     # has a `dataset_then`, and stable row ids if its version changed.
     rebuild: str = ""
 
     @property
     def definition(self) -> Definition:
-        return self.spec.definition
+        """The view's definition at the moment of the refresh."""
+        return define_at(self.spec.definition, self.moment)
+
+    @property
+    def definition_then(self) -> Definition:
+        """The same at the moment that the view follows now."""
+        moment = self.moment if self.watermark is None else self.watermark.moment
+        return define_at(self.spec.definition, moment)
 
     @property
     def watermark(self) -> Watermark | None:

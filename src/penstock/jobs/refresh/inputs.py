@@ -28,6 +28,8 @@ def differs_in(
     """
     known = {column.name: column for column in query.columns}
     columns = [known[name] for name in names]
+    if any(each.reads_clock for each in columns):
+        return np.ones(len(difference.changed.ids), bool)
     paths = [each.path for each in columns if each.path is not None]
     found = reads_differ(paths, difference)
     computed = [each for each in columns if each.path is None]
@@ -51,6 +53,8 @@ def differs_in(
 
 def outputs_differ(query: Rows, source: SourceVersions, difference: Difference) -> Mask:
     """Which of the changed rows may have another value in any of the query's columns."""
+    if any(each.reads_clock for each in query.columns):
+        return np.ones(len(difference.changed.ids), bool)
     plain = [each.path for each in query.columns if each.path is not None]
     computed = [each for each in query.columns if each.path is None]
     found = reads_differ(plain, difference)

@@ -1,5 +1,6 @@
 """Plan a refresh: open the sources in two versions, and say what changed or why to rebuild."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from penstock.jobs.refresh.context import Context, Plan, SourceVersions, plan_no
 from penstock.jobs.refresh.history import History, find_changed, find_moved, read_history
 from penstock.jobs.refresh.rows import plan as rows
 from penstock.jobs.refresh.strategies import STRATEGIES, find_strategy
-from penstock.jobs.refresh.view_notes import Pin, read_failed
+from penstock.jobs.refresh.view_notes import Pin, Pins, read_failed
 from penstock.jobs.specs import RefreshSpec
 from penstock.lance.columns.fields import show_path
 from penstock.lance.columns.schemas import decode_schema
@@ -24,6 +25,7 @@ from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.row_diff import compare
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location
+from penstock.model.moments import define_at
 from penstock.model.views import Source, Watermark
 
 # Where a table is, and its newest version.
@@ -80,20 +82,28 @@ def choose_versions(
     return pins
 
 
+def choose_moment(specs: Sequence[RefreshSpec]) -> int | None:
+    """The current time, if a query of these reads the clock."""
+    if all(spec.definition.clock is None for spec in specs):
+        return None
+    return time.time_ns() // 1000
+
+
 def make_context(
     spec: RefreshSpec,
     location: Location,
     view: LanceDataset,
     newest: Mapping[str, tuple[Location, LanceDataset]],
-    pins: Mapping[str, Pin],
+    pins: Pins,
     foreign: str,
 ) -> Context:
     """Open the versions to compare; raises InvalidRequest when "incremental" is impossible."""
     rebuild = _why_rebuild(spec, view, foreign) or _why_unknown(location, spec.watermark)
+    rebuild = rebuild or _why_timed(spec, pins.moment)
     sources: dict[str, SourceVersions] = {}
-    for source in spec.definition.sources:
+    for source in define_at(spec.definition, pins.moment).sources:
         where, dataset = newest[source.id]
-        now = check_pin(dataset, source, pins[source.id])
+        now = check_pin(dataset, source, pins.versions[source.id])
         if changed := find_changed(now, source.types):
             # The definition was made for other columns; retrying changes nothing.
             raise InvalidRequest(
@@ -117,7 +127,14 @@ def make_context(
                 f"{'$'.join(spec.table)} cannot be refreshed incrementally: {rebuild}",
                 detail="leave mode out, or set it to full",
             )
-    return Context(spec=spec, location=location, view=view, sources=sources, rebuild=rebuild)
+    return Context(
+        spec=spec,
+        location=location,
+        view=view,
+        sources=sources,
+        moment=pins.moment,
+        rebuild=rebuild,
+    )
 
 
 def check_pin(dataset: LanceDataset, source: Source, pin: Pin) -> LanceDataset:
@@ -135,6 +152,7 @@ def plan_refresh(context: Context) -> Plan:
     """The plan of the refresh: nothing when no source changed, else that of its strategy."""
     watermark = context.watermark
     is_same = all(each.is_same for each in context.sources.values())
+    is_same = is_same and (watermark is None or watermark.moment == context.moment)
     if (
         watermark is not None
         and is_same
@@ -150,7 +168,7 @@ def explain_refresh(spec: RefreshSpec, open_table: Opener) -> dict[str, Any]:
     location, view = open_table(spec.table)
     wanted, history = look_back(spec, view)
     newest = {source.id: open_table(source.table) for source in wanted.definition.sources}
-    pins = choose_versions(wanted, newest)
+    pins = Pins(choose_versions(wanted, newest), choose_moment([wanted]))
     context = make_context(wanted, location, view, newest, pins, history.foreign)
     definition, plan = wanted.definition, plan_refresh(context)
     if find_strategy(definition) is STRATEGIES["rows"]:
@@ -180,6 +198,16 @@ def _why_rebuild(spec: RefreshSpec, view: LanceDataset, foreign: str) -> str:
     if not view.has_stable_row_ids:
         return "the view itself has no stable row ids"
     return foreign
+
+
+def _why_timed(spec: RefreshSpec, moment: int | None) -> str:
+    """Why a query that reads the clock cannot be followed from one moment to another."""
+    watermark, strategy = spec.watermark, find_strategy(spec.definition)
+    if watermark is None or watermark.moment == moment or strategy.follows_clock:
+        return ""
+    return "it reads the clock, and time has passed" + (
+        f"; {spec.definition.obstacle}" if spec.definition.obstacle else ""
+    )
 
 
 def _why_unknown(location: Location, watermark: Watermark | None) -> str:

@@ -4,7 +4,7 @@ The first attempt chooses the sources' versions, and later ones use the same. A 
 job's id and the watermark, so a later attempt that finds it only reports.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -32,6 +32,7 @@ from penstock.jobs.refresh.history import (
     encode_watermark,
 )
 from penstock.jobs.refresh.plan import (
+    choose_moment,
     choose_versions,
     look_back,
     make_context,
@@ -39,11 +40,12 @@ from penstock.jobs.refresh.plan import (
 )
 from penstock.jobs.refresh.strategies import find_strategy
 from penstock.jobs.refresh.verify import verify
-from penstock.jobs.refresh.view_notes import Pin, Retention
+from penstock.jobs.refresh.view_notes import Pin, Pins, Retention
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import RefreshSpec
 from penstock.lance.commit.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
 from penstock.lance.session.remote import Location, RemoteCatalog
+from penstock.model.moments import show_moment
 from penstock.model.views import RefreshResult, Watermark
 
 
@@ -152,16 +154,17 @@ class RefreshRun:
     def _commit(self, work: Work, change: ViewChange, properties: dict[str, str]) -> int | None:
         return commit_change(work, change, properties)
 
-    def _pin(self, spec: RefreshSpec) -> dict[str, Pin]:
-        """Choose the sources' versions for this job, and protect them from clean-up."""
-        found = view_notes.find_pins(self._place, self._attempt.job)
-        pins = choose_versions(spec, self._newest) if found is None else found
-        for id, pin in pins.items():
+    def _pin(self, spec: RefreshSpec) -> Pins:
+        """Choose the sources' versions and the moment, and protect the versions from clean-up."""
+        pins = view_notes.find_pins(self._place, self._attempt.job)
+        if pins is None:
+            pins = Pins(choose_versions(spec, self._newest), choose_moment([spec]))
+        for id, pin in pins.versions.items():
             view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
         return pins
 
-    def _note(self, pins: Mapping[str, Pin]) -> bool:
-        """Note the versions for later attempts; False when another attempt chose other ones."""
+    def _note(self, pins: Pins) -> bool:
+        """Note the choice for later attempts; False when another attempt chose otherwise."""
         return view_notes.write_pins(self._place, self._attempt.job, pins)
 
     def _start(self, context: Context) -> Work:
@@ -209,6 +212,7 @@ class RefreshRun:
             function_calls=change.function_calls,
             rows_failed=watermark.failed_rows,
             source_versions=self._name_versions(watermark),
+            moment=_show_moment(watermark),
             watermark=structs.replace(watermark, view_version=version),
             rate=change.rate,
             certificate=self._verify(made.work, version),
@@ -241,7 +245,8 @@ class RefreshRun:
         if self._is_verified():
             spec = self._given
             self._open_sources(spec)
-            pins = {id: Pin(at, mark.transactions.get(id, "")) for id, at in mark.versions.items()}
+            at = {id: Pin(n, mark.transactions.get(id, "")) for id, n in mark.versions.items()}
+            pins = Pins(at, mark.moment)
             context = make_context(spec, self._location, self._view, self._newest, pins, "")
             certificate = self._verify(self._start(context), done.version)
         return RefreshResult(
@@ -255,6 +260,7 @@ class RefreshRun:
             function_calls=int(found.get(CALLS_PROPERTY, 0)),
             rows_failed=mark.failed_rows,
             source_versions=self._name_versions(mark),
+            moment=_show_moment(mark),
             watermark=mark,
             certificate=certificate,
         )
@@ -285,12 +291,17 @@ class RefreshRun:
         return {"$".join(s.table): watermark.versions[s.id] for s in sources}
 
 
-def _next(context: Context, pins: Mapping[str, Pin]) -> Watermark:
+def _show_moment(watermark: Watermark) -> str | None:
+    return None if watermark.moment is None else show_moment(watermark.moment)
+
+
+def _next(context: Context, pins: Pins) -> Watermark:
     """The watermark that the refresh leads to."""
     old = context.watermark
     return Watermark(
-        versions={id: pin.version for id, pin in pins.items()},
-        transactions={id: pin.transaction for id, pin in pins.items()},
+        versions={id: pin.version for id, pin in pins.versions.items()},
+        transactions={id: pin.transaction for id, pin in pins.versions.items()},
+        moment=None if context.definition.clock is None else pins.moment,
         digest=context.definition.digest,
         view_version=context.view.version,
         failed=None if old is None else old.failed,

@@ -24,6 +24,8 @@ class Strategy:
 
     plan: Callable[[Context], Plan]
     runs_in: str
+    # Whether its plan finds what a query's clock changes; if not, such a view is rebuilt.
+    follows_clock: bool = False
 
     def run(self, work: Work, plan: Plan) -> ViewChange:
         """Carry out a plan on Spark."""
@@ -32,11 +34,11 @@ class Strategy:
 
 
 STRATEGIES = {
-    "rows": Strategy(rows.plan, "penstock.jobs.refresh.rows.run"),
-    "groups": Strategy(groups.plan, "penstock.jobs.refresh.groups.run"),
+    "rows": Strategy(rows.plan, "penstock.jobs.refresh.rows.run", True),
+    "groups": Strategy(groups.plan, "penstock.jobs.refresh.groups.run", True),
     "whole": Strategy(whole.plan, "penstock.jobs.refresh.whole.run"),
-    "chunks": Strategy(chunks.plan, "penstock.jobs.refresh.chunks.run"),
-    "udtf": Strategy(udtf.plan, "penstock.jobs.refresh.udtf.run"),
+    "chunks": Strategy(chunks.plan, "penstock.jobs.refresh.chunks.run", True),
+    "udtf": Strategy(udtf.plan, "penstock.jobs.refresh.udtf.run", True),
 }
 
 

@@ -28,6 +28,7 @@ from penstock.lance.columns.schemas import decode_schema, encode_schema
 from penstock.lance.read.scans import quote_parts, scan_expressions
 from penstock.lance.session.remote import open_version
 from penstock.lance.write.column_files import get_fragment
+from penstock.model.moments import show_moment
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Definition, Rows
 
 # Beyond so many differing rows, they are not looked at one by one.
@@ -87,6 +88,7 @@ def verify(work: Work, view: LanceDataset) -> dict[str, Any]:
         "source_versions": {
             "$".join(each.source.table): each.now for each in work.sources.values()
         },
+        "moment": None if work.moment is None else show_moment(work.moment),
         "columns": list(names),
         "one_in": sample.one_in,
         "rows": view_sums[0],

@@ -32,21 +32,29 @@ class Pin(msgspec.Struct, frozen=True):
     transaction: str
 
 
-def find_pins(place: Place, job: str, name: str = PINS) -> dict[str, Pin] | None:
-    """The versions that an earlier attempt of the job chose."""
+class Pins(msgspec.Struct, frozen=True):
+    """What the first attempt of a job chooses for all: sources' versions by id, and the moment."""
+
+    versions: dict[str, Pin]
+    # None when no query reads the clock.
+    moment: int | None = None
+
+
+def find_pins(place: Place, job: str, name: str = PINS) -> Pins | None:
+    """What an earlier attempt of the job chose."""
     try:
         content = files.read(place, f"{JOBS}/{job}/{name}")
     except FileNotFoundError:
         return None
-    return msgspec.json.decode(content, type=dict[str, Pin])
+    return msgspec.json.decode(content, type=Pins)
 
 
-def write_pins(place: Place, job: str, pins: Mapping[str, Pin], name: str = PINS) -> bool:
-    """Record a job's versions once for all attempts; False when another one recorded others.
+def write_pins(place: Place, job: str, pins: Pins, name: str = PINS) -> bool:
+    """Record a job's choice once for all attempts; False when another one recorded another.
 
     Files that attempts leave for each other do not say for which versions they were computed.
     """
-    if write_first(place, job, name, dict(pins)):
+    if write_first(place, job, name, pins):
         return True
     return find_pins(place, job, name) == pins
 

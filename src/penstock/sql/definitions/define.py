@@ -131,6 +131,7 @@ def _finish(
         sql=found.sql,
         rows=make_rows(found, outputs) if found.shape == "rows" else None,
         schema=encode_schema(schema),
+        clock=found.clock,
         obstacle=obstacle,
         digest="",
         **parts,

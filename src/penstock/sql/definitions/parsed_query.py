@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.columns.schemas import encode_schema, find_type
-from penstock.model.views import NO_SQL, CheckedSql, Column, Language, Rows, Shape, Source
+from penstock.model.moments import count_marks
+from penstock.model.views import NO_SQL, CheckedSql, Clock, Column, Language, Rows, Shape, Source
 from penstock.sql.definitions.requests import SourceTable
 
 
@@ -45,6 +46,8 @@ class ParsedQuery:
     limit: int | None = None
     # Fields of a `Definition` that its shape needs.
     kept: Mapping[str, Any] = field(default_factory=dict)
+    # None when it does not read the clock.
+    clock: Clock | None = None
     # By table name in `sql`: conditions that relevant rows meet, in Lance's SQL.
     pushed: Mapping[str, str] = field(default_factory=dict)
 
@@ -67,6 +70,7 @@ def make_rows(found: ParsedQuery, outputs: tuple[QueryOutput, ...]) -> Rows:
                 expression=output.texts[engine],
                 path=output.path,
                 reads=output.reads,
+                reads_clock=bool(count_marks(output.texts[engine])),
             )
             for output in outputs
         ),

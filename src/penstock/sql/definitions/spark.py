@@ -12,7 +12,8 @@ from penstock.lance.columns.fields import parse_path, show_path
 from penstock.lance.columns.inference import check_alike
 from penstock.lance.columns.sql_types import list_columns
 from penstock.model.identifiers import Identifier, show
-from penstock.model.views import SYSTEM_COLUMNS
+from penstock.model.moments import SAMPLE, at_moment, count_marks
+from penstock.model.views import SYSTEM_COLUMNS, Clock
 from penstock.sql.definitions.parsed_query import ExpressionTexts, ParsedQuery, QueryOutput, quote
 from penstock.sql.definitions.refusals import refuse
 from penstock.sql.definitions.requests import Query, SourceTable, Statement
@@ -23,13 +24,13 @@ from penstock.sql.parsing.statements import write_plain
 from penstock.sql.resolving.resolve import resolve
 from penstock.sql.results import Columns, Refusal
 from penstock.sql.spark.query import SparkOutput as SparkOutput
-from penstock.sql.spark.query import list_outputs, read_spark_query
+from penstock.sql.spark.query import SparkQuery, list_outputs, read_spark_query
 from penstock.sql.spark.text.plain import PlainStatement, relocate
 from penstock.sql.translating.translate import translate
 
 MAX_CHARACTERS = 200_000
 PLAIN = {"bool", "int8", "int16", "int32", "int64", "float", "double", "string", "large_string",
-         "date32[day]"}  # fmt: skip
+         "date32[day]", "timestamp[us]", "timestamp[us, tz=UTC]"}  # fmt: skip
 
 
 def read_spark(query: Query, known: KnownNames, kept: Sequence[str] | None) -> ParsedQuery:
@@ -65,6 +66,25 @@ def read_spark(query: Query, known: KnownNames, kept: Sequence[str] | None) -> P
             if (conditions := _check_pushed(table, read.pushed.get(name, ())))
         },
         kept=read.shape.keep(filters is not None, (filters or {}).get("lance")),
+        clock=_make_clock(read, alone),
+    )
+
+
+def _make_clock(read: SparkQuery, alone: "_LanceCheck") -> Clock | None:
+    """How the query reads the clock, if it does."""
+    marks = count_marks(read.sql)
+    if not marks:
+        return None
+    in_filter = count_marks(read.filter or "")
+    given = read.clock_conditions if read.shape.kind != "whole" else None
+    conditions: tuple[str, ...] | None = None
+    # Each mark of the filter must be in one of the conditions.
+    is_all = given is not None and sum(count_marks(text) for text, _ in given) == in_filter
+    if is_all and all(alone.check_filter(_show(reads), text) for text, reads in given or ()):
+        conditions = tuple(text for text, _ in given or ())
+    return Clock(
+        conditions=conditions,
+        beyond_filter=marks > in_filter,
     )
 
 
@@ -218,7 +238,9 @@ class _LanceCheck:
 
     def _is_alike(self, reads: Sequence[str], lance: str, kind: pa.DataType) -> bool:
         read = (self._table.schema.field(parse_path(path)[0]).type for path in reads)
-        return all(map(_is_plain, read)) and check_alike(self._open(), lance, kind)
+        return all(map(_is_plain, read)) and check_alike(
+            self._open(), at_moment(lance, SAMPLE), kind
+        )
 
 
 def _is_plain(kind: pa.DataType) -> bool:

@@ -2,8 +2,9 @@
 
 A list of constructs that we vouch for, each with its types; Spark evaluates everything else. Left
 out on purpose: comparisons of floating numbers (Spark has NaN = NaN and 0.0 = -0.0), arithmetic on
-integers (Spark fails on overflow), division, decimals, times, casts that can fail or format, upper
-and lower (each engine has its own table of letters), LIKE with an escape, null-safe equality.
+integers (Spark fails on overflow), division, decimals, times other than comparisons with the clock,
+casts that can fail or format, upper and lower (each engine has its own table of letters), LIKE with
+an escape, null-safe equality.
 """
 
 import re
@@ -11,6 +12,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from penstock.model.moments import mark_lance
+from penstock.sql.lance.clock_bounds import ClockBound, find_bound
 from penstock.sql.spark.types import FLOATS, INTEGERS, TEXTS, Type, Types
 
 D = exp.DType
@@ -27,6 +30,7 @@ COMPARISONS: dict[type[exp.Expr], str] = {
     exp.LTE: "<=",
 }
 ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+TIMES = (D.TIMESTAMP, D.TIMESTAMPTZ, D.TIMESTAMPNTZ)
 MAX_NODES = 200
 PARTS = {"this", "expression", "expressions"}
 MORE_PARTS: dict[type[exp.Expr], set[str]] = {
@@ -173,6 +177,9 @@ class _Writer:
 
     def _write_alike(self, nodes: list[exp.Expr]) -> list[str]:
         """Compared values: all integers, all text or all dates; one is no constant."""
+        times = [find_bound(node) for node in nodes]
+        if any(times):
+            return self._write_times(nodes, times)
         kinds = [self._kind(node) for node in nodes]
         families = {_family(kind) for kind in kinds}
         if len(families) != 1 or all(_is_constant(node) for node in nodes):
@@ -188,6 +195,27 @@ class _Writer:
                 if _is_constant(node) and _value(node) not in range(-min(bounds), min(bounds)):
                     raise NotVouched
         return [self.write(node) for node in nodes]
+
+    def _write_times(self, nodes: list[exp.Expr], bounds: list[ClockBound | None]) -> list[str]:
+        """A column of dates or timestamps, compared with the clock."""
+        (column, *more) = [
+            node for node, bound in zip(nodes, bounds, strict=True) if bound is None
+        ] or [nodes[0]]
+        kind = self._kind(column)
+        if more or not isinstance(column, exp.Column | exp.Dot):
+            raise NotVouched
+        if kind is D.DATE and all(bound is None or bound.kind == "date" for bound in bounds):
+            return [
+                self.write(node) if bound is None else mark_lance("date", bound.steps)
+                for node, bound in zip(nodes, bounds, strict=True)
+            ]
+        if kind not in TIMES:
+            raise NotVouched
+        # The session's zone is UTC, so a date is its midnight there, and so is a time without zone.
+        return [
+            self.write(node) if bound is None else mark_lance("timestamp", bound.steps)
+            for node, bound in zip(nodes, bounds, strict=True)
+        ]
 
     def write_negative(self, node: exp.Expr) -> str:
         if _is_constant(node):

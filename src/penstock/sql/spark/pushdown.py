@@ -29,7 +29,7 @@ def find_pushed(resolved: ResolvedStatement, types: Types) -> dict[str, list[exp
         query = scope.expression
         if times[table] > 1 or not isinstance(query, exp.Select) or not _keeps(query, alias):
             continue
-        for condition in _list_conditions(query.args.get("where")):
+        for condition in list_conditions(query.args.get("where")):
             columns = list(condition.find_all(exp.Column))
             is_own = columns and all(column.table == alias for column in columns)
             if is_own and condition.find(exp.Query) is None and write_lance(condition, types):
@@ -60,7 +60,8 @@ def _keeps(query: exp.Select, alias: str) -> bool:
     return kinds <= (OF_FIRST if is_first else OF_BOTH)
 
 
-def _list_conditions(where: exp.Expr | None) -> list[exp.Expr]:
+def list_conditions(where: exp.Expr | None) -> list[exp.Expr]:
+    """The conditions of a WHERE that AND joins."""
     if where is None:
         return []
     return list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]

@@ -21,12 +21,18 @@ from penstock.sql.resolving.reads import find_reads
 from penstock.sql.resolving.resolve import ResolvedStatement, find_column, resolve, select_first
 from penstock.sql.resolving.shape import Shape, find_shape
 from penstock.sql.results import Columns, Refusal, SqlProblem
-from penstock.sql.spark.pushdown import find_pushed
-from penstock.sql.spark.text.checked_sql import check_expression, check_path, check_query
+from penstock.sql.spark.pushdown import find_pushed, list_conditions
+from penstock.sql.spark.text.checked_sql import (
+    check_expression,
+    check_path,
+    check_query,
+    find_bare_clock,
+)
 from penstock.sql.spark.types import Plain, Types, to_plain
 
 # Expanded stars and names make a statement longer than its author's.
 MAX_WORDS = 10_000
+CLOCK_NODES = (exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,9 @@ class SparkQuery:
     filter: CheckedSql | None = None
     lance_filter: str | None = None
     filter_reads: tuple[str, ...] = ()
+    # Those conditions of the filter that read the clock, in Lance's SQL, each with what it reads;
+    # None when one of them is not Lance's.
+    clock_conditions: tuple[tuple[str, tuple[str, ...]], ...] | None = ()
     # By table: conditions that relevant rows meet, in Lance's SQL, each with what it reads.
     pushed: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = field(default_factory=dict)
 
@@ -108,6 +117,7 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
     _check_names(resolved)
     _check_reads(resolved)
     tree = _parse(sql)
+    _check_clock(sql, tree, tables)
     shape = find_shape(sql, tree, resolved)
     types = Types(resolved)
     _check_fields(resolved, types)
@@ -138,6 +148,8 @@ def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -
             lance_filter=lance,
             filter_reads=_list_columns(where, types),
         )
+        conditions = _write_clock(where, types) if plain else None
+        found = replace(found, clock_conditions=conditions)
     if shape.kind == "groups":
         return found
     return replace(
@@ -165,6 +177,30 @@ def _write_pushed(
         )
         for table, conditions in find_pushed(resolved, types).items()
     }
+
+
+def _write_clock(where: exp.Expr, types: Types) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for each in list_conditions(where):
+        if each.find(*CLOCK_NODES) is None:
+            continue
+        written = write_lance(each, types)
+        if written is None:
+            return None
+        found.append((written, _list_columns(each, types)))
+    return tuple(found)
+
+
+def _check_clock(sql: str, tree: exp.Query, tables: Mapping[str, Columns]) -> None:
+    """Refuse a word that is the clock, or a column or output of that name, as engines choose."""
+    names = {name.lower() for columns in tables.values() for name in columns}
+    names |= {each.name.lower() for each in tree.find_all(exp.Identifier)}
+    for word in sorted(find_bare_clock(sql)):
+        if word in names:
+            raise Refused(
+                f"{word} may be a column or the current time; write `{word}` in back-quotes for"
+                f" the column, {word}() for the time"
+            )
 
 
 def _give_up(found: SparkQuery) -> SparkQuery:

@@ -12,6 +12,7 @@ from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
 from penstock.jobs.refresh.chunks.children import ChildRows, find_children
+from penstock.jobs.refresh.clock import compare_in_time
 from penstock.jobs.refresh.context import (
     Context,
     Count,
@@ -25,11 +26,11 @@ from penstock.jobs.refresh.view_notes import read_failed
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.fragments import has_blobs
 from penstock.lance.diff.masks import Mask
-from penstock.lance.diff.row_diff import compare, find_taken, join_rows, scan_all
+from penstock.lance.diff.row_diff import find_taken, join_rows, scan_all
 from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
 from penstock.lance.errors import translated
 from penstock.lance.read.row_ids import scan_rows
-from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
+from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Rows
 
 # Up to so many rows are taken one by one, then a filter selects them all.
 MAX_TAKEN = 10_000
@@ -38,8 +39,8 @@ MADE = Unknown("the function decides how many rows it makes")
 LIMITED = Unknown("output_limit ends the calls, and the function decides how many rows it makes")
 FILTERED = Unknown("only Spark evaluates the query's filter")
 
-# Selects those of some rows of a version that match the query.
-Match = Callable[["LanceDataset", RowPlaces], RowPlaces]
+# Selects those of some rows of a version that match a query.
+Match = Callable[["LanceDataset", RowPlaces, Rows], RowPlaces]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -123,13 +124,13 @@ class _Planner:
         assert definition.rows is not None
         assert definition.function is not None
         self._context, self._source = context, source
-        self._rows = definition.rows
+        self._rows, self._rows_then = definition.rows, context.definition_then.rows
         self._columns = {column.name: column for column in definition.rows.columns}
         self._inputs, self._inherited = definition.function.inputs, definition.inherited
         self._now, self._then = source.dataset_now, then
         paths = [column.path for column in definition.rows.columns if column.path is not None]
         paths = list(dict.fromkeys([*source.source.reads, *paths]))
-        self._difference = compare(self._now, then, paths)
+        self._difference, _ = compare_in_time(context, source, paths)
         # Whether only Spark can tell which rows match the query.
         self._is_spark = self._rows.filter is not None and self._rows.engine != "lance"
         self._limit = context.spec.output_limit
@@ -154,7 +155,7 @@ class _Planner:
         again, other = self._find_again()
         maybe = changed.take(~again)
         passes, passed = np.ones(len(changed.ids), bool), np.ones(len(changed.ids), bool)
-        passes[~again] = is_among(maybe.ids, match(self._now, maybe).ids)
+        passes[~again] = is_among(maybe.ids, match(self._now, maybe, self._rows).ids)
         # Rows with children matched the query; others may have matched and made nothing.
         childless = passes & ~again
         childless[childless] = ~is_among(
@@ -164,7 +165,9 @@ class _Planner:
         if childless.any():
             before = scan_all(self._then)
             before = before.take(is_among(before.ids, changed.ids[childless]))
-            passed[childless] = is_among(changed.ids[childless], match(self._then, before).ids)
+            assert self._rows_then is not None
+            matched = match(self._then, before, self._rows_then)
+            passed[childless] = is_among(changed.ids[childless], matched.ids)
         work, _ = self._decide(again, other, passes, passed)
         return work
 
@@ -301,7 +304,8 @@ class _Planner:
 
     def _passed(self, ids: Ids) -> Mask:
         """Whether each row of the old version matched the query, as far as known."""
-        where = self._rows.filter
+        assert self._rows_then is not None
+        where = self._rows_then.filter
         if where is None or not len(ids):
             return np.ones(len(ids), bool)
         if len(ids) <= MAX_TAKEN:

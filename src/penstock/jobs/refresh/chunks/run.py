@@ -28,7 +28,7 @@ from penstock.lance.diff.row_diff import scan_all
 from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
 from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.read.scans import quote_path
-from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column
+from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column, Rows
 
 
 def run(work: Work, plan: Plan) -> ViewChange:
@@ -48,11 +48,11 @@ def run(work: Work, plan: Plan) -> ViewChange:
     return _to_change(work, todo, notes)
 
 
-def _match(work: Work, dataset: LanceDataset, rows: RowPlaces) -> RowPlaces:
-    """Those of some rows of a version of the source that match the query."""
+def _match(work: Work, dataset: LanceDataset, rows: RowPlaces, query: Rows) -> RowPlaces:
+    """Those of some rows of a version of the source that match a query."""
     (source,) = work.sources.values()
     at = replace(source, now=dataset.version, dataset_now=dataset)
-    return match_rows(work, at, rows)
+    return match_rows(work, at, rows, query)
 
 
 def _start(work: Work, order: ChunkOrder, numbers: Sequence[int], engine: Engine) -> Tasks:

@@ -11,13 +11,14 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
+from penstock.jobs.refresh.clock import compare_in_time
 from penstock.jobs.refresh.context import Context, Plan, SourceVersions, Unknown, plan_nothing
 from penstock.jobs.refresh.groups.key_sets import KeySet
 from penstock.jobs.refresh.whole.plan import plan_all
 from penstock.jobs.spark.types import to_spark_type
 from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.equal import as_ids
-from penstock.lance.diff.row_diff import Difference, compare
+from penstock.lance.diff.row_diff import Difference
 from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
 from penstock.lance.read.by_id import RowReader
@@ -50,23 +51,25 @@ def plan(context: Context) -> Plan:
     assert groups is not None
     if context.rebuild:
         return plan_all(context, context.rebuild)
-    assert source.dataset_then is not None
+    if obstacle := _find_clock_obstacle(context):
+        return plan_all(context, obstacle)
     try:
-        found = compare(source.dataset_now, source.dataset_then, source.source.reads)
+        found, timed = compare_in_time(context, source, source.source.reads)
     except ColumnNotFound as error:
         return plan_all(context, error.message)
     if found.is_empty:
         return plan_nothing("nothing that the query reads has changed")
     if obstacle := find_obstacle(context, source, groups):
         return plan_all(context, obstacle)
-    rows = len(found.inserted.ids) + len(found.deleted.ids) + len(found.changed.ids)
+    count = len(found.inserted.ids) + len(found.deleted.ids) + len(found.changed.ids)
+    rows = f"{count} rows changed" + (f", {timed} of them as time passed," if timed else "")
     touched = find_touched(source, groups, found)
     if len(touched) > MAX_GROUPS:
-        return plan_all(context, f"{rows} rows changed in {len(touched)} groups, which are many")
+        return plan_all(context, f"{rows} in {len(touched)} groups, which are many")
     work = find_known(context.view, groups, touched)
     total = context.view.count_rows()
     if total > FEW_ROWS and len(work.ids) > MOST_OF_THEM * total:
-        reason = f"{rows} rows changed in {len(work.ids)} of the view's {total} groups"
+        reason = f"{rows} in {len(work.ids)} of the view's {total} groups"
         # Taking longer is no reason to refuse.
         if context.spec.mode != "incremental":
             return plan_all(context, reason)
@@ -76,13 +79,23 @@ def plan(context: Context) -> Plan:
     )
     return Plan(
         mode="incremental",
-        reason=f"{rows} rows changed in {len(touched)} groups",
+        reason=f"{rows} in {len(touched)} groups",
         rows_to_insert=unknown,
         rows_to_update=unknown,
         rows_to_delete=unknown,
         fragments=len(source.dataset_now.get_fragments()),
         work=work,
     )
+
+
+def _find_clock_obstacle(context: Context) -> str:
+    """Why it cannot be found which groups change as time passes."""
+    clock, watermark = context.definition.clock, context.watermark
+    if clock is None or watermark is None or watermark.moment == context.moment:
+        return ""
+    if clock.beyond_filter:
+        return "every group may change as time passes: it reads the clock outside of WHERE"
+    return "" if clock.conditions is not None else "only Spark evaluates what WHERE asks the clock"
 
 
 def find_obstacle(context: Context, source: SourceVersions, groups: Groups) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
+from penstock.jobs.refresh.clock import compare_in_time
 from penstock.jobs.refresh.context import (
     Context,
     Plan,
@@ -22,7 +23,7 @@ from penstock.jobs.refresh.inputs import outputs_differ, reads_differ
 from penstock.jobs.refresh.rows.view_rows import ViewRows, find_view_rows
 from penstock.jobs.refresh.view_notes import read_failed
 from penstock.lance.diff.masks import Mask
-from penstock.lance.diff.row_diff import Difference, compare, find_taken, join_rows, scan_all
+from penstock.lance.diff.row_diff import Difference, find_taken, join_rows, scan_all
 from penstock.lance.diff.row_sets import Ids, RowPlaces, RowSet, is_among
 from penstock.lance.errors import translated
 from penstock.model.functions import Function
@@ -51,14 +52,21 @@ class SomeRows:
 
     def without(self, staying: Ids) -> "SomeRows":
         """The same, without source rows that are in the view unchanged; these are sorted."""
-        left, out = ~is_among(self.rows.ids, staying), ~is_among(self.gone.sources, staying)
-        return SomeRows(
-            rows=self.rows.take(left),
+        out = ~is_among(self.gone.sources, staying)
+        return replace(
+            self.only(~is_among(self.rows.ids, staying)),
             touched=self.touched[~is_among(self.touched, staying)],
             gone=ViewRows(self.gone.sources[out], self.gone.ids[out]),
-            was=self.was[left],
-            same=self.same[left],
-            kept=tuple(each[left] for each in self.kept),
+        )
+
+    def only(self, which: Mask) -> "SomeRows":
+        """The same, with some of the source rows to compute."""
+        return replace(
+            self,
+            rows=self.rows.take(which),
+            was=self.was[which],
+            same=self.same[which],
+            kept=tuple(each[which] for each in self.kept),
         )
 
 
@@ -75,13 +83,13 @@ def plan(context: Context) -> Plan:
     if context.watermark is None or source.dataset_then is None:
         return plan_all(context, source, context.rebuild)
     try:
-        difference = compare(source.dataset_now, source.dataset_then, source.source.reads)
+        difference, timed = compare_in_time(context, source, source.source.reads)
     except ColumnNotFound as error:
         return plan_all(context, source, error.message)
     failed = read_failed(context.place, context.watermark.failed, context.watermark.failed_rows)
     if difference.is_empty and not len(failed):
         return plan_nothing("nothing that the view reads has changed")
-    return _plan_some(context, source, difference, failed)
+    return _plan_some(context, source, difference, failed, timed)
 
 
 def plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
@@ -129,7 +137,7 @@ def count(context: Context, plan: Plan) -> Plan:
 
 
 def _plan_some(
-    context: Context, source: SourceVersions, difference: Difference, failed: RowSet
+    context: Context, source: SourceVersions, difference: Difference, failed: RowSet, timed: int
 ) -> Plan:
     definition = context.definition
     again = _find_again(source.dataset_now, failed, difference)
@@ -160,7 +168,7 @@ def _plan_some(
     unknown = _why_unknown(definition)
     return Plan(
         mode="incremental",
-        reason=_why(difference, len(again.ids)),
+        reason=_why(difference, len(again.ids), _why_timed(definition, timed)),
         rows_to_insert=unknown or len(what.rows.ids) - updated,
         rows_to_update=unknown or updated,
         rows_to_delete=unknown or len(what.gone.ids) - updated,
@@ -186,6 +194,9 @@ def _leave(definition: Definition, now: LanceDataset, what: SomeRows) -> SomeRow
             return what
         staying = staying.take(find_taken(now, staying, query.filter))
     left = what.without(staying.ids)
+    if definition.clock is not None and query.filter is not None and query.engine == "lance":
+        # Rows that neither were in the view nor are to be.
+        left = left.only(left.was | find_taken(now, left.rows, query.filter))
     return replace(left, same=left.same & False)
 
 
@@ -214,6 +225,8 @@ def _unchanged(definition: Definition, function: Function, difference: Differenc
     """The changed rows that are the same to a function."""
     columns = {column.name: column for column in definition.rows.columns} if definition.rows else {}
     inputs = [columns[name] for name in function.inputs]
+    if any(column.reads_clock for column in inputs):
+        return difference.changed.ids[:0]
     everything = definition.sources[0].reads
     reads = {
         path
@@ -223,15 +236,27 @@ def _unchanged(definition: Definition, function: Function, difference: Differenc
     return difference.changed.ids[~reads_differ([*reads], difference)]
 
 
-def _why(difference: Difference, again: int) -> str:
+def _why_timed(definition: Definition, timed: int) -> tuple[int, str]:
+    """How many rows changed only because time has passed, and what became of them."""
+    assert definition.rows is not None
+    if any(column.reads_clock for column in definition.rows.columns):
+        return timed, "are computed anew because an output reads the clock"
+    clock = definition.clock
+    if clock is not None and clock.conditions is None:
+        return timed, "are looked at because the filter reads the clock"
+    return timed, "came into the filter's time or left it"
+
+
+def _why(difference: Difference, again: int, timed: tuple[int, str]) -> str:
     parts = [
-        f"{len(rows.ids)} rows of the source {what}"
-        for what, rows in (
-            ("are new", difference.inserted),
-            ("changed", difference.changed),
-            ("are gone", difference.deleted),
+        f"{count} rows of the source {what}"
+        for what, count in (
+            ("are new", len(difference.inserted.ids)),
+            ("changed", len(difference.changed.ids) - timed[0]),
+            ("are gone", len(difference.deleted.ids)),
+            (timed[1], timed[0]),
         )
-        if len(rows.ids)
+        if count
     ]
     if again:
         parts.append(f"{again} rows failed before")

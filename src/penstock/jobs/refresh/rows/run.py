@@ -63,10 +63,9 @@ def run(work: Work, plan: Plan) -> ViewChange:
     )
 
 
-def match_rows(work: Work, source: SourceVersions, rows: Places) -> Places:
-    """Those of some rows of a version that match the view's filter."""
-    assert work.definition.rows is not None
-    return _Computation(work, source, work.definition.rows).match(rows)
+def match_rows(work: Work, source: SourceVersions, rows: Places, query: Rows) -> Places:
+    """Those of some rows of a version that match the filter of a query."""
+    return _Computation(work, source, query).match(rows)
 
 
 def find_needed(dataset: LanceDataset, what: AllRows | SomeRows) -> list[NeededRows]:

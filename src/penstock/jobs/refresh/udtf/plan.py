@@ -103,8 +103,9 @@ def _find_touched(
     columns = {column.name: column for column in query.columns}
     paths = [path for name in names if (path := columns[name].path) is not None]
     reads = list(dict.fromkeys([*source.source.reads, *paths]))
+    # Which rows the clock adds or removes shows by the partitions.
     difference = compare(source.dataset_now, then, reads)
-    before = divide(then, how, is_strict=False)
+    before = divide(then, to_partitioning(context.definition_then), is_strict=False)
     changed = difference.changed.ids[differs_in(query, names, source, difference)]
     changed = np.union1d(changed, moved(now, before))
     came = np.setdiff1d(now.rows.ids, before.rows.ids, assume_unique=True)

@@ -10,21 +10,29 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
+from penstock.model.moments import ClockType, mark_spark
 from penstock.model.views import CheckedSql
 from penstock.sql.parsing.guard import Refused
 from penstock.sql.parsing.parse import parse_query
+from penstock.sql.parsing.splice import Edit, splice
 from penstock.sql.results import SqlProblem
 from penstock.sql.spark.text.lexemes import Kind, Lexeme
 from penstock.sql.spark.text.literals import find_fault
 from penstock.sql.spark.text.nodes import find_foreign
 from penstock.sql.spark.text.plain import PlainStatement, check_tokens, read_plain, relocate_problem
-from penstock.sql.spark.text.words import check_sources, check_words, find_keywords
+from penstock.sql.spark.text.words import check_sources, check_words, find_clock, find_keywords
 
 # Expanded stars, names and aliases make a statement longer than its author's.
 MAX_WORDS = 20_000
 SHORT = 1_000
 ALONE = "SELECT "
 SIMPLE = re.compile(r"`[^`]+`")
+# What the functions of the clock give; others give a timestamp.
+CLOCK_TYPES: dict[str, ClockType] = {
+    "curdate": "date",
+    "current_date": "date",
+    "localtimestamp": "timestamp_ntz",
+}
 
 
 def write_statement(sql: str) -> tuple[PlainStatement, exp.Query]:
@@ -66,7 +74,7 @@ def check_query(sql: str, relations: Collection[str]) -> CheckedSql:
         if len(table.parts) != 1 or not isinstance(table.this, exp.Identifier):
             raise Refused("a view reads tables of the catalog, by their names")
     check_sources(plain, tree, relations)
-    return CheckedSql(plain.text)
+    return CheckedSql(_mark_clock(plain))
 
 
 def check_expression(text: str) -> CheckedSql:
@@ -86,7 +94,13 @@ def check_expression(text: str) -> CheckedSql:
     if not is_alone:
         raise Refused("an output or a filter is more than one expression; simplify the query")
     check_sources(plain, tree, ())
-    return CheckedSql(plain.text[len(ALONE) :])
+    return CheckedSql(_mark_clock(plain)[len(ALONE) :])
+
+
+def find_bare_clock(sql: str) -> set[str]:
+    """The words without brackets by which a statement reads the clock."""
+    plain, _ = write_statement(sql)
+    return {word for start, end, word in find_clock(plain) if plain.text[end - 1] != ")"}
 
 
 def check_path(path: Sequence[str]) -> CheckedSql:
@@ -95,6 +109,15 @@ def check_path(path: Sequence[str]) -> CheckedSql:
         if fault := find_fault(part):
             raise Refused(f"the name of a column has {fault}; rename the column")
     return CheckedSql(".".join(Lexeme(Kind.NAME, part, 0).write() for part in path))
+
+
+def _mark_clock(plain: PlainStatement) -> str:
+    """The text with marks where it reads the clock."""
+    edits = [
+        Edit(start, end, mark_spark(CLOCK_TYPES.get(word, "timestamp")))
+        for start, end, word in find_clock(plain)
+    ]
+    return splice(plain.text, edits)
 
 
 def _parse(plain: PlainStatement) -> exp.Query:

@@ -5,7 +5,7 @@ any two lexemes, unless nothing could be made of both together.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot.dialects.dialect import Dialect
@@ -60,7 +60,7 @@ def read_plain(sql: str) -> PlainStatement:
     """Rewrite a statement; raises Refused for what can't be read."""
     if len(sql) > MAX_CHARACTERS:
         raise TooMuch(f"the statement is longer than {MAX_CHARACTERS} characters")
-    plain = write_plain(_drop_end(read_lexemes(sql)), sql)
+    plain = write_plain(_name_clock(_drop_end(read_lexemes(sql))), sql)
     check_tokens(plain)
     return plain
 
@@ -124,6 +124,15 @@ def _drop_end(lexemes: tuple[Lexeme, ...]) -> tuple[Lexeme, ...]:
     while count and lexemes[count - 1].kind is Kind.SIGN and lexemes[count - 1].value == ";":
         count -= 1
     return lexemes[:count]
+
+
+def _name_clock(lexemes: tuple[Lexeme, ...]) -> Iterator[Lexeme]:
+    """The same with now() as current_timestamp(), which sqlglot knows."""
+    signs = [each.value if each.kind is Kind.SIGN else "" for each in lexemes]
+    for n, each in enumerate(lexemes):
+        is_called = each.kind is Kind.WORD and signs[n + 1 : n + 3] == ["(", ")"]
+        is_now = is_called and each.word == "now"
+        yield replace(each, value="current_timestamp") if is_now else each
 
 
 def _is_spaced(before: Lexeme, after: Lexeme) -> bool:

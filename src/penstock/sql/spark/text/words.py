@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from penstock.sql.parsing.guard import Refused
 from penstock.sql.resolving.resolve import find_column
-from penstock.sql.spark.functions import KNOWN, VOLATILE
+from penstock.sql.spark.functions import CLOCK, KNOWN, VOLATILE
 from penstock.sql.spark.text.keywords import ALLOWED, BEFORE_BRACKET, KEYWORDS, UNITS
 from penstock.sql.spark.text.lexemes import Kind, Lexeme
 from penstock.sql.spark.text.options import TAKERS, find_wrong_option
@@ -25,9 +25,12 @@ CLAUSES = frozenset(["from", "where", "group", "order", "having", "limit", "unio
 XPATHS = frozenset(each for each in KNOWN if each.startswith("xpath"))
 NEVER = XPATHS | {"collations", "from_protobuf", "python_worker_logs", "range", "sql_keywords",
                   "to_protobuf"}  # fmt: skip
-CALLED = KNOWN - VOLATILE - NEVER
+REFUSED = VOLATILE - CLOCK
+CALLED = KNOWN - REFUSED - NEVER
 # Functions that need no brackets.
 BARE = frozenset(each for each in VOLATILE if each.startswith(("current_", "local", "session_")))
+# Those of the clock: localtimestamp is a column to sqlglot, unless brackets follow.
+BARE_CLOCK = CLOCK & BARE - {"localtimestamp"}
 # FROM within the brackets of these is no clause.
 WITH_FROM = frozenset(["extract", "overlay", "position", "substr", "substring", "trim"])
 # Their first argument is a unit of time, not a name.
@@ -50,7 +53,7 @@ def find_keywords(plain: PlainStatement, tree: exp.Expr) -> set[int]:
         for n in _find(plain, tree.find_all(exp.Identifier))
         if lexemes[n].kind is Kind.WORD
         and lexemes[n].word in KEYWORDS
-        and not _is_bare(lexemes, n)
+        and not (_is_bare(lexemes, n) and lexemes[n].word not in BARE_CLOCK)
         and not _is_unit(lexemes, n)
         and not (_is_opened(lexemes, n) and lexemes[n].word in CALLED)
     }
@@ -67,7 +70,7 @@ def check_words(plain: PlainStatement, tree: exp.Expr) -> None:
         if lexeme.kind in NAMES and _is_opened(plain.lexemes, n):
             problem = None if n in aliases else _check_call(plain.lexemes, n)
         elif _is_bare(plain.lexemes, n):
-            problem = f"{lexeme.word} {NOW}"
+            problem = _check_bare(lexeme.word)
         elif lexeme.kind is Kind.WORD and n not in names:
             problem = _check_keyword(lexeme.word)
         elif lexeme.kind is Kind.SIGN:
@@ -100,6 +103,24 @@ def _find(plain: PlainStatement, nodes: Iterator[exp.Expr]) -> set[int]:
     return {n for n, start in enumerate(plain.starts) if start in starts}
 
 
+def find_clock(plain: PlainStatement) -> Iterator[tuple[int, int, str]]:
+    """Where a checked statement reads the clock: start, end and the function."""
+    lexemes, starts = plain.lexemes, plain.starts
+    for n, lexeme in enumerate(lexemes):
+        if lexeme.kind is not Kind.WORD or lexeme.word not in CLOCK:
+            continue
+        if _is_opened(lexemes, n):
+            yield starts[n], starts[n + 2] + 1, lexeme.word
+        elif lexeme.word in BARE_CLOCK and _is_bare(lexemes, n):
+            yield starts[n], starts[n] + len(lexeme.write()), lexeme.word
+
+
+def _check_bare(word: str) -> str | None:
+    if word in BARE_CLOCK:
+        return None
+    return f"{word} is written with brackets" if word in CLOCK else f"{word} {NOW}"
+
+
 def _check_call(lexemes: Lexemes, n: int) -> str | None:
     lexeme = lexemes[n]
     word = lexeme.word
@@ -107,8 +128,10 @@ def _check_call(lexemes: Lexemes, n: int) -> str | None:
         return f"function {word} is not one of Spark's own"
     # Without arguments it is the current time.
     is_now = word == "unix_timestamp" and _is_sign(lexemes[n + 2], ")")
-    if word in VOLATILE or is_now:
+    if word in REFUSED or is_now:
         return f"{word} {NOW}"
+    if word in CLOCK and not (lexeme.kind is Kind.WORD and _is_sign(lexemes[n + 2], ")")):
+        return f"{word} has no arguments, and no quotes; write {word}()"
     if word in NEVER:
         remedy = "; use from_xml" if word in XPATHS else ""
         return f"{word} is a table function or reads files, and a view can't use it{remedy}"
