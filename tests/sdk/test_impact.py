@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 import penstock
 from penstock.cli.main import penstock as command
-from penstock.errors import NotFound, TableInUse
+from penstock.errors import InvalidRequest, NotFound, TableInUse
 from tests.harness.processes.servers import Server
 from tests.harness.views.server_views import make_iceberg_view
 
@@ -82,3 +82,22 @@ def test_the_command_line_tells_impact_and_renames(
     assert renamed == {"name": table.name, "new_name": f"{space}.pages", "renamed": True}
     with pytest.raises(NotFound, match="neither a table nor a column"):
         run(server, "impact", f"{space}.absent.text")
+
+
+def test_a_view_has_a_schedule(server: Server, lake: penstock.Lake, table: penstock.Table) -> None:
+    name = f"{table.id[0]}.timed"
+    view = lake.create_view(name, "SELECT id FROM docs", refresh_schedule="0 6 * * *")
+    assert view.schedule is not None
+    assert str(view.schedule).startswith("0 6 * * * (UTC), next 20")
+    told = run(server, "views", "schedule", name, "30 7 1 * *", "--timezone", "Asia/Tokyo")
+    assert told.startswith("30 7 1 * * (Asia/Tokyo), next 20")
+    shown = json.loads(run(server, "views", "schedule", name, "--json"))
+    assert shown["schedule"]["timezone"] == "Asia/Tokyo"
+    assert run(server, "views", "schedule", name, "--off") == "no schedule\n"
+    assert lake.view(name).schedule is None
+    with pytest.raises(InvalidRequest, match="refresh_schedule 'daily'"):
+        view.set_schedule("daily")
+    with pytest.raises(InvalidRequest, match="--off"):
+        run(server, "views", "schedule", name, "0 6 * * *", "--off")
+    made = run(server, "views", "create", f"{name}2", "SELECT id FROM docs")
+    assert made.startswith(f"created {name}2")

@@ -308,6 +308,15 @@ CREATE TABLE materialized_views (
     created_at BIGINT NOT NULL
 );
 
+-- Views that are refreshed by the clock: a cron expression, the time zone that it is read in (UTC
+-- when null), and the moment up to which its ticks are done.
+CREATE TABLE refresh_schedules (
+    view_id KEYTEXT PRIMARY KEY REFERENCES materialized_views (id),
+    expression TEXT NOT NULL,
+    timezone TEXT,
+    done_until BIGINT NOT NULL
+);
+
 -- What a view reads: tables and Iceberg views, and the name that its query has for each.
 CREATE TABLE view_sources (
     view_id KEYTEXT NOT NULL REFERENCES materialized_views (id),

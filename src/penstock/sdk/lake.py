@@ -154,6 +154,8 @@ class Lake:
         progress: bool | None = None,
         auto_refresh: bool = False,
         target_lag_seconds: int | None = None,
+        refresh_schedule: str | None = None,
+        refresh_schedule_timezone: str | None = None,
     ) -> View:
         """Make a materialized view; it is empty until `refresh`, unless `with_data`.
 
@@ -162,6 +164,8 @@ class Lake:
             chunker's view inherits the selected columns; of a table, those that it does not read.
         output_schema: the columns, where the query alone does not tell their types.
         with_data: fill it at once; waits for that unless `wait=False`.
+        refresh_schedule: a cron expression, as in `"0 6 * * *"`, in UTC or in the time zone that is
+            named.
         """
         id = read_id(name)
         body = {
@@ -169,6 +173,8 @@ class Lake:
             "with_no_data": not with_data,
             "auto_refresh": auto_refresh,
             "target_lag_seconds": target_lag_seconds,
+            "refresh_schedule": refresh_schedule,
+            "refresh_schedule_timezone": refresh_schedule_timezone,
         }
         told = self._wire.change(path_of("materialized_view", id, "create"), body)
         if with_data and wait:

@@ -22,7 +22,7 @@ from penstock.catalog.columns import auto_backfill
 from penstock.catalog.jobs import keeper, leases
 from penstock.catalog.jobs.due import TriggerRules
 from penstock.catalog.jobs.queue import Queue
-from penstock.catalog.materialized_views import auto_refresh
+from penstock.catalog.materialized_views import auto_refresh, schedules
 from penstock.catalog.names import lake_identity
 from penstock.database.connect import open_catalog
 from penstock.database.interface import Database
@@ -190,6 +190,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         auto = settings.auto_refresh
         rules = TriggerRules(auto.changes, auto.cooldown_seconds, auto.rows)
         chores.append(asyncio.create_task(auto_refresh.run_for_ever(catalog, rules)))
+        chores.append(asyncio.create_task(schedules.run_for_ever(catalog)))
     chores.append(asyncio.create_task(watch(server.server_state.connections)))
     host, port = listener.getsockname()[:2]
     child_key = (

@@ -117,7 +117,7 @@ async def run_look(catalog: Catalog, rules: TriggerRules, watch: RefreshWatch) -
 async def count_stale(tx: Transaction) -> dict[bool, int]:
     """Count stale views, also through other views; by whether they refresh themselves."""
     counts, tracer = {True: 0, False: 0}, Tracer(tx)
-    for view in await _list_views(tx, "1 = 1"):
+    for view in await list_views(tx, "1 = 1"):
         counts[_is_auto(view)] += (await tracer.trace(view)).is_stale
     return counts
 
@@ -146,7 +146,7 @@ async def _find_behind(tx: Transaction, rules: TriggerRules) -> tuple[list[Stale
     )
     assert clock is not None
     found = []
-    for view in await _list_views(tx, "m.auto_refresh = 1 OR m.target_lag_seconds IS NOT NULL"):
+    for view in await list_views(tx, "m.auto_refresh = 1 OR m.target_lag_seconds IS NOT NULL"):
         sources = await materialized_views.list_sources(tx, view.table.id, view.watermark)
         due_at = find_clock_due(view)
         if due_at is None and not is_behind(view, sources):
@@ -280,9 +280,10 @@ async def _describe(
     )
 
 
-async def _list_views(tx: Transaction, which: str) -> list[MaterializedView]:
+async def list_views(tx: Transaction, which: str) -> list[MaterializedView]:
     rows = await tx.fetch(
-        f"SELECT {tables.COLUMNS}, {materialized_views.COLUMNS} FROM materialized_views m "
+        f"SELECT {tables.COLUMNS}, {materialized_views.COLUMNS} "
+        f"FROM {materialized_views.RELATIONS} "
         "JOIN tables t ON t.id = m.id JOIN objects o ON o.id = m.id "
         f"WHERE {which} ORDER BY m.id"
     )

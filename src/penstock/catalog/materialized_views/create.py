@@ -8,6 +8,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import functions
 from penstock.catalog.data import datasets
 from penstock.catalog.materialized_views import definitions, materialized_views, refreshes
+from penstock.catalog.materialized_views.cron import Schedule
 from penstock.catalog.materialized_views.definitions import ResolvedView
 from penstock.catalog.materialized_views.materialized_views import NewView, SentDefinition
 from penstock.catalog.materialized_views.refreshes import RefreshRequest, list_functions
@@ -35,6 +36,7 @@ class ViewCreation:
     with_data: bool = False
     auto_refresh: bool = False
     target_lag_seconds: int | None = None
+    schedule: Schedule | None = None
     cluster: str | None = None
 
 
@@ -113,6 +115,7 @@ async def _record(
         owner=owner,
         auto_refresh=wanted.auto_refresh,
         target_lag_seconds=wanted.target_lag_seconds,
+        schedule=wanted.schedule,
     )
     await materialized_views.insert_in(tx, table, view)
     by_hash = {code_files.hash_of(content): content for content in _list_codes(defined)}

@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.materialized_views.cron import Schedule
 from penstock.catalog.names import dependents, namespaces, tables, transactions
 from penstock.database.interface import Row, Transaction
 from penstock.errors import Forbidden, InvalidTableState, TableInUse
@@ -26,8 +27,9 @@ from penstock.model.views import Definition, Kind, Watermark
 
 COLUMNS = (
     "m.kind, m.request, m.definition, m.auto_refresh, m.target_lag_seconds, m.watermark, "
-    "m.refreshed_at, m.created_at, m.owner"
+    "m.refreshed_at, m.created_at, m.owner, r.expression, r.timezone, r.done_until"
 )
+RELATIONS = "materialized_views m LEFT JOIN refresh_schedules r ON r.view_id = m.id"
 
 
 class SentDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +58,9 @@ class MaterializedView:
     created_at: int
     # The names under which its creator holds grants; none where authentication was off.
     owner: tuple[str, ...]
+    schedule: Schedule | None = None
+    # The ticks of its schedule up to this moment are done.
+    schedule_done_until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +92,7 @@ async def get(tx: Transaction, id: Identifier) -> MaterializedView:
 
 
 async def load(tx: Transaction, table: Table) -> MaterializedView:
-    row = await tx.fetch_one(
-        f"SELECT {COLUMNS} FROM materialized_views m WHERE m.id = $1", table.id
-    )
+    row = await tx.fetch_one(f"SELECT {COLUMNS} FROM {RELATIONS} WHERE m.id = $1", table.id)
     if row is None:
         raise tables.missing(table.identifier)
     return to_view(table, row)
@@ -120,6 +123,8 @@ async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:
         *(table.id, view.asked.kind, _encode(view.asked), _encode(view.definition)),
         *(_encode(view.owner), int(view.auto_refresh), view.target_lag_seconds),
     )
+    if view.schedule is not None:
+        await set_schedule_in(tx, table.id, view.schedule)
     answering = dict.fromkeys(view.sources.values(), view.owner[0] if view.owner else "")
     await dependents.record(tx, table.id, view.sources, view.editions, answering)
 
@@ -136,13 +141,29 @@ class NewView:
     owner: tuple[str, ...] = ()
     auto_refresh: bool = False
     target_lag_seconds: int | None = None
+    schedule: Schedule | None = None
 
 
 async def alter(
-    catalog: Catalog, id: Identifier, changes: Mapping[str, int | None], origin: Origin = NOBODY
+    catalog: Catalog,
+    id: Identifier,
+    changes: Mapping[str, int | None],
+    origin: Origin = NOBODY,
+    schedule: Schedule | msgspec.UnsetType | None = msgspec.UNSET,
 ) -> MaterializedView:
-    """Set whether and how soon a view refreshes itself."""
-    return await catalog.database.write(_alter, id, changes, origin)
+    """Set whether, how soon and when a view refreshes itself."""
+    return await catalog.database.write(_alter, id, changes, origin, schedule)
+
+
+async def set_schedule_in(tx: Transaction, view_id: str, schedule: Schedule | None) -> None:
+    """Give a view a schedule, whose ticks count from now on, or end the one that it has."""
+    await tx.fetch("DELETE FROM refresh_schedules WHERE view_id = $1", view_id)
+    if schedule is not None:
+        await tx.fetch(
+            "INSERT INTO refresh_schedules (view_id, expression, timezone, done_until) "
+            "VALUES ($1, $2, $3, now_millis())",
+            *(view_id, schedule.expression, schedule.timezone),
+        )
 
 
 async def list_names(
@@ -204,7 +225,8 @@ def is_behind(view: MaterializedView, sources: Sequence[SourceState]) -> bool:
 
 
 def to_view(table: Table, row: Row) -> MaterializedView:
-    _, request, definition, auto_refresh, lag, watermark, refreshed_at, created_at, owner = row
+    _, request, definition, auto_refresh, lag, watermark, refreshed_at, created_at, *more = row
+    owner, expression, timezone, done_until = more
     return MaterializedView(
         table,
         msgspec.json.decode(request, type=SentDefinition),
@@ -215,17 +237,25 @@ def to_view(table: Table, row: Row) -> MaterializedView:
         refreshed_at,
         created_at,
         msgspec.json.decode(owner, type=tuple[str, ...]),
+        None if expression is None else Schedule(expression, timezone),
+        done_until,
     )
 
 
 async def _alter(
-    tx: Transaction, id: Identifier, changes: Mapping[str, int | None], origin: Origin
+    tx: Transaction,
+    id: Identifier,
+    changes: Mapping[str, int | None],
+    origin: Origin,
+    schedule: Schedule | msgspec.UnsetType | None,
 ) -> MaterializedView:
     view = await get(tx, id)
     for name, value in changes.items():
         await tx.fetch(
             f"UPDATE materialized_views SET {name} = $2 WHERE id = $1", view.table.id, value
         )
+    if schedule is not msgspec.UNSET:
+        await set_schedule_in(tx, view.table.id, schedule)
     await transactions.record(tx, "AlterMaterializedView", show(id), origin)
     return await get(tx, id)
 

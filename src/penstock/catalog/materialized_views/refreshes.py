@@ -1,6 +1,6 @@
 """Request, explain and record refreshes of materialized views."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -33,6 +33,8 @@ from penstock.model.slots import slot_of_view
 from penstock.model.tables import MAIN, Table
 from penstock.model.views import Definition, Mode, Source, Watermark
 
+# Refuses to queue a job, by what is true in its transaction.
+Claim = Callable[[Transaction], Awaitable[None]]
 S = TypeVar("S", bound=RefreshSpec)
 
 
@@ -51,15 +53,22 @@ class RefreshRequest:
 
 
 async def request_refresh(
-    catalog: Catalog, view: MaterializedView, request: RefreshRequest, origin: Origin = NOBODY
+    catalog: Catalog,
+    view: MaterializedView,
+    request: RefreshRequest,
+    origin: Origin = NOBODY,
+    claim: Claim | None = None,
 ) -> str:
-    """Check a refresh as far as possible now, and queue it; returns the job."""
+    """Check a refresh as far as possible now, and queue it; returns the job.
+
+    `claim` runs in the transaction that queues it, and may refuse.
+    """
     cluster = catalog.queue.check_cluster(request.cluster)
     defined = await define(catalog, view, request, origin)
     for function in list_functions(defined.definition):
         await functions.ensure(catalog, view.table, function)
     id, left = await catalog.database.write(
-        _enqueue, view, defined, request, cluster, catalog.queue.max_attempts, origin
+        _enqueue, view, defined, request, cluster, catalog.queue.max_attempts, origin, claim
     )
     catalog.queue.ring()
     await dependents.let_go(catalog, left)
@@ -271,7 +280,10 @@ async def _enqueue(
     cluster: str,
     max_attempts: int,
     origin: Origin,
+    claim: Claim | None,
 ) -> tuple[str, list[KeptVersions]]:
+    if claim is not None:
+        await claim(tx)
     left = await record_sources(tx, view, defined, origin)
     job = new_job(view.table, defined, request, cluster)
     id = await enqueue_in(tx, job, request, max_attempts)

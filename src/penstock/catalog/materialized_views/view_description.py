@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views import consents, freshness, materialized_views
+from penstock.catalog.materialized_views.cron import Schedule, find_tick
 from penstock.catalog.materialized_views.freshness import BaseTable, Tracer, ViewFreshness
 from penstock.catalog.materialized_views.materialized_views import MaterializedView, SourceState
 from penstock.database.interface import Transaction
@@ -49,6 +50,8 @@ async def describe(catalog: Catalog, view: MaterializedView, origin: Origin) -> 
         told["penstock.refreshed_at"] = str(view.refreshed_at)
     if view.target_lag_seconds is not None:
         told["penstock.target_lag_seconds"] = str(view.target_lag_seconds)
+    if view.schedule is not None:
+        told |= await _tell_schedule(catalog.database, view.schedule)
     if standing.is_stale:
         told |= await _tell_stale(catalog.database, standing, origin)
     if any(source.consented != source.edition for source in sources):
@@ -56,6 +59,16 @@ async def describe(catalog: Catalog, view: MaterializedView, origin: Origin) -> 
         if needed is not None:
             told["penstock.needs_consent"] = _encode(needed)
     return told
+
+
+async def _tell_schedule(tx: Transaction, schedule: Schedule) -> dict[str, str]:
+    clock = await tx.fetch_one("SELECT now_millis()")
+    tick = None if clock is None else find_tick(schedule, clock[0])
+    return {
+        "penstock.refresh_schedule": schedule.expression,
+        "penstock.refresh_schedule_timezone": schedule.timezone or "UTC",
+        **({} if tick is None else {"penstock.next_refresh_at": str(tick)}),
+    }
 
 
 async def list_headers(tx: Transaction, table: Table) -> tuple[tuple[bytes, bytes], ...]:

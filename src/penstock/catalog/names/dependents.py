@@ -205,6 +205,7 @@ async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | N
     for relation in ("table_versions", "columns", "declarations"):
         await tx.fetch(f"DELETE FROM {relation} WHERE table_id = $1", table_id)
     await tx.fetch("DELETE FROM view_sources WHERE view_id = $1", table_id)
+    await tx.fetch("DELETE FROM refresh_schedules WHERE view_id = $1", table_id)
     await tx.fetch("DELETE FROM materialized_views WHERE id = $1", table_id)
     await jobs.cancel_for_table_in(tx, table_id, reason)
     row = await tx.fetch_one(
@@ -239,6 +240,7 @@ async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitab
             "view_id, name, source_id, state, edition, consented_by, consented_at",
             "view_id",
         ),
+        "refresh_schedules": ("view_id, expression, timezone, done_until", "view_id"),
     }
     rows = {
         relation: await tx.fetch(f"SELECT {columns} FROM {relation} WHERE {key} = $1", view_id)

@@ -258,7 +258,8 @@ async def _drop_tree(
     readers, more, others = await _drop_readers(tx, id, below, within, allowed, origin, named_by)
     for relation, key in (
         *(("table_versions", "table_id"), ("columns", "table_id"), ("declarations", "table_id")),
-        *(("view_sources", "view_id"), ("materialized_views", "id")),
+        *(("view_sources", "view_id"), ("refresh_schedules", "view_id")),
+        ("materialized_views", "id"),
     ):
         await tx.fetch(f"DELETE FROM {relation} WHERE {key} IN {objects}", *below)
     rows_of_tables = await tx.fetch(f"SELECT id FROM tables WHERE id IN {objects}", *below)

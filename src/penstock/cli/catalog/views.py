@@ -18,10 +18,13 @@ from penstock.cli.output import (
     echo_table,
     yes_option,
 )
-from penstock.errors import JobCanceled, JobFailed
+from penstock.errors import InvalidRequest, JobCanceled, JobFailed
 from penstock.sdk.lake import Lake
 from penstock.sdk.views.view import Mode
 
+timezone_option = click.option(
+    "--timezone", metavar="NAME", help="The time zone of the schedule, as Europe/Berlin; else UTC."
+)
 mode_option = click.option(
     "--mode",
     type=click.Choice(["auto", "incremental", "full"]),
@@ -31,7 +34,7 @@ mode_option = click.option(
 
 @click.group()
 def command() -> None:
-    """List, make, refresh, explain, verify, consent to, rename and drop materialized views."""
+    """Materialized views: list, make, refresh, explain, verify, schedule, rename, drop."""
 
 
 @command.command(name="list")
@@ -63,6 +66,10 @@ def list_views(lake: Lake, *, namespace: str, as_json: bool) -> None:
 @click.argument("sql")
 @click.option("--dialect", default="spark", show_default=True, help="The dialect of the SQL.")
 @click.option("--auto-refresh", is_flag=True, help="Let it refresh itself after changes.")
+@click.option(
+    "--refresh-schedule", metavar="CRON", help="Let it refresh itself by the clock: '0 6 * * *'."
+)
+@timezone_option
 @click.option("--with-data", is_flag=True, help="Fill it at once.")
 @no_wait_option
 @dry_run_option
@@ -77,6 +84,8 @@ def create(
     sql: str,
     dialect: str,
     auto_refresh: bool,
+    refresh_schedule: str | None,
+    timezone: str | None,
     with_data: bool,
     no_wait: bool,
     dry_run: bool,
@@ -95,7 +104,14 @@ def create(
         else:
             click.echo(f"would create the view {name}: {sql}")
         return
-    view = lake.create_view(name, sql, dialect=dialect, auto_refresh=auto_refresh)
+    view = lake.create_view(
+        name,
+        sql,
+        dialect=dialect,
+        auto_refresh=auto_refresh,
+        refresh_schedule=refresh_schedule,
+        refresh_schedule_timezone=timezone,
+    )
     if with_data:
         follow(context, view.refresh(wait=False), no_wait=no_wait, as_json=as_json)
     elif as_json:
@@ -232,6 +248,36 @@ def consent(lake: Lake, *, name: str, dry_run: bool, yes: bool, as_json: bool) -
         click.echo(f"{name} {'would read' if dry_run else 'may read'} {sources}")
     else:
         click.echo(f"{name} needs no consent")
+
+
+@command.command()
+@click.argument("name")
+@click.argument("cron", required=False)
+@timezone_option
+@click.option("--off", is_flag=True, help="End its schedule.")
+@lake_option
+@as_json_option
+def schedule(
+    lake: Lake, *, name: str, cron: str | None, timezone: str | None, off: bool, as_json: bool
+) -> None:
+    """Let the view NAME refresh itself by the cron expression CRON; without one, tell its schedule.
+
+    \b
+    Examples:
+      penstock views schedule shop.dear "0 6 * * *" --timezone Europe/Berlin
+      penstock views schedule shop.dear
+      penstock views schedule shop.dear --off
+    """
+    if off and cron is not None:
+        raise InvalidRequest("both CRON and --off are given", detail="use one of them")
+    view = lake.view(name)
+    if off or cron is not None:
+        view.set_schedule(cron, timezone=timezone)
+    found = view.schedule
+    if as_json:
+        echo_json({"name": name, "schedule": msgspec.to_builtins(found)})
+    else:
+        click.echo("no schedule" if found is None else str(found))
 
 
 @command.command()

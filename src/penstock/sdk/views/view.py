@@ -83,6 +83,20 @@ class Lineage:
 
 
 @dataclass(frozen=True)
+class Schedule:
+    """When a view refreshes itself by the clock."""
+
+    # A cron expression, read in the time zone.
+    expression: str
+    timezone: str
+    # Milliseconds; None when it never comes again.
+    next_at: int | None
+
+    def __str__(self) -> str:
+        return f"{self.expression} ({self.timezone}), next {show_millis(self.next_at)}"
+
+
+@dataclass(frozen=True)
 class Consent:
     """What was, or would be, consented to: the sources that are new, and a name for it all."""
 
@@ -188,6 +202,25 @@ class View(Table):
         body: dict[str, Any] = {"auto_refresh": on, "target_lag_seconds": target_lag_seconds}
         self._wire.change(self._path("alter"), body)
         return self
+
+    def set_schedule(self, expression: str | None, *, timezone: str | None = None) -> "View":
+        """Let the view refresh itself by a cron expression, in UTC or a time zone; None ends it."""
+        body = {"refresh_schedule": expression, "refresh_schedule_timezone": timezone}
+        self._wire.change(self._path("alter"), body)
+        return self
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """When it refreshes itself by the clock; None when it does not."""
+        told = self._properties()
+        if "penstock.refresh_schedule" not in told:
+            return None
+        tick = told.get("penstock.next_refresh_at")
+        return Schedule(
+            told["penstock.refresh_schedule"],
+            told["penstock.refresh_schedule_timezone"],
+            None if tick is None else int(tick),
+        )
 
     @property
     def needs_consent(self) -> list[str] | None:

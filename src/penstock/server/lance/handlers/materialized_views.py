@@ -17,6 +17,7 @@ from penstock.catalog.materialized_views import (
     view_description as view_state,
 )
 from penstock.catalog.materialized_views.create import ViewCreation
+from penstock.catalog.materialized_views.cron import read_schedule
 from penstock.catalog.materialized_views.materialized_views import SentDefinition
 from penstock.catalog.materialized_views.refreshes import RefreshRequest
 from penstock.catalog.names import table_changes, tables
@@ -54,6 +55,8 @@ class CreateView(Body):
     query: Query | None = None
     # Beyond the protocol.
     target_lag_seconds: Lag | None = None
+    refresh_schedule: Text | None = None
+    refresh_schedule_timezone: Text | None = None
     cluster: str | None = None
 
 
@@ -83,6 +86,8 @@ class RefreshView(Body):
 class AlterView(Body):
     auto_refresh: bool | msgspec.UnsetType = msgspec.UNSET
     target_lag_seconds: Lag | msgspec.UnsetType | None = msgspec.UNSET
+    refresh_schedule: Text | msgspec.UnsetType | None = msgspec.UNSET
+    refresh_schedule_timezone: Text | None = None
 
 
 class ConsentToView(Body):
@@ -144,6 +149,7 @@ async def create(call: Call) -> Reply:
         with_data=body.with_no_data is False,
         auto_refresh=bool(body.auto_refresh),
         target_lag_seconds=body.target_lag_seconds,
+        schedule=read_schedule(body.refresh_schedule, body.refresh_schedule_timezone),
         cluster=body.cluster,
     )
     made = await view_creating.create(call.catalog, call.id, wanted, call.origin)
@@ -193,11 +199,15 @@ async def alter(call: Call) -> AlteredView:
         changes["auto_refresh"] = int(body.auto_refresh)
     if body.target_lag_seconds is not msgspec.UNSET:
         changes["target_lag_seconds"] = body.target_lag_seconds
-    if not changes:
+    expression = None if body.refresh_schedule is msgspec.UNSET else body.refresh_schedule
+    given = read_schedule(expression, body.refresh_schedule_timezone)
+    schedule = msgspec.UNSET if body.refresh_schedule is msgspec.UNSET else given
+    if not changes and schedule is msgspec.UNSET:
         raise InvalidRequest(
-            "nothing is to be altered", detail="send auto_refresh or target_lag_seconds"
+            "nothing is to be altered",
+            detail="send auto_refresh, target_lag_seconds or refresh_schedule",
         )
-    await materialized_views.alter(call.catalog, call.id, changes, call.origin)
+    await materialized_views.alter(call.catalog, call.id, changes, call.origin, schedule)
     return await show_altered(call)
 
 
