@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import IndexAlreadyExists, IndexNotFound, InvalidRequest
-from penstock.lance.columns.fields import get_field
+from penstock.lance.columns.fields import get_field, parse_path
 from penstock.lance.doors import indices, lance
 from penstock.model.identifiers import check_name, check_part
 
@@ -203,6 +203,14 @@ def describe_indexes(dataset: "lance.LanceDataset") -> list["lance.lance.indices
     """All indexes that clients made, by name."""
     found = [i for i in dataset.describe_indices() if not i.name.startswith(RESERVED)]
     return sorted(found, key=lambda index: index.name)
+
+
+def list_indexed(dataset: "lance.LanceDataset") -> list[tuple[str, list[str]]]:
+    """The indexes that clients made, and the columns that each is on."""
+    return [
+        (index.name, [parse_path(path)[0] for path in index.field_names])
+        for index in describe_indexes(dataset)
+    ]
 
 
 def list_indexes(dataset: "lance.LanceDataset", after: str, limit: int) -> list[IndexInfo]:

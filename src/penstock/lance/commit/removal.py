@@ -63,6 +63,17 @@ def remove_rows(dataset: LanceDataset, location: Location, ids: Ids | Literal["a
     return Removal(removed, updated, rows, tuple(map(_name_file, updated)))
 
 
+def keep_fragments(dataset: LanceDataset, location: Location, removal: Removal) -> Removal:
+    """The same removal for a commit that must name all fragments: those that go lose every row."""
+    emptied = []
+    for id in removal.removed:
+        fragment = dataset.get_fragment(id)
+        assert fragment is not None
+        emptied.append(_delete(dataset, location, id, np.arange(fragment.physical_rows)))
+    updated = [*removal.updated, *emptied]
+    return Removal([], updated, removal.rows, tuple(map(_name_file, updated)))
+
+
 def list_files(dataset: LanceDataset) -> set[str]:
     """The files that list deleted rows in the open version."""
     found = (fragment.metadata for fragment in dataset.get_fragments())

@@ -13,6 +13,10 @@ JOB_PROPERTY, ATTEMPT_PROPERTY = "penstock.job", "penstock.attempt"
 # The version that a commit was made for.
 BASE_PROPERTY = "penstock.base"
 ROWS_PROPERTY, FRAGMENTS_PROPERTY = "penstock.rows", "penstock.fragments"
+# Of a refresh: what the view follows from the commit on.
+WATERMARK_PROPERTY = "penstock.watermark"
+# The digest of the definition that a view has from a commit on.
+ALTERATION_PROPERTY = "penstock.alteration"
 # For functions: the binding of the columns, and the function's identity.
 COLUMN_PROPERTY, FUNCTION_PROPERTY = "penstock.column", "penstock.function"
 

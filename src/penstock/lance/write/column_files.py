@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from lance import BlobDescriptorArrayBuilder, LanceDataset, LanceFragment
 from lance.file import LanceFileWriter
+from lance.schema import LanceSchema
 
 from penstock.errors import InvalidTableState
 from penstock.lance.columns.fields import get_field, show_path
@@ -130,9 +131,21 @@ def get_fragment(dataset: LanceDataset, id: int) -> LanceFragment:
     return fragment
 
 
+def get_new_targets(
+    dataset: LanceDataset, schema: LanceSchema, columns: Sequence[str]
+) -> tuple[FilledColumn, ...]:
+    """Columns of a schema that the table does not have yet."""
+    fields, arrow = {each.name(): each for each in schema.fields()}, schema.to_pyarrow()
+    return tuple(_to_target(dataset, fields[name], arrow.field(name)) for name in columns)
+
+
 def _get_target(dataset: LanceDataset, column: str) -> FilledColumn:
     field = get_field(dataset, show_path((column,))).lance
-    arrow = dataset.schema.field(column)
+    return _to_target(dataset, field, dataset.schema.field(column))
+
+
+def _to_target(dataset: LanceDataset, field: Any, arrow: "pa.Field[Any]") -> FilledColumn:
+    column = arrow.name
     version = tuple(int(part) for part in dataset.data_storage_version.split("."))
     if is_blob(field) and version >= (2, 2):
         # A file needs the layout that Lance itself writes for such values.

@@ -17,10 +17,15 @@ MAX_QUERY_CHARACTERS = 65_536
 
 def plan_first(definition: Definition, source_query: str) -> WrittenFragments:
     """The first version of a view: its schema, and no fragment."""
-    metadata = {KIND_KEY: definition.kind, FORMAT_KEY: FORMATS[definition.kind]}
-    if len(source_query) <= MAX_QUERY_CHARACTERS:
-        metadata[QUERY_KEY] = source_query
+    told = describe_view(definition.kind, source_query)
+    metadata = {key: value for key, value in told.items() if value is not None}
     return WrittenFragments(read_schema(definition).with_metadata(metadata), [])
+
+
+def describe_view(kind: str, source_query: str) -> dict[str, str | None]:
+    """The metadata of a view's table; None for what is left out."""
+    query = source_query if len(source_query) <= MAX_QUERY_CHARACTERS else None
+    return {KIND_KEY: kind, FORMAT_KEY: FORMATS[kind], QUERY_KEY: query}
 
 
 def read_schema(definition: Definition) -> "pa.Schema":
