@@ -115,10 +115,22 @@ class AnalysisSpec(JobSpec, frozen=True, kw_only=True):
     schemas: dict[str, str]
 
 
+class Alteration(Struct, frozen=True, kw_only=True):
+    """What a view was until it was altered: by this definition its rows were made."""
+
+    before: Definition
+    # The new query as it was sent, for the table's metadata.
+    source_query: str = ""
+
+
 class RefreshSpec(JobSpec, frozen=True, kw_only=True):
     """Bring a view up to date, after the views that are refreshed with it."""
 
     definition: Definition
+    # How often the view had been altered when the definition was made.
+    edition: int = 0
+    # Set when the refresh also makes the view one of another definition.
+    alteration: Alteration | None = None
     src_version: int | None = None
     max_rows_per_fragment: int | None = None
     concurrency: int | None = None
@@ -141,6 +153,11 @@ class RefreshSpec(JobSpec, frozen=True, kw_only=True):
     source_ids: tuple[str, ...] = ()
     # Views that are refreshed with this one because it reads them, in the order of their refreshes.
     upstream: tuple["UpstreamSpec", ...] = ()
+
+    @property
+    def made_by(self) -> Definition:
+        """The definition by which the view's rows were made until now."""
+        return self.definition if self.alteration is None else self.alteration.before
 
 
 class UpstreamSpec(RefreshSpec, frozen=True, kw_only=True):

@@ -13,11 +13,13 @@ from typing import Any
 import lance
 import msgspec
 import pyarrow as pa
+from msgspec import structs
 
+from penstock.jobs.refresh.cascade import run_refreshes, sweep_refreshes
 from penstock.jobs.refresh.plan import explain_refresh
 from penstock.jobs.refresh.run import run_refresh, sweep_refresh
 from penstock.jobs.spark.tasks import Engine
-from penstock.jobs.specs import RefreshSpec
+from penstock.jobs.specs import Alteration, RefreshSpec, UpstreamSpec
 from penstock.lance.session.remote import Location
 from penstock.model.functions import Function
 from penstock.model.views import (
@@ -130,6 +132,24 @@ class LocalView:
         self.watermark = done.watermark
         return done
 
+    def alter(
+        self, definition: Definition, attempt: HeldAttempt | None = None, **options: Any
+    ) -> RefreshResult:
+        """Alter the view and fill it, and remember what the catalog would."""
+        attempt = attempt or HeldAttempt()
+        spec = self.alteration_spec(definition, **options)
+        done = run_refreshes(spec, self.catalog, self._get_engine, attempt)
+        sweep_refreshes(spec, self.catalog, attempt.job, attempt.number)
+        self.watermark, self.definition = done.watermark, definition
+        return done
+
+    def alteration_spec(self, definition: Definition, **options: Any) -> RefreshSpec:
+        altered = Alteration(before=self.definition, source_query="altered")
+        return structs.replace(self.spec(**options), definition=definition, alteration=altered)
+
+    def _get_engine(self, of: UpstreamSpec | None = None) -> Engine:
+        return self.engine
+
     def explain(self, **options: Any) -> dict[str, Any]:
         catalog = self.catalog
 
@@ -155,15 +175,20 @@ class LocalView:
             return dying.wait()
 
     def start(
-        self, job: str, number: int = 1, environ: Mapping[str, str] | None = None, **options: Any
+        self,
+        job: str,
+        number: int = 1,
+        environ: Mapping[str, str] | None = None,
+        spec: RefreshSpec | None = None,
+        **options: Any,
     ) -> "subprocess.Popen[bytes]":
-        """Start an attempt of a job in a process of its own."""
+        """Start an attempt of a job in a process of its own; of this spec, if one is given."""
         code = (
             "import sys; from pathlib import Path\n"
             "from tests.harness.views import local_views as v\n"
             "folder, job, number, spec = sys.argv[1:]\n"
-            "v.run_refresh(v.read_spec(spec), v.FolderLake(Path(folder)), lambda: v.LOCAL_ENGINE,"
+            "v.run_refreshes(v.read_spec(spec), v.FolderLake(Path(folder)), lambda: v.LOCAL_ENGINE,"
             " v.HeldAttempt(job=job, number=int(number)))"
         )
-        spec = msgspec.json.encode(self.spec(**options)).decode()
-        return start_code(code, str(self.folder), job, str(number), spec, environ=environ)
+        text = msgspec.json.encode(spec or self.spec(**options)).decode()
+        return start_code(code, str(self.folder), job, str(number), text, environ=environ)

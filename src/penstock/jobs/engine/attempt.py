@@ -59,6 +59,16 @@ class Attempt(Protocol):
         """The ids of the ledger's rows for the job's column."""
 
 
+class KeyedAttempt:
+    """An attempt whose work is kept under another name than the job's."""
+
+    def __init__(self, attempt: Attempt, key: str) -> None:
+        self.job, self.number = key, attempt.number
+        self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
+        self.progress, self.log = attempt.progress, attempt.log
+        self.errors, self.error_rows = attempt.errors, attempt.error_rows
+
+
 def is_passing(error: BaseException) -> bool:
     """Whether another attempt may succeed; errors outside our tree say nothing about the job."""
     return isinstance(error, PASSING) or not isinstance(error, PenstockError)

@@ -18,8 +18,9 @@ from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.errors import LeaseLost, PenstockError
-from penstock.jobs.engine.attempt import Attempt, Value
+from penstock.jobs.engine.attempt import Attempt, KeyedAttempt, Value
 from penstock.jobs.refresh import view_notes
+from penstock.jobs.refresh.altering.run import run_alteration
 from penstock.jobs.refresh.commit import commit_change
 from penstock.jobs.refresh.context import Context, ViewChange, Work
 from penstock.jobs.refresh.history import (
@@ -50,7 +51,9 @@ class GetEngine(Protocol):
 def run_refreshes(
     spec: RefreshSpec, catalog: RemoteCatalog, get_engine: GetEngine, attempt: Attempt
 ) -> RefreshResult:
-    """Refresh the view, after those that are refreshed with it."""
+    """Refresh the view, after those that are refreshed with it, or alter it."""
+    if spec.alteration is not None:
+        return run_alteration(spec, catalog, get_engine, attempt)
     if not spec.upstream:
         return run_refresh(spec, catalog, get_engine, attempt)
     return _Cascade(spec, catalog, get_engine, attempt).run()
@@ -223,9 +226,7 @@ class _Step(RefreshRun):
     def _start(self, context: Context) -> Work:
         work = super()._start(context)
         return (
-            work
-            if not self._key
-            else replace(work, attempt=_KeyedAttempt(self._attempt, self._key))
+            work if not self._key else replace(work, attempt=KeyedAttempt(self._attempt, self._key))
         )
 
     def _commit(self, work: Work, change: ViewChange, properties: dict[str, str]) -> int | None:
@@ -265,16 +266,6 @@ class _StepAttempt:
 
     def error_rows(self) -> frozenset[int]:
         return self._attempt.error_rows()
-
-
-class _KeyedAttempt:
-    """An attempt whose work is kept under another name than the job's."""
-
-    def __init__(self, attempt: Attempt, key: str) -> None:
-        self.job, self.number = key, attempt.number
-        self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
-        self.progress, self.log = attempt.progress, attempt.log
-        self.errors, self.error_rows = attempt.errors, attempt.error_rows
 
 
 RECIPE = Recipe(run_refreshes, sweep_refreshes)

@@ -70,9 +70,9 @@ class Context:
 
     @property
     def definition_then(self) -> Definition:
-        """The same at the moment that the view follows now."""
+        """The definition by which the view's rows were made, at the moment that it follows now."""
         moment = self.moment if self.watermark is None else self.watermark.moment
-        return define_at(self.spec.definition, moment)
+        return define_at(self.spec.made_by, moment)
 
     @property
     def watermark(self) -> Watermark | None:

@@ -10,10 +10,14 @@ from lance.fragment import FragmentMetadata
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.columns.schemas import decode_schema, find_type
 from penstock.lance.commit.removal import Removal
-from penstock.lance.commit.replacement import BASE_PROPERTY, JOB_PROPERTY, commit_operation
+from penstock.lance.commit.replacement import (
+    BASE_PROPERTY,
+    JOB_PROPERTY,
+    WATERMARK_PROPERTY,
+    commit_operation,
+)
 from penstock.model.views import Watermark
 
-WATERMARK_PROPERTY = "penstock.watermark"
 INSERTED_PROPERTY = "penstock.rows_inserted"
 UPDATED_PROPERTY = "penstock.rows_updated"
 DELETED_PROPERTY = "penstock.rows_deleted"

@@ -13,6 +13,8 @@ from penstock.errors import (
     NotFound,
     VersionNotFound,
 )
+from penstock.jobs.refresh.altering.changes import find_changes
+from penstock.jobs.refresh.altering.explain import explain_alteration
 from penstock.jobs.refresh.context import Context, Plan, SourceVersions, plan_nothing
 from penstock.jobs.refresh.history import History, find_changed, find_moved, read_history
 from penstock.jobs.refresh.rows import plan as rows
@@ -53,10 +55,10 @@ def _why_unlike(spec: RefreshSpec, watermark: Watermark, view: LanceDataset, gap
             then = view.checkout_version(version)
     except (InvalidRequest, InvalidTableState, NotFound):
         return f"version {version} of the view is gone"
-    names = decode_schema(spec.definition.schema).names
+    names = decode_schema(spec.made_by.schema).names
     if moved := find_moved(view, then, names):
         return f"column {moved} of the view is not the one that was filled"
-    is_used = spec.mode != "full" and watermark.digest == spec.definition.digest
+    is_used = spec.mode != "full" and watermark.digest == spec.made_by.digest
     if not gap or not is_used or not view.has_stable_row_ids:
         return gap
     is_same = compare(view, then, [show_path((name,)) for name in names]).is_empty
@@ -150,6 +152,10 @@ def check_pin(dataset: LanceDataset, source: Source, pin: Pin) -> LanceDataset:
 
 def plan_refresh(context: Context) -> Plan:
     """The plan of the refresh: nothing when no source changed, else that of its strategy."""
+    strategy = find_strategy(context.definition)
+    if context.spec.alteration is not None:
+        altered = None if context.rebuild else strategy.plan_altered
+        return (altered or strategy.plan)(context)
     watermark = context.watermark
     is_same = all(each.is_same for each in context.sources.values())
     is_same = is_same and (watermark is None or watermark.moment == context.moment)
@@ -160,7 +166,7 @@ def plan_refresh(context: Context) -> Plan:
         and watermark.output_limit == context.spec.output_limit
     ):
         return plan_nothing("no source has changed since the last refresh")
-    return find_strategy(context.definition).plan(context)
+    return strategy.plan(context)
 
 
 def explain_refresh(spec: RefreshSpec, open_table: Opener) -> dict[str, Any]:
@@ -174,8 +180,12 @@ def explain_refresh(spec: RefreshSpec, open_table: Opener) -> dict[str, Any]:
     if find_strategy(definition) is STRATEGIES["rows"]:
         # Not part of the plan: a refresh finds these numbers as it goes.
         plan = rows.count(context, plan)
+    more: dict[str, Any] = {}
+    if wanted.alteration is not None:
+        plan, more = explain_alteration(context, plan)
     return {
         **plan.to_json(),
+        **more,
         "kind": definition.kind,
         "shape": definition.shape,
         "obstacle": definition.obstacle,
@@ -191,10 +201,14 @@ def _why_rebuild(spec: RefreshSpec, view: LanceDataset, foreign: str) -> str:
         return "a full refresh was asked for"
     if spec.watermark is None:
         return "the view was never filled"
-    if spec.watermark.digest != spec.definition.digest:
+    if spec.watermark.digest != spec.made_by.digest:
         return "the view's query means something else than at its last refresh"
-    if spec.watermark.versions.keys() != {source.id for source in spec.definition.sources}:
+    if spec.watermark.versions.keys() != {source.id for source in spec.made_by.sources}:
         return "the view had other sources at its last refresh"
+    if spec.alteration is not None and (reason := find_changes(spec).rebuild):
+        return reason
+    if spec.alteration is not None and spec.watermark.cut is not None:
+        return "the query changed, and an output limit cut the view's rows"
     if not view.has_stable_row_ids:
         return "the view itself has no stable row ids"
     return foreign

@@ -27,7 +27,6 @@ from penstock.jobs.refresh.history import (
     MODE_PROPERTY,
     REASON_PROPERTY,
     UPDATED_PROPERTY,
-    WATERMARK_PROPERTY,
     RefreshCommit,
     encode_watermark,
 )
@@ -43,7 +42,11 @@ from penstock.jobs.refresh.verify import verify
 from penstock.jobs.refresh.view_notes import Pin, Pins, Retention
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import RefreshSpec
-from penstock.lance.commit.replacement import ATTEMPT_PROPERTY, JOB_PROPERTY
+from penstock.lance.commit.replacement import (
+    ATTEMPT_PROPERTY,
+    JOB_PROPERTY,
+    WATERMARK_PROPERTY,
+)
 from penstock.lance.session.remote import Location, RemoteCatalog
 from penstock.model.moments import show_moment
 from penstock.model.views import RefreshResult, Watermark
@@ -115,7 +118,7 @@ class RefreshRun:
         pins = self._pin(spec)
         self._attempt.check()
         context = make_context(spec, self._location, view, self._newest, pins, history.foreign)
-        plan = plan_refresh(context)
+        plan = self._plan(context)
         self._tell_plan(plan)
         if plan.mode == "none":
             nothing = ViewChange(removes=_no_ids())
@@ -125,7 +128,7 @@ class RefreshRun:
             raise LeaseLost("another attempt has begun to compute, for other versions")
         crash_point("versions pinned")
         work = self._start(context)
-        change = find_strategy(spec.definition).run(work, plan)
+        change = self._compute(work, plan)
         self._attempt.check()
         crash_point("files written")
         name = f"failed-{self._attempt.job}-{self._attempt.number}.rows"
@@ -150,6 +153,12 @@ class RefreshRun:
         for source in spec.definition.sources:
             newest = self._catalog.open_latest(source.table, "")
             self._newest[source.id] = self._sources[source.id], newest
+
+    def _plan(self, context: Context) -> Plan:
+        return plan_refresh(context)
+
+    def _compute(self, work: Work, plan: Plan) -> ViewChange:
+        return find_strategy(work.definition).run(work, plan)
 
     def _commit(self, work: Work, change: ViewChange, properties: dict[str, str]) -> int | None:
         return commit_change(work, change, properties)

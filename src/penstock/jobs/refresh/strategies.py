@@ -6,9 +6,11 @@ from importlib import import_module
 from typing import cast
 
 from penstock.errors import Unsupported
+from penstock.jobs.refresh.chunks import altered as altered_chunks
 from penstock.jobs.refresh.chunks import plan as chunks
 from penstock.jobs.refresh.context import Context, Plan, ViewChange, Work
 from penstock.jobs.refresh.groups import plan as groups
+from penstock.jobs.refresh.rows import altered as altered_rows
 from penstock.jobs.refresh.rows import plan as rows
 from penstock.jobs.refresh.udtf import plan as udtf
 from penstock.jobs.refresh.whole import plan as whole
@@ -26,6 +28,8 @@ class Strategy:
     runs_in: str
     # Whether its plan finds what a query's clock changes; if not, such a view is rebuilt.
     follows_clock: bool = False
+    # Plans an alteration after which some rows can stay; None where none ever can.
+    plan_altered: Callable[[Context], Plan] | None = None
 
     def run(self, work: Work, plan: Plan) -> ViewChange:
         """Carry out a plan on Spark."""
@@ -34,11 +38,11 @@ class Strategy:
 
 
 STRATEGIES = {
-    "rows": Strategy(rows.plan, "penstock.jobs.refresh.rows.run", True),
+    "rows": Strategy(rows.plan, "penstock.jobs.refresh.rows.run", True, altered_rows.plan),
     "groups": Strategy(groups.plan, "penstock.jobs.refresh.groups.run", True),
     "whole": Strategy(whole.plan, "penstock.jobs.refresh.whole.run"),
-    "chunks": Strategy(chunks.plan, "penstock.jobs.refresh.chunks.run", True),
-    "udtf": Strategy(udtf.plan, "penstock.jobs.refresh.udtf.run", True),
+    "chunks": Strategy(chunks.plan, "penstock.jobs.refresh.chunks.run", True, altered_chunks.plan),
+    "udtf": Strategy(udtf.plan, "penstock.jobs.refresh.udtf.run", True, udtf.plan),
 }
 
 

@@ -6,6 +6,7 @@ values without a call. Under a limit, rows beyond the last admitted one are unkn
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from lance import LanceDataset
@@ -66,10 +67,16 @@ class ChunkWork:
     known: Ids = field(default_factory=lambda: _no_ids())
 
 
+class Planner(Protocol):
+    """Finds the work, once rows can be matched with the query."""
+
+    def settle(self, match: Match) -> ChunkWork: ...
+
+
 class UnsettledRows:
     """Work over changed rows for which only Spark can tell whether they match the query."""
 
-    def __init__(self, planner: "_Planner") -> None:
+    def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
     def settle(self, match: Match) -> ChunkWork:
@@ -82,14 +89,15 @@ def plan(context: Context) -> Plan:
     (source,) = context.sources.values()
     then = source.dataset_then
     if context.watermark is None or then is None:
-        return _plan_all(context, source, context.rebuild)
+        return plan_all(context, source, context.rebuild)
     try:
         return _Planner(context, source, then).plan()
     except ColumnNotFound as error:
-        return _plan_all(context, source, error.message)
+        return plan_all(context, source, error.message)
 
 
-def _plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
+def plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
+    """Rebuild the view."""
     rows = context.definition.rows
     assert rows is not None
     calls: Count

@@ -96,7 +96,7 @@ def plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
     """Rebuild the view."""
     total = source.dataset_now.count_rows()
     functions = len(context.definition.column_functions)
-    unknown = _why_unknown(context.definition)
+    unknown = why_unknown(context.definition)
     return Plan(
         mode="full",
         reason=reason,
@@ -140,7 +140,7 @@ def _plan_some(
     context: Context, source: SourceVersions, difference: Difference, failed: RowSet, timed: int
 ) -> Plan:
     definition = context.definition
-    again = _find_again(source.dataset_now, failed, difference)
+    again = find_again(source.dataset_now, failed, difference)
     touched = [difference.changed.ids, difference.deleted.ids, again.ids]
     gone = find_view_rows(context.view, np.sort(np.concatenate(touched)))
     rows = join_rows(difference.inserted, difference.changed, again)
@@ -148,7 +148,7 @@ def _plan_some(
     # The view has no value for a failed row.
     is_right = was & ~failed.contains(rows.ids)
     kept = tuple(
-        is_right & is_among(rows.ids, _unchanged(definition, function, difference))
+        is_right & ~is_among(rows.ids, find_differing(definition, function, difference))
         for function in definition.column_functions
     )
     same = is_right & is_among(rows.ids, _same_outputs(definition, source, difference))
@@ -160,12 +160,12 @@ def _plan_some(
         same=same,
         kept=kept,
     )
-    what = _leave(definition, source.dataset_now, what)
+    what = leave_same(definition, source.dataset_now, what)
     if not (len(what.rows.ids) or len(what.gone.ids) or len(failed)):
         return plan_nothing("no row that the view has, or is to have, has changed")
     updated = int(what.was.sum())
     calls = sum(len(what.rows.ids) - int(each.sum()) for each in what.kept)
-    unknown = _why_unknown(definition)
+    unknown = why_unknown(definition)
     return Plan(
         mode="incremental",
         reason=_why(difference, len(again.ids), _why_timed(definition, timed)),
@@ -184,7 +184,7 @@ def _same_outputs(definition: Definition, source: SourceVersions, difference: Di
     return difference.changed.ids[~outputs_differ(definition.rows, source, difference)]
 
 
-def _leave(definition: Definition, now: LanceDataset, what: SomeRows) -> SomeRows:
+def leave_same(definition: Definition, now: LanceDataset, what: SomeRows) -> SomeRows:
     """What is left without rows that stay as they are, as far as Lance can tell."""
     query = definition.rows
     assert query is not None
@@ -200,7 +200,7 @@ def _leave(definition: Definition, now: LanceDataset, what: SomeRows) -> SomeRow
     return replace(left, same=left.same & False)
 
 
-def _why_unknown(definition: Definition) -> Unknown | None:
+def why_unknown(definition: Definition) -> Unknown | None:
     """Why it is unknown which rows of the source are rows of the view; None when all are."""
     rows = definition.rows
     assert rows is not None
@@ -215,14 +215,14 @@ def _why_unknown(definition: Definition) -> Unknown | None:
     )
 
 
-def _find_again(dataset: LanceDataset, failed: RowSet, difference: Difference) -> RowPlaces:
+def find_again(dataset: LanceDataset, failed: RowSet, difference: Difference) -> RowPlaces:
     """Rows that a function failed on, that still exist and did not change."""
     rows = scan_all(dataset, None if len(failed) else ())
     return rows.take(failed.contains(rows.ids) & ~is_among(rows.ids, difference.changed.ids))
 
 
-def _unchanged(definition: Definition, function: Function, difference: Difference) -> Ids:
-    """The changed rows that are the same to a function."""
+def find_differing(definition: Definition, function: Function, difference: Difference) -> Ids:
+    """The changed rows that are others to a function."""
     columns = {column.name: column for column in definition.rows.columns} if definition.rows else {}
     inputs = [columns[name] for name in function.inputs]
     if any(column.reads_clock for column in inputs):
@@ -233,7 +233,7 @@ def _unchanged(definition: Definition, function: Function, difference: Differenc
         for column in inputs
         for path in ((column.path,) if column.path is not None else column.reads or everything)
     }
-    return difference.changed.ids[~reads_differ([*reads], difference)]
+    return difference.changed.ids[reads_differ([*reads], difference)]
 
 
 def _why_timed(definition: Definition, timed: int) -> tuple[int, str]:

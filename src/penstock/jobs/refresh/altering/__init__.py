@@ -1,0 +1,1 @@
+"""Views that get another definition, with the refresh that fills it."""
