@@ -10,7 +10,22 @@ from scripts.docs import ROOT
 
 PACKAGE = "penstock"
 MAX_MODULES, MAX_ROWS = 20, 8
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+)
 
 # Who may import inside a function, and why; everything else that is heavy is loaded at a door.
 LATE_IMPORTS = {

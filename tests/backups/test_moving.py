@@ -29,7 +29,7 @@ ROWS = (
     "INSERT INTO tables VALUES ('m', 'm.lance', 1)",
     f"INSERT INTO views VALUES ('i', 'i', 'i', '{NOW}', '{{}}', '{FIRST}', '[]')",
     "INSERT INTO materialized_views VALUES "
-    "('m', 'query', '{}', '{}', '[]', 0, NULL, NULL, NULL, 0)",
+    "('m', 'query', '{}', '{}', '[]', 0, NULL, NULL, NULL, 0, 0)",
     f"INSERT INTO view_sources VALUES ('m', 'i', 'i', '{NOW}', '{FIRST}', '', 0)",
 )
 

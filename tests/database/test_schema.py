@@ -107,6 +107,16 @@ async def test_what_views_read_before_consent_was_kept_counts_as_consented_to(
     await database.close()
 
 
+async def test_the_definition_that_a_view_has_begins_its_history(database_url: str) -> None:
+    database = await connect(database_url)
+    await database.write(migrate_step_by_step, database.kind, 7)
+    await database.write(run_all, OLD_VIEWS)
+    await database.write(migrate_step_by_step, database.kind, 9999, 8)
+    rows = await database.fetch("SELECT view_id, edition, request, version FROM view_definitions")
+    assert [tuple(row) for row in rows] == [("m", 0, "{}", 1)]
+    await database.close()
+
+
 async def test_opening_twice_finds_nothing_to_do(database_url: str) -> None:
     await (await open_catalog(database_url)).close()
     database = await open_catalog(database_url)

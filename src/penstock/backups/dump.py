@@ -14,7 +14,8 @@ KEPT = (
     *("namespaces", "objects", "tables", "table_versions", "transactions", "views"),
     *("idempotency_keys", "jobs", "job_slots", "job_events", "job_logs", "manifests", "columns"),
     *("functions", "declarations", "tokens", "grants", "audit", "environments"),
-    *("materialized_views", "view_sources", "refresh_schedules", "locks"),
+    *("materialized_views", "view_sources", "refresh_schedules", "view_definitions"),
+    *("view_alterations", "locks"),
 )
 # Not dumped: a restored catalog signs tokens with keys of its own, and has nothing to remove,
 # because dropped tables are not copied.

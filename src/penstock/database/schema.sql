@@ -305,7 +305,37 @@ CREATE TABLE materialized_views (
     target_lag_seconds BIGINT,
     watermark TEXT,
     refreshed_at BIGINT,
-    created_at BIGINT NOT NULL
+    created_at BIGINT NOT NULL,
+    -- How often it was altered.
+    edition BIGINT NOT NULL DEFAULT 0
+);
+
+-- By which definitions the versions of a view were made, and by whom these.
+CREATE TABLE view_definitions (
+    view_id KEYTEXT NOT NULL REFERENCES materialized_views (id),
+    edition BIGINT NOT NULL,
+    request TEXT NOT NULL,
+    -- The first version of the view that was made by it.
+    version BIGINT NOT NULL,
+    job_id KEYTEXT NOT NULL DEFAULT '',
+    made_by KEYTEXT NOT NULL DEFAULT '',
+    made_at BIGINT NOT NULL,
+    PRIMARY KEY (view_id, edition)
+);
+
+-- Alterations that are under way: what a view becomes with the commit of a job.
+CREATE TABLE view_alterations (
+    view_id KEYTEXT PRIMARY KEY REFERENCES materialized_views (id),
+    -- It counts while the job is queued or running.
+    job_id KEYTEXT NOT NULL,
+    request TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    -- What it reads, the settings that come with it, and whose rights it reads with.
+    sources TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    owner KEYTEXT NOT NULL,
+    made_by KEYTEXT NOT NULL DEFAULT '',
+    made_at BIGINT NOT NULL
 );
 
 -- Views that are refreshed by the clock: a cron expression, the time zone that it is read in (UTC

@@ -21,7 +21,7 @@ RECORDS = (
     "INSERT INTO tables VALUES ('t', 'a', 1), ('u', 'b', 1), ('m', 'c', 1)",
     "INSERT INTO views VALUES ('i', 'd', 'd', 'file', '{}', 'first', '[\"eve\"]')",
     "INSERT INTO materialized_views VALUES "
-    "('m', 'query', '{}', '{}', '[\"ann\"]', 0, NULL, NULL, NULL, 0)",
+    "('m', 'query', '{}', '{}', '[\"ann\"]', 0, NULL, NULL, NULL, 0, 0)",
 )
 
 

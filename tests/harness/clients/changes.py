@@ -273,6 +273,9 @@ LANCE: dict[str, Prepare] = {
     "AlterMaterializedView": lambda s, ns: lance(
         f"{with_materialized_view(s, ns)}/alter", {"auto_refresh": False}
     ),
+    "AlterMaterializedView query": lambda s, ns: lance(
+        f"{with_materialized_view(s, ns)}/alter", {"source_query": "SELECT id AS other FROM t"}
+    ),
     "ConsentMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/consent"),
     "DropMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/drop"),
     "DropTable cascade": lambda s, ns: lance(

@@ -5,11 +5,17 @@ from typing import Any
 
 import httpx
 import lance
+import msgspec
 import pyarrow as pa
 
+from penstock.jobs.refresh.cascade import run_refreshes
+from penstock.jobs.specs import RefreshSpec
+from penstock.lance.session.remote import RemoteCatalog
 from tests.harness.clients import iceberg_requests as iceberg
 from tests.harness.data.arrow import send
 from tests.harness.jobs.fake_runner import TEXTS, Runner, make_table
+from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.jobs.local_engine import LOCAL_ENGINE
 from tests.harness.processes.servers import Server
 
 QUERY = "SELECT id, text FROM t WHERE id > 1"
@@ -73,8 +79,39 @@ class View:
         self.request()
         self.finish(self.lease())
 
+    def work(self) -> str:
+        """Lease a job and carry it out here, by the product's recipe and without Spark."""
+        job = self.lease()
+        run_here(self.server, job)
+        return str(job["id"])
+
+    def work_all(self) -> None:
+        """Refresh the view, and carry that out."""
+        self.request()
+        self.work()
+
+    def alter(self, **body: Any) -> httpx.Response:
+        return self.ask("alter", {"cluster": self.cluster} | body)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """What readers see, without system columns."""
+        table = lance.dataset(self.ask_table("describe").json()["location"])
+        version = head(self.server, self.id)
+        names = [name for name in table.schema.names if not name.startswith("__")]
+        found = table.checkout_version(version).to_table(names).to_pylist()
+        return sorted(tuple(row.values()) for row in found)
+
     def insert(self) -> None:
         send(self.server, f"/v1/table/{self.source}/insert", TEXTS).raise_for_status()
+
+
+def run_here(server: Server, job: dict[str, Any]) -> None:
+    """Carry out a leased refresh in the test's process, and report it."""
+    spec = msgspec.convert(job["spec"], RefreshSpec)
+    attempt = HeldAttempt(job=job["id"], number=job["attempt"])
+    catalog = RemoteCatalog(server.url)
+    done = run_refreshes(spec, catalog, lambda of=None: LOCAL_ENGINE, attempt)
+    Runner(server).finish(job, result=msgspec.to_builtins(done)).raise_for_status()
 
 
 def ask_create(server: Server, id: str, **body: Any) -> httpx.Response:

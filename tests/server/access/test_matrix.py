@@ -40,6 +40,7 @@ LANCE = {
     "GetTableStats QueryTable CountTableRows ExplainTableQueryPlan AnalyzeTableQueryPlan "
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
     "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents "
+    "ListMaterializedViewDefinitions "
     # lancedb's own.
     "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
     "CherryPickBranch PrewarmTableIndex PrewarmTableData",
@@ -50,7 +51,8 @@ LANCE = {
     "owner": "CreateNamespace DropNamespace RegisterTable DropTable DeregisterTable RenameTable "
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
     "CreateTable AlterTableAddColumns CreateMaterializedView DeclareTable "
-    "AlterMaterializedView ConsentMaterializedView DropMaterializedView",
+    "AlterMaterializedView ExplainAlterMaterializedView ConsentMaterializedView "
+    "DropMaterializedView",
 }
 LANCE_NEEDS = {name: role for role, names in LANCE.items() for name in names.split()}
 # Those whose bodies, or ids that are no names, say what they are about.

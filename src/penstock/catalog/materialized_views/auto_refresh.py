@@ -276,7 +276,7 @@ async def _describe(
         _took(rows[0]) if rows else 0.0,
         _count_changes(view, sources),
         tuple(source for source in sources if source.is_ahead is not False),
-        (access, *((source.edition, source.consented) for source in sources)),
+        (access, view.edition, *((source.edition, source.consented) for source in sources)),
     )
 
 

@@ -141,15 +141,17 @@ async def find_obstacle(tx: Transaction, spec: RefreshSpec) -> str:
     """
     for each in (*spec.upstream, spec):
         ids = {*each.states, *(source.id for source in each.definition.sources)}
-        row = await tx.fetch_one(
-            "SELECT owner FROM materialized_views WHERE id = $1", each.table_id
-        )
+        # An altered view reads with the rights of who alters it, who named all of its sources.
+        relation, key = ("materialized_views", "id")
+        if each.alteration is not None:
+            relation, key = "view_alterations", "view_id"
+        row = await tx.fetch_one(f"SELECT owner FROM {relation} WHERE {key} = $1", each.table_id)
         if row is None:
             continue
         rows = await tx.fetch(
             "SELECT source_id FROM view_sources WHERE view_id = $1", each.table_id
         )
-        if ids - {row[0] for row in rows}:
+        if each.alteration is None and ids - {row[0] for row in rows}:
             return "the view has come to read other sources since; request the refresh again"
         owner = msgspec.json.decode(row[0], type=tuple[str, ...])
         try:

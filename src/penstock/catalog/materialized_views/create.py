@@ -58,7 +58,7 @@ async def create(
     defined = await definitions.define(
         catalog, new.table.namespace, wanted.asked, may_read=may_read, cluster=cluster
     )
-    if _list_codes(defined):
+    if list_codes(defined):
         need = Need(FUNCTIONS, NAMESPACE, new.table.namespace)
         await grants.check_in(catalog.database, origin, need)
     queued: list[str] = []
@@ -89,7 +89,7 @@ async def _write(
     bridge = datasets.make_bridge(catalog, new.table, origin, before=[declare])
 
     def write() -> WrittenFragments:
-        for content in _list_codes(defined):
+        for content in list_codes(defined):
             code_files.store(place, content)
         return view_tables.plan_first(defined.definition, asked.source_query)
 
@@ -118,12 +118,18 @@ async def _record(
         schedule=wanted.schedule,
     )
     await materialized_views.insert_in(tx, table, view)
-    by_hash = {code_files.hash_of(content): content for content in _list_codes(defined)}
+    await record_functions(tx, defined)
+
+
+async def record_functions(tx: Transaction, defined: ResolvedView) -> None:
+    """Record the code of a view's functions, which came with its definition."""
+    by_hash = {code_files.hash_of(content): content for content in list_codes(defined)}
     for function in list_functions(defined.definition):
         if (content := by_hash.get(function.sha256)) is not None:
             await functions.record_in(tx, function, content)
 
 
-def _list_codes(defined: ResolvedView) -> Sequence[bytes]:
+def list_codes(defined: ResolvedView) -> Sequence[bytes]:
+    """The code that came with a definition."""
     own = [] if defined.udtf is None else [defined.udtf.content]
     return [*own, *(function.code.content for function in defined.query.functions)]

@@ -46,6 +46,8 @@ class ResolvedView:
     # The metadata files of Iceberg views, by id.
     states: Mapping[str, str]
     without_row_ids: tuple[Identifier, ...]
+    # How often the view had been altered.
+    edition: int = 0
 
     @property
     def sources(self) -> Mapping[Identifier, str]:
@@ -61,15 +63,16 @@ async def define(
     may_read: MayRead,
     known: Mapping[Identifier, str] | None = None,
     created: Definition | None = None,
+    before: Definition | None = None,
     version: int | None = None,
     check: Check | None = None,
     cluster: str | None = None,
 ) -> ResolvedView:
     """The definition of a view now, optionally with its one table at an older version.
 
-    `known` are names that were looked up before, `created` is the first definition. Objects that
-    may not be read count as missing. Where only Spark knows a type, a runner of the cluster is
-    asked.
+    `known` are names that were looked up before, `created` is the definition since the view's
+    creation or last alteration, `before` the one that an alteration replaces. Objects that may not
+    be read count as missing. Where only Spark knows a type, a runner of the cluster is asked.
     """
     run = catalog.workers.run
     query, udtf = await run(_read, asked, namespace)
@@ -91,7 +94,7 @@ async def define(
             detail="leave it out: it is the version of a view's only table",
         )
     opened = {name: await open_source(catalog, id, version) for name, id in ids.items()}
-    request = partial(_make_request, asked, query, udtf, created)
+    request = partial(_make_request, asked, query, udtf, created, before)
     try:
         definition = await _define(catalog, request, opened, cluster)
     except InvalidRequest as error:
@@ -170,6 +173,7 @@ def _make_request(
     query: "requests.Query",
     udtf: Udtf | None,
     created: Definition | None,
+    before: Definition | None,
     typed: str | None = None,
 ) -> "requests.ViewRequest":
     def read(schema: str | None) -> Any:
@@ -181,5 +185,7 @@ def _make_request(
         output_schema=read(asked.output_schema),
         udtf=udtf,
         created=read(None if created is None else created.schema),
+        before=read(None if before is None else before.schema),
+        inherited=asked.inherited,
         typed=read(typed),
     )

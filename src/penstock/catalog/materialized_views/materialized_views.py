@@ -13,13 +13,12 @@ import msgspec
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.materialized_views.cron import Schedule
-from penstock.catalog.names import dependents, namespaces, tables, transactions
+from penstock.catalog.names import dependents, namespaces, tables
 from penstock.database.interface import Row, Transaction
 from penstock.errors import Forbidden, InvalidTableState, TableInUse
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.write.view_tables import read_schema
 from penstock.model.identifiers import Identifier, from_path, show, to_path
-from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.rights import READ, Need
 from penstock.model.tables import MAIN, Table
@@ -27,7 +26,7 @@ from penstock.model.views import Definition, Kind, Watermark
 
 COLUMNS = (
     "m.kind, m.request, m.definition, m.auto_refresh, m.target_lag_seconds, m.watermark, "
-    "m.refreshed_at, m.created_at, m.owner, r.expression, r.timezone, r.done_until"
+    "m.refreshed_at, m.created_at, m.owner, m.edition, r.expression, r.timezone, r.done_until"
 )
 RELATIONS = "materialized_views m LEFT JOIN refresh_schedules r ON r.view_id = m.id"
 
@@ -39,6 +38,8 @@ class SentDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     source_query: str
     output_schema: str | None = None
     udtf_spec: dict[str, Any] | None = None
+    # Of a chunker's view without output_schema: the query's columns that it has.
+    inherited: tuple[str, ...] | None = None
     # Set when another client's own kind of body was sent; it is shown in the same form again.
     sql: str | None = None
 
@@ -49,7 +50,7 @@ class MaterializedView:
 
     table: Table
     asked: SentDefinition
-    # As of the view's creation.
+    # As of the view's creation, or of its last alteration.
     definition: Definition
     auto_refresh: bool
     target_lag_seconds: int | None
@@ -61,6 +62,8 @@ class MaterializedView:
     schedule: Schedule | None = None
     # The ticks of its schedule up to this moment are done.
     schedule_done_until: int | None = None
+    # How often it was altered.
+    edition: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ async def check_columns(tx: Transaction, table: Table, branch: str, paths: Seque
         if parse_path(path)[0].lower() in own:
             raise InvalidTableState(
                 f"column {path} of {table} is what the materialized view's query gives",
-                detail="drop the view and create it with another query; refresh fills it",
+                detail="alter the view's query instead; refresh fills it",
             )
 
 
@@ -125,7 +128,13 @@ async def insert_in(tx: Transaction, table: Table, view: "NewView") -> None:
     )
     if view.schedule is not None:
         await set_schedule_in(tx, table.id, view.schedule)
-    answering = dict.fromkeys(view.sources.values(), view.owner[0] if view.owner else "")
+    by = view.owner[0] if view.owner else ""
+    await tx.fetch(
+        "INSERT INTO view_definitions (view_id, edition, request, version, made_by, made_at) "
+        "VALUES ($1, 0, $2, 1, $3, now_millis())",
+        *(table.id, _encode(view.asked), by),
+    )
+    answering = dict.fromkeys(view.sources.values(), by)
     await dependents.record(tx, table.id, view.sources, view.editions, answering)
 
 
@@ -142,17 +151,6 @@ class NewView:
     auto_refresh: bool = False
     target_lag_seconds: int | None = None
     schedule: Schedule | None = None
-
-
-async def alter(
-    catalog: Catalog,
-    id: Identifier,
-    changes: Mapping[str, int | None],
-    origin: Origin = NOBODY,
-    schedule: Schedule | msgspec.UnsetType | None = msgspec.UNSET,
-) -> MaterializedView:
-    """Set whether, how soon and when a view refreshes itself."""
-    return await catalog.database.write(_alter, id, changes, origin, schedule)
 
 
 async def set_schedule_in(tx: Transaction, view_id: str, schedule: Schedule | None) -> None:
@@ -226,7 +224,7 @@ def is_behind(view: MaterializedView, sources: Sequence[SourceState]) -> bool:
 
 def to_view(table: Table, row: Row) -> MaterializedView:
     _, request, definition, auto_refresh, lag, watermark, refreshed_at, created_at, *more = row
-    owner, expression, timezone, done_until = more
+    owner, edition, expression, timezone, done_until = more
     return MaterializedView(
         table,
         msgspec.json.decode(request, type=SentDefinition),
@@ -239,25 +237,8 @@ def to_view(table: Table, row: Row) -> MaterializedView:
         msgspec.json.decode(owner, type=tuple[str, ...]),
         None if expression is None else Schedule(expression, timezone),
         done_until,
+        edition,
     )
-
-
-async def _alter(
-    tx: Transaction,
-    id: Identifier,
-    changes: Mapping[str, int | None],
-    origin: Origin,
-    schedule: Schedule | msgspec.UnsetType | None,
-) -> MaterializedView:
-    view = await get(tx, id)
-    for name, value in changes.items():
-        await tx.fetch(
-            f"UPDATE materialized_views SET {name} = $2 WHERE id = $1", view.table.id, value
-        )
-    if schedule is not msgspec.UNSET:
-        await set_schedule_in(tx, view.table.id, schedule)
-    await transactions.record(tx, "AlterMaterializedView", show(id), origin)
-    return await get(tx, id)
 
 
 def _to_state(row: Row, watermark: Watermark | None) -> SourceState:

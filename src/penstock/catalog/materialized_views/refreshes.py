@@ -19,7 +19,7 @@ from penstock.catalog.names.dependents import KeptVersions
 from penstock.catalog.statements.lookup import QuerySources, reading_as
 from penstock.catalog.versions import reconcile
 from penstock.database.interface import Transaction
-from penstock.errors import InvalidRequest
+from penstock.errors import ConcurrentCommit, InvalidRequest
 from penstock.jobs.doors import refresh_plan
 from penstock.jobs.specs import REFRESH, RefreshSpec, UpstreamSpec
 from penstock.lance.doors import lance
@@ -84,10 +84,17 @@ async def explain_refresh(
     defined = await define(catalog, view, request, origin)
     ids_read = set(defined.sources.values())
     await catalog.database.read(materialized_views.check_sources, view.owner, ids_read)
-    spec, error = await complete_spec(catalog.database, make_spec(view.table, defined, request))
+    return await explain_spec(catalog, make_spec(view.table, defined, request), defined)
+
+
+async def explain_spec(
+    catalog: Catalog, wanted: RefreshSpec, defined: ResolvedView
+) -> dict[str, Any]:
+    """The plan of a refresh with this spec, as data."""
+    spec, error = await complete_spec(catalog.database, wanted)
     if spec is None:
         raise InvalidRequest(error, detail="check the view's id")
-    ids = [view.table.id, *(source.id for source in spec.definition.sources)]
+    ids = [spec.table_id, *(source.id for source in spec.definition.sources)]
     opened = dict([await _open(catalog, id) for id in ids])
     plan = await catalog.workers.run(_explain, spec, opened)
     return plan | {"estimated_seconds": await _estimate(catalog.database, defined, plan)}
@@ -138,6 +145,7 @@ async def define(
         version=request.src_version,
         check=check or check_consent,
     )
+    defined = replace(defined, edition=view.edition)
     await definitions.check_acyclic(catalog, view.table.id, set(defined.sources.values()))
     _check(defined, request)
     if request.src_version is not None:
@@ -190,6 +198,7 @@ def make_spec(table: Table, defined: ResolvedView, request: RefreshRequest) -> R
         table=table.identifier,
         table_id=table.id,
         definition=defined.definition,
+        edition=defined.edition,
         src_version=request.src_version,
         output_limit=request.output_limit,
         mode=request.mode,
@@ -213,12 +222,16 @@ async def complete(
 async def complete_spec(tx: Transaction, spec: S) -> tuple[S | None, str]:
     """A job's spec with the current view and tables; None and a reason without a table."""
     row = await tx.fetch_one(
-        "SELECT o.namespace, o.name, m.watermark FROM objects o "
+        "SELECT o.namespace, o.name, m.watermark, m.edition FROM objects o "
         "JOIN materialized_views m ON m.id = o.id WHERE o.id = $1",
         spec.table_id,
     )
     if row is None:
         return None, "the view was dropped"
+    # An alteration may have been committed by an attempt of its own that could not report.
+    if spec.alteration is None and spec.edition != row[3]:
+        name = show((*from_path(row[0]), row[1]))
+        return None, f"{name} was altered since; request the refresh again"
     sources = list[Source]()
     for source in spec.definition.sources:
         found = await tx.fetch_one("SELECT namespace, name FROM objects WHERE id = $1", source.id)
@@ -299,12 +312,22 @@ async def record_sources(
     Raises when a source, or the view, is gone or must not be read.
     """
     table = view.table
-    now = await tables.get(tx, table.identifier)
-    if now.id != table.id:
-        raise tables.missing(table.identifier)
+    await lock_in(tx, view)
     await materialized_views.check_sources(tx, view.owner, set(defined.sources.values()))
     answering = await consents.check(tx, view, defined.reading, origin)
     return await consents.record(tx, table.id, defined.reading, answering)
+
+
+async def lock_in(tx: Transaction, view: MaterializedView) -> None:
+    """Hold a view against alterations until the transaction ends; raises if there was one."""
+    now = await tables.get(tx, view.table.identifier)
+    if now.id != view.table.id:
+        raise tables.missing(view.table.identifier)
+    row = await tx.fetch_one(
+        "UPDATE materialized_views SET edition = edition WHERE id = $1 RETURNING edition", now.id
+    )
+    if row is None or row[0] != view.edition:
+        raise ConcurrentCommit(f"{view.table} was altered meanwhile", detail="retry")
 
 
 async def enqueue_in(

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.materialized_views import consents, freshness, materialized_views
+from penstock.catalog.materialized_views import (
+    consents,
+    freshness,
+    materialized_views,
+    pending_alterations,
+)
 from penstock.catalog.materialized_views.cron import Schedule, find_tick
 from penstock.catalog.materialized_views.freshness import BaseTable, Tracer, ViewFreshness
 from penstock.catalog.materialized_views.materialized_views import MaterializedView, SourceState
@@ -46,6 +51,8 @@ async def describe(catalog: Catalog, view: MaterializedView, origin: Origin) -> 
         told["penstock.source_query"] = view.asked.source_query
     if view.watermark is not None and view.watermark.moment is not None:
         told["penstock.moment"] = show_moment(view.watermark.moment)
+    if (job := await pending_alterations.find_job(catalog.database, view.table.id)) is not None:
+        told["penstock.altered_by_job"] = job
     if view.refreshed_at is not None:
         told["penstock.refreshed_at"] = str(view.refreshed_at)
     if view.target_lag_seconds is not None:

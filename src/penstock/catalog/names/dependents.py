@@ -204,8 +204,8 @@ async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | N
     """Delete all records of a table; returns its location, or None when there is no such table."""
     for relation in ("table_versions", "columns", "declarations"):
         await tx.fetch(f"DELETE FROM {relation} WHERE table_id = $1", table_id)
-    await tx.fetch("DELETE FROM view_sources WHERE view_id = $1", table_id)
-    await tx.fetch("DELETE FROM refresh_schedules WHERE view_id = $1", table_id)
+    for relation in ("view_sources", "refresh_schedules", "view_definitions", "view_alterations"):
+        await tx.fetch(f"DELETE FROM {relation} WHERE view_id = $1", table_id)
     await tx.fetch("DELETE FROM materialized_views WHERE id = $1", table_id)
     await jobs.cancel_for_table_in(tx, table_id, reason)
     row = await tx.fetch_one(
@@ -233,7 +233,7 @@ async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitab
     kept = {
         "materialized_views": (
             "id, kind, request, definition, owner, auto_refresh, target_lag_seconds, watermark, "
-            "refreshed_at, created_at",
+            "refreshed_at, created_at, edition",
             "id",
         ),
         "view_sources": (
@@ -241,6 +241,10 @@ async def keep(tx: Transaction, view_id: str) -> Callable[[Transaction], Awaitab
             "view_id",
         ),
         "refresh_schedules": ("view_id, expression, timezone, done_until", "view_id"),
+        "view_definitions": (
+            "view_id, edition, request, version, job_id, made_by, made_at",
+            "view_id",
+        ),
     }
     rows = {
         relation: await tx.fetch(f"SELECT {columns} FROM {relation} WHERE {key} = $1", view_id)

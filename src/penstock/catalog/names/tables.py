@@ -1,7 +1,7 @@
 """Tables: declare and find; `table_changes` renames and drops them, `table_listing` lists them."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from penstock.catalog.access import grants
@@ -128,6 +128,16 @@ def check_properties(properties: Mapping[str, str]) -> None:
                 f"the property {key!r} is the server's own",
                 detail=f"use a key that does not begin with {OWN_PROPERTIES!r}",
             )
+
+
+def check_client_properties(properties: Collection[str]) -> None:
+    """Refuse to change properties by which the server knows a table."""
+    check_properties(dict.fromkeys(properties, ""))
+    if MANAGED_PROPERTY in properties:
+        raise InvalidRequest(
+            f"the property {MANAGED_PROPERTY!r} is set when a table is made",
+            detail="leave it out",
+        )
 
 
 async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:

@@ -14,7 +14,8 @@ from functools import partial
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs.queue import CHANGES
-from penstock.catalog.materialized_views import foreign_commits
+from penstock.catalog.materialized_views import foreign_commits, pending_alterations
+from penstock.catalog.materialized_views.pending_alterations import AlteringCommit
 from penstock.catalog.names import dependents, idempotency, table_changes, tables, transactions
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.versions import reconcile, settling, versions
@@ -105,6 +106,8 @@ class _PendingVersion:
     staged: StagedManifest
     same: bool = False
     looked: bool = False
+    # Of a view that becomes one of another definition with this version.
+    altering: AlteringCommit | None = None
 
 
 class _VersionRefused(Exception):
@@ -174,9 +177,12 @@ async def _stage(
                 staged = await catalog.lake.run_briefly(place, check_staged, place, op.new)
             else:
                 staged = await catalog.lake.run(check_staged, place, op.new)
+            altering = None
             if table.is_view and not op.is_ours:
-                await foreign_commits.check(catalog, table, op.new.branch, staged, origin)
-            entries[index] = _PendingVersion(table, op.new.branch, staged)
+                altering = await foreign_commits.check(
+                    catalog, table, op.new.branch, staged, origin
+                )
+            entries[index] = _PendingVersion(table, op.new.branch, staged, altering=altering)
             catalog.visit_later(table, op.new.branch)
     return entries
 
@@ -213,6 +219,12 @@ async def _apply(
                 results.append(created)
                 if created.is_new:
                     undo.append(partial(transactions.forget, id=transaction))
+                if created.is_new and (altering := entries[index].altering) is not None:
+                    undo.append(
+                        await pending_alterations.apply_in(
+                            tx, created.table, altering, created.version.version
+                        )
+                    )
             case DeleteVersions(id, branch, ranges):
                 table = await tables.get(tx, id)
                 if entries:

@@ -19,6 +19,7 @@ from penstock.server.lance.handlers import (
     materialized_views,
     previews,
 )
+from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.lancedb.operations import LANCEDB
 from penstock.server.lance.operation import changes, reads, reports
 from penstock.server.lance.rules import (
@@ -73,9 +74,22 @@ EXTENSIONS = (
     changes(
         "AlterMaterializedView",
         "materialized_view/{id}/alter",
-        materialized_views.alter,
+        view_alterations.alter,
         OWN_TABLE,
         recover=recover.altered_view,
+    ),
+    reads(
+        "ExplainAlterMaterializedView",
+        "materialized_view/{id}/explain_alter",
+        view_alterations.explain,
+        OWN_TABLE,
+        work=QUERIES,
+    ),
+    reads(
+        "ListMaterializedViewDefinitions",
+        "materialized_view/{id}/history",
+        view_alterations.history,
+        READ_TABLE,
     ),
     changes(
         "ConsentMaterializedView",

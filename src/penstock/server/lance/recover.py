@@ -27,6 +27,7 @@ from penstock.server.lance.handlers import (
     transactions,
     versions,
 )
+from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.transport.http import Reply
 
 Answer = dict[str, Any]
@@ -106,8 +107,7 @@ async def canceled_job(call: Call, used: KeyRecord) -> Reply:
 
 
 async def altered_view(call: Call, used: KeyRecord) -> Reply:
-    """The view as it is now: altering it again could undo a later change."""
-    return _reply(await materialized_views.show_altered(_keyless(call)))
+    return await view_alterations.recover_altered(_keyless(call), used.transaction_id)
 
 
 async def consent(call: Call, used: KeyRecord) -> Reply:

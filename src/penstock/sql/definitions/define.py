@@ -21,7 +21,7 @@ from penstock.model.views import (
 )
 from penstock.sql.definitions.functions import Inputs, bind_rows_function, make_column_functions
 from penstock.sql.definitions.lance import read_lance
-from penstock.sql.definitions.outputs import list_own_names, make_schema
+from penstock.sql.definitions.outputs import keep_types, list_own_names, make_schema
 from penstock.sql.definitions.parsed_query import ParsedQuery, QueryOutput, make_rows, make_sources
 from penstock.sql.definitions.requests import SourceTable, ViewRequest
 from penstock.sql.definitions.spark import read_spark
@@ -44,26 +44,30 @@ def define(request: ViewRequest, tables: Mapping[Identifier, SourceTable]) -> De
 
 
 def _define_query(request: ViewRequest, found: ParsedQuery) -> Definition:
-    declared = request.created if request.created is not None else request.output_schema
+    declared = _find_declared(request)
     given = [(output.name, output.type) for output in found.outputs]
     outputs = found.outputs
     functions: tuple[Function, ...] = ()
     if request.query.functions:
         inputs = Inputs(found)
-        functions = make_column_functions(request.query, inputs, declared)
+        types = declared if declared is not None else request.before
+        functions = make_column_functions(request.query, inputs, types)
         for sent in sorted(request.query.functions, key=lambda each: each.place):
             if sent.output in dict(given):
                 raise InvalidRequest(
                     f"the query has two columns called {sent.output}", detail="rename one"
                 )
-            given.insert(sent.place, (sent.output, None))
+            kind = types.field(sent.output).type if declared is None and types is not None else None
+            given.insert(sent.place, (sent.output, kind))
         outputs = (*outputs, *inputs.hidden.values())
     system = [SOURCE_ROW_ID] if found.shape == "rows" else []
     return _finish(
         request,
         found,
         outputs,
-        make_schema(system, given, request.output_schema, request.created),
+        make_schema(
+            system, keep_types(given, request.before), request.output_schema, request.created
+        ),
         column_functions=functions,
         **found.kept,
     )
@@ -89,8 +93,11 @@ def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definitio
             detail="make a view of kind 'query' of it, and read that view",
         )
     inputs = Inputs(found)
-    declared = request.created if request.created is not None else request.output_schema
-    bound = bind_rows_function(udtf, inputs, declared, list_own_names(declared))
+    declared = _find_declared(request)
+    own = list_own_names(declared)
+    if own is None and request.inherited is not None:
+        own = _check_inherited(request.inherited, inputs)
+    bound = bind_rows_function(udtf, inputs, declared, own)
     given = [
         *((name, inputs.outputs[name].type) for name in bound.inherited),
         *bound.fields,
@@ -103,12 +110,28 @@ def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definitio
         request,
         found,
         tuple(output for output in everything if output.name in needed),
-        make_schema(system, given, request.output_schema, request.created),
+        make_schema(
+            system, keep_types(given, request.before), request.output_schema, request.created
+        ),
         function=bound.function,
         inherited=bound.inherited,
         partition_by=bound.partition_by,
         partition_by_indexed_column=bound.indexed,
     )
+
+
+def _find_declared(request: ViewRequest) -> pa.Schema | None:
+    return request.created if request.created is not None else request.output_schema
+
+
+def _check_inherited(names: Sequence[str], inputs: Inputs) -> list[str]:
+    for name in names:
+        if name not in inputs.outputs:
+            raise InvalidRequest(
+                f"the view inherits column {name}, and the query does not give it",
+                detail="select it in the query, or leave it out of inherited",
+            )
+    return list(names)
 
 
 def _finish(

@@ -37,6 +37,19 @@ def make_schema(
     return pa.schema([*_list_system(system), *(pa.field(name, kind) for name, kind in fields)])
 
 
+def keep_types(
+    given: Sequence[tuple[str, pa.DataType | None]], before: pa.Schema | None
+) -> list[tuple[str, pa.DataType | None]]:
+    """The columns of an altered view, with the types that they had where values fit these."""
+    had = {} if before is None else dict(_list_own(before))
+
+    def keep(name: str, kind: pa.DataType | None) -> pa.DataType | None:
+        before = had.get(name)
+        return before if None not in (before, kind) and is_alike(kind, before) else kind
+
+    return [(name, keep(name, kind)) for name, kind in given]
+
+
 def list_own_names(schema: pa.Schema | None) -> list[str] | None:
     """The user's columns of a view."""
     return None if schema is None else [name for name, _ in _list_own(schema)]

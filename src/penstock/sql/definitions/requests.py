@@ -113,3 +113,7 @@ class ViewRequest(Struct, frozen=True, kw_only=True):
     created: pa.Schema | None = None
     # The types of the query's outputs as Spark found them, for those that are not known otherwise.
     typed: pa.Schema | None = None
+    # For one that is altered: the schema that it has, whose types stay where they fit.
+    before: pa.Schema | None = None
+    # Without `output_schema`: the query's columns that a chunker's view has.
+    inherited: tuple[str, ...] | None = None

@@ -83,13 +83,6 @@ class RefreshView(Body):
     batch_checkpoint_flush_interval_seconds: Seconds | None = None
 
 
-class AlterView(Body):
-    auto_refresh: bool | msgspec.UnsetType = msgspec.UNSET
-    target_lag_seconds: Lag | msgspec.UnsetType | None = msgspec.UNSET
-    refresh_schedule: Text | msgspec.UnsetType | None = msgspec.UNSET
-    refresh_schedule_timezone: Text | None = None
-
-
 class ConsentToView(Body):
     # The state that was shown before, so that nothing else is consented to.
     state: Text | None = None
@@ -131,13 +124,8 @@ class ConsentReply(msgspec.Struct, omit_defaults=True):
     transaction_id: str | None = None
 
 
-class AlteredView(msgspec.Struct):
-    properties: dict[str, str]
-
-
 _create = msgspec.json.Decoder(CreateView)
 _refresh = msgspec.json.Decoder(RefreshView)
-_alter = msgspec.json.Decoder(AlterView)
 _consent = msgspec.json.Decoder(ConsentToView)
 _body = msgspec.json.Decoder(Body)
 
@@ -190,30 +178,6 @@ async def describe(call: Call) -> DescribedView:
     )
     found.properties = await view_state.describe(call.catalog, view, call.origin)
     return found
-
-
-async def alter(call: Call) -> AlteredView:
-    body = call.decode(_alter)
-    changes: dict[str, int | None] = {}
-    if body.auto_refresh is not msgspec.UNSET:
-        changes["auto_refresh"] = int(body.auto_refresh)
-    if body.target_lag_seconds is not msgspec.UNSET:
-        changes["target_lag_seconds"] = body.target_lag_seconds
-    expression = None if body.refresh_schedule is msgspec.UNSET else body.refresh_schedule
-    given = read_schedule(expression, body.refresh_schedule_timezone)
-    schedule = msgspec.UNSET if body.refresh_schedule is msgspec.UNSET else given
-    if not changes and schedule is msgspec.UNSET:
-        raise InvalidRequest(
-            "nothing is to be altered",
-            detail="send auto_refresh, target_lag_seconds or refresh_schedule",
-        )
-    await materialized_views.alter(call.catalog, call.id, changes, call.origin, schedule)
-    return await show_altered(call)
-
-
-async def show_altered(call: Call) -> AlteredView:
-    view = await materialized_views.get(call.catalog.database, call.id)
-    return AlteredView(await view_state.describe(call.catalog, view, call.origin))
 
 
 async def consent(call: Call) -> ConsentReply:

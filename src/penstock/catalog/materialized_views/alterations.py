@@ -1,0 +1,225 @@
+"""Alter materialized views: settings at once, a new definition by a job whose commit publishes it.
+
+Until that commit the view is what it was. The alteration waits beside the view's record, and
+becomes the record in the transaction that takes the commit (`pending_alterations`).
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from msgspec import UNSET, UnsetType, structs
+
+from penstock.catalog.access import grants
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.columns import functions
+from penstock.catalog.materialized_views import (
+    alteration_checks,
+    definitions,
+    materialized_views,
+    pending_alterations,
+    refreshes,
+)
+from penstock.catalog.materialized_views.create import list_codes, record_functions
+from penstock.catalog.materialized_views.definitions import ResolvedView
+from penstock.catalog.materialized_views.materialized_views import MaterializedView, SentDefinition
+from penstock.catalog.materialized_views.pending_alterations import NewSources, Settings
+from penstock.catalog.materialized_views.refreshes import RefreshRequest
+from penstock.catalog.names import idempotency, transactions
+from penstock.catalog.statements.lookup import reading_as
+from penstock.database.interface import Transaction
+from penstock.errors import InvalidRequest, PenstockError
+from penstock.jobs.specs import Alteration, RefreshSpec
+from penstock.lance.columns import function_code as code_files
+from penstock.lance.write.view_tables import read_schema
+from penstock.model.identifiers import show, to_path
+from penstock.model.origins import NOBODY, Origin
+from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
+from penstock.model.udtfs import read_kind
+from penstock.model.views import SYSTEM_COLUMNS, Definition
+
+
+@dataclass(frozen=True, slots=True)
+class ViewAlteration:
+    """A request to alter a view; what is None or unset stays as it is."""
+
+    kind: str | None = None
+    source_query: str | None = None
+    output_schema: str | UnsetType | None = UNSET
+    udtf_spec: dict[str, Any] | None = None
+    inherited: tuple[str, ...] | None = None
+    settings: Settings = field(default_factory=Settings)
+    cluster: str | None = None
+
+    @property
+    def defines(self) -> bool:
+        """Whether it says anything about the definition."""
+        given = self.kind, self.source_query, self.udtf_spec, self.inherited
+        return any(each is not None for each in given) or self.output_schema is not UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class _NewDefinition:
+    """A view as it is to be, and as it is."""
+
+    asked: SentDefinition
+    defined: ResolvedView
+    before: Definition
+
+    @property
+    def is_same(self) -> bool:
+        return self.defined.definition.digest == self.before.digest
+
+
+async def alter(
+    catalog: Catalog, view: MaterializedView, wanted: ViewAlteration, origin: Origin = NOBODY
+) -> str | None:
+    """Alter a view; returns the job that does it, None when all is done."""
+    cluster = catalog.queue.check_cluster(wanted.cluster)
+    new = await _define(catalog, view, wanted, origin) if wanted.defines else None
+    if new is None or new.is_same:
+        await catalog.database.write(_set, view, wanted.settings, origin)
+        return None
+    await alteration_checks.check(catalog, view, new.before, new.defined.definition, origin)
+    place = catalog.lake.place(view.table.location)
+    for content in list_codes(new.defined):
+        await catalog.lake.run(code_files.store, place, content)
+    for function in refreshes.list_functions(new.before):
+        await functions.ensure(catalog, view.table, function)
+    id = await catalog.database.write(
+        _enqueue, view, new, wanted.settings, cluster, catalog.queue.max_attempts, origin
+    )
+    catalog.queue.ring()
+    return id
+
+
+async def explain(
+    catalog: Catalog, view: MaterializedView, wanted: ViewAlteration, origin: Origin = NOBODY
+) -> dict[str, Any]:
+    """The plan of an alteration, as data: what stays, what is computed, what falls."""
+    catalog.queue.check_cluster(wanted.cluster)
+    new = await _define(catalog, view, wanted, origin) if wanted.defines else None
+    if new is None or new.is_same:
+        return _explain_nothing(view)
+    await alteration_checks.check(catalog, view, new.before, new.defined.definition, origin)
+    return await refreshes.explain_spec(catalog, _make_spec(view, new), new.defined)
+
+
+def _explain_nothing(view: MaterializedView) -> dict[str, Any]:
+    names = [name for name in read_schema(view.definition).names if name not in SYSTEM_COLUMNS]
+    counts = ("rows_to_insert", "rows_to_update", "rows_to_delete", "function_calls", "fragments")
+    return {
+        "mode": "none",
+        "reason": "the view's definition stays as it is",
+        **dict.fromkeys(counts, 0),
+        "unknown": {},
+        "columns_kept": names,
+        "columns_computed": [],
+        "columns_dropped": [],
+    }
+
+
+async def _define(
+    catalog: Catalog, view: MaterializedView, wanted: ViewAlteration, origin: Origin
+) -> _NewDefinition:
+    """The new definition, made with the rights of whoever alters the view."""
+    asked = merge(view, wanted)
+    known = None
+    if asked.source_query == view.asked.source_query:
+        known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
+    defined = await definitions.define(
+        catalog,
+        view.table.namespace,
+        asked,
+        may_read=reading_as(catalog, origin.grantees),
+        known=known,
+        before=view.definition,
+        cluster=wanted.cluster,
+    )
+    ids = set(defined.sources.values())
+    await catalog.database.read(materialized_views.check_sources, origin.grantees, ids)
+    await definitions.check_acyclic(catalog, view.table.id, ids)
+    before = await _find_before(catalog, view, origin)
+    known_codes = {each.sha256 for each in refreshes.list_functions(before)}
+    if {code_files.hash_of(content) for content in list_codes(defined)} - known_codes:
+        need = Need(FUNCTIONS, NAMESPACE, view.table.namespace)
+        await grants.check_in(catalog.database, origin, need)
+    return _NewDefinition(asked, replace(defined, edition=view.edition), before)
+
+
+def merge(view: MaterializedView, wanted: ViewAlteration) -> SentDefinition:
+    """What a client would have sent for the altered view."""
+    asked = view.asked
+    if wanted.kind is not None and read_kind(wanted.kind) != asked.kind:
+        raise InvalidRequest(
+            f"kind is {wanted.kind!r}, and the view is of kind {asked.kind!r}",
+            detail="a view's kind cannot be altered: drop the view and create it anew",
+        )
+    if wanted.inherited is not None and asked.kind != "chunker":
+        raise InvalidRequest(
+            f"inherited is for chunker views, and this one is of kind {asked.kind}",
+            detail="leave it out; select the columns in the query",
+        )
+    schema = None if wanted.output_schema is UNSET else wanted.output_schema or None
+    if wanted.inherited is not None and schema is not None:
+        raise InvalidRequest(
+            "inherited and output_schema are both given", detail="send only one of them"
+        )
+    inherited = wanted.inherited
+    if inherited is None and schema is None and asked.kind == "chunker":
+        inherited = view.definition.inherited
+    return SentDefinition(
+        kind=asked.kind,
+        source_query=wanted.source_query or asked.source_query,
+        output_schema=schema,
+        udtf_spec=wanted.udtf_spec or asked.udtf_spec,
+        inherited=inherited,
+        sql=asked.sql if wanted.source_query is None else None,
+    )
+
+
+async def _find_before(catalog: Catalog, view: MaterializedView, origin: Origin) -> Definition:
+    """The definition by which the view's rows were made; as it was recorded, if it fits no more."""
+    try:
+        return (await refreshes.define(catalog, view, RefreshRequest(), origin)).definition
+    except PenstockError:
+        # A source may have lost what the old query reads: a reason to alter it.
+        return view.definition
+
+
+def _make_spec(view: MaterializedView, new: _NewDefinition) -> RefreshSpec:
+    spec = refreshes.make_spec(view.table, new.defined, RefreshRequest())
+    alteration = Alteration(before=new.before, source_query=new.asked.source_query)
+    return structs.replace(spec, alteration=alteration)
+
+
+async def _enqueue(
+    tx: Transaction,
+    view: MaterializedView,
+    new: _NewDefinition,
+    settings: Settings,
+    cluster: str,
+    max_attempts: int,
+    origin: Origin,
+) -> str:
+    await refreshes.lock_in(tx, view)
+    await pending_alterations.check_none(tx, view.table)
+    await materialized_views.check_sources(tx, origin.grantees, set(new.defined.sources.values()))
+    await record_functions(tx, new.defined)
+    job = refreshes.new_job(view.table, new.defined, RefreshRequest(), cluster)
+    job = replace(job, spec=_make_spec(view, new))
+    id = await refreshes.enqueue_in(tx, job, RefreshRequest(), max_attempts)
+    reading = new.defined.reading
+    sources = NewSources(
+        {to_path(name): id for name, id in reading.names.items()},
+        {id: edition.id for id, edition in reading.editions.items()},
+    )
+    await pending_alterations.insert(
+        tx, view.table.id, id, new.asked, new.defined.definition, sources, settings, origin
+    )
+    await idempotency.use(tx, origin, id)
+    return id
+
+
+async def _set(tx: Transaction, view: MaterializedView, settings: Settings, origin: Origin) -> None:
+    await pending_alterations.set_settings(tx, view.table.id, settings)
+    await transactions.record(tx, "AlterMaterializedView", show(view.table.identifier), origin)

@@ -1,0 +1,1 @@
+"""Handlers for views that change."""
