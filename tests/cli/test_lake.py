@@ -16,6 +16,7 @@ from tests.harness.data.tables import new_name
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes.servers import Server, running
 from tests.harness.processes.waiting import until
+from tests.harness.views.server_views import run_here
 
 PENSTOCK = Path(sys.executable).parent / "penstock"
 
@@ -170,6 +171,25 @@ def test_jobs_are_watched_live_on_a_terminal(server: Server, table: penstock.Tab
         assert program.wait(60) == 0
     finally:
         os.close(master)
+
+
+def test_views_are_altered_and_tell_what_they_were(server: Server, table: penstock.Table) -> None:
+    name = f"{table.id[0]}.ids"
+    run(server, "views", "create", name, "SELECT id FROM docs")
+    wider = ("--query", "SELECT id, text FROM docs")
+    plan = ask(server, "views", "alter", name, *wider, "--explain")
+    assert (plan["columns_computed"], plan["columns_kept"]) == (["text"], ["id"])
+    assert "text computed; id kept" in run(server, "views", "alter", name, *wider, "--explain")
+    settings = ("--target-lag", "60", "--property", "team=search", "--no-auto-refresh")
+    assert ask(server, "views", "alter", name, *settings) == {"name": name, "altered": True}
+    job = ask(server, "views", "alter", name, *wider, "--no-wait")
+    (leased,) = Runner(server).lease()
+    assert leased["id"] == job["job_id"]
+    run_here(server, leased)
+    new, old = ask(server, "views", "history", name)
+    assert (new["changed"], new["version"], old["version"]) == (["source_query"], 2, 1)
+    assert "SELECT id, text FROM docs" in run(server, "views", "history", name)
+    run(server, "views", "alter", name, "--query", "SELEC", code=2)
 
 
 def test_views_are_made_explained_and_dropped(server: Server, table: penstock.Table) -> None:

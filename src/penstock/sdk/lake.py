@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from penstock.errors import InvalidRequest, NotFound, TableNotFound
+from penstock.errors import InvalidRequest, NotFound, TableAlreadyExists, TableNotFound
 from penstock.model.identifiers import from_path
 from penstock.sdk.connection import other_clients
 from penstock.sdk.connection.wire import Name, Wire, path_of, read_id, show_id
@@ -16,6 +16,7 @@ from penstock.sdk.show import html_table
 from penstock.sdk.tables.arrow import Data, Schema, to_stream
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views import iceberg_views
+from penstock.sdk.views.altering import send_alteration
 from penstock.sdk.views.create import Source, choose_function, view_body
 from penstock.sdk.views.view import View, is_view
 
@@ -156,6 +157,7 @@ class Lake:
         target_lag_seconds: int | None = None,
         refresh_schedule: str | None = None,
         refresh_schedule_timezone: str | None = None,
+        if_exists: Literal["error", "replace"] = "error",
     ) -> View:
         """Make a materialized view; it is empty until `refresh`, unless `with_data`.
 
@@ -166,17 +168,25 @@ class Lake:
         with_data: fill it at once; waits for that unless `wait=False`.
         refresh_schedule: a cron expression, as in `"0 6 * * *"`, in UTC or in the time zone that is
             named.
+        if_exists: `replace` alters a view of that name, if it is not this one already.
         """
         id = read_id(name)
         body = {
             **view_body(source, id, choose_function(chunker, udtf), dialect, output_schema),
-            "with_no_data": not with_data,
             "auto_refresh": auto_refresh,
             "target_lag_seconds": target_lag_seconds,
             "refresh_schedule": refresh_schedule,
             "refresh_schedule_timezone": refresh_schedule_timezone,
         }
-        told = self._wire.change(path_of("materialized_view", id, "create"), body)
+        wanted = {**body, "with_no_data": not with_data}
+        try:
+            told = self._wire.change(path_of("materialized_view", id, "create"), wanted)
+        except TableAlreadyExists:
+            if if_exists != "replace":
+                raise
+            view = View(self._wire, id)
+            send_alteration(view, body, wait=wait, progress=progress)
+            return view
         if with_data and wait:
             Job(self._wire, told["job_id"]).wait(progress=progress)
         return View(self._wire, id)

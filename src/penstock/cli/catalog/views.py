@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from penstock.cli.catalog.rename import echo_rename, force_option
+from penstock.cli.catalog.view_alterations import alter, history
 from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
 from penstock.cli.output import (
@@ -35,6 +36,10 @@ mode_option = click.option(
 @click.group()
 def command() -> None:
     """Materialized views: list, make, refresh, explain, verify, schedule, rename, drop."""
+
+
+command.add_command(alter)
+command.add_command(history)
 
 
 @command.command(name="list")

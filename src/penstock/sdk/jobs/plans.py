@@ -83,6 +83,8 @@ class Plan(Mapping[str, Any]):
             parts = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in why.items() if n]
             shown += f" ({', '.join(parts)})" if parts else ""
         found.append(("calls", shown))
+        if "columns_computed" in told:
+            found += self._show_alteration()
         if told.get("rows_left"):
             found.append(("left", f"{told['rows_left']:,} rows for a later one"))
         if told.get("obstacle"):
@@ -98,6 +100,16 @@ class Plan(Mapping[str, Any]):
             found.append(("before", f"{name.replace('$', '.')}: {plan['mode']}, {plan['reason']}"))
         if self.estimated_seconds is not None:
             found.append(("time", f"about {self.estimated_seconds:,.1f} s on one core"))
+        return found
+
+    def _show_alteration(self) -> list[tuple[str, str]]:
+        """What an alteration does to rows and columns that are there."""
+        told, staying = self._told, self._told.get("rows_staying")
+        named = {word: told[f"columns_{word}"] for word in ("computed", "dropped", "kept")}
+        parts = [f"{', '.join(names)} {word}" for word, names in named.items() if names]
+        found = [("columns", "; ".join(parts))]
+        if staying is not None:
+            found.insert(0, ("stay", f"{staying:,} rows"))
         return found
 
     def _show_rows(self) -> str:

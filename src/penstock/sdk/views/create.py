@@ -32,7 +32,7 @@ def view_body(
     """The part of a request that defines the view."""
     query = source._query() if isinstance(source, Table) else source
     schema = None if output_schema is None else read_schema(output_schema, "output_schema")
-    body: dict[str, Any] = {"kind": "query", "source_query": _source_query(query, view, dialect)}
+    body: dict[str, Any] = {"kind": "query", "source_query": source_query(query, view, dialect)}
     if function is not None:
         body["kind"] = "chunker" if isinstance(function, Chunker) else "udtf"
         body["udtf_spec"] = udtf_spec(function)
@@ -59,7 +59,9 @@ def choose_function(chunker: object, udtf: object) -> "RowsFunction | None":
     )
 
 
-def _source_query(query: Query | str, view: Identifier, dialect: str) -> str:
+def source_query(source: Source, view: Identifier, dialect: str) -> str:
+    """A query as the server takes it."""
+    query = source._query() if isinstance(source, Table) else source
     if isinstance(query, Query):
         # Names of a selection are complete.
         told = {"sql": query.to_sql(), "dialect": "lance", "namespace": []}

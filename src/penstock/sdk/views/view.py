@@ -15,6 +15,7 @@ from penstock.sdk.jobs.options import RefreshOptions, to_body
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.show import html_table, show_millis
 from penstock.sdk.tables.table import Table
+from penstock.sdk.views.altering import Alterable
 
 Mode = Literal["auto", "incremental", "full"]
 
@@ -120,7 +121,7 @@ class Certificate:
         return self.is_equal
 
 
-class View(Table):
+class View(Alterable, Table):
     """A materialized view: read, indexed and given columns like a table, written by refreshes."""
 
     @property
@@ -196,12 +197,6 @@ class View(Table):
     def lineage(self) -> Lineage:
         """The tables and views that it is made of, down to tables."""
         return _trace(self)
-
-    def set_auto_refresh(self, on: bool = True, *, target_lag_seconds: int | None = None) -> "View":
-        """Let the view refresh itself after changes, within a lag if one is given, or stop that."""
-        body: dict[str, Any] = {"auto_refresh": on, "target_lag_seconds": target_lag_seconds}
-        self._wire.change(self._path("alter"), body)
-        return self
 
     def set_schedule(self, expression: str | None, *, timezone: str | None = None) -> "View":
         """Let the view refresh itself by a cron expression, in UTC or a time zone; None ends it."""

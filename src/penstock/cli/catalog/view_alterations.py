@@ -1,0 +1,115 @@
+"""`penstock views alter` and `penstock views history`."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from penstock.cli.jobs.following import follow, no_wait_option
+from penstock.cli.lake import lake_option
+from penstock.cli.output import as_json_option, echo_json, echo_plan, echo_table
+from penstock.sdk.lake import Lake
+from penstock.sdk.show import show_millis
+from penstock.sdk.views.altering import UNSET, Unset
+
+PROPERTY_HELP = "Set a property of its table; without a value it is removed."
+LAG_HELP = "Refresh itself within so many seconds; 0 takes that away."
+
+
+@click.command()
+@click.argument("name")
+@click.option("--query", metavar="SQL", help="Another query.")
+@click.option("--dialect", default="spark", show_default=True, help="The dialect of the SQL.")
+@click.option("--inherited", metavar="COLUMNS", help="A chunker's: the query's columns it has.")
+@click.option("--auto-refresh/--no-auto-refresh", default=None, help="Refresh itself, or not.")
+@click.option("--target-lag", type=click.IntRange(min=0), metavar="SECONDS", help=LAG_HELP)
+@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help=PROPERTY_HELP)
+@click.option("--cluster", metavar="NAME", help="The cluster to run on.")
+@click.option("--explain", is_flag=True, help="Only tell what it would cost.")
+@no_wait_option
+@lake_option
+@as_json_option
+@click.pass_context
+def alter(
+    context: click.Context,
+    lake: Lake,
+    *,
+    name: str,
+    query: str | None,
+    dialect: str,
+    inherited: str | None,
+    auto_refresh: bool | None,
+    target_lag: int | None,
+    properties: tuple[str, ...],
+    cluster: str | None,
+    explain: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Give the view NAME another query or other settings; rows that stay are not computed again.
+
+    Readers see the old view until the new one is whole. The exit code is 1 when the job fails or is
+    canceled; the view is what it was then.
+
+    \b
+    Examples:
+      penstock views alter shop.dear --query "SELECT id FROM items WHERE price > 20" --explain
+      penstock views alter shop.dear --query "SELECT id FROM items WHERE price > 20"
+      penstock views alter shop.dear --target-lag 60 --property team=search
+    """
+    view = lake.view(name)
+    columns = None if inherited is None else [each for each in inherited.split(",") if each]
+    if explain:
+        echo_plan(view.explain_alter(query, inherited=columns, dialect=dialect), as_json)
+        return
+    lag: int | Unset | None = UNSET if target_lag is None else target_lag or None
+    job = view.alter(
+        query,
+        inherited=columns,
+        dialect=dialect,
+        auto_refresh=auto_refresh,
+        target_lag=lag,
+        properties=_read_properties(properties),
+        cluster=cluster,
+        wait=False,
+    )
+    if job is not None:
+        follow(context, job, no_wait=no_wait, as_json=as_json)
+    elif as_json:
+        echo_json({"name": view.name, "altered": True})
+    else:
+        click.echo(f"altered {view.name}")
+
+
+@click.command()
+@click.argument("name")
+@lake_option
+@as_json_option
+def history(lake: Lake, *, name: str, as_json: bool) -> None:
+    """Tell by which definitions the view NAME was made, newest first.
+
+    \b
+    Examples:
+      penstock views history shop.dear
+    """
+    found = lake.view(name).history()
+    if as_json:
+        echo_json([msgspec.to_builtins(each) for each in found])
+        return
+    rows: list[tuple[Any, ...]] = [("version", "made", "by", "changed", "query")]
+    for each in found:
+        made, changed = show_millis(each.made_at), ", ".join(each.changed) or "created"
+        query = " ".join(each.source_query.split())[:80]
+        rows.append((str(each.version), made, each.made_by or "-", changed, query))
+    echo_table(rows)
+
+
+def _read_properties(given: tuple[str, ...]) -> dict[str, str | None] | None:
+    """Properties; one without a value is removed."""
+    found: dict[str, str | None] = {}
+    for each in given:
+        key, _, value = each.partition("=")
+        if not key:
+            raise click.BadParameter(f"{each!r} has no key", param_hint="--property")
+        found[key] = value or None
+    return found or None

@@ -1,0 +1,170 @@
+"""Alter materialized views, explain that, and tell what they were."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+from penstock.model.identifiers import Identifier
+from penstock.sdk.connection.wire import path_of
+from penstock.sdk.functions.declared import Chunker, Udtf
+from penstock.sdk.functions.packing import encode_schema, udtf_spec
+from penstock.sdk.jobs.job import Job
+from penstock.sdk.jobs.plans import Plan
+from penstock.sdk.show import show_millis
+from penstock.sdk.tables.arrow import Schema, read_schema
+from penstock.sdk.tables.handle import Handle
+from penstock.sdk.views.create import RowsFunction, Source, source_query
+
+
+class Unset:
+    """Stands for what is not given, where None means something."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+UNSET = Unset()
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    """A definition that a view has, or has had."""
+
+    edition: int
+    # The first version of the view that was made by it.
+    version: int
+    # Milliseconds.
+    made_at: int
+    kind: str
+    source_query: str
+    # What was sent differently than for the definition before.
+    changed: list[str]
+    inherited: list[str] | None = None
+    # The name and version of the function that makes its rows.
+    function: str | None = None
+    made_by: str | None = None
+    job_id: str | None = None
+    output_schema: str | None = None
+
+    def __str__(self) -> str:
+        by = f" by {self.made_by}" if self.made_by else ""
+        what = f", changed {', '.join(self.changed)}" if self.changed else ""
+        return f"from version {self.version} on, {show_millis(self.made_at)}{by}{what}"
+
+
+class Alterable(Handle):
+    """What can be changed about a view."""
+
+    def alter(
+        self,
+        query: Source | None = None,
+        *,
+        function: "RowsFunction | None" = None,
+        inherited: list[str] | None = None,
+        output_schema: Schema = None,
+        dialect: str = "spark",
+        auto_refresh: bool | None = None,
+        target_lag: int | Unset | None = UNSET,
+        properties: dict[str, str | None] | None = None,
+        cluster: str | None = None,
+        wait: bool = True,
+        progress: bool | None = None,
+    ) -> Job | None:
+        """Change the view, and leave what is not given as it is; returns the job, if it takes one.
+
+        query: a table, a selection, or SQL in `dialect`, as for `create_view`.
+        function: another chunker or udtf, of the view's kind.
+        inherited: of a chunker's view, the query's columns that its rows have.
+        target_lag: seconds within which it refreshes itself; None takes it away.
+        properties: properties of the table; None as a value removes one.
+        """
+        body = alteration_body(self.id, query, function, inherited, output_schema, dialect)
+        body |= _read_settings(auto_refresh, target_lag, properties, cluster)
+        return send_alteration(self, body, wait=wait, progress=progress)
+
+    def explain_alter(
+        self,
+        query: Source | None = None,
+        *,
+        function: "RowsFunction | None" = None,
+        inherited: list[str] | None = None,
+        output_schema: Schema = None,
+        dialect: str = "spark",
+    ) -> Plan:
+        """What altering the view so would cost, without doing it."""
+        body = alteration_body(self.id, query, function, inherited, output_schema, dialect)
+        told = self._wire.read(path_of("materialized_view", self.id, "explain_alter"), body)
+        return Plan(f"alteration of {self.name}", told)
+
+    def history(self) -> list[ViewDefinition]:
+        """The definitions that the view has had, newest first."""
+        path = path_of("materialized_view", self.id, "history")
+
+        def ask(token: str | None) -> Any:
+            return self._wire.read(path, params={"page_token": token})
+
+        pages = self._wire.pages(ask, "definitions")
+        return [each for page in pages for each in msgspec.convert(page, list[ViewDefinition])]
+
+    def set_auto_refresh(self, on: bool = True, *, target_lag_seconds: int | None = None) -> Any:
+        """Let the view refresh itself after changes, within a lag if one is given, or stop that."""
+        self.alter(auto_refresh=on, target_lag=target_lag_seconds)
+        return self
+
+
+def alteration_body(
+    view: Identifier,
+    query: Source | None,
+    function: "RowsFunction | None",
+    inherited: list[str] | None,
+    output_schema: Schema,
+    dialect: str,
+) -> dict[str, Any]:
+    """The part of a request that defines the view."""
+    body: dict[str, Any] = {}
+    if query is not None:
+        body["source_query"] = source_query(query, view, dialect)
+    if function is not None:
+        if not isinstance(function, Chunker | Udtf):
+            raise InvalidRequest(
+                f"the function is {function!r}",
+                detail="decorate it with @penstock.chunker or @penstock.udtf",
+            )
+        body["kind"] = "chunker" if isinstance(function, Chunker) else "udtf"
+        body["udtf_spec"] = udtf_spec(function)
+    if inherited is not None:
+        body["inherited"] = list(inherited)
+    if output_schema is not None:
+        body["output_schema"] = encode_schema(read_schema(output_schema, "output_schema"))
+    return body
+
+
+def send_alteration(
+    view: Handle, body: dict[str, Any], *, wait: bool, progress: bool | None
+) -> Job | None:
+    """Request an alteration, and wait for its job if it takes one."""
+    told = view._wire.change(path_of("materialized_view", view.id, "alter"), body)
+    if told.get("job_id") is None:
+        return None
+    job = Job(view._wire, told["job_id"])
+    return job.wait(progress=progress) if wait else job
+
+
+def _read_settings(
+    auto_refresh: bool | None,
+    target_lag: int | Unset | None,
+    properties: dict[str, str | None] | None,
+    cluster: str | None,
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if auto_refresh is not None:
+        found["auto_refresh"] = auto_refresh
+    if not isinstance(target_lag, Unset):
+        found["target_lag_seconds"] = target_lag
+    if properties is not None:
+        found["properties"] = properties
+    if cluster is not None:
+        found["cluster"] = cluster
+    return found

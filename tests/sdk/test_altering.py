@@ -1,0 +1,112 @@
+"""Views altered through the SDK; the test is their runner."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.errors import InvalidFunction, InvalidRequest, TableInUse
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes.servers import Server
+from tests.harness.views.server_views import run_here
+
+
+@penstock.chunker(outputs={"word": str})
+def words(text: str) -> Iterator[dict[str, Any]]:
+    for word in text.split():
+        yield {"word": word}
+
+
+@penstock.chunker(outputs={"word": str}, version="2")
+def letters(text: str) -> Iterator[dict[str, Any]]:
+    for letter in text:
+        yield {"word": letter}
+
+
+def work(server: Server) -> None:
+    """Carry out the next job."""
+    (job,) = Runner(server).lease(wait_seconds=20)
+    run_here(server, job)
+
+
+@pytest.fixture
+def view(lake: penstock.Lake, space: str, table: penstock.Table, server: Server) -> penstock.View:
+    made = lake.create_view(f"{space}.v", "SELECT id FROM docs WHERE id > 1")
+    made.refresh(wait=False)
+    work(server)
+    return made
+
+
+def test_a_view_is_altered_while_its_caller_waits(view: penstock.View, server: Server) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(view.alter, "SELECT id, text FROM docs")
+        work(server)
+        job = waiting.result()
+    assert job is not None
+    assert view.to_arrow().num_rows == 3
+    new, old = view.history()
+    assert (new.job_id, new.changed, old.version) == (job.id, ["source_query"], 1)
+    assert "changed source_query" in str(new)
+    assert view.at(new.version - 1).count() == 2
+
+
+def test_a_plan_tells_what_stays(view: penstock.View, table: penstock.Table) -> None:
+    plan = view.explain_alter(table.select("id", "text"))
+    assert (plan.mode, plan["rows_staying"], plan.function_calls) == ("incremental", 2, 0)
+    assert "stay       2 rows" in str(plan)
+    assert "text computed; id kept" in str(plan)
+    assert view.explain_alter("SELECT id FROM docs WHERE id > 1").mode == "none"
+
+
+def test_a_view_is_replaced_only_if_it_is_another(
+    lake: penstock.Lake, view: penstock.View, server: Server
+) -> None:
+    same = lake.create_view(view.name, "SELECT id FROM docs WHERE id > 1", if_exists="replace")
+    assert len(same.history()) == 1
+    lake.create_view(view.name, "SELECT id FROM docs", if_exists="replace", wait=False)
+    work(server)
+    assert view.count() == 3
+    with pytest.raises(InvalidRequest, match="kind"):
+        lake.create_view(view.name, "SELECT * FROM docs", chunker=words, if_exists="replace")
+    with pytest.raises(penstock.errors.TableAlreadyExists):
+        lake.create_view(view.name, "SELECT id FROM docs")
+
+
+def test_settings_need_no_job(view: penstock.View) -> None:
+    assert view.alter(target_lag=60, properties={"team": "search"}) is None
+    told = view.describe()["properties"]
+    assert (told["penstock.target_lag_seconds"], told["team"]) == ("60", "search")
+    assert view.alter(target_lag=None, properties={"team": None}) is None
+    assert "team" not in view.describe()["properties"]
+    with pytest.raises(InvalidRequest, match="nothing is to be altered"):
+        view.alter()
+
+
+def test_of_two_alterations_one_wins(view: penstock.View, server: Server) -> None:
+    job = view.alter("SELECT id, text FROM docs", wait=False)
+    assert job is not None
+    with pytest.raises(TableInUse, match=job.id):
+        view.alter("SELECT text FROM docs")
+    job.cancel()
+    assert view.query == "SELECT id FROM docs WHERE id > 1"
+
+
+def test_a_chunker_and_its_inherited_columns_are_altered(
+    lake: penstock.Lake, space: str, table: penstock.Table, server: Server
+) -> None:
+    view = lake.create_view(f"{space}.chunks", table.select("text"), chunker=words)
+    view.refresh(wait=False)
+    work(server)
+    view.alter(table.select("id", "text"), inherited=["id"], wait=False)
+    work(server)
+    assert sorted(view.to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    view.alter(function=letters, wait=False)
+    work(server)
+    assert view.count() == 6
+    assert view.history()[0].function == "letters@2"
+    with pytest.raises(InvalidRequest, match="inherits column title"):
+        view.alter(inherited=["title"])
+    with pytest.raises((InvalidFunction, InvalidRequest)):
+        view.alter(function=len)  # type: ignore[arg-type]
