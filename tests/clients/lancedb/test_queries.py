@@ -203,7 +203,7 @@ def test_both_searches_are_reranked_by_the_client(lake: Lake, texts: Any, rerank
 @covers("hybrid", "distance_type", "nprobes", "ef", "offset")
 @covers("hybrid", "refine_factor", "bypass_vector_index", "distance_range")
 @covers("hybrid", "to_arrow", "to_pandas", "to_polars", "to_pydantic")
-@covers("hybrid", "explain_plan", "analyze_plan")
+@covers("hybrid", "explain_plan", "analyze_plan", "minimum_nprobes", "maximum_nprobes")
 def test_both_searches_can_be_tuned(lake: Lake, texts: Any) -> None:
     query = hybrid(lake, texts).distance_type("l2").nprobes(4).refine_factor(2).ef(10).limit(2)
     query = query.distance_range(0.0, 100.0).offset(0).bypass_vector_index()
