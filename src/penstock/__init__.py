@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.sdk.jobs.job import Job
     from penstock.sdk.jobs.plans import Plan
     from penstock.sdk.lake import Lake
+    from penstock.sdk.sql_result import SqlResult
     from penstock.sdk.tables.query import Query
     from penstock.sdk.tables.table import Table
     from penstock.sdk.views.view import View
@@ -32,6 +33,7 @@ _HOMES = {
     "Lake": "lake",
     "Plan": "jobs.plans",
     "Query": "tables.query",
+    "SqlResult": "sql_result",
     "Table": "tables.table",
     "vector": "functions.types",
     "View": "views.view",
@@ -43,6 +45,7 @@ __all__ = [
     "Lake",
     "Plan",
     "Query",
+    "SqlResult",
     "Table",
     "Udf",
     "Udtf",

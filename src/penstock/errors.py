@@ -42,6 +42,7 @@
     ├── JobFailed                 a job that somebody waited for did not succeed
     │   └── JobCanceled
     ├── Unavailable               a part we need (database, storage) does not answer now
+    │   ├── TimedOut              a statement that had no result in its time
     │   └── DamagedFile           a file of a table is missing or is not what it was
     └── DatabaseMismatch          the database does not belong to this release
 
@@ -287,6 +288,10 @@ class JobCanceled(JobFailed):
 
 class Unavailable(PenstockError):
     default = "temporarily unavailable"
+
+
+class TimedOut(Unavailable):
+    default = "the time is up"
 
 
 class DamagedFile(Unavailable):

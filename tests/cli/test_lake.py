@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 
 import penstock
@@ -76,6 +78,23 @@ def test_describe_tells_columns_and_what_fills_them(server: Server, table: penst
     states = {"fresh": 0, "stale": 0, "unfilled": 3, "failed": 0}
     assert told["computed"]["size"]["rows_by_state"] == states
     assert "penstock describe" not in run(server, "describe", f"{table.name}x", code=2)
+
+
+def test_sql_prints_and_saves_rows(server: Server, table: penstock.Table, tmp_path: Path) -> None:
+    space = table.id[0]
+    sql = "SELECT id, text FROM docs WHERE id < 3"
+    lines = run(server, "sql", sql, "--namespace", space).splitlines()
+    assert lines == ["id  text", "1   a", "2   bb"]
+    found = run(server, "sql", sql, "--namespace", space, "--format", "json", "--limit", "1")
+    assert [json.loads(line) for line in found.splitlines()] == [{"id": 1, "text": "a"}]
+    full = f"SELECT text, id FROM {space}.docs LIMIT 1"
+    assert run(server, "sql", full, "--format", "csv").splitlines() == ['"text","id"', '"a",1']
+    for format in ("parquet", "arrow"):
+        path = tmp_path / f"rows.{format}"
+        run(server, "sql", full, "--format", format, "-o", str(path))
+        read = pq.read_table if format == "parquet" else feather.read_table
+        assert read(path).to_pylist() == [{"text": "a", "id": 1}]
+    assert "nope" in run(server, "sql", "SELECT nope FROM docs", "--namespace", space, code=2)
 
 
 def test_query_prints_rows(server: Server, table: penstock.Table) -> None:

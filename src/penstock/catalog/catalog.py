@@ -33,6 +33,10 @@ class Catalog:
     min_free_bytes: int = 0
     query_seconds: float = 60
     max_batch_bytes: int = 268_435_456
+    # The most that one statement may take.
+    sql_seconds: float = 60
+    sql_max_rows: int = 1_000_000
+    sql_max_bytes: int = 134_217_728
     queue: Queue = field(default_factory=Queue)
     # Issues credentials to clients; None when they get none.
     vendor: Vendor | None = None

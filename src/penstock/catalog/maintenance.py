@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs, ledger
 from penstock.catalog.names import dependents, idempotency, removals, tables, transactions
+from penstock.catalog.statements import results
 from penstock.catalog.versions import reconcile
 from penstock.database.interface import Transaction
 from penstock.errors import PenstockError
@@ -48,6 +49,7 @@ async def run_round(catalog: Catalog) -> None:
     await idempotency.purge(catalog)
     await jobs.purge(catalog)
     await ledger.purge(catalog)
+    await results.sweep(catalog)
 
 
 async def finish_commits(catalog: Catalog, transaction_ids: Sequence[str]) -> None:

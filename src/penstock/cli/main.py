@@ -29,6 +29,7 @@ COMMANDS = {
     "impact": ("catalog.impact", "Tell what depends on a table or column, and would break."),
     "rename": ("catalog.rename", "Give a table or view another name."),
     "query": ("catalog.query", "Print rows of a table or view."),
+    "sql": ("catalog.sql", "Run a query over tables and views, and print or save its rows."),
     "views": (
         "catalog.views",
         "List, make, refresh, explain, verify, rename and drop materialized views.",

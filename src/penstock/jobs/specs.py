@@ -19,6 +19,7 @@ from penstock.model.functions import Function, Needs
 from penstock.model.jobs import Value
 from penstock.model.views import CheckedSql, Definition, Mode
 from penstock.model.views import Watermark as ViewWatermark
+from penstock.sql.statements import Statement
 
 
 class JobSpec(Struct, frozen=True, kw_only=True):
@@ -115,6 +116,19 @@ class AnalysisSpec(JobSpec, frozen=True, kw_only=True):
     schemas: dict[str, str]
 
 
+class StatementSpec(JobSpec, frozen=True, kw_only=True):
+    """Run a statement, and send its rows to the server."""
+
+    table: tuple[str, ...] = ()
+    statement: Statement
+    # Keeps so many rows; more than the others is an error.
+    limit: int | None = None
+    max_rows: int
+    max_bytes: int
+    # All tables that the runner may read for the job.
+    source_ids: tuple[str, ...] = ()
+
+
 class Alteration(Struct, frozen=True, kw_only=True):
     """What a view was until it was altered: by this definition its rows were made."""
 
@@ -209,7 +223,8 @@ class JobKind:
         return cast("Recipe", import_module(self.runs_in).RECIPE)
 
 
-BACKFILL, PREVIEW, REFRESH, ANALYSIS = "backfill", "preview", "refresh", "analysis"
+BACKFILL, PREVIEW, REFRESH = "backfill", "preview", "refresh"
+ANALYSIS, STATEMENT = "analysis", "statement"
 
 KINDS = {
     kind.word: kind
@@ -222,6 +237,7 @@ KINDS = {
         ),
         JobKind(PREVIEW, PreviewSpec, "penstock.jobs.preview.run"),
         JobKind(ANALYSIS, AnalysisSpec, "penstock.jobs.analysis.run"),
+        JobKind(STATEMENT, StatementSpec, "penstock.jobs.statement.run"),
         JobKind(
             REFRESH,
             RefreshSpec,

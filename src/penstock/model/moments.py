@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from penstock.model.views import CheckedSql, Definition
+from penstock.model.views import CheckedSql, Definition, Rows
 
 OPEN, CLOSE = "\x1c", "\x1d"
 MARK = re.compile(f"{OPEN}(\\w+):(\\w+):([^{CLOSE}]*){CLOSE}")
@@ -57,18 +57,31 @@ def define_at(definition: Definition, moment: int | None) -> Definition:
 
     rows, groups = definition.rows, definition.groups
     if rows is not None:
-        columns = (structs.replace(c, expression=put(c.expression)) for c in rows.columns)
-        rows = structs.replace(rows, filter=put(rows.filter), columns=tuple(columns))
+        rows = rows_at(rows, moment)
     if groups is not None:
         groups = structs.replace(groups, lance_filter=put(groups.lance_filter))
     return structs.replace(
         definition,
-        # What was checked stays so with a literal of ours in it.
-        sql=CheckedSql(at_moment(definition.sql, moment)),
+        sql=sql_at(definition.sql, moment),
         rows=rows,
         groups=groups,
         sources=tuple(structs.replace(s, filter=put(s.filter)) for s in definition.sources),
     )
+
+
+def sql_at(sql: CheckedSql, moment: int) -> CheckedSql:
+    """The same for a whole query: what was checked stays so with a literal of ours in it."""
+    return CheckedSql(at_moment(sql, moment))
+
+
+def rows_at(rows: Rows, moment: int) -> Rows:
+    """The same for a query over rows."""
+    columns = (
+        structs.replace(column, expression=at_moment(column.expression, moment))
+        for column in rows.columns
+    )
+    where = None if rows.filter is None else at_moment(rows.filter, moment)
+    return structs.replace(rows, filter=where, columns=tuple(columns))
 
 
 def show_moment(moment: int) -> str:

@@ -93,6 +93,9 @@ class LeasedAttempt:
                     raise self._stop from None
                 self._ended.wait(AWAY_SECONDS)
 
+    def send_result(self, parts: Sequence[Any]) -> None:
+        self._insist(partial(self._client.send_result, self.lease, parts))
+
     def errors(self, rows: Sequence[RowError], view: str = "") -> None:
         for batch in _divide(rows):
             self._insist(partial(self._client.errors, self.lease, batch, view))

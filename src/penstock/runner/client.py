@@ -1,6 +1,6 @@
 """The client for a server's runner protocol, over HTTP."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import httpx
@@ -12,6 +12,7 @@ from penstock.model.jobs import LogLine
 
 T = TypeVar("T")
 
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
 REQUEST_SECONDS = 15
 # Requests that write tables, on storage that may be slow.
 STORAGE_SECONDS = 60
@@ -111,6 +112,14 @@ class ServerClient:
         content = self._post(f"/v1/runner/job/{lease.id}/error_rows", body, STORAGE_SECONDS)
         return frozenset(_read(content, _ErrorRows).rows)
 
+    def send_result(self, lease: Lease, parts: Sequence[Any]) -> None:
+        """Send the rows of a statement, an Arrow stream in pieces; may be repeated."""
+        size = sum(len(part) for part in parts)
+        headers = {"Content-Type": ARROW_STREAM, "Content-Length": str(size)}
+        path = f"/v1/runner/job/{lease.id}/result"
+        params = {"attempt": lease.attempt}
+        self._send(path, lambda: iter(parts), headers, STORAGE_SECONDS, params)
+
     def publish(self, versions: Sequence[Mapping[str, Any]]) -> None:
         """Create versions of several tables, all or none; may be repeated."""
         self._post("/v1/table/version/batch-create", {"entries": versions}, STORAGE_SECONDS)
@@ -120,9 +129,19 @@ class ServerClient:
 
     def _post(self, path: str, body: object, seconds: float = REQUEST_SECONDS) -> bytes:
         headers = {"Content-Type": "application/json"}
+        return self._send(path, lambda: msgspec.json.encode(body), headers, seconds)
+
+    def _send(
+        self,
+        path: str,
+        content: Callable[[], Any],
+        headers: Mapping[str, str],
+        seconds: float,
+        params: Mapping[str, Any] | None = None,
+    ) -> bytes:
         try:
             answer = self._http.post(
-                path, content=msgspec.json.encode(body), headers=headers, timeout=seconds
+                path, content=content(), headers=headers, timeout=seconds, params=params
             )
         except httpx.TransportError as error:
             raise Unavailable(f"the server does not answer: {error or type(error)}") from error

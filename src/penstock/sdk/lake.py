@@ -13,7 +13,8 @@ from penstock.sdk.connection.wire import Name, Wire, path_of, read_id, show_id
 from penstock.sdk.functions.declared import Chunker, Udtf
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.show import html_table
-from penstock.sdk.tables.arrow import Data, Schema, to_stream
+from penstock.sdk.sql_result import SqlResult
+from penstock.sdk.tables.arrow import Data, Schema, read_file, to_stream
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views import iceberg_views
 from penstock.sdk.views.altering import send_alteration
@@ -202,6 +203,32 @@ class Lake:
         except TableNotFound:
             if not missing_ok:
                 raise
+
+    # SQL
+
+    def sql(
+        self,
+        statement: str,
+        *,
+        namespace: Name | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        dialect: str = "spark",
+    ) -> SqlResult:
+        """Run a query over tables and views, and return its rows; nothing is stored.
+
+        namespace: where single names are looked up before the root.
+        limit: keep so many rows.
+        timeout: give up after so many seconds.
+        """
+        body = {
+            "sql": statement,
+            "namespace": None if namespace is None else list(read_id(namespace)),
+            "limit": limit,
+            "timeout_seconds": timeout,
+            "dialect": dialect,
+        }
+        return SqlResult(read_file(self._wire.read_bytes("/v1/sql", body)))
 
     # Iceberg views
 

@@ -81,6 +81,9 @@ async def open_parts(settings: Settings) -> Catalog:
         min_free_bytes=settings.storage.min_free_bytes,
         query_seconds=settings.server.query_seconds,
         max_batch_bytes=settings.server.max_batch_bytes,
+        sql_seconds=settings.server.sql_seconds,
+        sql_max_rows=settings.server.sql_max_rows,
+        sql_max_bytes=settings.server.sql_max_bytes,
         vendor=_make_vendor(settings.storage),
         queue=Queue(
             lease_seconds=settings.jobs.lease_seconds,

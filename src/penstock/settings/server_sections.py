@@ -59,6 +59,26 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1, description="How long a query may compute before its first or its next rows."),
     ] = 60
+    sql_seconds: Annotated[
+        int, Meta(ge=1, description="How long a statement of `/v1/sql` may take.")
+    ] = 60
+    sql_max_rows: Annotated[
+        int,
+        Meta(
+            ge=1,
+            # Spark counts rows of a LIMIT in 32 bits.
+            le=2_000_000_000,
+            description="How many rows the result of a statement may have.",
+        ),
+    ] = 1_000_000
+    sql_max_bytes: Annotated[
+        int,
+        Meta(
+            ge=1_048_576,
+            le=1_073_741_824,
+            description="How many bytes the result of a statement may have.",
+        ),
+    ] = 134_217_728
     max_batch_bytes: Annotated[
         int,
         Meta(

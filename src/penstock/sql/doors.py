@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from penstock.late import LateModule
 
 if TYPE_CHECKING:
-    from penstock.sql.definitions import define, queries, requests, schemas, untyped
+    from penstock.sql.definitions import define, queries, requests, schemas, statements, untyped
     from penstock.sql.parsing import check, references
     from penstock.sql.resolving import lineage, reads
     from penstock.sql.translating import translate
@@ -18,6 +18,7 @@ else:
     references = LateModule("penstock.sql.parsing.references")
     requests = LateModule("penstock.sql.definitions.requests")
     schemas = LateModule("penstock.sql.definitions.schemas")
+    statements = LateModule("penstock.sql.definitions.statements")
     translate = LateModule("penstock.sql.translating.translate")
     untyped = LateModule("penstock.sql.definitions.untyped")
 
@@ -30,6 +31,7 @@ __all__ = [
     "references",
     "requests",
     "schemas",
+    "statements",
     "translate",
     "untyped",
 ]

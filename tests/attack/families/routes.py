@@ -86,8 +86,9 @@ ICEBERG_BODIES = {
     ),
 }
 # Whatever is asked of them is about the caller alone, or of no table that there could be.
-OPEN = ("GetToken", "GetConfig", "ListAllTables", "ListJobs")
-RUNNERS = ("LeaseJobs", "ReportJob", "FinishJob", "ReportJobErrors", "ListJobErrorRows")
+OPEN = ("GetToken", "GetConfig", "ListAllTables", "ListJobs", "RunSql")
+RUNNERS = ("LeaseJobs", "ReportJob", "FinishJob", "ReportJobErrors", "ListJobErrorRows",
+           "SendJobResult")  # fmt: skip
 
 
 def make(place: Place) -> Iterator[Attack]:

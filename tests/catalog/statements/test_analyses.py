@@ -54,7 +54,7 @@ def test_what_spark_refuses_is_told_with_the_names_of_the_query(
     Runner(server, cluster).finish(job, "FAILED", error=error).raise_for_status()
     refused = answer.result(PATIENCE_SECONDS)
     assert code(refused) == (400, 13)
-    assert f"`{table}`.`text` is wrong" in refused.json()["error"]
+    assert f"`{table.replace('$', '.')}`.`text` is wrong" in refused.json()["error"]
     assert refused.json()["detail"] == "cast it"
     assert server.post(f"/v1/table/{view_beside(table)}/describe").status_code == 404
 

@@ -83,6 +83,8 @@ ELSEWHERE = {
     "FinishJob",
     "ReportJobErrors",
     "ListJobErrorRows",
+    "SendJobResult",
+    "RunSql",
     "ListAudit",
 }
 ICEBERG_NEEDS = {

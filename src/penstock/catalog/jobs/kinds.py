@@ -6,9 +6,9 @@ from typing import Any
 
 from penstock.catalog.columns import backfills, previews
 from penstock.catalog.materialized_views import refreshes
-from penstock.catalog.statements import analyses
+from penstock.catalog.statements import analyses, statements
 from penstock.database.interface import Transaction
-from penstock.jobs.specs import ANALYSIS, BACKFILL, PREVIEW, REFRESH, JobSpec
+from penstock.jobs.specs import ANALYSIS, BACKFILL, PREVIEW, REFRESH, STATEMENT, JobSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ async def _record_nothing(tx: Transaction, spec: JobSpec, result: Mapping[str, A
 KINDS = {
     ANALYSIS: JobHandler(analyses.complete, _record_nothing),
     BACKFILL: JobHandler(backfills.complete, backfills.record_watermark),
+    STATEMENT: JobHandler(statements.complete, _record_nothing),
     PREVIEW: JobHandler(previews.complete, _record_nothing),
     REFRESH: JobHandler(refreshes.complete, refreshes.record_refresh),
 }

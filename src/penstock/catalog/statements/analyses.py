@@ -8,7 +8,6 @@ from penstock.catalog.jobs.waiting import run_now
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest, TypesUnknown
 from penstock.jobs.specs import ANALYSIS, AnalysisSpec
-from penstock.model.identifiers import show
 from penstock.model.jobs import SUCCEEDED, NewJob
 from penstock.model.slots import slot_of_statement
 
@@ -61,6 +60,6 @@ async def complete(
 def _refuse(told: str, untyped: "UntypedQuery") -> InvalidRequest:
     """Spark's refusal, with the names that the author gave to tables."""
     for name, identifier in untyped.names.items():
-        told = told.replace(f"`{name}`", f"`{show(identifier)}`").replace(name, show(identifier))
+        told = told.replace(name, ".".join(identifier))
     message, _, remedy = told.partition("; ")
     return InvalidRequest(f"source_query: {message}", detail=remedy or "correct the SQL")

@@ -1,17 +1,16 @@
 """`penstock query`: rows of a table or view."""
 
-from typing import Any
-
 import click
 import msgspec
 
 from penstock.cli.lake import lake_option
-from penstock.cli.output import as_json_option, echo_table
+from penstock.cli.output import as_json_option
+from penstock.cli.rows import echo_rows
 from penstock.errors import InvalidRequest
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.query import Query
 
-ROWS, CELL = 20, 60
+ROWS = 20
 
 
 @click.command()
@@ -56,20 +55,7 @@ def command(
         found = found.where(where)
     if select is not None:
         found = found.select(*(column.strip() for column in select.split(",")))
-    table = found.to_arrow()
-    try:
-        rows = table.to_pylist()
-    except (OverflowError, ValueError) as error:
-        raise InvalidRequest(
-            f"a value is none that Python can hold: {error}",
-            detail="leave its column out with --select, or read the table with Arrow",
-        ) from error
-    if as_json:
-        for row in rows:
-            click.echo(msgspec.json.encode(row, enc_hook=str).decode())
-        return
-    shown = [tuple(_show(value) for value in row.values()) for row in rows]
-    echo_table([tuple(table.schema.names), *shown])
+    echo_rows(found.to_arrow(), as_json)
 
 
 def _read_vector(text: str | None) -> list[float] | None:
@@ -81,8 +67,3 @@ def _read_vector(text: str | None) -> list[float] | None:
         raise InvalidRequest(
             f"--vector is no list of numbers: {error}", detail="write it as [0.1, 0.2]"
         ) from error
-
-
-def _show(value: Any) -> str:
-    text = "NULL" if value is None else str(value).replace("\n", "\\n")
-    return text if len(text) <= CELL else text[: CELL - 1] + "…"

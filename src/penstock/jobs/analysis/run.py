@@ -1,11 +1,9 @@
 """The recipe of an analysis: let Spark type a query over empty tables. No rows are read."""
 
-import re
 from collections.abc import Callable
 
 from msgspec import Struct
 
-from penstock.errors import InvalidRequest
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.spark.arrow_types import to_arrow_schema
 from penstock.jobs.spark.gate.checked_queries import query
@@ -16,9 +14,6 @@ from penstock.jobs.specs import AnalysisSpec, Recipe
 from penstock.lance.columns.schemas import decode_schema, encode_schema
 from penstock.lance.session.remote import RemoteCatalog
 from penstock.model.moments import SAMPLE, at_moment
-
-# Where Spark stumbled, in a text that the author never saw, and the plan that it had then.
-PLACE = re.compile(r"(;? ?line \d+,? pos \d+.*| ?SQLSTATE: \w+.*)", re.DOTALL)
 
 
 class AnalysisResult(Struct, frozen=True):
@@ -40,11 +35,8 @@ def run_analysis(
         frames = {
             name: load_empty(sql, decode_schema(schema)) for name, schema in spec.schemas.items()
         }
-        try:
-            found = query(sql, at_moment(spec.sql, SAMPLE), frames)
-            return AnalysisResult(encode_schema(to_arrow_schema(found.schema)))
-        except InvalidRequest as error:
-            raise type(error)(PLACE.sub("", error.message), detail=error.detail) from error
+        found = query(sql, at_moment(spec.sql, SAMPLE), frames)
+        return AnalysisResult(encode_schema(to_arrow_schema(found.schema)))
 
 
 def sweep_analysis(spec: AnalysisSpec, catalog: RemoteCatalog, job: str, attempt: int) -> int:

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import gc
 import itertools
+import re
 import threading
 import time
 import uuid
@@ -35,6 +36,8 @@ PATIENCE_SECONDS, LOOK_SECONDS = 2.5, 0.25
 CLUSTER_PATIENCE_SECONDS = 6
 # Classes of SQL states that are caused by a query or by values, and so come back every time.
 OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
+# Where Spark stumbled, in a text that its author never saw, and the plan that it had then.
+PLACE = re.compile(r"(;? ?line \d+,? pos \d+.*| ?SQLSTATE: \w+.*)")
 _turn = itertools.count()
 # In a worker: how many tasks it has started.
 _begun = itertools.count()
@@ -258,8 +261,8 @@ def explain(error: Exception) -> Exception:
     state = getattr(error, "getSqlState", lambda: None)() or ""
     if state.startswith(OF_QUERIES):
         return InvalidRequest(
-            f"Spark cannot compute the query: {telling[0][:500]}",
-            detail="change the view's query, for example with try_divide or try_cast",
+            f"Spark cannot compute the query: {PLACE.sub('', telling[0])[:500]}",
+            detail="change the query, for example with try_divide or try_cast",
         )
     # The last line of a worker's own traceback says what went wrong there.
     python = [line for line in telling if "Error: " in line or "Exception: " in line]

@@ -74,7 +74,7 @@ def cast_out(batch: "pa.RecordBatch", wanted: "pa.Schema") -> "pa.RecordBatch":
                 f"the query gives {len(at)} columns {field.name}, and the view has one",
                 detail="give each output of the query the name of one of the view's columns",
             )
-        columns.append(_fit(batch.column(at[0]), field))
+        columns.append(fit_column(batch.column(at[0]), field))
     return pa.record_batch(columns, schema=wanted)
 
 
@@ -83,7 +83,8 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _fit(column: "pa.Array", field: "pa.Field[Any]") -> "pa.Array":
+def fit_column(column: "pa.Array", field: "pa.Field[Any]") -> "pa.Array":
+    """The values in a column's type; raises SchemaMismatch when one does not fit."""
     try:
         found = _convert(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:

@@ -5,7 +5,7 @@ describe, list and drop materialized views are lancedb's, as is what `lancedb/` 
 own.
 """
 
-from penstock.server.access.limits import QUERIES
+from penstock.server.access.limits import QUERIES, UPLOADS
 from penstock.server.lance import recover
 from penstock.server.lance.handlers import (
     audit,
@@ -18,6 +18,7 @@ from penstock.server.lance.handlers import (
     jobs,
     materialized_views,
     previews,
+    queries,
 )
 from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.lancedb.operations import LANCEDB
@@ -36,10 +37,12 @@ from penstock.server.lance.rules import (
     READ_JOB_IN_PATH,
     READ_TABLE,
     RUN_JOBS,
+    RUN_SQL,
     SEE_NAMESPACE,
     SIGNED_IN,
 )
 from penstock.server.runner_api import leases as runner
+from penstock.server.runner_api import results as runner_results
 
 EXTENSIONS = (
     reads(
@@ -57,6 +60,7 @@ EXTENSIONS = (
         work=QUERIES,
     ),
     reads("PreviewColumn", "table/{id}/preview_column", previews.preview, BACKFILL, work=QUERIES),
+    reads("RunSql", "sql", queries.run_sql, RUN_SQL, work=QUERIES),
     reads("ListTableErrors", "table/{id}/errors", function_errors.list_errors, READ_TABLE),
     reads(
         "DescribeMaterializedView",
@@ -151,6 +155,13 @@ EXTENSIONS = (
     reports("ReportJob", "runner/job/{id}/heartbeat", runner.heartbeat, RUN_JOBS),
     reports("FinishJob", "runner/job/{id}/finish", runner.finish, RUN_JOBS),
     reports("ReportJobErrors", "runner/job/{id}/errors", runner.report_errors, RUN_JOBS),
+    reports(
+        "SendJobResult",
+        "runner/job/{id}/result",
+        runner_results.receive,
+        RUN_JOBS,
+        work=UPLOADS,
+    ),
     reads(
         "ListJobErrorRows",
         "runner/job/{id}/error_rows",

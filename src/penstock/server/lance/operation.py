@@ -62,6 +62,8 @@ def changes(
 
 
 def reports(
-    name: str, path: str, handler: Handler[Call, Result], needs: Rule[Call]
+    name: str, path: str, handler: Handler[Call, Result], needs: Rule[Call], *, work: str = ""
 ) -> LanceOperation:
-    return Operation(name, "POST", path, handler, effect=REPORTS, needs=needs, for_runners=True)
+    return Operation(
+        name, "POST", path, handler, effect=REPORTS, needs=needs, work=work, for_runners=True
+    )

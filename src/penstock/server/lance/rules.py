@@ -287,6 +287,8 @@ READ_JOB_IN_PATH: Rule[Call] = Rule(
 CANCEL_JOB: Rule[Call] = Rule(
     SEE, CATALOG, more=_job_in_body(WRITE), also="writer on the job's table"
 )
+# What a statement reads is known once it was read: see `statements`.
+RUN_SQL: Rule[Call] = Rule(SEE, CATALOG, also="reader on each table and view that it reads")
 READ_CATALOG: Rule[Call] = Rule(READ, CATALOG)
 OWN_CATALOG: Rule[Call] = Rule(OWN, CATALOG)
 BRING_CODE: Rule[Call] = Rule(FUNCTIONS, CATALOG)

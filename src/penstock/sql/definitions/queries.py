@@ -7,6 +7,7 @@ from msgspec import structs
 
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier, check_identifier, show
+from penstock.model.views import Language
 from penstock.sql.definitions.dumps import read_dump
 from penstock.sql.definitions.refusals import refuse
 from penstock.sql.definitions.requests import Query, Reference, Statement
@@ -44,6 +45,14 @@ def find_references(source_query: str, namespace: Identifier) -> Query:
         if key in found:
             return _read_sql(found, key, dialect, namespace)
     raise InvalidRequest("source_query is a JSON object of no known form", detail=FORMS)
+
+
+def read_sql(sql: str, dialect: str | None, namespace: Identifier) -> Query:
+    """Read a statement that is run once; raises InvalidRequest, with the place in the text."""
+    known = _find_dialect(dialect or "spark")
+    statement = _read_statement(sql, known, namespace)
+    language: Language = "lance" if known == "lance" else "spark"
+    return Query(language=language, statement=statement, use="statement")
 
 
 def add_view(

@@ -12,6 +12,7 @@ from penstock.model.envelopes import FunctionCode
 from penstock.model.identifiers import Identifier
 from penstock.model.udtfs import Udtf
 from penstock.model.views import Kind, Language
+from penstock.sql.statements import Use
 
 
 class Reference(Struct, frozen=True):
@@ -67,6 +68,7 @@ class Query(Struct, frozen=True, kw_only=True):
     statement: Statement | None = None
     dump: Dump | None = None
     view: Reference | None = None
+    use: Use = "view"
     # Statements of the Iceberg views in it, as far as they were added.
     views: tuple[tuple[Identifier, Statement], ...] = ()
 

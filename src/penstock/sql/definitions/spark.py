@@ -37,7 +37,7 @@ def read_spark(query: Query, known: KnownNames, kept: Sequence[str] | None) -> P
     """Read the query against the current tables; a star gives only the `kept` columns."""
     inliner = _Inliner(query, known)
     sql = inliner.inline(_get_statement(query, known), ())
-    read = read_spark_query(sql, inliner.columns, kept)
+    read = read_spark_query(sql, inliner.columns, kept, query.use)
     if isinstance(read, Refusal):
         raise refuse(_without_place(read))
     tables = {name: table for name, table in inliner.tables.items() if name in read.reads}

@@ -20,6 +20,7 @@ from penstock.sql.parsing.texts import SparkTexts
 from penstock.sql.resolving.reads import find_reads
 from penstock.sql.resolving.resolve import ResolvedStatement, find_column, resolve, select_first
 from penstock.sql.resolving.shape import Shape, find_shape
+from penstock.sql.resolving.statement_shape import find_statement_shape
 from penstock.sql.results import Columns, Refusal, SqlProblem
 from penstock.sql.spark.pushdown import find_pushed, list_conditions
 from penstock.sql.spark.text.checked_sql import (
@@ -29,6 +30,7 @@ from penstock.sql.spark.text.checked_sql import (
     find_bare_clock,
 )
 from penstock.sql.spark.types import Plain, Types, to_plain
+from penstock.sql.statements import Use
 
 # Expanded stars and names make a statement longer than its author's.
 MAX_WORDS = 10_000
@@ -71,10 +73,10 @@ class SparkQuery:
 
 
 def read_spark_query(
-    sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None
+    sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None, use: Use = "view"
 ) -> SparkQuery | Refusal:
-    """Read a statement over tables of these names; `kept` are the outputs that a star gives."""
-    return guard("reading the query", lambda: _read(sql, tables, kept))
+    """Read a query over tables of these names; `kept` are the outputs that a star gives."""
+    return guard("reading the query", lambda: _read(sql, tables, kept, use))
 
 
 def write_path(path: Sequence[str]) -> CheckedSql | Refusal:
@@ -111,14 +113,18 @@ def _parse(sql: str) -> exp.Query:
     return tree
 
 
-def _read(sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None) -> SparkQuery:
+def _read(
+    sql: str, tables: Mapping[str, Columns], kept: Sequence[str] | None, use: Use
+) -> SparkQuery:
     sql = _expand_stars(sql, _resolve(sql, tables), kept)
     resolved = _resolve(sql, tables)
-    _check_names(resolved)
+    if use == "view":
+        _check_names(resolved)
     _check_reads(resolved)
     tree = _parse(sql)
     _check_clock(sql, tree, tables)
-    shape = find_shape(sql, tree, resolved)
+    find = find_shape if use == "view" else find_statement_shape
+    shape = find(sql, tree, resolved)
     types = Types(resolved)
     _check_fields(resolved, types)
     selects = [select.unalias() for select in select_first(resolved.tree).selects]

@@ -1,7 +1,7 @@
-"""Operations that read rows: query, count, and the plans of queries."""
+"""Operations that read rows: query, count, the plans of queries, and SQL over several tables."""
 
 import asyncio
-import logging
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
@@ -11,19 +11,23 @@ import msgspec
 from penstock.catalog.data import datasets
 from penstock.catalog.materialized_views import view_description
 from penstock.catalog.names import tables
-from penstock.errors import InvalidRequest, PenstockError
+from penstock.catalog.statements import lance_rows, statements
+from penstock.catalog.statements import results as statement_results
+from penstock.catalog.statements.statements import StatementRequest
+from penstock.errors import InvalidRequest
 from penstock.lance.expressions.check import check_expression, check_expressions
 from penstock.lance.read import fulltext, query, results
 from penstock.lance.read.query import Query, VectorSearch
 from penstock.lance.storage.data_threads import Deadline
 from penstock.model.branches import check_branch
+from penstock.model.identifiers import check_identifier
 from penstock.server.lance.call import Body, Call, choose
+from penstock.server.lance.handlers.job_stream import gone
+from penstock.server.lance.row_answers import answer_rows
 from penstock.server.transport.downloads import Download
-from penstock.server.transport.http import ClientGone, Receive, Reply
+from penstock.server.transport.http import ClientGone, Reply
+from penstock.sql.statements import Statement
 
-log = logging.getLogger(__name__)
-
-ARROW_FILE = b"application/vnd.apache.arrow.file"
 METRICS = ("l2", "cosine", "dot", "hamming")
 # The largest query; server.max_json_bytes limits every other operation, and has this default.
 
@@ -33,6 +37,8 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Vector = list[float | list[float]]
+Sql = Annotated[str, msgspec.Meta(min_length=1, max_length=100_000, pattern="^[^\\x00]*$")]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 
 
 class Vectors(msgspec.Struct):
@@ -77,6 +83,20 @@ class QueryTable(Body):
     with_row_id: bool | None = None
 
 
+class RunSql(Body):
+    sql: Sql
+    dialect: str | None = None
+    # Where single names are looked up first.
+    namespace: list[str] | None = None
+    # Keeps so many rows of the result.
+    limit: Rows | None = None
+    # These can only lower what the server allows.
+    timeout_seconds: Seconds | None = None
+    max_rows: Count | None = None
+    max_bytes: Count | None = None
+    cluster: str | None = None
+
+
 class CountRows(Body):
     version: Version | None = None
     branch: str | None = None
@@ -92,6 +112,7 @@ class ExplainPlan(Body):
 _query = msgspec.json.Decoder(QueryTable)
 _count = msgspec.json.Decoder(CountRows)
 _explain = msgspec.json.Decoder(ExplainPlan)
+_sql = msgspec.json.Decoder(RunSql)
 
 
 async def query_table(call: Call) -> Reply:
@@ -103,25 +124,15 @@ async def query_table(call: Call) -> Reply:
         await view_description.list_headers(call.catalog.database, table) if table.is_view else ()
     )
     deadline = Deadline(call.catalog.query_seconds)
-    download = Download(deadline=deadline)
 
-    def work(dataset: Any) -> None:
-        results.write_file(query.search(dataset, wanted), download)
-        download.end()
+    async def run(download: Download) -> None:
+        def work(dataset: Any) -> None:
+            results.write_file(query.search(dataset, wanted), download)
+            download.end()
 
-    request = asyncio.current_task()
-    assert request is not None
-    # However the request ends, also when the server stops: no thread may wait after it.
-    request.add_done_callback(lambda _: download.abandon())
-    running = asyncio.ensure_future(
-        datasets.read(call.catalog, table, branch, body.version, work, deadline=deadline)
-    )
-    await asyncio.wait((running, download.is_large), return_when=asyncio.FIRST_COMPLETED)
-    if not download.is_large.done():
-        await running
-        return Reply(200, download.take(), ARROW_FILE, headers)
-    sending = partial(_send, call, download, running)
-    return Reply(200, content_type=ARROW_FILE, headers=headers, sending=sending)
+        await datasets.read(call.catalog, table, branch, body.version, work, deadline=deadline)
+
+    return await answer_rows(call, run, deadline, headers)
 
 
 async def count_rows(call: Call) -> Reply:
@@ -151,6 +162,52 @@ async def analyze_plan(call: Call) -> Reply:
     body = call.decode(_query)
     wanted = to_query(body)
     return await _read(call, body.branch, body.version, lambda d: query.analyze(d, wanted))
+
+
+async def run_sql(call: Call) -> Reply:
+    asked = _read_sql(call)
+    found = await statements.read(call.catalog, asked, call.origin.grantees)
+    if isinstance(found, Statement):
+        return await _run_on_spark(call, asked, found)
+    deadline = Deadline(asked.seconds)
+    await lance_rows.check_count(call.catalog, asked, found, deadline)
+    return await answer_rows(
+        call, partial(lance_rows.write_to, call.catalog, asked, found, deadline), deadline
+    )
+
+
+async def _run_on_spark(call: Call, asked: StatementRequest, statement: Statement) -> Reply:
+    leaving = asyncio.create_task(gone(call.receive))
+    try:
+        job = await statements.run_on_spark(call.catalog, asked, statement, leaving)
+        if job is None:
+            raise ClientGone
+    finally:
+        leaving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await leaving
+    deadline = Deadline(call.catalog.query_seconds)
+
+    async def copy(download: Download) -> None:
+        await statement_results.write_to(call.catalog, job.id, download, deadline)
+
+    return await answer_rows(call, copy, deadline)
+
+
+def _read_sql(call: Call) -> StatementRequest:
+    body, catalog = call.decode(_sql), call.catalog
+    if not body.sql.strip():
+        raise InvalidRequest("sql is empty", detail="send a query: SELECT … FROM …")
+    return StatementRequest(
+        sql=body.sql,
+        namespace=check_identifier(tuple(body.namespace or ()), "namespace"),
+        seconds=min(body.timeout_seconds or catalog.sql_seconds, catalog.sql_seconds),
+        max_rows=min(body.max_rows or catalog.sql_max_rows, catalog.sql_max_rows),
+        max_bytes=min(body.max_bytes or catalog.sql_max_bytes, catalog.sql_max_bytes),
+        dialect=body.dialect,
+        limit=body.limit,
+        cluster=body.cluster,
+    )
 
 
 def to_query(body: QueryTable) -> Query:
@@ -258,29 +315,3 @@ async def _read(
         call.catalog, table, checked, version, work, is_brief=is_brief, deadline=deadline
     )
     return Reply(200, msgspec.json.encode(found))
-
-
-async def _send(call: Call, download: Download, running: asyncio.Future[None]) -> None:
-    """Let the worker send a result while it is computed, for as long as the client is there."""
-    watching = asyncio.ensure_future(_await_disconnect(call.receive, download))
-    try:
-        download.send_to(await call.connection.lend_answer())
-        await running
-        await call.connection.take_back_answer()
-    except PenstockError as error:
-        if download.is_stalled:
-            log.warning("a large result was broken off: %s", error.message)
-            call.connection.leave()
-            await watching
-        if watching.done():
-            raise ClientGone from error
-        # The status was sent long ago; only a broken connection can tell that rows are missing.
-        raise
-    finally:
-        watching.cancel()
-
-
-async def _await_disconnect(receive: Receive, download: Download) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    download.abandon()

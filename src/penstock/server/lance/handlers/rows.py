@@ -82,7 +82,7 @@ async def create(call: Call) -> CreatedTable:
     new = tables.plan_table(
         catalog, call.id, location, _read_properties(call), catalog.managed_versions
     )
-    async with _arriving(call) as source:
+    async with arriving(call) as source:
         made = await rows.create(catalog, new, mode, source, call.origin)
     options = catalog.lake.public_options() or None
     table = made.table
@@ -100,7 +100,7 @@ async def insert(call: Call) -> InsertedRows:
     write = rows.insert if mode == "append" else rows.overwrite
     if mode == "overwrite" and not await datasets.has_version(call.catalog, table, branch):
         write = rows.insert
-    async with _arriving(call) as source:
+    async with arriving(call) as source:
         done = await write(call.catalog, table, branch, source, call.origin)
     if mode == "overwrite" and table.has_bound_columns:
         await computed_columns.mirror(call.catalog, table, branch)
@@ -110,7 +110,7 @@ async def insert(call: Call) -> InsertedRows:
 async def merge(call: Call) -> MergedRows:
     branch = check_branch(call.text("branch"))
     table = await _get_writable(call)
-    async with _arriving(call) as source:
+    async with arriving(call) as source:
         done = await rows.merge(call.catalog, table, branch, source, _read_merge(call), call.origin)
     written = done.updated + done.inserted
     return MergedRows(done.version, done.updated, done.inserted, done.deleted, written)
@@ -208,7 +208,7 @@ def _read_properties(call: Call) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _arriving(call: Call) -> AsyncIterator["ReadableFile | bytes"]:
+async def arriving(call: Call) -> AsyncIterator["ReadableFile | bytes"]:
     """The body: its bytes if it is small, else a file that is read while it arrives."""
     parts, size = [], 0
     while size <= WHOLE_BYTES:

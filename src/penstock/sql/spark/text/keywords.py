@@ -59,10 +59,10 @@ USED = _words(
     all and any anti as asc at between both by case cast collate cross cube current desc distinct
     distribute div else end escape except exists extract false filter first following for from full
     group grouping having ignore ilike in inner intersect interval is join last lateral leading
-    left like limit minus natural not null nulls on or order outer over overlay partition placing
-    position preceding qualify range recursive regexp respect right rlike rollup row rows select
-    semi sets some sort cluster substr substring then to trailing trim true try_cast unbounded
-    union unknown using values view when where window with within zone
+    left like limit minus natural not null nulls offset on or order outer over overlay partition
+    placing position preceding qualify range recursive regexp respect right rlike rollup row rows
+    select semi sets some sort cluster substr substring then to trailing trim true try_cast
+    unbounded union unknown using values view when where window with within zone
     """
 )
 # Names of types, and units of time.

@@ -1,0 +1,157 @@
+"""Statements: SQL over tables and views that is run once, for whoever asks.
+
+What Lance can answer alone is answered by the server; everything else is a job for a runner's
+Spark, whose caller waits for it.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.jobs import jobs
+from penstock.catalog.jobs.waiting import has_runner, run_now
+from penstock.catalog.names import tables
+from penstock.catalog.statements.lookup import (
+    Lookup,
+    find_near,
+    look_up,
+    open_source,
+    reading_as,
+)
+from penstock.database.interface import Transaction
+from penstock.errors import InvalidRequest, TimedOut, Unavailable
+from penstock.jobs.specs import STATEMENT, StatementSpec
+from penstock.lance.errors import translated
+from penstock.model.identifiers import Identifier, show
+from penstock.model.jobs import SUCCEEDED, Job, NewJob
+from penstock.model.slots import slot_of_statement
+from penstock.sql.doors import queries
+from penstock.sql.doors import statements as statements_door
+from penstock.sql.statements import Statement
+
+if TYPE_CHECKING:
+    from penstock.sql.definitions.statements import LanceStatement
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRequest:
+    """A statement, and how much its answer may be."""
+
+    sql: str
+    namespace: Identifier
+    seconds: float
+    max_rows: int
+    max_bytes: int
+    dialect: str | None = None
+    limit: int | None = None
+    cluster: str | None = None
+
+
+async def read(
+    catalog: Catalog, asked: StatementRequest, grantees: tuple[str, ...]
+) -> "LanceStatement | Statement":
+    """Read a statement against the tables as they are; what may not be read counts as missing."""
+    found = Lookup({}, reading_as(catalog, grantees))
+    try:
+        query = await catalog.workers.run(
+            queries.read_sql, asked.sql, asked.dialect, asked.namespace
+        )
+        query = await look_up(catalog, query, found)
+        ids = {name: id for name, id in found.names.items() if id not in found.editions}
+        opened = {name: await open_source(catalog, id, None) for name, id in ids.items()}
+
+        def define() -> "LanceStatement | Statement":
+            with translated():
+                return statements_door.read_statement(query, opened, time.time_ns() // 1000)
+
+        return await catalog.workers.run(define)
+    except InvalidRequest as error:
+        near = found.missing and await find_near(catalog, found.missing[0], found.may_read)
+        raise _reword(error, near or error.detail) from error
+
+
+async def run_on_spark(
+    catalog: Catalog,
+    asked: StatementRequest,
+    statement: Statement,
+    leaving: "asyncio.Task[None]",
+) -> Job | None:
+    """Have a runner run a statement; returns the job once its result is there.
+
+    None when the caller left. The job ends with the waiting, in time or not.
+    """
+    spec = StatementSpec(
+        statement=statement,
+        limit=asked.limit,
+        max_rows=asked.max_rows,
+        max_bytes=asked.max_bytes,
+        source_ids=tuple(sorted({source.id for source in statement.sources})),
+    )
+    new = NewJob(
+        kind=STATEMENT,
+        object="",
+        target=", ".join(dict.fromkeys(show(source.table) for source in statement.sources)),
+        slot=slot_of_statement(),
+        spec=spec,
+        cluster=catalog.queue.check_cluster(asked.cluster),
+    )
+    # One attempt: the caller waits for it and can ask again.
+    id = await catalog.database.write(jobs.enqueue_in, new, 1)
+    catalog.queue.ring()
+    job = await run_now(catalog, id, asked.seconds, leaving)
+    if job.state == SUCCEEDED:
+        return job
+    if leaving.done():
+        return None
+    raise await _explain(catalog, job, asked, statement)
+
+
+async def complete(
+    tx: Transaction, spec: StatementSpec, target: str
+) -> tuple[StatementSpec | None, str]:
+    """The spec of a statement when it is leased, with the names that its tables have now."""
+    sources = []
+    for source in spec.statement.sources:
+        table = await tables.find_by_id(tx, source.id)
+        if table is None:
+            return None, f"table {show(source.table)} was dropped meanwhile"
+        sources.append(structs.replace(source, table=table.identifier))
+    statement = structs.replace(spec.statement, sources=tuple(sources))
+    return structs.replace(spec, statement=statement), ""
+
+
+async def _explain(
+    catalog: Catalog, job: Job, asked: StatementRequest, statement: Statement
+) -> Exception:
+    """Why there is no result."""
+    if not job.attempt and not await has_runner(catalog, job.cluster):
+        return Unavailable(
+            "only Spark can run this statement, and no runner took it",
+            detail="start a runner with `penstock runner`",
+        )
+    if not job.is_finished or job.cancel_requested:
+        return TimedOut(
+            f"the statement had no result after {asked.seconds:g} seconds",
+            detail="ask for less, or for more time, up to server.sql_seconds",
+        )
+    if job.retryable:
+        return Unavailable(f"the statement failed: {job.error}", detail="ask again in a moment")
+    told = job.error
+    for source in statement.sources:
+        told = told.replace(source.name, ".".join(source.table))
+    message, _, remedy = told.partition("; ")
+    return _reword(InvalidRequest(f"sql: {message}"), remedy or "correct the SQL")
+
+
+def _reword(error: InvalidRequest, detail: str) -> InvalidRequest:
+    """The same error in the words of a statement, which is no view."""
+
+    def reword(text: str) -> str:
+        plain = text.replace("the SQL of source_query", "the SQL").replace("source_query", "sql")
+        return plain.replace("a view", "a statement")
+
+    return type(error)(reword(error.message), detail=reword(detail))

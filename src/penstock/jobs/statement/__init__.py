@@ -1,0 +1,1 @@
+"""Run a statement on Spark for whoever waits for its rows."""

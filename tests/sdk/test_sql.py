@@ -1,0 +1,57 @@
+"""Statements by the SDK: their rows in every form."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import penstock
+from penstock.errors import InvalidRequest, TimedOut
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.jobs.statements import ROWS, send_result
+from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import PATIENCE_SECONDS
+
+
+def test_rows_come_in_every_form(lake: penstock.Lake, table: penstock.Table, space: str) -> None:
+    found = lake.sql("SELECT id, text FROM docs WHERE id > 1", namespace=space)
+    rows = [{"id": 2, "text": "bb"}, {"id": 3, "text": "ccc"}]
+    assert found.to_list() == list(found) == found.to_arrow().to_pylist() == rows
+    assert len(found) == 2
+    assert [batch.num_rows for batch in found.to_batches()] == [2]
+    assert found.to_pandas().to_dict("records") == rows
+    assert found.to_polars().to_dicts() == rows
+    assert found.schema.names == ["id", "text"]
+    assert lake.sql(f"SELECT id FROM {space}.docs", limit=1).to_list() == [{"id": 1}]
+    assert lake.sql(f'SELECT "id" FROM {space}.docs', dialect="trino", limit=2).to_arrow()
+
+
+def test_a_result_shows_its_first_rows(lake: penstock.Lake, space: str) -> None:
+    lake.create_table(f"{space}.many", {"id": list(range(30)), "text": ["<b>" * 20] * 30})
+    found = lake.sql("SELECT id, text FROM many", namespace=space)
+    lines = repr(found).splitlines()
+    assert (lines[0].split(), lines[-1]) == (["id", "text"], "30 rows, of which 10 are shown")
+    assert (len(lines), lines[1].endswith("…")) == (12, True)
+    assert "<b>" not in found._repr_html_()
+    assert repr(lake.sql("SELECT id FROM many WHERE id < 0", namespace=space)) == "id\n0 rows"
+
+
+def test_errors_are_those_of_the_server(lake: penstock.Lake, table: penstock.Table) -> None:
+    with pytest.raises(InvalidRequest, match="nope"):
+        lake.sql(f"SELECT nope FROM {table.id[0]}.docs")
+
+
+def test_a_statement_whose_time_is_up_is_not_sent_again(
+    lake: penstock.Lake, table: penstock.Table, server: Server
+) -> None:
+    runner = Runner(server, "local")
+    with ThreadPoolExecutor(1) as pool:
+        sql = f"SELECT count(*) AS n FROM {table.id[0]}.docs"
+        answer = pool.submit(lake.sql, sql, timeout=1.0)
+        assert runner.lease(wait_seconds=20)
+        with pytest.raises(TimedOut):
+            answer.result(PATIENCE_SECONDS)
+        answer = pool.submit(lake.sql, sql)
+        (job,) = runner.lease(wait_seconds=20)
+        send_result(server, job).raise_for_status()
+        runner.finish(job, result={"rows": 3}).raise_for_status()
+        assert answer.result(PATIENCE_SECONDS).to_arrow() == ROWS
