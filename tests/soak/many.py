@@ -18,7 +18,7 @@ def run_many(
     whole = Report()
     for seed in seeds:
         with tempfile.TemporaryDirectory(prefix="penstock-soak-") as folder:
-            engine = _engine() if spark and seed % SPARK_EVERY == 0 else None
+            engine = get_engine() if spark and seed % SPARK_EVERY == 0 else None
             try:
                 whole.merge(run_history(Path(folder), seed, ingredients, engine, views))
             except Failed as error:
@@ -30,7 +30,7 @@ def run_many(
 _session: list[Engine] = []
 
 
-def _engine() -> Engine:
+def get_engine() -> Engine:
     """The Spark session of this process, started when it is needed first."""
     if not _session:
         import atexit

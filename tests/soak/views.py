@@ -80,7 +80,8 @@ def _define(view: Path, kind: str, log: str, prints: int, language: Any) -> Defi
     if kind == "groups":
         kinds = {"kind": TEXT, "n": NUMBER, "total": NUMBER, "last": TEXT}
         reads_of = {"source": ("kind", "x", "text")}
-        return define_query(GROUPED, kinds, reads_of, {"kind": "kind"}, lance_filter=FILTER)
+        filters = {"source": FILTER}
+        return define_query(GROUPED, kinds, reads_of, {"kind": "kind"}, filters=filters)
     if kind == "chunks":
         system = {SOURCE_ROW_ID: NUMBER, CHILD_INDEX: pa.int32(), "id": NUMBER}
         made, inputs = {"word": TEXT}, ["id", "text"]

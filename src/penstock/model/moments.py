@@ -55,16 +55,16 @@ def define_at(definition: Definition, moment: int | None) -> Definition:
     def put(text: str | None) -> str | None:
         return text if text is None else at_moment(text, moment)
 
-    rows, groups = definition.rows, definition.groups
+    rows, keys = definition.rows, definition.keys
     if rows is not None:
         rows = rows_at(rows, moment)
-    if groups is not None:
-        groups = structs.replace(groups, lance_filter=put(groups.lance_filter))
+    if keys is not None:
+        keys = structs.replace(keys, sql=sql_at(keys.sql, moment))
     return structs.replace(
         definition,
         sql=sql_at(definition.sql, moment),
         rows=rows,
-        groups=groups,
+        keys=keys,
         sources=tuple(structs.replace(s, filter=put(s.filter)) for s in definition.sources),
     )
 

@@ -9,17 +9,24 @@ from penstock.model.functions import Function
 Kind = Literal["query", "udtf", "chunker"]
 # Whose SQL it is, and so whose semantics it has.
 Language = Literal["spark", "lance"]
-# How a refresh can follow the sources: row by row, group by group, or only as a whole.
-Shape = Literal["rows", "groups", "whole"]
+# How a refresh can follow the sources: row by row, key by key, or only as a whole.
+Shape = Literal["rows", "keys", "whole"]
+# How a table is joined to an earlier one: its rows are needed, may be missing, or only decide which
+# rows of the other are kept (semi and anti joins, EXISTS and IN).
+JoinKind = Literal["inner", "left", "filter"]
 Mode = Literal["auto", "incremental", "full"]
 # Spark SQL that was written by `sql.spark.text.checked_sql`, and by nothing else.
 CheckedSql = NewType("CheckedSql", str)
 NO_SQL = CheckedSql("")
 
 SOURCE_ROW_ID, CHILD_INDEX, PARTITION = "__source_row_id", "__child_index", "__partition"
+# The row ids of the tables that a view joins, or reads by turns in a UNION ALL.
+SOURCE_ROW_IDS = (SOURCE_ROW_ID, *(f"{SOURCE_ROW_ID}_{number}" for number in range(2, 9)))
+# How the columns with row ids are called while Spark computes a join.
+OCCURRENCE_ROW_ID = "__penstock_row_id_"
 # A column that another client adds; it is never made here.
 IS_SET = "__is_set"
-SYSTEM_COLUMNS = (SOURCE_ROW_ID, CHILD_INDEX, PARTITION, IS_SET)
+SYSTEM_COLUMNS = (*SOURCE_ROW_IDS, CHILD_INDEX, PARTITION, IS_SET)
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -62,14 +69,56 @@ class Rows(Struct, frozen=True, kw_only=True):
     limit: int | None = None
 
 
-class Groups(Struct, frozen=True, kw_only=True):
-    """One source, grouped by plain columns that are also outputs."""
+class Occurrence(Struct, frozen=True, kw_only=True):
+    """One place in a query where a table is read."""
 
-    # Output name and source column.
-    keys: tuple[Column, ...]
-    # In Lance's SQL when it means the same there; None otherwise, even if there is a filter.
-    lance_filter: str | None = None
-    has_filter: bool = False
+    # In `Keys.sql`.
+    name: str
+    # `Source.name` of the table.
+    source: str
+    # The place among the branch's occurrences of the one that it is joined to; None for the first.
+    parent: int | None = None
+    join: JoinKind = "inner"
+    # Its columns and those of the parent that are equal in joined rows.
+    pairs: tuple[tuple[str, str], ...] = ()
+    # Whether the join asks for nothing else.
+    is_exact: bool = True
+
+    @property
+    def row_id(self) -> str:
+        """The column with its row ids, in `Keys.sql` and in Spark's tables."""
+        return f"{OCCURRENCE_ROW_ID}{self.name}"
+
+
+class KeyPart(Struct, frozen=True):
+    """Where a branch takes a column of the key from."""
+
+    occurrence: int
+    # None for the row id.
+    path: str | None = None
+
+
+class Branch(Struct, frozen=True):
+    """A SELECT of the query: a tree of joined tables, parents before their children."""
+
+    occurrences: tuple[Occurrence, ...]
+    # One for each column of the key; None where the branch gives null.
+    keys: tuple[KeyPart | None, ...]
+
+
+class Keys(Struct, frozen=True, kw_only=True):
+    """A query whose rows with one key depend only on source rows that are found by the key."""
+
+    # Columns of the view: outputs, or row ids of sources.
+    columns: tuple[str, ...]
+    # The query with a name for each occurrence and, if these are columns of the key, their row ids.
+    sql: CheckedSql
+    branches: tuple[Branch, ...]
+
+    @property
+    def row_ids(self) -> tuple[str, ...]:
+        """The columns of the key that are row ids of sources; all of them or none."""
+        return tuple(name for name in self.columns if name in SOURCE_ROW_IDS)
 
 
 class Clock(Struct, frozen=True, kw_only=True):
@@ -93,7 +142,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     # Lance's, which is always of shape "rows".
     sql: CheckedSql = NO_SQL
     rows: Rows | None = None
-    groups: Groups | None = None
+    keys: Keys | None = None
     # Functions that fill outputs of a query, after filter and projection; their inputs are names of
     # `rows.columns`, some of which may only exist for them (not in the schema).
     column_functions: tuple[Function, ...] = ()
@@ -107,7 +156,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     schema: str
     # None when it does not read the clock.
     clock: Clock | None = None
-    # Why it is not followed row by row or group by group, for people; "" when it is.
+    # Why it is not followed row by row or key by key, for people; "" when it is.
     obstacle: str = ""
     # Equal for definitions that give the same rows.
     digest: str

@@ -10,7 +10,8 @@ import pyarrow as pa
 from penstock.jobs.spark.sql_sessions import MEANING
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.spark.types import cast_in
-from penstock.model.views import CheckedSql, Column, Definition, Groups, Source
+from penstock.model.views import Branch, CheckedSql, Definition, KeyPart, Keys, Occurrence, Source
+from tests.harness.views.definitions import make
 from tests.harness.views.local_views import LocalView, encode_schema
 
 
@@ -20,17 +21,18 @@ def define_query(
     sources: Mapping[str, Sequence[str]],
     keys: Mapping[str, str] | None = None,
     *,
-    lance_filter: str | None = None,
     filters: Mapping[str, str] | None = None,
 ) -> Definition:
-    """A view of shape "groups" if there are keys (outputs and the columns that they are)."""
-    grouped = None
+    """A view that is followed by keys, if there are any (outputs and the columns that they are)."""
+    followed = None
     if keys is not None:
-        columns = [Column(name=n, expression=path, path=path) for n, path in keys.items()]
-        grouped = Groups(keys=tuple(columns), lance_filter=lance_filter)
+        (name,) = sources
+        parts = tuple(KeyPart(0, path) for path in keys.values())
+        branch = Branch((Occurrence(name=name, source=name),), parts)
+        followed = Keys(columns=tuple(keys), sql=CheckedSql(sql), branches=(branch,))
     return Definition(
         kind="query",
-        shape="whole" if keys is None else "groups",
+        shape="whole" if keys is None else "keys",
         language="spark",
         sources=tuple(
             Source(
@@ -43,10 +45,16 @@ def define_query(
             for name, reads in sources.items()
         ),
         sql=CheckedSql(sql),
-        groups=grouped,
+        keys=followed,
         schema=encode_schema(pa.schema(list(kinds.items()))),
         digest="1",
     )
+
+
+def define_sql(folder: Path, sql: str, *tables: str, **options: Any) -> Definition:
+    """A view of tables in a folder, as a server defines it."""
+    schemas = {("n", name): lance.dataset(str(folder / name)).schema for name in tables}
+    return make(sql, schemas=schemas, namespace=("n",), **options)
 
 
 def write_source(folder: Path, name: str, table: pa.Table, files: int = 2) -> lance.LanceDataset:
@@ -79,5 +87,5 @@ def sort_rows(table: pa.Table) -> list[Any]:
     return sorted(repr(tuple(row.values())) for row in table.to_pylist())
 
 
-def rows_of(view: LocalView) -> list[Any]:
-    return sort_rows(view.open().to_table())
+def rows_of(view: LocalView, without: Sequence[str] = ()) -> list[Any]:
+    return sort_rows(view.open().to_table().drop_columns(list(without)))

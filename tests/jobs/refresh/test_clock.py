@@ -18,7 +18,7 @@ from penstock.jobs.spark.sql_sessions import open_sql
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import UpstreamSpec
 from penstock.model.moments import at_moment, mark_lance, mark_spark
-from penstock.model.views import SOURCE_ROW_ID, Clock
+from penstock.model.views import SYSTEM_COLUMNS, Clock
 from penstock.sql.lance.clock_bounds import find_bound
 from penstock.sql.spark.text.checked_sql import check_expression, write_statement
 from tests.harness.jobs.held_attempt import HeldAttempt
@@ -116,10 +116,9 @@ MOMENTS = [0, 5, 5.5, 30, 200, -40, 0]
 
 
 def show(view: Any) -> list[str]:
-    found = view.open().to_table().to_pylist()
-    return sorted(
-        repr(tuple(value for name, value in row.items() if name != SOURCE_ROW_ID)) for row in found
-    )
+    found = view.open().to_table()
+    own = [name for name in found.schema.names if name not in SYSTEM_COLUMNS]
+    return sorted(repr(tuple(row.values())) for row in found.select(own).to_pylist())
 
 
 def follow(events: Events, case: Case, engine: Engine, moments: list[float], changes: int) -> None:

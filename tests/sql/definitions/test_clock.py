@@ -102,7 +102,7 @@ def test_a_group_tells_where_it_reads_the_clock() -> None:
         made = define(
             f"SELECT day, count(*) AS n FROM events WHERE at > now() GROUP BY day{having}"
         )
-        assert made.shape == "groups"
+        assert made.shape == "keys"
         return bool(made.clock.beyond_filter)
 
     assert not beyond("")

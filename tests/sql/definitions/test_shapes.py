@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from penstock.model.views import Column
+from penstock.model.views import KeyPart
 from tests.harness.views.definitions import columns, fields, make, refusal
 
 # Types that only Spark knows.
@@ -13,17 +13,43 @@ DECLARED = {
     "collect_list": pa.schema([("name", pa.string()), ("ids", pa.list_(pa.int64()))]),
 }
 WHOLE = [
-    ("SELECT d.id FROM docs d JOIN other o ON d.id = o.id", "joins"),
-    ("SELECT d.id FROM docs d, other o", "joins"),
-    ("SELECT DISTINCT id FROM docs", "DISTINCT"),
-    ("SELECT id FROM docs UNION ALL SELECT id FROM other", "UNION"),
+    ("SELECT d.id FROM docs d JOIN other o ON d.id < o.id", "o is not joined by an equality"),
+    ("SELECT d.id FROM docs d, other o", "o is not joined by an equality"),
+    ("SELECT d.id FROM docs d JOIN other o ON d.id <=> o.id", "o is not joined by an equality"),
+    ("SELECT d.id FROM docs d JOIN other o ON upper(d.name) = o.label", "by an equality"),
+    (
+        "SELECT d.id FROM docs d JOIN other o ON d.`a b` = o.id",
+        "only Spark can compare",
+    ),
+    ("SELECT o.id FROM docs d RIGHT JOIN other o ON d.id = o.id", "RIGHT JOIN"),
+    ("SELECT o.id FROM docs d FULL JOIN other o ON d.id = o.id", "FULL JOIN"),
+    ("SELECT d.id FROM docs d JOIN (SELECT id FROM other) o ON d.id = o.id", "subquery"),
+    (
+        "SELECT d.id FROM docs d JOIN (other o JOIN made m ON o.id = m.id) ON d.id = o.id",
+        "subquery",
+    ),
+    ("SELECT DISTINCT upper(name) AS n FROM docs", "no output is a plain column"),
     ("WITH c AS (SELECT id FROM docs) SELECT id FROM c", "WITH"),
     ("SELECT id FROM (SELECT id FROM docs) AS q", "subquery"),
-    ("SELECT id FROM docs WHERE id IN (SELECT id FROM other)", "subquery"),
-    ("SELECT id, rank() OVER (ORDER BY id) AS r FROM docs", "window"),
+    ("SELECT id FROM docs WHERE id NOT IN (SELECT id FROM other)", "by an equality"),
+    ("SELECT id FROM docs WHERE EXISTS (SELECT 1 FROM other)", "by an equality"),
+    ("SELECT id FROM docs WHERE price > (SELECT max(id) FROM other)", "by an equality"),
+    ("SELECT id FROM docs WHERE id = 1 OR id IN (SELECT id FROM other)", "by an equality"),
+    (
+        "SELECT id FROM docs d WHERE id IN (SELECT id FROM other ORDER BY id LIMIT 3)",
+        "a subquery with more",
+    ),
+    ("SELECT id, rank() OVER (ORDER BY id) AS r FROM docs", "PARTITION BY"),
+    ("SELECT id, rank() OVER (PARTITION BY name ORDER BY id) AS r FROM docs", "no output"),
     ("SELECT explode(words) AS w FROM docs", "explode"),
-    ("SELECT w FROM docs LATERAL VIEW explode(words) t AS w", "LATERAL"),
+    ("SELECT w FROM docs LATERAL VIEW explode(words) t AS w", "explode"),
     ("SELECT count(*) AS n FROM docs", "without GROUP BY"),
+    ("SELECT count(*) AS n FROM docs d JOIN other o ON d.id = o.id", "without GROUP BY"),
+    (
+        "SELECT count(*) AS n FROM docs d WHERE EXISTS "
+        "(SELECT o.id FROM other o WHERE o.id = d.id GROUP BY o.id)",
+        "without GROUP BY",
+    ),
     ("SELECT name, collect_list(id) AS ids FROM docs GROUP BY name", "order of rows"),
     (
         "SELECT name, CAST(percentile_cont(0.5) WITHIN GROUP (ORDER BY price) AS DOUBLE) AS m "
@@ -32,7 +58,7 @@ WHOLE = [
     ),
     ("SELECT upper(name) AS n, count(*) AS c FROM docs GROUP BY upper(name)", "plain column"),
     ("SELECT upper(name) AS name, count(*) AS c FROM docs GROUP BY name", "name"),
-    ("SELECT count(*) AS c FROM docs GROUP BY name", "not among the outputs"),
+    ("SELECT count(*) AS c FROM docs GROUP BY name", "no output is a plain column"),
     ("SELECT words, count(*) AS c FROM docs GROUP BY words", "told apart"),
     ("SELECT name, count(*) AS c FROM docs GROUP BY ROLLUP (name)", "more than a list"),
     ("SELECT id FROM docs ORDER BY id LIMIT 3", "ORDER BY and LIMIT"),
@@ -47,7 +73,7 @@ def test_what_is_refreshed_as_a_whole_says_why(sql: str, why: str) -> None:
     assert made.shape == "whole"
     assert why in made.obstacle
     assert made.rows is None
-    assert made.groups is None
+    assert made.keys is None
     assert "__source_row_id" not in [name for name, _ in fields(made)]
 
 
@@ -140,13 +166,11 @@ def test_groups_by_plain_columns_that_are_outputs() -> None:
         "SELECT NAME AS label, `a b`, count(*) AS n, sum(price) / count(price) AS mean "
         "FROM docs WHERE id > 1 GROUP BY 1, `a b` HAVING count(*) > 1"
     )
-    assert (made.shape, made.obstacle) == ("groups", "")
-    assert made.groups is not None
-    assert made.groups.keys == (
-        Column(name="label", expression="`Name`", path="Name", reads=("Name",)),
-        Column(name="a b", expression="`a b`", path="a b", reads=("a b",)),
-    )
-    assert (made.groups.has_filter, made.groups.lance_filter) == (True, "(`id` > 1)")
+    assert (made.shape, made.obstacle) == ("keys", "")
+    assert made.keys is not None
+    assert made.keys.columns == ("label", "a b")
+    assert made.keys.branches[0].keys == (KeyPart(0, "Name"), KeyPart(0, "a b"))
+    assert made.sources[0].filter == "(`id` > 1)"
     assert made.sources[0].reads == ("Name", "a b", "id", "price")
     assert fields(made) == [
         ("label", "string"), ("a b", "int32"), ("n", "int64"), ("mean", "double"),
@@ -158,7 +182,7 @@ def test_groups_by_plain_columns_that_are_outputs() -> None:
 
 def test_the_filter_of_an_aggregate_reads_columns_that_are_not_grouped() -> None:
     made = make("SELECT name, count(*) FILTER (WHERE id > 3) AS n FROM docs GROUP BY name")
-    assert (made.shape, made.sources[0].reads) == ("groups", ("Name", "id"))
+    assert (made.shape, made.sources[0].reads) == ("keys", ("Name", "id"))
     assert "column id is neither grouped" in refusal(
         "SELECT name, count(*) FILTER (WHERE id > 3) + id AS n FROM docs GROUP BY name"
     )

@@ -1,6 +1,6 @@
 """The types that all strategies of a refresh share: what it knows, plans and changes.
 
-A strategy is a folder beside this module (`rows`, `groups`, `whole`, `chunks`, `udtf`) with a pair
+A strategy is a folder beside this module (`rows`, `keys`, `whole`, `chunks`, `udtf`) with a pair
 of functions: `plan` works without Spark, so that a server can explain a refresh, and `run` on it.
 """
 
@@ -20,7 +20,7 @@ from penstock.model.views import Definition, Source, Watermark
 
 if TYPE_CHECKING:
     from penstock.jobs.refresh.chunks.plan import ChunkWork, UnsettledRows
-    from penstock.jobs.refresh.groups.plan import TouchedGroups
+    from penstock.jobs.refresh.keys.plan import TouchedKeys
     from penstock.jobs.refresh.rows.plan import AllRows, SomeRows
     from penstock.jobs.refresh.udtf.plan import UdtfWork
     from penstock.jobs.spark.tasks import Engine
@@ -117,7 +117,7 @@ class Plan:
     # How many fragments of the sources are read.
     fragments: int = 0
     # What the strategy's own `run` needs from planning; None for all of the query.
-    work: "AllRows | SomeRows | TouchedGroups | ChunkWork | UnsettledRows | UdtfWork | None" = None
+    work: "AllRows | SomeRows | TouchedKeys | ChunkWork | UnsettledRows | UdtfWork | None" = None
 
     def to_json(self) -> dict[str, Any]:
         counts = {

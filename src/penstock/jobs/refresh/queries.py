@@ -16,7 +16,8 @@ from penstock.jobs.engine.attempt import PASSING
 from penstock.jobs.engine.checkpoints import is_stopped
 from penstock.jobs.engine.waiting import wait_for
 from penstock.jobs.refresh.context import Work
-from penstock.jobs.refresh.groups.key_sets import KeySet
+from penstock.jobs.refresh.frames import get_sql
+from penstock.jobs.refresh.keys.key_sets import KeySet
 from penstock.jobs.refresh.row_files import RowFiles
 from penstock.jobs.spark.gate.checked_queries import query
 from penstock.jobs.spark.tasks import Engine, Kernel, SparkWork, explain, rows_of
@@ -37,8 +38,9 @@ class WriteOrder(Struct, frozen=True, kw_only=True):
     version: int
     columns: tuple[str, ...]
     max_rows: int | None = None
-    # Groups that the view has, by these columns: their rows are counted separately.
+    # Only rows with these keys are written; those that the view has are counted separately.
     keys: tuple[str, ...] = ()
+    touched: bytes | None = None
     known: bytes | None = None
 
 
@@ -56,10 +58,11 @@ def run_query(
     work: Work,
     engine: Engine,
     frames: Mapping[str, Any],
-    keys: tuple[str, ...] = (),
+    touched: KeySet | None = None,
     known: KeySet | None = None,
 ) -> list[WriteResult]:
-    """Compute the view's query over these tables and write the result."""
+    """Compute the view's query over these tables and write the result, or that of some keys."""
+    keys = work.definition.keys
     order = WriteOrder(
         job=work.attempt.job,
         attempt=work.attempt.number,
@@ -67,11 +70,12 @@ def run_query(
         version=work.view.version,
         columns=output_columns(work),
         max_rows=work.spec.max_rows_per_fragment,
-        keys=keys,
+        keys=() if keys is None else keys.columns,
+        touched=None if touched is None else touched.encode(),
         known=None if known is None else known.encode(),
     )
     try:
-        frame = _spell(query(engine, work.definition.sql, frames), order.columns)
+        frame = _spell(query(engine, get_sql(work.definition), frames), order.columns)
         check_outputs(frame.columns, order.columns)
         running = SparkWork(engine, rows_of(frame.mapInArrow(write_kernel(order), SCHEMA)))
     # Spark has no common error for a query that it does not understand.
@@ -97,9 +101,10 @@ def choose_engine(work: Work) -> Engine:
 
 
 def output_columns(work: Work) -> tuple[str, ...]:
-    """The view's columns that its query gives: without system columns and later additions."""
-    names = decode_schema(work.definition.schema).names
-    return tuple(name for name in names if name not in SYSTEM_COLUMNS)
+    """The view's columns that its query gives: without later additions, but with row ids."""
+    names, keys = decode_schema(work.definition.schema).names, work.definition.keys
+    given = () if keys is None else keys.row_ids
+    return tuple(name for name in names if name in given or name not in SYSTEM_COLUMNS)
 
 
 def _spell(frame: Any, wanted: tuple[str, ...]) -> Any:
@@ -156,16 +161,20 @@ def write_rows(order: WriteOrder, batches: Iterator[pa.RecordBatch]) -> WriteRes
     wanted = pa.schema(
         [field.with_nullable(view.schema.field(field.name).nullable) for field in files.schema]
     )
-    groups = None if order.known is None else KeySet.decode(order.known)
+    touched = None if order.touched is None else KeySet.decode(order.touched)
+    had = None if order.known is None else KeySet.decode(order.known)
     rows = known = 0
     for batch in batches:
         if is_stopped(place, order.job, order.attempt):
             break
+        if touched is not None:
+            keys = [batch.column(name) for name in order.keys]
+            batch = batch.filter(pa.array(touched.contains(keys)))
         if not batch.num_rows:
             continue
         made = cast_out(batch, wanted)
         files.write(pa.record_batch(made.columns, schema=files.schema))
         rows += made.num_rows
-        if groups is not None:
-            known += int(groups.contains([batch.column(name) for name in order.keys]).sum())
+        if had is not None:
+            known += int(had.contains([batch.column(name) for name in order.keys]).sum())
     return WriteResult(files.close(), rows, known)

@@ -9,7 +9,7 @@ from penstock.errors import Unsupported
 from penstock.jobs.refresh.chunks import altered as altered_chunks
 from penstock.jobs.refresh.chunks import plan as chunks
 from penstock.jobs.refresh.context import Context, Plan, ViewChange, Work
-from penstock.jobs.refresh.groups import plan as groups
+from penstock.jobs.refresh.keys import plan as keys
 from penstock.jobs.refresh.rows import altered as altered_rows
 from penstock.jobs.refresh.rows import plan as rows
 from penstock.jobs.refresh.udtf import plan as udtf
@@ -39,7 +39,7 @@ class Strategy:
 
 STRATEGIES = {
     "rows": Strategy(rows.plan, "penstock.jobs.refresh.rows.run", True, altered_rows.plan),
-    "groups": Strategy(groups.plan, "penstock.jobs.refresh.groups.run", True),
+    "keys": Strategy(keys.plan, "penstock.jobs.refresh.keys.run", True),
     "whole": Strategy(whole.plan, "penstock.jobs.refresh.whole.run"),
     "chunks": Strategy(chunks.plan, "penstock.jobs.refresh.chunks.run", True, altered_chunks.plan),
     "udtf": Strategy(udtf.plan, "penstock.jobs.refresh.udtf.run", True, udtf.plan),

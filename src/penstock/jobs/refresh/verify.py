@@ -18,6 +18,7 @@ from msgspec import Struct, json
 from penstock.jobs.engine.needed_rows import ROW_ID
 from penstock.jobs.engine.waiting import wait_for
 from penstock.jobs.refresh.context import SourceVersions, Work
+from penstock.jobs.refresh.frames import get_sql, load_frames
 from penstock.jobs.refresh.rows.spark_rows import ID
 from penstock.jobs.spark.gate.checked_queries import pick, query
 from penstock.jobs.spark.lance_source import FragmentPiece, Scan, load, make_scan, show_conditions
@@ -110,11 +111,13 @@ def _hash_both(
     columns = (*names, CHILD_INDEX) if is_chunker else names
     scan = make_scan(view, work.location, columns, work.attempt.job, sql.slots, where=where)
     here, there = load(sql, scan), recompute(work, sql, sample)
-    if definition.groups is not None and sample.one_in > 1:
-        keys = [_show(view.schema.field(key.name)) for key in definition.groups.keys]
+    if definition.keys is not None and sample.one_in > 1:
+        keys = [_show(view.schema.field(name)) for name in definition.keys.columns]
         chosen = f"pmod(xxhash64({', '.join(keys)}), {sample.one_in}) = {sample.remainder}"
         here, there = pick(sql, here, where=chosen), pick(sql, there, where=chosen)
-    hashes = _hashes([view.schema.field(name) for name in names], is_exact=is_by_row)
+    is_joined = definition.keys is not None and bool(definition.keys.row_ids)
+    is_exact = is_by_row or is_joined
+    hashes = _hashes([view.schema.field(name) for name in names], is_exact=is_exact)
     if not is_chunker:
         return pick(sql, here, "1 AS side", *hashes), pick(sql, there, "-1 AS side", *hashes)
     children = pick(sql, here, f"{SOURCE_ROW_ID} AS id", f"{CHILD_INDEX} AS place", *hashes)
@@ -193,10 +196,7 @@ def recompute(work: Work, sql: Engine, sample: Sample) -> Any:
     """The query's rows as a frame; for a query over rows only those of the sample."""
     definition = work.definition
     if definition.rows is None:
-        frames = {
-            each.source.name: load(sql, _scan(work, each, sql)) for each in work.sources.values()
-        }
-        return query(sql, definition.sql, frames)
+        return query(sql, get_sql(definition), load_frames(work, sql))
     (source,) = work.sources.values()
     frame = _by_row(work, sql, source, definition.rows, sample)
     limit = definition.rows.limit

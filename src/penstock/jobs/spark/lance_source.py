@@ -69,12 +69,11 @@ def make_scan(
 
 def load(engine: Engine, scan: Scan) -> Any:
     """The table as a frame."""
-    return load_with(engine, scan, read_kernel(scan))
+    return load_with(engine, scan, read_kernel(scan), len(scan.tasks))
 
 
-def load_with(engine: Engine, scan: Scan, kernel: Kernel) -> Any:
-    """A frame like the table, whose rows a kernel reads by the numbers of the scan's tasks."""
-    count = len(scan.tasks)
+def load_with(engine: Engine, scan: Scan, kernel: Kernel, count: int) -> Any:
+    """A frame like the table, whose rows a kernel reads by the numbers of its tasks."""
     return engine.spark.range(0, count, 1, count).mapInArrow(kernel, spark_schema(scan))
 
 
@@ -145,7 +144,7 @@ def read_piece(scan: Scan, piece: FragmentPiece) -> "Iterator[pa.RecordBatch]":
     where = show_conditions(piece, scan.where)
     with_row_id = scan.row_id is not None
     for batch in scan_expressions(dataset, fragment, columns, where, with_row_id=with_row_id):
-        yield _to_spark(scan, batch)
+        yield to_spark(scan, batch)
 
 
 def show_conditions(piece: FragmentPiece, *where: str | None) -> str | None:
@@ -158,7 +157,8 @@ def show_conditions(piece: FragmentPiece, *where: str | None) -> str | None:
     return " AND ".join(conditions) or None
 
 
-def _to_spark(scan: Scan, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+def to_spark(scan: Scan, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    """A batch with the columns of a scan, in Spark's form."""
     made = dict(zip(scan.columns, cast_in(batch.select(list(scan.columns))).columns, strict=True))
     if scan.row_id is not None:
         made[scan.row_id] = batch.column(ROW_ID).cast(pa.int64())

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -16,7 +17,9 @@ from penstock.model.views import (
     CHILD_INDEX,
     PARTITION,
     SOURCE_ROW_ID,
+    SYSTEM_COLUMNS,
     Definition,
+    Keys,
     Source,
 )
 from penstock.sql.definitions.functions import Inputs, bind_rows_function, make_column_functions
@@ -27,6 +30,11 @@ from penstock.sql.definitions.requests import SourceTable, ViewRequest
 from penstock.sql.definitions.spark import read_spark
 from penstock.sql.definitions.tables import get_known
 from penstock.sql.definitions.untyped import take_types
+
+TOO_OLD = (
+    "the view was created by a release that kept no row ids of joined tables; drop it and create"
+    " it anew"
+)
 
 
 def define(request: ViewRequest, tables: Mapping[Identifier, SourceTable]) -> Definition:
@@ -60,7 +68,11 @@ def _define_query(request: ViewRequest, found: ParsedQuery) -> Definition:
             kind = types.field(sent.output).type if declared is None and types is not None else None
             given.insert(sent.place, (sent.output, kind))
         outputs = (*outputs, *inputs.hidden.values())
+    if found.keys is not None and not _can_keep(found.keys, request.created):
+        found = replace(found, shape="whole", keys=None, obstacle=TOO_OLD)
     system = [SOURCE_ROW_ID] if found.shape == "rows" else []
+    if found.keys is not None:
+        system = list(found.keys.row_ids)
     return _finish(
         request,
         found,
@@ -69,8 +81,14 @@ def _define_query(request: ViewRequest, found: ParsedQuery) -> Definition:
             system, keep_types(given, request.before), request.output_schema, request.created
         ),
         column_functions=functions,
-        **found.kept,
+        keys=found.keys,
     )
+
+
+def _can_keep(keys: Keys, created: pa.Schema | None) -> bool:
+    """Whether the view has columns for the row ids; one of an older release may have none."""
+    had = [] if created is None else [name for name in created.names if name in SYSTEM_COLUMNS]
+    return created is None or bool(had) or not keys.row_ids
 
 
 def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definition:
@@ -78,8 +96,9 @@ def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definitio
     if udtf is None:
         raise InvalidRequest(f"a view of kind {kind!r} has no udtf_spec", detail="send it")
     if found.shape != "rows":
+        why = found.obstacle or "it joins, groups or compares rows"
         raise InvalidRequest(
-            f"the query of a {kind} view goes over the rows of one table: {found.obstacle}",
+            f"the query of a {kind} view goes over the rows of one table: {why}",
             detail="make a view of kind 'query' of it, and read that view",
         )
     if found.limit is not None:

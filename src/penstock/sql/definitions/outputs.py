@@ -8,7 +8,7 @@ import pyarrow.types as kinds
 
 from penstock.errors import InvalidRequest, SchemaMismatch, TypesUnknown
 from penstock.lance.columns.fields import check_column_name
-from penstock.model.views import CHILD_INDEX, PARTITION, SOURCE_ROW_ID, SYSTEM_COLUMNS
+from penstock.model.views import CHILD_INDEX, PARTITION, SOURCE_ROW_IDS, SYSTEM_COLUMNS
 from penstock.sql.definitions.refusals import find_near
 
 
@@ -112,7 +112,8 @@ def _check_name(name: str) -> None:
 
 
 def _list_system(names: Sequence[str]) -> "list[pa.Field[Any]]":
-    kinds = {SOURCE_ROW_ID: pa.int64(), CHILD_INDEX: pa.int32(), PARTITION: pa.string()}
+    kinds = {CHILD_INDEX: pa.int32(), PARTITION: pa.string()}
+    kinds |= dict.fromkeys(SOURCE_ROW_IDS, pa.int64())
     return [pa.field(name, kinds[name]) for name in names]
 
 

@@ -2,14 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pyarrow as pa
 
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.columns.schemas import encode_schema, find_type
 from penstock.model.moments import count_marks
-from penstock.model.views import NO_SQL, CheckedSql, Clock, Column, Language, Rows, Shape, Source
+from penstock.model.views import (
+    NO_SQL,
+    CheckedSql,
+    Clock,
+    Column,
+    Keys,
+    Language,
+    Rows,
+    Shape,
+    Source,
+)
 from penstock.sql.definitions.requests import SourceTable
 
 
@@ -44,8 +54,8 @@ class ParsedQuery:
     filters: ExpressionTexts | None = None
     filter_reads: tuple[str, ...] = ()
     limit: int | None = None
-    # Fields of a `Definition` that its shape needs.
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    # For the shape "keys".
+    keys: Keys | None = None
     # None when it does not read the clock.
     clock: Clock | None = None
     # By table name in `sql`: conditions that relevant rows meet, in Lance's SQL.

@@ -65,7 +65,7 @@ def read_spark(query: Query, known: KnownNames, kept: Sequence[str] | None) -> P
             for name, table in tables.items()
             if (conditions := _check_pushed(table, read.pushed.get(name, ())))
         },
-        kept=read.shape.keep(filters is not None, (filters or {}).get("lance")),
+        keys=read.keys,
         clock=_make_clock(read, alone),
     )
 

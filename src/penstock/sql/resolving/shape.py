@@ -1,38 +1,21 @@
-"""The shape of a view: whether it can follow its source by rows, by groups, or only as a whole.
+"""The shape of a view: whether it can follow its sources by rows, by keys, or only as a whole.
 
 `find_shape` looks at a Spark statement twice: the tree as it was written, and the resolved one.
-`Shape.keep` says what a definition keeps of the query, so that a refresh can follow it.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 
-from penstock.lance.columns.fields import show_path
-from penstock.model.views import Column, Groups
 from penstock.model.views import Shape as Kind
 from penstock.sql.parsing.guard import Refused
 from penstock.sql.parsing.parse import find_place
-from penstock.sql.parsing.splice import quote
-from penstock.sql.resolving.aliases import find_shadowing
 from penstock.sql.resolving.calls import find_calls
+from penstock.sql.resolving.joins import Obstacle
+from penstock.sql.resolving.keys import SETS, FoundKeys, find_keys
 from penstock.sql.resolving.resolve import ResolvedStatement
-from penstock.sql.spark.functions import AGGREGATES, GENERATORS, ORDERLESS, WINDOWS
-
-# Types for which we know when Spark puts two values into one group.
-KEY_TYPES = {*exp.DataType.SIGNED_INTEGER_TYPES, *exp.DataType.TEXT_TYPES, exp.DType.BOOLEAN,
-             exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DATE, exp.DType.DECIMAL,
-             exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class GroupKey:
-    """A column that rows are grouped by, and the output that shows it."""
-
-    output: str
-    column: str
+from penstock.sql.spark.functions import AGGREGATES, GENERATORS, WINDOWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,111 +24,62 @@ class Shape:
     # Why it is no better shape.
     obstacle: str = ""
     limit: int | None = None
-    keys: tuple[GroupKey, ...] = ()
-
-    def keep(self, has_filter: bool, lance_filter: str | None) -> dict[str, Any]:
-        """The fields of a `Definition` that are there for this shape only."""
-        if self.kind != "groups":
-            return {}
-        keys = tuple(_to_column(key) for key in self.keys)
-        return {"groups": Groups(keys=keys, lance_filter=lance_filter, has_filter=has_filter)}
+    # For the shape "keys".
+    keys: FoundKeys | None = None
 
 
 def find_shape(sql: str, tree: exp.Query, resolved: ResolvedStatement) -> Shape:
     """The best shape that is certainly right; raises Refused for what no view can have."""
     limit = check_limits(sql, tree)
-    calls = {call.name for call in find_calls(sql, "spark")}
-    obstacle = next(_obstacles(tree, calls), "")
+    calls = [call.name for call in find_calls(sql, "spark")]
     ordered = isinstance(tree.args.get("order"), exp.Order)
-    if not obstacle and limit is not None and ordered:
-        obstacle = "which rows ORDER BY and LIMIT keep depends on all rows"
-    if obstacle:
-        found = Shape("whole", obstacle)
-    elif isinstance(tree.args.get("group"), exp.Group) or calls & AGGREGATES:
-        found = _find_groups(resolved, calls)
-    else:
+    is_by_row = next(_list_others(tree, set(calls)), None) is None
+    if is_by_row and not (limit is not None and ordered):
         return Shape("rows", limit=limit)
-    if limit is None:
-        return found
-    if not ordered:
+    if limit is not None and not ordered:
         raise Refused(
             "LIMIT keeps rows that nothing decides, so the view would differ between refreshes;"
             " add ORDER BY",
             *find_place(tree.args["limit"], sql),
         )
-    return Shape("whole", found.obstacle or "ORDER BY and LIMIT compare all groups")
-
-
-def _obstacles(tree: exp.Query, calls: set[str]) -> Iterator[str]:
-    """What keeps a query from being followed by rows or groups, the simplest reason first."""
-    if isinstance(tree, exp.SetOperation):
-        yield f"it is a {tree.key.upper()} of queries"
-    if not isinstance(tree, exp.Select):
-        yield "it is not a plain SELECT"
-        return
+    _check_groups(resolved)
+    if limit is not None:
+        return Shape("whole", "which rows ORDER BY and LIMIT keep depends on all rows")
     if tree.args.get("with_"):
-        yield "it has a WITH clause"
-    if tree.args.get("joins"):
-        yield "it joins tables"
-    if tree.args.get("laterals"):
-        yield "it makes several rows from one by LATERAL VIEW"
+        return Shape("whole", "it has a WITH clause")
+    try:
+        return Shape("keys", keys=find_keys(resolved, calls))
+    except Obstacle as error:
+        return Shape("whole", str(error))
+
+
+def _list_others(tree: exp.Query, calls: set[str]) -> Iterator[str]:
+    """What makes a query more than the filtered rows of one table."""
+    if not isinstance(tree, exp.Select):
+        yield "a union"
+        return
+    more = ("with_", "joins", "laterals", "distinct", "group", "having", "qualify", "windows",
+            "sort", "cluster", "distribute", "kind")  # fmt: skip
+    yield from (clause for clause in more if tree.args.get(clause))
     place = tree.args.get("from_")
     table = place.this if isinstance(place, exp.From) else None
     if not isinstance(table, exp.Table) or table.args.get("joins") or table.args.get("laterals"):
-        yield "it reads more than one table, or a subquery or a view"
-    if tree.args.get("distinct"):
-        yield "DISTINCT compares all rows"
+        yield "another table"
     if any(node is not tree for node in tree.find_all(exp.Query)):
-        yield "it has a subquery"
+        yield "a subquery"
     if tree.find(exp.Window) is not None:
-        yield "a window function's value depends on other rows"
-    for names, text in (
-        (WINDOWS, "makes a row's value depend on other rows"),
-        (GENERATORS, "makes several rows from one"),
-    ):
-        for name in sorted(calls & names):
-            yield f"{name} {text}"
-    for clause in ("qualify", "windows", "sort", "cluster", "distribute", "kind"):
-        if tree.args.get(clause):
-            yield f"it has a {clause.upper()} clause"
+        yield "a window"
+    yield from sorted(calls & (AGGREGATES | GENERATORS | WINDOWS))
 
 
-def _find_groups(resolved: ResolvedStatement, calls: set[str]) -> Shape:
-    tree = resolved.tree
-    assert isinstance(tree, exp.Select)
-    group = tree.args.get("group")
-    if not isinstance(group, exp.Group):
-        return Shape("whole", "an aggregate without GROUP BY is made of all rows")
-    sets = (exp.Rollup, exp.Cube, exp.GroupingSets)
-    more = any(value for key, value in group.args.items() if key != "expressions")
-    if more or any(isinstance(each, sets) for each in group.expressions):
-        return Shape("whole", "GROUP BY is more than a list of columns")
-    _check_grouped(tree, group)
-    if loose := sorted((calls & AGGREGATES) - ORDERLESS):
-        return Shape("whole", f"{loose[0]} may depend on the order of rows")
-    if shadowed := find_shadowing(resolved):
-        return Shape("whole", f"{shadowed} is the name of a column and of another output")
-    keys: list[GroupKey] = []
-    for each in group.expressions:
-        if not isinstance(each, exp.Column):
-            return Shape("whole", "GROUP BY has an expression that is not a plain column")
-        if each.type is None or each.type.this not in KEY_TYPES:
-            return Shape("whole", f"groups by {each.name} can't be told apart by their values")
-        found = [
-            name
-            for name, select in zip(resolved.output_columns, tree.selects, strict=True)
-            if select.unalias() == each
-        ]
-        if not found:
-            return Shape("whole", f"GROUP BY has {each.name}, which is not among the outputs")
-        stand_in = next(iter(resolved.stand_ins.values()))
-        keys.append(GroupKey(found[0], stand_in.columns[each.name][0]))
-    return Shape("groups", keys=tuple(keys))
-
-
-def _to_column(key: GroupKey) -> Column:
-    path = show_path((key.column,))
-    return Column(name=key.output, expression=quote(key.column), path=path, reads=(path,))
+def _check_groups(resolved: ResolvedStatement) -> None:
+    """Refuse columns of one table that are neither grouped nor in an aggregate."""
+    group = resolved.tree.args.get("group")
+    if isinstance(resolved.tree, exp.Select) and isinstance(group, exp.Group):
+        more = any(value for key, value in group.args.items() if key != "expressions")
+        more = more or any(isinstance(each, SETS) for each in group.expressions)
+        if len(resolved.stand_ins) == 1 and not more:
+            _check_grouped(resolved.tree, group)
 
 
 def _check_grouped(tree: exp.Select, group: exp.Group) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from penstock.model.identifiers import Identifier
-from penstock.model.views import NO_SQL, CheckedSql
+from penstock.model.views import NO_SQL, CheckedSql, Keys
 from penstock.sql.lance.from_spark import write_lance
 from penstock.sql.parsing.flat_select import take_apart
 from penstock.sql.parsing.guard import Refused, guard
@@ -22,6 +22,7 @@ from penstock.sql.resolving.resolve import ResolvedStatement, find_column, resol
 from penstock.sql.resolving.shape import Shape, find_shape
 from penstock.sql.resolving.statement_shape import find_statement_shape
 from penstock.sql.results import Columns, Refusal, SqlProblem
+from penstock.sql.spark.keyed import write_keys
 from penstock.sql.spark.pushdown import find_pushed, list_conditions
 from penstock.sql.spark.text.checked_sql import (
     check_expression,
@@ -68,6 +69,8 @@ class SparkQuery:
     # Those conditions of the filter that read the clock, in Lance's SQL, each with what it reads;
     # None when one of them is not Lance's.
     clock_conditions: tuple[tuple[str, tuple[str, ...]], ...] | None = ()
+    # For the shape "keys".
+    keys: Keys | None = None
     # By table: conditions that relevant rows meet, in Lance's SQL, each with what it reads.
     pushed: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = field(default_factory=dict)
 
@@ -139,11 +142,16 @@ def _read(
     found = SparkQuery(check_query(sql, tables), shape, outputs, reads)
     # Patterns and strings with a backslash are left to Spark.
     plain = "\\" not in sql
-    if shape.kind == "whole" and plain:
+    if shape.keys is not None:
+        made = write_keys(sql, shape.keys, tables)
+        found = _give_up(found, made) if isinstance(made, str) else replace(found, keys=made)
+    if shape.kind != "rows" and plain:
         found = replace(found, pushed=_write_pushed(resolved, types))
-    flat = take_apart(sql, tree, "spark") if shape.kind != "whole" else None
+    is_alone = len(resolved.stand_ins) == 1 and found.shape.kind != "whole"
+    flat = take_apart(sql, tree, "spark") if is_alone else None
     if flat is None:
-        return found if shape.kind != "rows" else _give_up(found)
+        obstacle = "its text can't be taken apart into outputs and a filter"
+        return found if shape.kind != "rows" else _give_up(found, obstacle)
     texts = SparkTexts(flat, next(iter(resolved.stand_ins.values())).columns)
     where = resolved.tree.args.get("where")
     if where is not None and flat.filter is not None:
@@ -156,7 +164,7 @@ def _read(
         )
         conditions = _write_clock(where, types) if plain else None
         found = replace(found, clock_conditions=conditions)
-    if shape.kind == "groups":
+    if shape.kind != "rows":
         return found
     return replace(
         found,
@@ -209,10 +217,9 @@ def _check_clock(sql: str, tree: exp.Query, tables: Mapping[str, Columns]) -> No
             )
 
 
-def _give_up(found: SparkQuery) -> SparkQuery:
+def _give_up(found: SparkQuery, obstacle: str) -> SparkQuery:
     if found.shape.limit is not None:
         raise Refused("LIMIT without ORDER BY is offered for a plain SELECT only; remove hints")
-    obstacle = "its text can't be taken apart into outputs and a filter"
     return replace(found, shape=Shape("whole", obstacle))
 
 

@@ -1,33 +1,17 @@
 """Compute a whole view by Spark SQL over its sources."""
 
 from penstock.jobs.refresh.context import Plan, ViewChange, Work
+from penstock.jobs.refresh.frames import load_frames
 from penstock.jobs.refresh.queries import choose_engine, run_query
-from penstock.jobs.spark.lance_source import load, make_scan
 from penstock.jobs.spark.sql_sessions import open_sql
 
 
 def run(work: Work, plan: Plan) -> ViewChange:
     """Compute all rows; they replace those that the view has."""
     engine = choose_engine(work)
-    groups = work.definition.groups
-    where = None if groups is None else groups.lance_filter
     total = sum(each.dataset_now.count_rows() for each in work.sources.values())
     with open_sql(engine, total) as sql:
-        frames = {
-            each.source.name: load(
-                sql,
-                make_scan(
-                    each.dataset_now,
-                    each.location,
-                    each.source.reads,
-                    work.attempt.job,
-                    engine.slots,
-                    where=each.source.filter or where,
-                ),
-            )
-            for each in work.sources.values()
-        }
-        written = run_query(work, sql, frames)
+        written = run_query(work, sql, load_frames(work, sql))
     return ViewChange(
         removes="all",
         fragments=tuple(fragment for each in written for fragment in each.fragments),

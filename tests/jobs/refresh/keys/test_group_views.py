@@ -13,7 +13,7 @@ from tests.harness.views.sql_views import define_query, recompute, rows_of, writ
 
 def test_only_touched_groups_are_computed_again(engine: Engine, tmp_path: Path) -> None:
     source = write_source(tmp_path, "t", grouped_rows(0, 300), files=4)
-    view = grouped_view(tmp_path, engine, lance_filter="v <> 5")
+    view = grouped_view(tmp_path, engine, filters={"t": "v <> 5"})
     assert view.refresh().mode == "full"
     assert rows_of(view) == recompute(view, engine) != []
     before = {row["_rowid"]: row for row in view.open().to_table(with_row_id=True).to_pylist()}
@@ -65,7 +65,7 @@ def test_when_most_groups_changed_all_are_computed_at_once(engine: Engine, tmp_p
     view = LocalView(tmp_path, definition, engine).create()
     view.refresh()
     source.update({"v": "2"}, where="k < 40")
-    assert view.explain()["reason"] == "80 rows changed in 40 of the view's 60 groups"
+    assert view.explain()["reason"] == "80 rows changed in 40 of the view's 60 rows"
     assert view.refresh().mode == "full"
     assert rows_of(view) == recompute(view, engine)
     source.update({"v": "3"}, where="k < 40")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.jobs.refresh.groups.key_sets import KeySet
+from penstock.jobs.refresh.keys.key_sets import KeySet
 
 NAN = float("nan")
 OTHER_NAN = np.array([0x7FF8_0000_0000_0001], np.uint64).view(np.float64)[0]

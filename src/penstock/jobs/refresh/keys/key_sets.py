@@ -1,4 +1,4 @@
-"""Groups by the values of their keys, compared like Spark does. Everything here is pure.
+"""Sets of keys, compared like Spark does when it groups. Everything here is pure.
 
 NaN is one value, and so are null, and 0.0 with -0.0. Values are compared in Spark's precision: what
 it does not distinguish, such as nanoseconds, is equal here too.
@@ -14,10 +14,11 @@ import pyarrow.types as kinds
 
 from penstock.jobs.spark.types import cast_in, cast_out
 from penstock.lance.diff.masks import Mask
+from penstock.lance.diff.row_sets import Ids
 
 
 class KeySet:
-    """A set of groups; keys are arrays, one per column, whose rows belong together."""
+    """A set of keys, given as arrays, one per column, whose rows belong together."""
 
     def __init__(self, keys: Sequence[pa.Array]) -> None:
         self._kinds = _to_spark(keys).schema
@@ -38,18 +39,23 @@ class KeySet:
         return len(self.keys[0])
 
     def contains(self, keys: Sequence[pa.Array]) -> Mask:
-        """Whether each row belongs to one of the groups."""
+        """Whether each row has one of the keys."""
+        found: Mask = self.find(keys) >= 0
+        return found
+
+    def find(self, keys: Sequence[pa.Array]) -> Ids:
+        """The place of each row's key in the set, or -1."""
         found = np.ones(len(keys[0]), bool)
         place = np.zeros(len(keys[0]), np.int64)
         if not len(self):
-            return ~found
+            return place - 1
         for column, values, seen in zip(self._normal(keys), self._values, self._seen, strict=True):
             code = _find(column, values)
             found &= code >= 0
             wanted = place * len(values) + code
             place = np.minimum(np.searchsorted(seen, wanted), len(seen) - 1)
             found &= seen[place] == wanted
-        return found
+        return np.where(found, place, -1)
 
     @staticmethod
     def join(*parts: "KeySet") -> "KeySet":

@@ -1,1 +1,0 @@
-"""Views of groups: touched groups are computed again."""

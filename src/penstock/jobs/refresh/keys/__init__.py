@@ -1,0 +1,1 @@
+"""Views that are followed by keys: what has a touched key is computed again."""
