@@ -62,9 +62,9 @@ behave where the specification leaves room. What an operation *needs* counts wit
 EXTENSIONS_HEAD = """\
 ## Beyond the specification
 
-`/v1/jobs/list`, `describe`, `cancel`, `query_events` and `/v1/table/{id}/errors` have the shapes
-that lancedb's client expects; the others are Penstock's own. [The protocol page](protocol.md#jobs)
-and [errors.md](errors.md) describe them.
+`/v1/jobs/list`, `describe`, `cancel`, `pause`, `resume`, `query_events` and
+`/v1/table/{id}/errors` have the shapes that lancedb's client expects; the others are Penstock's
+own. [The protocol page](protocol.md#jobs) and [errors.md](errors.md) describe them.
 """
 
 

@@ -17,6 +17,7 @@ from penstock.catalog.iceberg_views.metadata_files import (
     spell,
     write,
 )
+from penstock.catalog.jobs.jobs import UNFINISHED
 from penstock.catalog.names import idempotency
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest
@@ -96,7 +97,7 @@ async def settle_in(tx: Transaction, move: Move, views: Iterable[MovedView]) -> 
             *(view.id, view.document.folder, view.document.location, view.document.text),
         )
         await tx.fetch(
-            "UPDATE jobs SET spec = replace(spec, $1, $2) WHERE state IN ('QUEUED', 'RUNNING')",
+            f"UPDATE jobs SET spec = replace(spec, $1, $2) WHERE {UNFINISHED}",
             *(view.was, view.document.location),
         )
     for relation, column in (

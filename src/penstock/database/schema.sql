@@ -135,7 +135,8 @@ CREATE TABLE jobs (
     started_at BIGINT,
     finished_at BIGINT,
     token KEYTEXT NOT NULL DEFAULT '',
-    object_id KEYTEXT NOT NULL DEFAULT ''
+    object_id KEYTEXT NOT NULL DEFAULT '',
+    pause_requested BIGINT NOT NULL DEFAULT 0
 );
 
 -- Whatever goes wrong elsewhere, two jobs never work on the same thing.

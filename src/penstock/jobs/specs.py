@@ -218,6 +218,8 @@ class JobKind:
     runs_in: str
     # What is told of the result of a job that has ended, beside its version.
     tells: tuple[str, ...] = ()
+    # Whether a request waits for the answer, so that the job is not one to pause.
+    is_awaited: bool = False
 
     def load_recipe(self) -> Recipe:
         return cast("Recipe", import_module(self.runs_in).RECIPE)
@@ -235,9 +237,9 @@ KINDS = {
             "penstock.jobs.backfill.run",
             tells=("rows_by_state", "stale_by_reason"),
         ),
-        JobKind(PREVIEW, PreviewSpec, "penstock.jobs.preview.run"),
-        JobKind(ANALYSIS, AnalysisSpec, "penstock.jobs.analysis.run"),
-        JobKind(STATEMENT, StatementSpec, "penstock.jobs.statement.run"),
+        JobKind(PREVIEW, PreviewSpec, "penstock.jobs.preview.run", is_awaited=True),
+        JobKind(ANALYSIS, AnalysisSpec, "penstock.jobs.analysis.run", is_awaited=True),
+        JobKind(STATEMENT, StatementSpec, "penstock.jobs.statement.run", is_awaited=True),
         JobKind(
             REFRESH,
             RefreshSpec,

@@ -1,8 +1,10 @@
 """Jobs, the states they go through, and pure rules about both.
 
     QUEUED ──lease──▶ RUNNING ──finish──▶ SUCCEEDED | FAILED | CANCELED
-      ▲ └──cancel──▶ CANCELED  │
-      └──── lease expired, or failed with a chance ────┘
+      ▲ ├──cancel──▶ CANCELED   │  │
+      │ └──pause───▶ PAUSED ◀───┘  │   asked to pause, and its runner did or fell silent
+      │ ◀──resume──────┘ └─cancel──│──▶ CANCELED
+      └────────────────────────────┘   lease expired, or failed with a chance
 
 Every lease is an attempt with a number of its own, and every report names it.
 """
@@ -16,10 +18,10 @@ import msgspec
 
 from penstock.model.slots import Slot
 
-QUEUED, RUNNING = "QUEUED", "RUNNING"
+QUEUED, RUNNING, PAUSED = "QUEUED", "RUNNING", "PAUSED"
 SUCCEEDED, FAILED, CANCELED = "SUCCEEDED", "FAILED", "CANCELED"
-STATES = (QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELED)
-ACTIVE = (QUEUED, RUNNING)
+STATES = (QUEUED, RUNNING, PAUSED, SUCCEEDED, FAILED, CANCELED)
+ACTIVE = (QUEUED, RUNNING, PAUSED)
 FINISHED = (SUCCEEDED, FAILED, CANCELED)
 
 FIRST_PAUSE_MILLIS, MAX_PAUSE_MILLIS = 1_000, 60_000
@@ -72,6 +74,7 @@ class Job:
     max_attempts: int
     runner: str
     cancel_requested: bool
+    pause_requested: bool
     progress: dict[str, Value]
     result: dict[str, Any]
     error: str
@@ -94,12 +97,17 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How an attempt ended, as its runner reports; QUEUED when it gives the job back unfinished."""
+    """How an attempt ended, as its runner reports; QUEUED or PAUSED when it gives the job back."""
 
     state: str
     result: dict[str, Any]
     error: str = ""
     retryable: bool = False
+
+    @property
+    def is_given_back(self) -> bool:
+        """Whether the job is unfinished, and nothing went wrong."""
+        return self.state in (QUEUED, PAUSED)
 
 
 def next_state(job: Job, report: Report) -> str:
@@ -108,9 +116,11 @@ def next_state(job: Job, report: Report) -> str:
         return report.state
     if job.cancel_requested:
         return CANCELED
-    if report.state == QUEUED:
-        return QUEUED
-    return QUEUED if report.retryable and job.attempt < job.max_attempts else FAILED
+    has_chance = report.retryable and job.attempt < job.max_attempts
+    if not (report.is_given_back or has_chance):
+        return FAILED
+    # Whoever resumed the job while its runner was still pausing wants it to go on.
+    return PAUSED if job.pause_requested else QUEUED
 
 
 def retry_pause_millis(attempt: int) -> int:

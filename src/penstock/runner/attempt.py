@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from penstock.errors import LeaseLost, PenstockError, Unavailable
-from penstock.jobs.engine.attempt import JobCanceled, Value
+from penstock.jobs.engine.attempt import JobCanceled, JobPaused, Value
 from penstock.jobs.specs import JobSpec, decode_spec
 from penstock.model.functions import RowError
 from penstock.model.jobs import LogLine
@@ -156,7 +156,12 @@ class LeasedAttempt:
 
     def give_back(self) -> None:
         """Stop the work, because the runner stops."""
-        self._stop = self._stop or RunnerStopping()
+        self._stop_for(RunnerStopping())
+
+    def _stop_for(self, reason: Exception) -> None:
+        """Stop the work, if nothing else does; a pause takes time, and everything else ends it."""
+        if self._stop is None or isinstance(self._stop, JobPaused):
+            self._stop = reason
 
     def finish(self, ending: AttemptEnd, give_up: Callable[[], bool]) -> str:
         """Report the end until the server answers; '' when it never did."""
@@ -225,8 +230,10 @@ class LeasedAttempt:
                 self._is_news = True
             raise
         self._answered_at = sent
-        if pulse.cancel and self._stop is None:
-            self._stop = JobCanceled()
+        if pulse.cancel:
+            self._stop_for(JobCanceled())
+        elif pulse.pause:
+            self._stop_for(JobPaused())
         return pulse
 
     def _report(self, progress: Mapping[str, Value], lines: Sequence[LogLine]) -> HeartbeatReply:

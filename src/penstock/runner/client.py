@@ -41,6 +41,7 @@ class HeartbeatReply(msgspec.Struct, frozen=True):
 
     cancel: bool = False
     lease_seconds: float = 0
+    pause: bool = False
 
 
 class AttemptEnd(msgspec.Struct, frozen=True):

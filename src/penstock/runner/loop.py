@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 
 from penstock.errors import LeaseLost, PenstockError, Unsupported
-from penstock.jobs.engine.attempt import JobCanceled, is_passing
+from penstock.jobs.engine.attempt import JobCanceled, JobPaused, is_passing
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import KINDS, UpstreamSpec
 from penstock.lance.session.remote import RemoteCatalog
 from penstock.model.functions import Needs
-from penstock.model.jobs import CANCELED, FAILED, FINISHED, QUEUED, SUCCEEDED
+from penstock.model.jobs import CANCELED, FAILED, FINISHED, PAUSED, QUEUED, SUCCEEDED
 from penstock.retries import Backoff
 from penstock.runner.attempt import LeasedAttempt, RunnerStopping
 from penstock.runner.client import AttemptEnd, Lease, ServerClient
@@ -152,6 +152,8 @@ class Runner:
             return AttemptEnd(SUCCEEDED, msgspec.to_builtins(result))
         except JobCanceled:
             return AttemptEnd(CANCELED)
+        except JobPaused:
+            return AttemptEnd(PAUSED, retryable=True)
         except RunnerStopping:
             return AttemptEnd(QUEUED, retryable=True)
         except LeaseLost as error:

@@ -9,6 +9,8 @@ from tests.attack.families.routes import ICEBERG
 from tests.attack.place import ABSENT, HIDDEN, MINE, PIT, THEIRS, Place
 
 FAMILY = "batches"
+# What changes a job.
+CHANGES = ("cancel", "pause", "resume")
 CALLERS = ("nobody", "reader", "writer", "owner", "clerk", "guest", "maker")
 
 
@@ -70,11 +72,11 @@ def _jobs(place: Place, who: str) -> Iterator[Attack]:
         request = post("/v1/jobs/query_events", {"job_ids": list(ids)})
         yield Attack(FAMILY, f"events of {len(ids)} jobs", who, request, REFUSED)
     for body in ({"job_id": mine, "job_ids": [hidden]}, {"job_id": hidden, "job_ids": [mine]}):
-        for verb in ("query_events", "describe", "cancel"):
+        for verb in ("query_events", "describe", *CHANGES):
             never = (f"{HIDDEN}$t", hidden) if body["job_id"] == mine else ()
             name = f"{verb} with two fields, {'mine' if never else 'hidden'} first"
-            may = REFUSED if not never or verb == "cancel" else Attack.may
-            if who in ("writer", "owner", "clerk", "maker") and verb == "cancel" and never:
+            may = REFUSED if not never or verb in CHANGES else Attack.may
+            if who in ("writer", "owner", "clerk", "maker") and verb in CHANGES and never:
                 continue
             yield Attack(
                 FAMILY, name, who, post(f"/v1/jobs/{verb}", body), may, never=(f"{HIDDEN}$t",)

@@ -65,6 +65,8 @@ BODIES = {
     "DescribeJob": About(READ, TABLE, _job),
     "QueryJobEvents": About(READ, TABLE, lambda p, ns: {"job_ids": [p.jobs[ns]]}),
     "CancelJob": About(WRITE, TABLE, _job),
+    "PauseJob": About(WRITE, TABLE, _job),
+    "ResumeJob": About(WRITE, TABLE, _job),
     "CreateGrant": About(OWN, NAMESPACE, _grant),
     "RevokeGrant": About(OWN, NAMESPACE, _grant),
     "ListGrants": About(OWN, NAMESPACE, lambda p, ns: {"namespace": [ns]}),

@@ -53,6 +53,7 @@ def test_a_column_is_due_a_cooldown_after_its_last_job() -> None:
 def test_a_column_with_a_job_is_not_due() -> None:
     assert after(PastJob("QUEUED", 1, None)) is None
     assert after(PastJob("RUNNING", 1, None)) is None
+    assert after(PastJob("PAUSED", 1, None)) is None
 
 
 def test_a_column_that_was_found_fresh_is_not_due_before_a_change() -> None:
@@ -215,6 +216,16 @@ def test_a_canceled_backfill_stays_canceled_until_something_changes(server: Serv
     assert len(list_jobs(server, table)) == 1
     send(server, f"/v1/table/{table}/insert", TEXTS).raise_for_status()
     wait_for_job(server, table, 2)
+
+
+def test_a_paused_backfill_piles_up_no_others(server: Server) -> None:
+    table = make_table(server)
+    declare(server, table)
+    body = {"job_id": wait_for_job(server, table)}
+    server.post("/v1/jobs/pause", body).raise_for_status()
+    send(server, f"/v1/table/{table}/insert", TEXTS).raise_for_status()
+    time.sleep(QUIET_SECONDS)
+    assert [job["job_id"] for job in list_jobs(server, table)] == [body["job_id"]]
 
 
 def test_a_request_of_somebody_is_enough(server: Server) -> None:

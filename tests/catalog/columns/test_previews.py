@@ -56,6 +56,13 @@ def test_a_preview_that_takes_longer_answers_with_its_job(column: Column) -> Non
     assert (found["job_state"], found["result"]["seconds"]) == ("DONE", 0.5)
 
 
+def test_a_preview_is_not_paused(column: Column) -> None:
+    id = ask(column, timeout_seconds=0).json()["job_id"]
+    answer = column.server.post("/v1/jobs/pause", {"job_id": id})
+    assert code(answer) == (400, 13)
+    assert "cancel it" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(("retryable", "status"), [(False, (400, 13)), (True, (503, 17))])
 def test_a_preview_that_fails_says_why(
     column: Column, retryable: bool, status: tuple[int, int]

@@ -7,24 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.jobs import jobs, leases
+from penstock.catalog.jobs import jobs, leases, pauses
 from penstock.catalog.jobs.leases import ProgressReport
 from penstock.catalog.jobs.queue import Queue
 from penstock.database.connect import open_catalog
 from penstock.database.interface import Transaction
-from penstock.errors import LeaseLost
+from penstock.errors import InvalidRequest, LeaseLost
 from penstock.jobs.specs import BackfillSpec
 from penstock.lance.storage.lake import Lake
-from penstock.model.jobs import FINISHED, NewJob, Report
+from penstock.model.jobs import FINISHED, PAUSED, QUEUED, NewJob, Report
 from penstock.model.slots import Slot
 from tests.harness.processes.databases import sqlite_url
 
 CHANCES = 2
+ENDS = (*FINISHED, PAUSED, QUEUED)
 
 
 @dataclass
@@ -36,10 +38,20 @@ class Modelled:
     state: str = "QUEUED"
     attempt: int = 0
     canceled: bool = False
+    pausing: bool = False
+    chances: int = CHANCES
+
+    def give_back(self) -> None:
+        """It is paused, or waits again, with as many chances as it had."""
+        self.chances += 1
+        self.wait()
+
+    def wait(self) -> None:
+        self.state = PAUSED if self.pausing else QUEUED
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Requests, leases, reports, silences and cancels, in any order."""
+    """Requests, leases, reports, silences, cancels and pauses, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,14 +76,18 @@ class QueueMachine(RuleBasedStateMachine):
 
     def active(self, slot: str) -> list[Modelled]:
         found = [job for job in self.model.values() if job.slot == slot]
-        return [job for job in found if job.state not in FINISHED]
+        return [job for job in found if job.state not in (*FINISHED, PAUSED)]
 
     @rule(slot=st.sampled_from("ab"), request=st.integers(0, 2))
     def request_job(self, slot: str, request: int) -> None:
         spec = BackfillSpec(table=(), table_id="x", column=f"c{request}")
         new = NewJob("backfill", "t", f"t.{slot}", Slot("x", slot), spec, "local")
         id = self.run(self.catalog.database.write(jobs.enqueue_in, new, CHANCES))
-        same = [j for j in self.active(slot) if j.request == request and not j.canceled]
+        same = [
+            job
+            for job in self.active(slot)
+            if job.request == request and not (job.canceled or job.pausing)
+        ]
         if same:
             assert self.model[id] is same[0]
         else:
@@ -82,7 +98,7 @@ class QueueMachine(RuleBasedStateMachine):
     def lease(self, free: int) -> None:
         heads: dict[str, str] = {}
         for id, job in self.model.items():
-            if job.state not in FINISHED:
+            if job.state not in (*FINISHED, PAUSED):
                 heads.setdefault(job.slot, id)
         ready = [id for id in self.model if id in heads.values()]
         wanted = [id for id in ready if self.model[id].state == "QUEUED"][:free]
@@ -93,20 +109,23 @@ class QueueMachine(RuleBasedStateMachine):
             self.model[job.id].attempt += 1
             assert job.attempt == self.model[job.id].attempt
 
-    @rule(data=st.data(), state=st.sampled_from(FINISHED), retryable=st.booleans())
+    @rule(data=st.data(), state=st.sampled_from(ENDS), retryable=st.booleans())
     def finish(self, data: st.DataObject, state: str, retryable: bool) -> None:
         if not self.model:
             return
         id = data.draw(st.sampled_from(list(self.model)))
-        attempt = data.draw(st.integers(1, CHANCES))
+        attempt = data.draw(st.integers(1, CHANCES + 2))
         job = self.model[id]
         report = Report(state, {}, "why", retryable)
         if job.state == "RUNNING" and job.attempt == attempt:
             job.state = state
-            if state == "FAILED" and job.canceled:
+            if state not in ("SUCCEEDED", "CANCELED") and job.canceled:
                 job.state = "CANCELED"
-            elif state == "FAILED" and retryable and attempt < CHANCES:
-                job.state = "QUEUED"
+            elif state in (PAUSED, QUEUED):
+                job.give_back()
+            elif state == "FAILED" and retryable and attempt < job.chances:
+                job.wait()
+            job.pausing = False
             self.run(leases.finish(self.catalog, id, attempt, report, ProgressReport({})))
             self.run(self.catalog.database.write(_hurry))
             return
@@ -122,9 +141,41 @@ class QueueMachine(RuleBasedStateMachine):
         job = self.model[id]
         if job.state not in FINISHED:
             job.canceled = True
-            if job.state == "QUEUED":
+            if job.state in (PAUSED, QUEUED):
                 job.state = "CANCELED"
         assert self.run(jobs.cancel(self.catalog, id)).state == job.state
+
+    @rule(data=st.data())
+    def pause(self, data: st.DataObject) -> None:
+        if not self.model:
+            return
+        id = data.draw(st.sampled_from(list(self.model)))
+        job = self.model[id]
+        if job.state in FINISHED or job.canceled:
+            with pytest.raises(InvalidRequest):
+                self.run(pauses.pause(self.catalog, id))
+            return
+        is_changed = job.state != PAUSED and not job.pausing
+        if job.state == QUEUED:
+            job.state = PAUSED
+        job.pausing = job.state == "RUNNING"
+        done = self.run(pauses.pause(self.catalog, id))
+        assert (done.job.state, done.is_changed) == (job.state, is_changed)
+
+    @rule(data=st.data())
+    def resume(self, data: st.DataObject) -> None:
+        if not self.model:
+            return
+        id = data.draw(st.sampled_from(list(self.model)))
+        job = self.model[id]
+        is_changed = job.state == PAUSED or job.pausing
+        if job.state == PAUSED:
+            job.state = QUEUED
+            # At the end of the queue.
+            self.model[id] = self.model.pop(id)
+        job.pausing = False
+        done = self.run(pauses.resume(self.catalog, id))
+        assert (done.job.state, done.is_changed) == (job.state, is_changed)
 
     @rule()
     def fall_silent(self) -> None:
@@ -132,8 +183,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.run(leases.expire(self.catalog))
         for job in self.model.values():
             if job.state == "RUNNING":
-                chance = "QUEUED" if job.attempt < CHANCES else "FAILED"
-                job.state = "CANCELED" if job.canceled else chance
+                if job.canceled:
+                    job.state = "CANCELED"
+                elif job.pausing:
+                    job.give_back()
+                else:
+                    job.state = QUEUED if job.attempt < job.chances else "FAILED"
+                job.pausing = False
 
     @invariant()
     def is_as_modelled(self) -> None:

@@ -25,7 +25,7 @@ def status(word: str) -> dict[str, Any]:
     return {"setStatusAction": {"status": word}}
 
 
-@pytest.mark.parametrize("word", ["Running", "succeeded", "FAILED", "Queued"])
+@pytest.mark.parametrize("word", ["Running", "succeeded", "FAILED", "Queued", "Paused"])
 def test_a_job_can_only_be_set_to_canceled(column: Column, word: str) -> None:
     id = column.request()
     assert code(alter(column.server, id, status(word))) == (400, 13)
@@ -56,7 +56,7 @@ def test_the_id_may_be_led_by_the_tables_id(column: Column) -> None:
     assert describe(column.server, f"{column.table}${id}")["status"] == "QUEUED"
 
 
-@pytest.mark.parametrize("path", ["describe", "cancel", "query_events"])
+@pytest.mark.parametrize("path", ["describe", "cancel", "pause", "resume", "query_events"])
 def test_an_unknown_job_is_said(server: Server, path: str) -> None:
     assert code(server.post(f"/v1/jobs/{path}", {"job_id": "none"})) == (404, 10)
     assert code(server.post(f"/v1/jobs/{path}", {"job_id": "\0"})) == (400, 13)

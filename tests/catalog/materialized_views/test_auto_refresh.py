@@ -100,6 +100,18 @@ def test_a_view_without_the_flag_waits_for_a_request(server: Server) -> None:
     finish(view)
 
 
+def test_a_paused_refresh_piles_up_no_others(server: Server) -> None:
+    view = make_view(server, "local", auto_refresh=True)
+    body = {"job_id": wait_for_job(view)}
+    server.post("/v1/jobs/pause", body).raise_for_status()
+    for _ in range(3):
+        view.insert()
+    time.sleep(QUIET_SECONDS)
+    assert list_jobs(view) == [body["job_id"]]
+    server.post("/v1/jobs/resume", body).raise_for_status()
+    finish(view)
+
+
 def count_stale(server: Server) -> int:
     """How many views wait for a request and are behind, as the metrics have it."""
     lines = server.get("/metrics").text.splitlines()

@@ -66,6 +66,18 @@ def cancel_job(server: Server, ns: str) -> Request:
     return lance("jobs/cancel", {"job_id": ask(server, path, {"column": "double"})["job_id"]})
 
 
+def pause_job(server: Server, ns: str) -> Request:
+    path = f"{with_computed(server, ns)}/backfill_column"
+    return lance("jobs/pause", {"job_id": ask(server, path, {"column": "double"})["job_id"]})
+
+
+def resume_job(server: Server, ns: str) -> Request:
+    path = f"{with_computed(server, ns)}/backfill_column"
+    body = {"job_id": ask(server, path, {"column": "double"})["job_id"]}
+    ask(server, "jobs/pause", body)
+    return lance("jobs/resume", body)
+
+
 def drop_manifest(server: Server, ns: str) -> Request:
     ask(server, f"manifest/{ns}/create", {"manifest": "{}"})
     return lance(f"manifest/{ns}/drop")
@@ -282,6 +294,8 @@ LANCE: dict[str, Prepare] = {
         f"table/{with_materialized_view(s, ns).split('/')[1][:-1]}t/drop", cascade="true"
     ),
     "CancelJob": cancel_job,
+    "PauseJob": pause_job,
+    "ResumeJob": resume_job,
     "CreateManifest": lambda s, ns: lance(f"manifest/{ns}/create", {"manifest": "{}"}),
     "DropManifest": drop_manifest,
     "UpdateFieldMetadata": update_fields,

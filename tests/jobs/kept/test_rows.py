@@ -17,7 +17,7 @@ import pytest
 from msgspec import structs
 
 from penstock.errors import FunctionFailed, VanishedFile
-from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.engine.attempt import JobCanceled, JobPaused
 from penstock.jobs.refresh.run import sweep_refresh
 from penstock.jobs.spark.tasks import Engine
 from tests.harness.jobs.function_tables import store
@@ -322,3 +322,25 @@ def test_a_version_of_the_view_that_is_cleaned_up_meanwhile_costs_an_attempt_onl
         view.refresh(first)
     done = view.refresh(HeldAttempt(job=first.job, number=2))
     assert (done.mode, view.loose_files()) == ("incremental", set())
+
+
+@EVERY
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_refresh_that_is_paused_twice_calls_nothing_again(
+    tmp_path: Path, kind: str, threads: int
+) -> None:
+    make, total = KINDS[kind]
+    view, job = make(tmp_path), str(uuid.uuid4())
+    pace: Any = PACE | {"intra_applier_concurrency": threads}
+    for number, wanted in enumerate((total // 4, total // 2), 1):
+
+        def check(wanted: int = wanted) -> None:
+            if len(calls(view)) >= wanted:
+                raise JobPaused
+
+        with pytest.raises(JobPaused):
+            view.refresh(HeldAttempt(job=job, number=number, on_check=check), **pace)
+        assert wanted <= len(calls(view))
+    view.refresh(HeldAttempt(job=job, number=3), **pace)
+    assert len(calls(view)) == total
+    assert not view.loose_files()

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import ConcurrentCommit, LeaseLost
-from penstock.jobs.engine.attempt import JobCanceled
+from penstock.jobs.engine.attempt import JobCanceled, JobPaused
+from penstock.jobs.refresh.cascade import sweep_refreshes
 from penstock.jobs.refresh.run import run_refresh, sweep_refresh
 from penstock.lance.commit.removal import list_files
 from tests.harness.data.sources import SourceHistory
@@ -245,3 +246,56 @@ def test_a_refresh_is_done_although_nothing_can_be_let_go(
     done = view.refresh(attempt)
     assert (done.mode, done.version) == ("incremental", view.open().version)
     assert "left to the next refresh" in attempt.lines[-1]
+
+
+def paused(view: LocalView) -> HeldAttempt:
+    """An attempt that was paused when its files were written."""
+
+    def pause() -> None:
+        raise JobPaused
+
+    attempt = HeldAttempt(on_fence=pause)
+    with pytest.raises(JobPaused):
+        view.refresh(attempt)
+    return attempt
+
+
+def test_a_paused_refresh_goes_on_with_its_files_and_versions(
+    history: SourceHistory, view: LocalView
+) -> None:
+    pinned, attempt = history.open().version, paused(view)
+    written = set((view.path / "data").glob("rf-*"))
+    history.do_append()
+    done = view.refresh(HeldAttempt(job=attempt.job, number=2))
+    assert done.source_versions == {"n$source": pinned}
+    assert set((view.path / "data").glob("rf-*")) == written
+    assert view.rows() == rows_at(history.open(pinned))
+
+
+def test_a_paused_refresh_does_not_take_the_view_back_behind_another(
+    history: SourceHistory, view: LocalView
+) -> None:
+    attempt = paused(view)
+    history.open().update({"a": "70"}, where="id < 3")
+    view.refresh()
+    history.do_append()
+    again = HeldAttempt(job=attempt.job, number=2)
+    done = run_refresh(view.spec(), view.catalog, lambda: view.engine, again)
+    assert done.source_versions == {"n$source": history.open().version}
+    assert (done.mode, view.rows()) == ("incremental", rows_at(history.open()))
+    assert any("took the view further" in line for line in again.lines)
+    sweep_refreshes(view.spec(), view.catalog, attempt.job, again.number)
+    assert not view.loose_files()
+
+
+def test_a_paused_refresh_that_was_overtaken_and_killed_is_finished_by_the_next_attempt(
+    history: SourceHistory, view: LocalView
+) -> None:
+    attempt = paused(view)
+    history.open().update({"a": "70"}, where="id < 3")
+    view.refresh()
+    history.do_append()
+    assert view.die_at("files written", attempt.job, number=2) == KILLED
+    history.do_append()
+    view.refresh(HeldAttempt(job=attempt.job, number=3))
+    assert view.rows() == rows_at(history.open())

@@ -1,4 +1,7 @@
-"""Jobs: enqueue, describe, list, cancel, purge. Runners take them through `leases`."""
+"""Jobs: enqueue, describe, list, cancel, purge. Runners take them through `leases`.
+
+`pauses` has them wait until they are resumed.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -32,10 +35,12 @@ from penstock.model.properties import decode_properties, encode_properties
 
 COLUMNS = (
     "id, number, kind, object, target, slot, spec, cluster, manifest, properties, state, attempt, "
-    "max_attempts, runner, cancel_requested, progress, result, error, retryable, created_at, "
-    "started_at, finished_at"
+    "max_attempts, runner, cancel_requested, pause_requested, progress, result, error, retryable, "
+    "created_at, started_at, finished_at"
 )
 PURGE_AT_ONCE = 500
+# As a condition of SQL.
+UNFINISHED = "state IN ('QUEUED', 'RUNNING', 'PAUSED')"
 WORKS_ON = (
     "id IN (SELECT id FROM jobs WHERE object_id = $1 "
     "UNION SELECT job_id FROM job_slots WHERE object_id = $1)"
@@ -58,16 +63,12 @@ async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
     """Queue a job, unless the same request is already queued or running.
 
     A running refresh has already chosen its sources' versions, so later changes need another one.
+    One that is paused, or about to be, is not what somebody wants who asks for the work now.
     """
-    # One at a time: numbers order the queue, and of two equal requests only one is queued.
-    row = await tx.fetch_one(
-        "UPDATE locks SET taken = taken + 1 WHERE name = 'jobs' RETURNING taken"
-    )
-    assert row is not None
-    number = row[0]
+    number = await take_number(tx)
     same = await tx.fetch_one(
         "SELECT id FROM jobs WHERE slot = $1 AND spec_hash = $2 "
-        "AND state IN ('QUEUED', 'RUNNING') AND cancel_requested = 0 "
+        "AND state IN ('QUEUED', 'RUNNING') AND cancel_requested = 0 AND pause_requested = 0 "
         "AND (kind <> $3 OR attempt = 0) ORDER BY number LIMIT 1",
         str(new.slot),
         new.spec_hash,
@@ -102,6 +103,18 @@ async def enqueue_in(tx: Transaction, new: NewJob, max_attempts: int) -> str:
         )
     await job_events.record_event(tx, id, QUEUED, 0)
     return id
+
+
+async def take_number(tx: Transaction) -> int:
+    """The next number in the queue.
+
+    One at a time: numbers order the queue, and of two equal requests only one is queued.
+    """
+    row = await tx.fetch_one(
+        "UPDATE locks SET taken = taken + 1 WHERE name = 'jobs' RETURNING taken"
+    )
+    assert row is not None
+    return int(row[0])
 
 
 async def get(tx: Transaction, id: str) -> Job:
@@ -153,7 +166,7 @@ async def list_jobs(catalog: Catalog, page: PageRequest, wanted: JobFilter) -> P
 
 
 async def cancel(catalog: Catalog, id: str, origin: Origin = NOBODY) -> Job:
-    """Cancel a job: at once if it waits; if it runs, its runner stops at the next heartbeat."""
+    """Cancel a job: at once, or if it runs, when its runner hears of it at the next heartbeat."""
     return await alter(catalog, id, [SetStatus(CANCELED)], origin)
 
 
@@ -177,7 +190,7 @@ async def cancel_for_table_in(tx: Transaction, table_id: str, reason: str) -> No
 async def list_active(tx: Transaction, table_id: str) -> list[str]:
     """The jobs that work on a table or wait to, the oldest first."""
     rows = await tx.fetch(
-        f"SELECT id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') AND {WORKS_ON} ORDER BY number",
+        f"SELECT id FROM jobs WHERE {UNFINISHED} AND {WORKS_ON} ORDER BY number",
         table_id,
     )
     return [row[0] for row in rows]
@@ -201,9 +214,7 @@ async def is_worked_on(tx: Transaction, table_id: str) -> bool:
 
 async def cancel_for_tables_in(tx: Transaction, table_ids: set[str], reason: str) -> None:
     """Cancel every job of these tables."""
-    rows = await tx.fetch(
-        "SELECT id, object_id FROM jobs WHERE state IN ('QUEUED', 'RUNNING') ORDER BY number"
-    )
+    rows = await tx.fetch(f"SELECT id, object_id FROM jobs WHERE {UNFINISHED} ORDER BY number")
     for id, object_id in rows:
         if object_id in table_ids:
             await _cancel(tx, id, reason)
@@ -213,7 +224,7 @@ async def end_all_in(tx: Transaction, reason: str) -> int:
     """Cancel every job, where no runner is left to stop it; returns how many."""
     rows = await tx.fetch(
         "UPDATE jobs SET state = 'CANCELED', cancel_requested = 1, finished_at = now_millis(), "
-        "lease_until = 0, error = $1 WHERE state IN ('QUEUED', 'RUNNING') "
+        f"lease_until = 0, error = $1 WHERE {UNFINISHED} "
         "RETURNING id, attempt, runner",
         reason,
     )
@@ -249,6 +260,7 @@ def describe(job: Job) -> dict[str, str]:
         "error": job.error or None,
         "runner": job.runner or None,
         "cancel_requested": True if job.cancel_requested else None,
+        "pause_requested": True if job.pause_requested else None,
         "created_at": job.created_at,
         "started_at": job.started_at,
         "finished_at": job.finished_at,
@@ -270,7 +282,7 @@ def to_job(row: Row) -> Job:
     for name in ("progress", "result"):
         fields[name] = msgspec.json.decode(fields[name])
     fields["properties"] = decode_properties(fields["properties"])
-    for name in ("cancel_requested", "retryable"):
+    for name in ("cancel_requested", "pause_requested", "retryable"):
         fields[name] = bool(fields[name])
     return Job(**fields)
 
@@ -300,10 +312,10 @@ async def _cancel(tx: Transaction, id: str, reason: str = "") -> None:
     # A job whose lease has expired by now is canceled by whoever expires it.
     row = await tx.fetch_one(
         "UPDATE jobs SET cancel_requested = 1, "
-        "finished_at = CASE WHEN state = 'QUEUED' THEN now_millis() ELSE finished_at END, "
-        "error = CASE WHEN state = 'QUEUED' THEN $2 ELSE error END, "
-        "state = CASE WHEN state = 'QUEUED' THEN 'CANCELED' ELSE state END "
-        "WHERE id = $1 AND state IN ('QUEUED', 'RUNNING') AND cancel_requested = 0 "
+        "finished_at = CASE WHEN state = 'RUNNING' THEN finished_at ELSE now_millis() END, "
+        "error = CASE WHEN state = 'RUNNING' THEN error ELSE $2 END, "
+        "state = CASE WHEN state = 'RUNNING' THEN state ELSE 'CANCELED' END "
+        f"WHERE id = $1 AND {UNFINISHED} AND cancel_requested = 0 "
         "RETURNING state, attempt, runner",
         id,
         reason,

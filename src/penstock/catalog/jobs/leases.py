@@ -19,8 +19,10 @@ from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest, LeaseLost, Unsupported
 from penstock.jobs.specs import decode_spec
 from penstock.model.jobs import (
+    ACTIVE,
     CANCELED,
     FAILED,
+    PAUSED,
     QUEUED,
     RUNNING,
     SUCCEEDED,
@@ -37,7 +39,8 @@ from penstock.model.jobs import (
 LOOKS = 5
 
 # First in, first out, but a job never overtakes one that uses the same slots. Jobs wait in the
-# order of their numbers, so they cannot wait for each other in a circle.
+# order of their numbers, so they cannot wait for each other in a circle. A paused job holds nobody
+# back; when it is resumed it gets a new number, and so waits for those that came meanwhile.
 EARLIER = "b.number < j.number AND b.state IN ('QUEUED', 'RUNNING')"
 READY = (
     "SELECT j.number FROM jobs j WHERE j.state = 'QUEUED' AND j.ready_at <= now_millis() "
@@ -89,12 +92,12 @@ async def lease(
     return taken
 
 
-async def heartbeat(catalog: Catalog, id: str, attempt: int, news: ProgressReport) -> bool:
-    """Extend a lease and record progress; returns whether the job is to be canceled."""
+async def heartbeat(catalog: Catalog, id: str, attempt: int, news: ProgressReport) -> Job:
+    """Extend a lease and record progress; the job says whether it is to be canceled or paused."""
     lease_millis = catalog.queue.lease_seconds * 1000
-    canceled = await catalog.database.write(_heartbeat, id, attempt, news, lease_millis)
+    job = await catalog.database.write(_heartbeat, id, attempt, news, lease_millis)
     catalog.queue.ring(id)
-    return canceled
+    return job
 
 
 async def get_held(catalog: Catalog, id: str, attempt: int) -> Job:
@@ -206,7 +209,7 @@ async def _begin(tx: Transaction, job: Job) -> Job | None:
 
 async def _heartbeat(
     tx: Transaction, id: str, attempt: int, news: ProgressReport, lease_millis: int
-) -> bool:
+) -> Job:
     job = await _hold(tx, id, attempt)
     await tx.fetch(
         "UPDATE jobs SET lease_until = now_millis() + $2, progress = $3 WHERE id = $1",
@@ -215,7 +218,7 @@ async def _heartbeat(
         _encode(merge_progress(job.progress, news.progress)),
     )
     await job_events.append_log(tx, id, attempt, news.log)
-    return job.cancel_requested
+    return job
 
 
 async def _finish(
@@ -239,12 +242,12 @@ async def _finish(
 
 async def _end(tx: Transaction, job: Job, state: str, report: Report) -> None:
     """Record the end of an attempt, and of the job unless it gets another attempt."""
-    again = state == QUEUED
-    # A job that its runner gives back, because it is stopping, loses no attempt.
-    given_back = again and report.state == QUEUED
+    again = state in ACTIVE
+    # A job that its runner gives back, because it stops or the job is paused, loses no attempt.
+    given_back = again and report.is_given_back
     await tx.fetch(
         "UPDATE jobs SET state = $2, result = $3, error = $4, retryable = $5, progress = $6, "
-        "last_report = $7, lease_until = 0, ready_at = now_millis() + $8, "
+        "last_report = $7, lease_until = 0, pause_requested = 0, ready_at = now_millis() + $8, "
         "finished_at = CASE WHEN $9 = 1 THEN NULL ELSE now_millis() END, "
         "max_attempts = max_attempts + $10 WHERE id = $1",
         job.id,
@@ -283,7 +286,10 @@ def _lost(job: Job, attempt: int) -> LeaseLost:
 
 
 async def _expire(tx: Transaction, prefix: str = "") -> list[str]:
-    """Requeue jobs whose lease is over or whose runner is gone; fail those out of attempts."""
+    """Requeue jobs whose lease is over or whose runner is gone; fail those out of attempts.
+
+    Those that were to pause are paused.
+    """
     which = "substr(runner, 1, $1) = $2" if prefix else "lease_until < now_millis()"
     rows = await tx.fetch(
         f"UPDATE jobs SET lease_until = 0 WHERE state = 'RUNNING' AND {which} "
@@ -294,11 +300,13 @@ async def _expire(tx: Transaction, prefix: str = "") -> list[str]:
         state, error = _after_silence(job)
         await tx.fetch(
             "UPDATE jobs SET state = $2, error = $3, retryable = 1, ready_at = 0, "
+            "pause_requested = 0, max_attempts = max_attempts + $5, "
             "finished_at = CASE WHEN $4 = 1 THEN NULL ELSE now_millis() END WHERE id = $1",
             job.id,
             state,
             error,
-            int(state == QUEUED),
+            int(state in ACTIVE),
+            int(state == PAUSED),
         )
         event = "LEASE_EXPIRED" if state == QUEUED else state
         await job_events.record_event(tx, job.id, event, job.attempt, job.runner, error)
@@ -309,6 +317,9 @@ def _after_silence(job: Job) -> tuple[str, str]:
     if job.cancel_requested:
         return CANCELED, ""
     silent = f"runner {job.runner} stopped reporting on attempt {job.attempt}"
+    if job.pause_requested:
+        # Perhaps it was paused so that its runner could be stopped: it keeps all its chances.
+        return PAUSED, silent
     if job.attempt < job.max_attempts:
         return QUEUED, silent
     return FAILED, f"{silent} of {job.max_attempts}; see the runner's log, then request it again"

@@ -91,7 +91,8 @@ async def list_headers(tx: Transaction, table: Table) -> tuple[tuple[bytes, byte
 async def find_first_job(tx: Transaction, table_id: str) -> str | None:
     """The first refresh of a view, for as long as it can be described."""
     row = await tx.fetch_one(
-        "SELECT id FROM jobs WHERE slot = $1 ORDER BY number LIMIT 1", str(slot_of_view(table_id))
+        "SELECT id FROM jobs WHERE slot = $1 ORDER BY created_at, number LIMIT 1",
+        str(slot_of_view(table_id)),
     )
     return None if row is None else str(row[0])
 

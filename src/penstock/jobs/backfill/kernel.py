@@ -319,8 +319,7 @@ class _Filler:
             function,
             opened.kinds,
             order.knobs,
-            # What killed the process before is then found, row by row.
-            isolated=self._is_second or order.attempt > 1,
+            isolated=self._is_second,
             kept=order.folder,
         )
 

@@ -26,7 +26,8 @@ from penstock.jobs.backfill.plan import (
     show_counts,
 )
 from penstock.jobs.backfill.planning import BackfillTable, make_planner
-from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.attempt import Attempt, JobPaused
+from penstock.jobs.engine.checkpoints import note_pause
 from penstock.jobs.engine.fragment_work import FragmentWork
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.waiting import wait_for_tasks
@@ -82,7 +83,7 @@ def run_backfill(
     get_engine: Callable[[], Engine],
     attempt: Attempt,
 ) -> BackfillResult:
-    """Fill the column; raises JobCanceled, LeaseLost or what made it fail.
+    """Fill the column; raises JobCanceled, JobPaused, LeaseLost or what made it fail.
 
     The engine is asked for only when something has to be computed.
     """
@@ -145,6 +146,13 @@ class _Backfill:
         self._looked_until = 0
 
     def run(self) -> BackfillResult:
+        try:
+            return self._run()
+        except JobPaused:
+            note_pause(self._place, self._attempt.job, self._attempt.number)
+            raise
+
+    def _run(self) -> BackfillResult:
         plan: UpToDate | Fill | None = None
         self._find_earlier()
         fruitless = 0

@@ -25,6 +25,10 @@ class JobCanceled(Exception):
     """Someone asked for the job to stop."""
 
 
+class JobPaused(Exception):
+    """Someone asked for the job to wait; what has begun may end, and is kept."""
+
+
 class Attempt(Protocol):
     """One attempt at a job; only its holder may continue."""
 
@@ -35,7 +39,7 @@ class Attempt(Protocol):
     def number(self) -> int: ...
 
     def check(self) -> None:
-        """Raise JobCanceled or LeaseLost if that is already known; asks nobody."""
+        """Raise JobCanceled, JobPaused or LeaseLost if that is already known; asks nobody."""
 
     def fence(self) -> None:
         """Ask the server, until it answers, whether the attempt holds the job; then as `check`.

@@ -6,6 +6,7 @@ attempt that comes after a killed one uses the files instead of computing them a
 
 import contextlib
 import uuid
+from enum import Enum
 
 import msgspec
 import numpy as np
@@ -19,6 +20,16 @@ from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
 from penstock.lance.storage.side_files import FOLDER, list_names, write_file
 from penstock.model.functions import RowError
+
+# The note of a pause, before the number of its attempt.
+PAUSED_NOTE = "paused-"
+
+
+class StopKind(Enum):
+    """How workers stop: in the middle of a batch, or once those that have begun are kept."""
+
+    NOW = ""
+    AFTER_BATCHES = "after batches"
 
 
 class ValueOrigin(msgspec.Struct, frozen=True):
@@ -134,13 +145,32 @@ def has_file(place: Place, location: Location, checkpoint: Checkpoint) -> bool:
     return files.exists(place, f"{location.data_folder}/{checkpoint.file.path}")
 
 
-def request_stop(place: Place, job: str, attempt: int) -> None:
-    """Ask the workers of an attempt to stop at their next fragment."""
-    write_file(place, _stop_path(job, attempt), b"")
+def request_stop(place: Place, job: str, attempt: int, how: StopKind = StopKind.NOW) -> None:
+    """Ask the workers of an attempt to stop."""
+    write_file(place, _stop_path(job, attempt), how.value.encode())
 
 
 def is_stopped(place: Place, job: str, attempt: int) -> bool:
+    """Whether nothing new is to be begun."""
     return files.exists(place, _stop_path(job, attempt))
+
+
+def find_stop(place: Place, job: str, attempt: int) -> StopKind | None:
+    """How the workers of an attempt are to stop; None when they are not."""
+    try:
+        return StopKind(files.read(place, _stop_path(job, attempt)).decode())
+    except FileNotFoundError:
+        return None
+
+
+def note_pause(place: Place, job: str, attempt: int) -> None:
+    """Record that an attempt was paused: what it left is kept for longer than a dead job's."""
+    write_file(place, f"{FOLDER}/{job}/{PAUSED_NOTE}{attempt}", b"")
+
+
+def may_have_died(place: Place, job: str, attempt: int) -> bool:
+    """Whether the attempt before this one may have been killed, perhaps by a row."""
+    return attempt > 1 and not files.exists(place, f"{FOLDER}/{job}/{PAUSED_NOTE}{attempt - 1}")
 
 
 def _stop_path(job: str, attempt: int) -> str:

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from penstock.jobs.engine.guard import Stopped
+
 T = TypeVar("T")
 
 # How long a batch should take.
@@ -78,22 +80,31 @@ def cut(rows: Iterator[pa.RecordBatch], size: BatchSize) -> Iterator[pa.RecordBa
 def in_order(
     work: Callable[["pa.RecordBatch"], T], batches: Iterator[pa.RecordBatch], threads: int
 ) -> Iterator[tuple["pa.RecordBatch", T]]:
-    """Each batch with its result, in order; at most so many are worked on at once."""
+    """Each batch with its result, in order; at most so many are worked on at once.
+
+    When the batches end because the job was stopped, those under way still come.
+    """
     if threads <= 1:
         for batch in batches:
             yield batch, work(batch)
         return
     running: deque[tuple[pa.RecordBatch, Future[T]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="function") as pool:
+        stopped: Stopped | None = None
         try:
-            for batch in batches:
-                running.append((batch, pool.submit(work, batch)))
-                if len(running) >= threads:
-                    first, future = running.popleft()
-                    yield first, future.result()
+            try:
+                for batch in batches:
+                    running.append((batch, pool.submit(work, batch)))
+                    if len(running) >= threads:
+                        first, future = running.popleft()
+                        yield first, future.result()
+            except Stopped as error:
+                stopped = error
             while running:
                 first, future = running.popleft()
                 yield first, future.result()
+            if stopped is not None:
+                raise stopped
         finally:
             for _, future in running:
                 future.cancel()

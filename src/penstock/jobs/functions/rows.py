@@ -115,7 +115,7 @@ class RowsRun:
 
     def _compute(self, items: Iterator[pa.RecordBatch]) -> Iterator[KeyedRows]:
         task = self._task
-        for batch, done in in_order(self._run, cut(items, task.size), task.knobs.threads):
+        for batch, done in in_order(self._run, self._begin(items), task.knobs.threads):
             keys = self._keys(batch)
             task.size.learn(batch.num_rows, done.seconds, done.values.nbytes)
             self.calls += done.calls
@@ -126,6 +126,11 @@ class RowsRun:
             self.keeper.keep(keys, self._columns(batch), done.values, failed, done.seconds)
             task.beat(self._unit, self._count_done())
             yield KeyedRows(batch, keys, done.values, failed)
+
+    def _begin(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in cut(items, self._task.size):
+            self._task.begin_batch()
+            yield batch
 
     def _run(self, batch: pa.RecordBatch) -> BatchValues:
         try:

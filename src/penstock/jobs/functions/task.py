@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.jobs.engine.checkpoints import is_stopped
+from penstock.jobs.engine.checkpoints import StopKind, find_stop, may_have_died
 from penstock.jobs.engine.guard import Stopped
 from penstock.jobs.engine.worker_notes import Beat, write_beat, write_output
 from penstock.jobs.functions.batches import DEFAULT_ROWS, MAX_ROWS, MIN_ROWS, BatchSize
@@ -74,8 +74,10 @@ class FunctionTask:
         self._name = uuid.uuid4().hex[:12]
         self._last_beat = time.monotonic()
         self._last_look = 0.0
-        self._is_stopped = False
+        self._stop: StopKind | None = None
         self._looking = threading.Lock()
+        # So that the row that killed the process before is found, row by row.
+        isolated = isolated or may_have_died(place, job, attempt)
         self._caller, kind = self._make_caller(isolated)
         self.policy = Policy(function, self._caller, kinds, self.is_stopped)
         self.size = choose_size(kind, function.batch_size, knobs)
@@ -87,7 +89,7 @@ class FunctionTask:
         return self._parts
 
     def beat(self, fragment: int, rows: int) -> None:
-        """Between batches: report progress; raises when the job was stopped."""
+        """After a batch: report progress; raises when the job is to stop now."""
         if self.is_stopped():
             raise Stopped
         now = time.monotonic()
@@ -101,14 +103,23 @@ class FunctionTask:
         if lines := self.output.take():
             write_output(self.place, self.job, lines)
 
+    def begin_batch(self) -> None:
+        """Before a batch: raises when the job is to stop, now or after the batches under way."""
+        if self._find_stop() is not None:
+            raise Stopped
+
     def is_stopped(self) -> bool:
-        """Whether the job was stopped; checked a few times a second at most."""
+        """Whether the job is to stop now, in the middle of a batch."""
+        return self._find_stop() is StopKind.NOW
+
+    def _find_stop(self) -> StopKind | None:
+        """How the job is to stop; looked for a few times a second at most."""
         with self._looking:
             now = time.monotonic()
-            if not self._is_stopped and now - self._last_look >= LOOK_SECONDS:
+            if self._stop is not StopKind.NOW and now - self._last_look >= LOOK_SECONDS:
                 self._last_look = now
-                self._is_stopped = is_stopped(self.place, self.job, self.attempt)
-            return self._is_stopped
+                self._stop = find_stop(self.place, self.job, self.attempt)
+            return self._stop
 
     def close(self) -> None:
         self.tell_output()

@@ -9,7 +9,7 @@ from typing import Any
 from lance import LanceDataset
 
 from penstock.errors import Unavailable
-from penstock.jobs.engine.checkpoints import read_new_notes
+from penstock.jobs.engine.checkpoints import PAUSED_NOTE, read_new_notes
 from penstock.jobs.engine.fragment_work import is_file_of
 from penstock.jobs.engine.worker_notes import WORKS_AS
 from penstock.jobs.kept.store import (
@@ -252,21 +252,25 @@ def _paths(dataset: LanceDataset) -> set[str]:
 def _abandoned(entries: Collection[tuple[str, int]]) -> list[str]:
     """Jobs that left notes here a long time ago, each after the other names that it worked under.
 
-    Under those a job may have left files and no notes, or notes while its own are old.
+    Under those a job may have left files and no notes, or notes while its own are old. What a
+    paused job left is kept for as long as finished work.
     """
     newest: dict[str, int] = {}
     jobs: dict[str, str] = {}
+    paused: set[str] = set()
     for path, millis in entries:
         job, _, name = path.removeprefix(f"{FOLDER}/").partition("/")
         if owner_of(job) is not None:
             continue
         newest[job] = max(millis, newest.get(job, 0))
+        if name.startswith(PAUSED_NOTE):
+            paused.add(job)
         if name.startswith(WORKS_AS):
             jobs[name.removeprefix(WORKS_AS)] = job
-    before = (time.time() - ABANDONED_SECONDS) * 1000
     found: list[str] = []
     for job in newest.keys() - jobs.keys():
         names = [*(key for key, of in jobs.items() if of == job), job]
-        if max(newest.get(each, 0) for each in names) < before:
+        seconds = ABANDONED_SECONDS if paused.isdisjoint(names) else KEPT_SECONDS
+        if max(newest.get(each, 0) for each in names) < (time.time() - seconds) * 1000:
             found += names
     return found

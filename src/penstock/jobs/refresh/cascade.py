@@ -6,23 +6,20 @@ new versions or none. Each carries the job's id and its watermark, so a later at
 only reports, also for views for which there was nothing to do.
 """
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-import msgspec
 from lance import LanceDataset
 from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.errors import LeaseLost, PenstockError
-from penstock.jobs.engine.attempt import Attempt, KeyedAttempt, Value
+from penstock.jobs.engine.attempt import Attempt, Value
 from penstock.jobs.refresh import view_notes
 from penstock.jobs.refresh.altering.run import run_alteration
 from penstock.jobs.refresh.commit import commit_change
-from penstock.jobs.refresh.context import Context, ViewChange, Work
+from penstock.jobs.refresh.context import ViewChange, Work
 from penstock.jobs.refresh.history import (
     MODE_PROPERTY,
     REASON_PROPERTY,
@@ -32,6 +29,7 @@ from penstock.jobs.refresh.history import (
 from penstock.jobs.refresh.plan import check_pin, choose_moment, choose_versions, look_back
 from penstock.jobs.refresh.run import RefreshOutcome, RefreshRun, run_refresh, sweep_refresh
 from penstock.jobs.refresh.view_notes import FIRST_PINS, Pin, Pins
+from penstock.jobs.refresh.work_names import is_overtaken
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import Recipe, RefreshSpec, UpstreamSpec
 from penstock.lance.commit.removal import Removal
@@ -88,6 +86,7 @@ class _Cascade:
         self._attempt = attempt
         # The current time of all queries that read the clock.
         self._moment: int | None = None
+        self._is_overtaken = False
 
     def run(self) -> RefreshResult:
         numbers = range(len(self._specs))
@@ -128,6 +127,9 @@ class _Cascade:
         """Choose a moment and versions of the base tables, which are protected for each view."""
         place = self._held.locate(self._specs[-1].table, "").place()
         first = view_notes.find_pins(place, self._attempt.job, FIRST_PINS)
+        if first is not None and any(is_overtaken(spec, first) for spec in self._specs):
+            self._attempt.log("another job took a view further while this one was paused")
+            self._is_overtaken, first = True, None
         first = first or Pins({}, choose_moment(self._specs))
         pins = first.versions
         tables = {s.id: s for spec in self._specs for s in self._list_tables(spec)}
@@ -140,7 +142,8 @@ class _Cascade:
             for source in self._list_tables(spec):
                 view_notes.keep_version(newest[source.id], spec.table_id, pins[source.id].version)
         self._moment = first.moment
-        if not view_notes.write_pins(place, self._attempt.job, first, FIRST_PINS):
+        is_first = view_notes.write_pins(place, self._attempt.job, first, FIRST_PINS)
+        if not (is_first or self._is_overtaken):
             raise LeaseLost("another attempt has begun, with other versions")
         for id, source in tables.items():
             self._held.pin(source.table, pins[id].version)
@@ -162,11 +165,15 @@ class _Cascade:
 
     def _make_step(self, number: int) -> "_Step":
         spec, attempt = self._specs[number], self._attempt
+        get_engine: Callable[[], Engine]
         if isinstance(spec, UpstreamSpec):
             get_engine = partial(self._get_engine, spec)
             attempt = _StepAttempt(attempt, spec)
-            return _Step(spec, self._held, get_engine, attempt, self._ids, self._moment)
-        return _Step(spec, self._held, self._get_engine, attempt, self._ids, self._moment)
+        else:
+            get_engine = self._get_engine
+        step = _Step(spec, self._held, get_engine, attempt, self._ids, self._moment)
+        step.is_overtaken = self._is_overtaken
+        return step
 
     def _work(self, number: int) -> "tuple[_Step, RefreshOutcome | RefreshCommit]":
         step, table = self._make_step(number), self._specs[number].table
@@ -194,7 +201,6 @@ class _Step(RefreshRun):
         self._moment = None if spec.definition.clock is None else moment
         self._hold = catalog.hold
         self._views = views
-        self._key = ""
 
     def find(self) -> RefreshCommit:
         """The view as an earlier attempt made it, or left it because there was nothing to do."""
@@ -215,18 +221,9 @@ class _Step(RefreshRun):
         return Pins(choose_versions(spec, self._newest), self._moment)
 
     def _note(self, pins: Pins) -> bool:
-        """Keep values under a name with the sources' versions, which may differ in each attempt."""
-        if not self._views & pins.versions.keys():
-            return super()._note(pins)
-        text = msgspec.json.encode([self._attempt.job, pins], order="sorted").decode()
-        self._key = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
-        view_notes.write_key(self._place, self._attempt.job, self._key)
-        return True
-
-    def _start(self, context: Context) -> Work:
-        work = super()._start(context)
+        """Each attempt makes its own versions of the cascade's views."""
         return (
-            work if not self._key else replace(work, attempt=KeyedAttempt(self._attempt, self._key))
+            self._use_own_name(pins) if self._views & pins.versions.keys() else super()._note(pins)
         )
 
     def _commit(self, work: Work, change: ViewChange, properties: dict[str, str]) -> int | None:
@@ -242,7 +239,7 @@ class _Step(RefreshRun):
                 lambda held: commit_refresh(held, removal, fragments, properties),
             )
 
-        return commit_change(replace(work, attempt=self._attempt), change, properties, commit)
+        return commit_change(work, change, properties, commit)
 
 
 class _StepAttempt:

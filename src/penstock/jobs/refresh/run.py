@@ -1,11 +1,12 @@
 """The recipe of a refresh: pin the sources, plan, write files on Spark, commit once, report.
 
-The first attempt chooses the sources' versions, and later ones use the same. A commit carries the
-job's id and the watermark, so a later attempt that finds it only reports.
+The first attempt chooses the sources' versions, and later ones use the same, unless another job
+took the view further while this one was paused. A commit carries the job's id and the watermark, so
+a later attempt that finds it only reports.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.errors import LeaseLost
-from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.attempt import Attempt, JobPaused, KeyedAttempt
+from penstock.jobs.engine.checkpoints import note_pause
 from penstock.jobs.kept.store import remove_view_stores
 from penstock.jobs.kept.sweep import sweep
 from penstock.jobs.refresh import view_notes
@@ -40,6 +42,7 @@ from penstock.jobs.refresh.plan import (
 from penstock.jobs.refresh.strategies import find_strategy
 from penstock.jobs.refresh.verify import verify
 from penstock.jobs.refresh.view_notes import Pin, Pins, Retention
+from penstock.jobs.refresh.work_names import is_overtaken, name_work
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import RefreshSpec
 from penstock.lance.commit.replacement import (
@@ -58,7 +61,7 @@ def run_refresh(
     get_engine: Callable[[], Engine],
     attempt: Attempt,
 ) -> RefreshResult:
-    """Refresh the view; raises JobCanceled, LeaseLost or what made it fail.
+    """Refresh the view; raises JobCanceled, JobPaused, LeaseLost or what made it fail.
 
     `get_engine` is called only when something has to be computed.
     """
@@ -106,9 +109,20 @@ class RefreshRun:
         self._known = [spec.watermark]
         # As of the start of the work.
         self._view: LanceDataset
+        # Whether what earlier attempts chose is behind the view, and the name of the work if it is
+        # not the job's.
+        self.is_overtaken = False
+        self._name = ""
 
     def work(self) -> RefreshOutcome | RefreshCommit:
         """Refresh the view, or find the commit in which an earlier attempt did."""
+        try:
+            return self._work()
+        except JobPaused:
+            note_pause(self._place, self._name or self._attempt.job, self._attempt.number)
+            raise
+
+    def _work(self) -> RefreshOutcome | RefreshCommit:
         self._view = view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
         self._known = [self._given.watermark, spec.watermark]
@@ -140,7 +154,9 @@ class RefreshRun:
             failed_rows=0 if change.failed is None else len(change.failed),
             cut=change.cut,
         )
-        version = self._commit(work, change, self._properties(plan, change, watermark))
+        # Whatever its work is called, a commit is the job's.
+        committing = replace(work, attempt=self._attempt)
+        version = self._commit(committing, change, self._properties(plan, change, watermark))
         return RefreshOutcome(work, plan, change, watermark, version)
 
     def finish(self, done: RefreshOutcome | RefreshCommit) -> RefreshResult:
@@ -166,6 +182,9 @@ class RefreshRun:
     def _pin(self, spec: RefreshSpec) -> Pins:
         """Choose the sources' versions and the moment, and protect the versions from clean-up."""
         pins = view_notes.find_pins(self._place, self._attempt.job)
+        if pins is not None and is_overtaken(spec, pins):
+            self._attempt.log("another job took the view further while this one was paused")
+            self.is_overtaken, pins = True, None
         if pins is None:
             pins = Pins(choose_versions(spec, self._newest), choose_moment([spec]))
         for id, pin in pins.versions.items():
@@ -174,13 +193,20 @@ class RefreshRun:
 
     def _note(self, pins: Pins) -> bool:
         """Note the choice for later attempts; False when another attempt chose otherwise."""
+        if self.is_overtaken:
+            return self._use_own_name(pins)
         return view_notes.write_pins(self._place, self._attempt.job, pins)
+
+    def _use_own_name(self, pins: Pins) -> bool:
+        """Keep values under a name with the sources' versions, which may differ in each attempt."""
+        self._name = name_work(self._attempt.job, pins)
+        view_notes.write_key(self._place, self._attempt.job, self._name)
+        return True
 
     def _start(self, context: Context) -> Work:
         known = {each.name: getattr(context, each.name) for each in fields(Context)}
-        return Work(
-            **known, catalog=self._catalog, attempt=self._attempt, get_engine=self._get_engine
-        )
+        attempt = KeyedAttempt(self._attempt, self._name) if self._name else self._attempt
+        return Work(**known, catalog=self._catalog, attempt=attempt, get_engine=self._get_engine)
 
     def _properties(self, plan: Plan, change: ViewChange, watermark: Watermark) -> dict[str, str]:
         return {

@@ -1,8 +1,8 @@
 """Operations beyond the Lance Namespace REST API: jobs, environments, views, runners.
 
-`/v1/jobs/list|describe|cancel|query_events`, `/v1/table/{id}/errors` and the operations to
-describe, list and drop materialized views are lancedb's, as is what `lancedb/` has; the rest is our
-own.
+`/v1/jobs/list|describe|cancel|pause|resume|query_events`, `/v1/table/{id}/errors` and the
+operations to describe, list and drop materialized views are lancedb's, as is what `lancedb/` has;
+the rest is our own.
 """
 
 from penstock.server.access.limits import QUERIES, UPLOADS
@@ -116,6 +116,8 @@ EXTENSIONS = (
     reads("ListJobs", "jobs/list", jobs.list_jobs, SIGNED_IN),
     reads("DescribeJob", "jobs/describe", jobs.describe, READ_JOB),
     changes("CancelJob", "jobs/cancel", jobs.cancel, CANCEL_JOB, recover=recover.canceled_job),
+    changes("PauseJob", "jobs/pause", jobs.pause, CANCEL_JOB, recover=recover.paused_job),
+    changes("ResumeJob", "jobs/resume", jobs.resume, CANCEL_JOB, recover=recover.resumed_job),
     reads("QueryJobEvents", "jobs/query_events", jobs.query_events, READ_JOB),
     reads(
         "StreamJob",

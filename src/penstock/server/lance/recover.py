@@ -106,6 +106,15 @@ async def canceled_job(call: Call, used: KeyRecord) -> Reply:
     return _reply(await jobs.cancel(_keyless(call)))
 
 
+async def paused_job(call: Call, used: KeyRecord) -> Reply:
+    """The job as it is now: pausing it again could undo a later resume."""
+    return _reply(await jobs.show_paused(call, is_changed=used.notes["is_changed"]))
+
+
+async def resumed_job(call: Call, used: KeyRecord) -> Reply:
+    return _reply(await jobs.show_resumed(call, is_changed=used.notes["is_changed"]))
+
+
 async def altered_view(call: Call, used: KeyRecord) -> Reply:
     return await view_alterations.recover_altered(_keyless(call), used.transaction_id)
 

@@ -16,7 +16,7 @@ from penstock.catalog.jobs.leases import ProgressReport
 from penstock.catalog.jobs.queue import wait_for
 from penstock.errors import Forbidden, InvalidRequest
 from penstock.model.functions import RowError
-from penstock.model.jobs import FINISHED, QUEUED, Job, LogLine, Report, Value
+from penstock.model.jobs import FINISHED, PAUSED, QUEUED, Job, LogLine, Report, Value
 from penstock.server.lance.call import Body, Call, Text
 from penstock.server.lance.handlers.job_stream import gone
 from penstock.server.lance.handlers.jobs import job_id
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 B = TypeVar("B", bound=Body)
 
 # An attempt ends with the job, or gives it back to the queue.
-ENDS = (*FINISHED, QUEUED)
+ENDS = (*FINISHED, QUEUED, PAUSED)
 MAX_WAIT_SECONDS = 60.0
 MAX_ERRORS = 1000
 # How often, at least, to check that a waiting runner is still there.
@@ -101,6 +101,7 @@ class Leases(msgspec.Struct):
 class HeartbeatReply(msgspec.Struct):
     cancel: bool
     lease_seconds: int
+    pause: bool
 
 
 class FinishReply(msgspec.Struct):
@@ -151,8 +152,9 @@ async def lease(call: Call) -> Leases:
 
 async def heartbeat(call: Call) -> HeartbeatReply:
     body = _read_report(call, _heartbeat)
-    canceled = await leases.heartbeat(call.catalog, job_id(call), body.attempt, _to_news(body))
-    return HeartbeatReply(canceled, call.catalog.queue.lease_seconds)
+    job = await leases.heartbeat(call.catalog, job_id(call), body.attempt, _to_news(body))
+    lease_seconds = call.catalog.queue.lease_seconds
+    return HeartbeatReply(job.cancel_requested, lease_seconds, job.pause_requested)
 
 
 async def finish(call: Call) -> FinishReply:

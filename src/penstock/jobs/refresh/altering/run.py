@@ -114,7 +114,7 @@ class AlterationRun(RefreshRun):
 
     def _name_work(self, part: str) -> Attempt:
         """Keep finished work under a name of its own: it fits only columns with these ids."""
-        what = [self._attempt.job, part, list_field_ids(self._schema)]
+        what = [self._name or self._attempt.job, part, list_field_ids(self._schema)]
         key = str(uuid.uuid5(uuid.NAMESPACE_OID, msgspec.json.encode(what).decode()))
         view_notes.write_key(self._place, self._attempt.job, key)
         return KeyedAttempt(self._attempt, key)

@@ -163,7 +163,7 @@ class _Maker:
     def __init__(self, order: ChunkOrder, number: int, *, is_second: bool) -> None:
         self._order = order
         self._number = number
-        self._isolated = is_second or order.attempt > 1
+        self._is_second = is_second
         self._location = order.view.location
         self._source = order.source.open(order.job)
         self._view = order.view.open(order.job)
@@ -189,7 +189,7 @@ class _Maker:
             order.function,
             made_schema(fields),
             order.knobs if self._cap is None else replace(order.knobs, threads=1),
-            isolated=self._isolated,
+            isolated=self._is_second,
         )
         if self._cap is not None:
             items = self._cap.feed(items, task.size)

@@ -184,8 +184,7 @@ class Worker:
             function,
             pa.schema([pa.field(field.name, field.type) for field in fields]),
             order.knobs,
-            # So that the row that killed the process before is found, row by row.
-            isolated=self._is_second or order.attempt > 1,
+            isolated=self._is_second,
         )
         self._tasks[number] = task
         return task

@@ -101,7 +101,7 @@ class _Maker:
     def __init__(self, order: UdtfOrder, number: int, *, is_second: bool) -> None:
         self._order = order
         self._number = number
-        self._isolated = is_second or order.attempt > 1
+        self._is_second = is_second
         self._location = order.view.location
         self._place = self._location.place()
         if is_stopped(self._place, order.job, order.attempt):
@@ -129,7 +129,7 @@ class _Maker:
             order.function,
             made_schema(fields),
             order.knobs,
-            isolated=self._isolated,
+            isolated=self._is_second,
         )
         run = RowsRun(task, self._read(), NUMBER, unit=self._number, label_column=SHOWN)
         had, failed = decode_row_set(order.had), [np.empty(0, np.int64)]

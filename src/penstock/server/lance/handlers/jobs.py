@@ -1,10 +1,10 @@
-"""Jobs in lancedb's form: list, describe, cancel, events; and our own log."""
+"""Jobs in lancedb's form: list, describe, cancel, pause, resume, events; and our own log."""
 
 from typing import Annotated, Any
 
 import msgspec
 
-from penstock.catalog.jobs import job_events, jobs
+from penstock.catalog.jobs import job_events, jobs, pauses
 from penstock.catalog.jobs.jobs import JobFilter
 from penstock.errors import InvalidRequest
 from penstock.jobs.events import encode_events
@@ -12,6 +12,7 @@ from penstock.jobs.specs import REFRESH
 from penstock.model.jobs import (
     CANCELED,
     FAILED,
+    PAUSED,
     QUEUED,
     RUNNING,
     STATES,
@@ -27,6 +28,7 @@ ARROW_STREAM = b"application/vnd.apache.arrow.stream"
 DESCRIBED = {
     QUEUED: "IN_PROGRESS",
     RUNNING: "IN_PROGRESS",
+    PAUSED: "PAUSED",
     SUCCEEDED: "DONE",
     FAILED: "FAILED",
     CANCELED: "CANCELLED",
@@ -34,6 +36,7 @@ DESCRIBED = {
 LISTED = {
     QUEUED: "in_progress",
     RUNNING: "in_progress",
+    PAUSED: "paused",
     SUCCEEDED: "succeeded",
     FAILED: "failed",
     CANCELED: "cancelled",
@@ -116,6 +119,24 @@ class CanceledJob(msgspec.Struct):
     status: str
 
 
+class PausedJob(msgspec.Struct):
+    job_id: str
+    status: str
+    # False: it was paused already, or about to be.
+    paused: bool
+    # Of lancedb's form: a job that is committing is not told apart, and pauses if it has to go on.
+    committing: bool = False
+
+
+class ResumedJob(msgspec.Struct):
+    job_id: str
+    status: str
+    # False: it was not paused.
+    resumed: bool
+    # Of lancedb's form: a job that is still pausing can be resumed like any other.
+    still_pausing: bool = False
+
+
 class Line(msgspec.Struct):
     number: int
     attempt: int
@@ -163,6 +184,28 @@ async def describe(call: Call) -> DescribedJob:
 async def cancel(call: Call) -> CanceledJob:
     job = await jobs.cancel(call.catalog, call.decode(_named).job_id, call.origin)
     return CanceledJob(job.id, job.state)
+
+
+async def pause(call: Call) -> PausedJob:
+    done = await pauses.pause(call.catalog, call.decode(_named).job_id, call.origin)
+    return PausedJob(done.job.id, done.job.state, done.is_changed)
+
+
+async def resume(call: Call) -> ResumedJob:
+    done = await pauses.resume(call.catalog, call.decode(_named).job_id, call.origin)
+    return ResumedJob(done.job.id, done.job.state, done.is_changed)
+
+
+async def show_paused(call: Call, *, is_changed: bool) -> PausedJob:
+    """The answer to a pause of which only the effect is known."""
+    job = await jobs.get(call.catalog.database, call.decode(_named).job_id)
+    return PausedJob(job.id, job.state, is_changed)
+
+
+async def show_resumed(call: Call, *, is_changed: bool) -> ResumedJob:
+    """The answer to a resume of which only the effect is known."""
+    job = await jobs.get(call.catalog.database, call.decode(_named).job_id)
+    return ResumedJob(job.id, job.state, is_changed)
 
 
 async def query_events(call: Call) -> Reply:
