@@ -112,7 +112,7 @@ def test_status_tells_what_there_is(server: Server, table: penstock.Table) -> No
     found = ask(server, "status")
     assert found["ready"] is True
     assert found["tables"] >= 1
-    assert found["jobs"].keys() == {"QUEUED", "RUNNING"}
+    assert found["jobs"].keys() == {"QUEUED", "RUNNING", "PAUSED"}
     assert run(server, "status").startswith(f"server  {server.url} is ready\n")
 
 
@@ -159,6 +159,20 @@ def test_a_job_is_canceled_unless_it_is_a_dry_run(server: Server, table: penstoc
     assert ask(server, "jobs", "cancel", id, "--dry-run")["status"] == "QUEUED"
     assert ask(server, "jobs", "cancel", id)["status"] == "CANCELED"
     assert "canceled" in run(server, "jobs", "watch", id, code=1)
+
+
+def test_a_job_is_paused_and_resumed_unless_it_is_a_dry_run(
+    server: Server, table: penstock.Table
+) -> None:
+    id = ask(server, "backfill", table.name, "size", "--no-wait")["job_id"]
+    assert ask(server, "jobs", "pause", id, "--dry-run")["status"] == "QUEUED"
+    assert run(server, "jobs", "pause", id) == f"asked for a pause of job {id}, which is PAUSED\n"
+    assert [each["job_id"] for each in ask(server, "jobs", "list", "--state", "paused")] == [id]
+    assert ask(server, "status")["jobs"]["PAUSED"] == 1
+    assert ask(server, "jobs", "resume", id, "--dry-run")["status"] == "PAUSED"
+    assert ask(server, "jobs", "resume", id)["status"] == "QUEUED"
+    _finish(server, id)
+    assert "SUCCEEDED" in run(server, "jobs", "pause", id, code=2)
 
 
 def test_jobs_are_watched_live_on_a_terminal(server: Server, table: penstock.Table) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock.errors import JobCanceled, JobFailed, TransactionNotFound
+from penstock.errors import InvalidRequest, JobCanceled, JobFailed, TransactionNotFound
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
@@ -84,6 +84,33 @@ def test_a_job_is_canceled(
         job.wait()
     with pytest.raises(TransactionNotFound):
         lake.job("nothing")
+
+
+def test_a_paused_job_is_waited_for_until_it_is_resumed(
+    lake: penstock.Lake,
+    column: penstock.Table,
+    runner: Runner,
+    cluster: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    job = column.backfill("size", wait=False, cluster=cluster)
+    assert job.pause().status == "PAUSED"
+    assert not job.done
+    assert runner.lease() == []
+    assert [each.id for each in lake.jobs(table=column.name, state="paused")] == [job.id]
+    with pytest.raises(TimeoutError, match=r"is PAUSED after 0\.1 seconds; resume it"):
+        job.wait(timeout=0.1, progress=True)
+    assert "paused until it is resumed" in capsys.readouterr().err
+    assert job.resume().status == "QUEUED"
+    (leased,) = runner.lease()
+    job.pause()
+    with pytest.raises(TimeoutError, match="is RUNNING"):
+        job.wait(timeout=0.1, progress=True)
+    assert "pausing" in capsys.readouterr().err
+    runner.finish(leased).raise_for_status()
+    assert job.wait().status == "SUCCEEDED"
+    with pytest.raises(InvalidRequest, match="SUCCEEDED"):
+        job.pause()
 
 
 WAITING = """

@@ -14,7 +14,13 @@ dry_run_option = click.option(
 )
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask whether to go on.")
 
-COLOURS = {"SUCCEEDED": "green", "RUNNING": "cyan", "FAILED": "red", "CANCELED": "yellow"}
+COLOURS = {
+    "SUCCEEDED": "green",
+    "RUNNING": "cyan",
+    "PAUSED": "magenta",
+    "FAILED": "red",
+    "CANCELED": "yellow",
+}
 
 
 def echo_json(value: Any) -> None:

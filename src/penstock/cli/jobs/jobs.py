@@ -27,11 +27,13 @@ LOOK_SECONDS = 0.5
 
 @click.group()
 def command() -> None:
-    """List, show, watch and cancel jobs; read their logs and errors."""
+    """List, show, watch, pause, resume and cancel jobs; read their logs and errors."""
 
 
 @command.command(name="list")
-@click.option("--state", metavar="STATE", help="queued, running, succeeded, failed or canceled.")
+@click.option(
+    "--state", metavar="STATE", help="queued, running, paused, succeeded, failed or canceled."
+)
 @click.option("--table", metavar="NAME", help="Only those of a table or view.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 @lake_option
@@ -120,11 +122,43 @@ def cancel(lake: Lake, *, id: str, dry_run: bool, yes: bool, as_json: bool) -> N
     if not dry_run:
         confirm(f"Cancel the {job.kind} of {job.target}?", yes)
         job.cancel()
-    if as_json:
-        echo_json({"job_id": id, "status": job.status, "dry_run": dry_run})
-    else:
-        verb = "would cancel" if dry_run else "asked for the end of"
-        click.echo(f"{verb} job {id}, which is {job.status}")
+    _tell_change(job, "would cancel" if dry_run else "asked for the end of", dry_run, as_json)
+
+
+@command.command()
+@click.argument("id")
+@dry_run_option
+@lake_option
+@as_json_option
+def pause(lake: Lake, *, id: str, dry_run: bool, as_json: bool) -> None:
+    """Pause the job ID; one that runs pauses when its batches have ended.
+
+    \b
+    Examples:
+      penstock jobs pause 3f2c...
+    """
+    job = lake.job(id)
+    if not dry_run:
+        job.pause()
+    _tell_change(job, "would pause" if dry_run else "asked for a pause of", dry_run, as_json)
+
+
+@command.command()
+@click.argument("id")
+@dry_run_option
+@lake_option
+@as_json_option
+def resume(lake: Lake, *, id: str, dry_run: bool, as_json: bool) -> None:
+    """Resume the job ID, which goes on from what it had finished.
+
+    \b
+    Examples:
+      penstock jobs resume 3f2c...
+    """
+    job = lake.job(id)
+    if not dry_run:
+        job.resume()
+    _tell_change(job, "would resume" if dry_run else "resumed", dry_run, as_json)
 
 
 @command.command()
@@ -170,6 +204,14 @@ def errors(lake: Lake, *, id: str, limit: int, as_json: bool) -> None:
             click.echo(f"  {line}")
     if not found:
         click.echo("no row failed", err=True)
+
+
+def _tell_change(job: Job, verb: str, dry_run: bool, as_json: bool) -> None:
+    """Say what was asked of a job, and how it is now."""
+    if as_json:
+        echo_json({"job_id": job.id, "status": job.status, "dry_run": dry_run})
+    else:
+        click.echo(f"{verb} job {job.id}, which is {job.status}")
 
 
 def _unfinished(lake: Lake) -> list[Job]:

@@ -24,7 +24,7 @@ def command(loaded: LoadedSettings, *, folder: str, as_json: bool) -> None:
 
     --data (or storage.root) and --database say where; there must be nothing yet. A backup of a
     SQLite catalog can be restored into PostgreSQL, and the other way round. The old catalog and
-    its lake are not touched. Jobs that waited or ran at the moment of the backup are canceled.
+    its lake are not touched. Jobs that had not ended at the moment of the backup are canceled.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def command(loaded: LoadedSettings, *, folder: str, as_json: bool) -> None:
     click.echo(f"database  {redact_url(database_url(loaded.settings))}")
     click.echo(f"catalog   {made.catalog}, in place of {page.catalog}")
     if made.canceled_jobs:
-        click.echo(f"canceled  {made.canceled_jobs} jobs that waited or ran")
+        click.echo(f"canceled  {made.canceled_jobs} jobs that had not ended")
     click.echo("next      penstock doctor --deep, then penstock serve, with the same settings")
 
 

@@ -6,9 +6,8 @@ import click
 
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_pairs
+from penstock.model.jobs import ACTIVE
 from penstock.sdk.lake import Lake
-
-UNFINISHED = ("QUEUED", "RUNNING")
 
 
 @click.command()
@@ -47,7 +46,7 @@ def read_status(lake: Lake) -> dict[str, Any]:
         views = _views(lake, names)
         stale = [name for name in views if lake.view(name).freshness.stale]
         found |= {"tables": len(names) - len(views), "views": len(views), "stale_views": stale}
-        found["jobs"] = {state: len(lake.jobs(state=state, limit=1000)) for state in UNFINISHED}
+        found["jobs"] = {state: len(lake.jobs(state=state, limit=1000)) for state in ACTIVE}
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import JobCanceled, JobFailed
-from penstock.model.jobs import CANCELED, FINISHED, SUCCEEDED
+from penstock.model.jobs import CANCELED, FINISHED, PAUSED, SUCCEEDED
 from penstock.retries import Backoff
 from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.jobs.progress import Display, open_display
@@ -42,7 +42,7 @@ class Job:
 
     @property
     def status(self) -> str:
-        """QUEUED, RUNNING, SUCCEEDED, FAILED or CANCELED, as it is now."""
+        """QUEUED, RUNNING, PAUSED, SUCCEEDED, FAILED or CANCELED, as it is now."""
         return str(self.describe()["status"])
 
     @property
@@ -109,7 +109,8 @@ class Job:
         """Wait until it has succeeded, with a bar on a terminal or in a notebook.
 
         Raises JobFailed or JobCanceled when it ended otherwise, and TimeoutError when `timeout`
-        seconds are over; it goes on then. `progress` switches the bar on or off.
+        seconds are over; it goes on then. `progress` switches the bar on or off. A job that is
+        paused is waited for like any other.
         """
         display = open_display(progress)
         try:
@@ -132,6 +133,16 @@ class Job:
     def cancel(self) -> "Job":
         """Ask for its end; a job that runs ends when its runner hears of it."""
         self._wire.change("/v1/jobs/cancel", {"job_id": self.id})
+        return self
+
+    def pause(self) -> "Job":
+        """Have it wait until it is resumed; a job that runs pauses when its batches have ended."""
+        self._wire.change("/v1/jobs/pause", {"job_id": self.id})
+        return self
+
+    def resume(self) -> "Job":
+        """Have it go on from what it had finished when it was paused."""
+        self._wire.change("/v1/jobs/resume", {"job_id": self.id})
         return self
 
     def errors(self, limit: int = 100) -> list[RowError]:
@@ -179,7 +190,10 @@ class Job:
             if found["status"] in FINISHED:
                 return found
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(f"job {self.id} is {found['status']} after {timeout:g} seconds")
+                remedy = "; resume it" if found["status"] == PAUSED else ""
+                raise TimeoutError(
+                    f"job {self.id} is {found['status']} after {timeout:g} seconds{remedy}"
+                )
             time.sleep(pauses.take())
 
     def _list_logs(self) -> Iterator[str]:

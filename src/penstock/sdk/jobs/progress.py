@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
-from penstock.model.jobs import FINISHED, QUEUED
+from penstock.model.jobs import FINISHED, PAUSED, QUEUED, RUNNING
 from penstock.sdk.connection.optional_libraries import load
 
 WIDTH, MIN_WIDTH = 24, 6
@@ -98,12 +98,16 @@ def render(status: str, told: Mapping[str, str], seconds: float, width: int = 12
         parts.append("waits for a runner")
     elif total:
         parts.append(f"{done / total:4.0%}  {done:,}/{total:,} rows")
-        if done and seconds >= 1 and status not in FINISHED:
+        if done and seconds >= 1 and status == RUNNING:
             parts.append(f"{done / seconds:,.0f}/s")
     if failed := _number(told, "rows_failed"):
         parts.append(f"{failed:,} failed")
     if status in FINISHED:
         parts.append(status.lower())
+    elif status == PAUSED:
+        parts.append("paused until it is resumed")
+    elif told.get("pause_requested"):
+        parts.append("pausing")
     rest = "  ".join([*parts, _clock(seconds)])
     room = width - len(name) - len(rest) - len(GAP) * 2
     if total and room >= MIN_WIDTH:
