@@ -82,6 +82,21 @@ def test_jobs_are_listed_opened_and_canceled(lake: Lake, table: Any) -> None:
     assert lake.done(lake.database.cancel_job(id))
 
 
+@covers("connection", "pause_job", "resume_job")
+def test_jobs_are_paused_and_resumed(lake: Lake, table: Any) -> None:
+    lake.done(table.add_columns(computed={"twice": "id * 2"}))
+    database, job = lake.database, lake.done(table.refresh_column_async("twice"))
+    assert lake.done(database.pause_job(job.id)) == "pausing"
+    assert lake.done(database.pause_job(job.id)) == "already_paused"
+    assert lake.done(job.status()) == "PAUSED"
+    states = {each.job_id: each.state for each in lake.done(database.list_jobs())}
+    assert states[job.id] == "paused"
+    assert lake.done(database.resume_job(job.id)) == "resumed"
+    assert lake.done(database.resume_job(job.id)) == "not_paused"
+    assert lake.done(job.status()) == "running"
+    lake.done(job.cancel())
+
+
 @covers("connection", "create_materialized_view", "open_materialized_view")
 @covers("connection", "list_materialized_views", "drop_materialized_view")
 @covers("connection", "create_materialized_view_async", "drop_materialized_view_async")
