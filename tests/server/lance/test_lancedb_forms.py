@@ -171,3 +171,15 @@ def test_hints_are_taken(server: Server, path: str) -> None:
     assert code(server.post(f"{path}/index/none/prewarm/")) == (404, 6)
     assert server.post(f"{path}/page_cache/prewarm/", {"columns": ["id"]}).status_code == 200
     assert code(server.post(f"{path}/page_cache/prewarm/", {"columns": ["none"]})) == (400, 12)
+
+
+def test_chosen_columns_come_with_their_score_and_nothing_is_logged(
+    server: Server, path: str
+) -> None:
+    server.output()
+    for columns in (["id"], {"id": "id"}):
+        body = {"full_text_query": {"query": "n2"}, "columns": columns}
+        answer = server.post(f"{path}/query", body)
+        rows = pa.ipc.open_file(io.BytesIO(answer.content)).read_all()
+        assert rows.column_names == ["id", "_score"]
+    assert "WARN" not in server.output()

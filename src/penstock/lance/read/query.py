@@ -18,7 +18,7 @@ from penstock.lance.doors import lance, ordering, pa
 from penstock.lance.read import fulltext
 from penstock.lance.read.first_rows import take_first
 from penstock.lance.read.fulltext import TextSearch
-from penstock.lance.read.ranking import bound_ranking, check_vectors, is_small
+from penstock.lance.read.ranking import add_scores, bound_ranking, check_vectors, is_small
 
 RANK_CONSTANT, MAX_FUSED, MAX_LIMIT = 60, 100_000, 2**63 - 1
 # What a scan holds in memory: Lance reads ahead until this much waits to be decoded, by whole
@@ -122,8 +122,9 @@ def check_query(query: Query) -> None:
 
 
 def _scan(dataset: "lance.LanceDataset", query: Query) -> "lance.LanceScanner":
+    scores = [name for name, part in zip(SCORES, (query.vector, query.text), strict=False) if part]
     options: dict[str, Any] = {
-        "columns": query.columns,
+        "columns": add_scores(query.columns, scores),
         "filter": query.filter,
         "prefilter": query.prefilter,
         "limit": query.k,

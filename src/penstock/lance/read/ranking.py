@@ -1,6 +1,9 @@
-"""Limits on ranking: Lance allocates room for all ranked rows before it looks at the first."""
+"""Ranked rows: their limits, and the columns of their scores.
 
-from collections.abc import Mapping
+Lance allocates room for all ranked rows before it looks at the first.
+"""
+
+from collections.abc import Mapping, Sequence
 
 from penstock.errors import InvalidRequest
 
@@ -42,3 +45,13 @@ def check_vectors(count: int) -> None:
             f"vector has {count} vectors; {MAX_VECTORS} are searched at once",
             detail="send several requests",
         )
+
+
+def add_scores(
+    columns: list[str] | dict[str, str] | None, scores: Sequence[str]
+) -> list[str] | dict[str, str] | None:
+    """The columns with those of the ranking, which Lance adds as well, but warns of each time."""
+    missing = [name for name in scores if columns is not None and name not in columns]
+    if isinstance(columns, dict):
+        return columns | {name: name for name in missing}
+    return None if columns is None else columns + missing
