@@ -53,6 +53,7 @@ bench: setup  ## measure everything beside its counterpart (docs/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/backfill.py
 	@$(PYTHON_BIN) benchmarks/access.py
 	@$(PYTHON_BIN) benchmarks/refresh.py
+	@$(PYTHON_BIN) benchmarks/lancedb_client.py
 
 lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows
 	@scripts/lock
