@@ -259,6 +259,7 @@ async def _drop_tree(
     for relation, key in (
         *(("table_versions", "table_id"), ("columns", "table_id"), ("declarations", "table_id")),
         *(("view_sources", "view_id"), ("refresh_schedules", "view_id")),
+        *(("view_definitions", "view_id"), ("view_alterations", "view_id")),
         ("materialized_views", "id"),
     ):
         await tx.fetch(f"DELETE FROM {relation} WHERE {key} IN {objects}", *below)
