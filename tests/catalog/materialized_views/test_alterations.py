@@ -202,6 +202,28 @@ def test_columns_that_others_use_are_not_taken_away(view: View) -> None:
     assert code(answer) == (400, 13)
 
 
+def test_computed_columns_know_what_an_alteration_made_stale(view: View) -> None:
+    computed = {"name": "up", "computed": "upper(text)"}
+    view.ask_table("add_columns", {"new_columns": [computed]}).raise_for_status()
+
+    def fill() -> dict[str, int]:
+        body = {"column": "up", "cluster": view.cluster}
+        found: dict[str, int] = view.ask_table("explain_backfill", body).json()["rows_by_state"]
+        view.ask_table("backfill_column", body).raise_for_status()
+        view.work()
+        return found
+
+    fill()
+    job_of(view.alter(source_query="SELECT id, text FROM t"))
+    view.work()
+    assert view.rows() == [(1, "a", None), (2, "bb", "BB"), (3, "ccc", "CCC")]
+    assert fill() == {"fresh": 2, "stale": 0, "unfilled": 1, "failed": 0}
+    job_of(view.alter(source_query="SELECT id, 'x' AS text FROM t"))
+    view.work()
+    assert fill() == {"fresh": 0, "stale": 3, "unfilled": 0, "failed": 0}
+    assert view.rows() == [(1, "x", "X"), (2, "x", "X"), (3, "x", "X")]
+
+
 def test_only_the_job_can_commit_an_alteration(view: View) -> None:
     job_of(view.alter(source_query=WIDER))
     with pytest.raises(Exception, match="conflict"):

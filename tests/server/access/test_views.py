@@ -1,5 +1,6 @@
 """Materialized views: who may make them, with whose rights they read, and who hears of them."""
 
+import base64
 import json
 import uuid
 from dataclasses import dataclass
@@ -361,3 +362,47 @@ def test_dependents_are_named_to_who_may_read_them(place: Place) -> None:
     refused = carl.ask(f"table/{place.data}$t/drop_columns", body, cascade="true")
     assert (refused.status_code, refused.json()["code"]) == (403, 15)
     assert place.ask(place.ann, "describe").status_code == 200
+
+
+def test_a_view_is_altered_with_the_rights_of_who_alters_it(place: Place) -> None:
+    send(place.admin, f"/v1/table/{place.data}$u/create", people(1)).raise_for_status()
+    place.create().raise_for_status()
+    other = {"source_query": f"SELECT id FROM {place.data}.u", "cluster": CLUSTER}
+    for operation in ("alter", "explain_alter"):
+        # What ann may not read is not there for her.
+        assert place.ask(place.ann, operation, other).status_code == 400
+    bob = person(place.gate)
+    place.gate.grant(bob.name, "owner", "table", place.home, "v")
+    # Nor does bob get at what only ann may read.
+    mine = {"source_query": f"SELECT id, name FROM {place.data}.t", "cluster": CLUSTER}
+    assert place.ask(bob, "alter", mine).status_code == 400
+    place.gate.grant(bob.name, "reader", "table", place.data, "u")
+    job = place.ask(bob, "alter", other)
+    assert job.status_code == 202, job.text
+    # A right that is revoked before the job begins counts.
+    place.gate.ungrant(bob.name, "reader", "table", place.data, "u")
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
+    runner = Runner(place.gate.as_(key), CLUSTER)
+    while left := runner.lease():
+        assert left[0]["id"] != job.json()["job_id"]
+        runner.finish(left[0], "FAILED").raise_for_status()
+    assert place.ask(bob, "describe").json()["source_query"] == f"SELECT id FROM {place.data}.t"
+
+
+def test_altering_a_function_brings_code(place: Place) -> None:
+    place.gate.grant(place.ann.name, "functions", "namespace", place.home)
+    place.create(**chunker()).raise_for_status()
+    place.gate.ungrant(place.ann.name, "functions", "namespace", place.home)
+    spec = chunker()["udtf_spec"] | {"udtf_version": "2"}
+    new = {"cluster": CLUSTER, "udtf_spec": spec | {"udtf": repack(spec["udtf"]), "udtf_sha": None}}
+    refused = place.ask(place.ann, "alter", new)
+    assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
+    # The code that is there needs no right to be brought.
+    same = {"cluster": CLUSTER, "inherited": ["id"]}
+    assert place.ask(place.ann, "alter", same).status_code in (200, 202)
+
+
+def repack(text: str) -> str:
+    """The same code in an envelope of another hash."""
+    told = json.loads(base64.b64decode(text)) | {"version": "2"}
+    return base64.b64encode(json.dumps(told).encode()).decode()

@@ -24,8 +24,8 @@ from penstock.jobs.refresh import view_notes
 from penstock.jobs.refresh.altering.changes import find_changes
 from penstock.jobs.refresh.altering.fill import fill_columns, write_nulls
 from penstock.jobs.refresh.context import Context, Plan, ViewChange, Work
-from penstock.jobs.refresh.history import read_history
-from penstock.jobs.refresh.run import RefreshRun
+from penstock.jobs.refresh.history import RefreshCommit, read_history
+from penstock.jobs.refresh.run import RefreshOutcome, RefreshRun
 from penstock.jobs.refresh.strategies import find_strategy
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import RefreshSpec
@@ -80,6 +80,17 @@ def plan_schema(spec: RefreshSpec, view: LanceDataset) -> Any:
 
 class AlterationRun(RefreshRun):
     """One attempt."""
+
+    def work(self) -> RefreshOutcome | RefreshCommit:
+        """Alter the view, or find the commit in which an earlier attempt did."""
+        mark = self._given.watermark
+        if mark is not None and mark.digest == self._given.definition.digest:
+            # The catalog took over the watermark with the commit.
+            self._view = self._catalog.open_latest(self._given.table, "")
+            done = read_history(self._view, mark.view_version - 1).refresh
+            if done is not None and done.job == self._attempt.job:
+                return done
+        return super().work()
 
     def _plan(self, context: Context) -> Plan:
         """Even where no row changes, the definition does, and with it a version of the view."""
