@@ -94,6 +94,15 @@ def test_rows_are_sorted(server: Server, path: str) -> None:
     body = {"k": 2, "columns": ["id"], "order_by": [{"column_name": "id", "ascending": False}]}
     assert ids(server.post(f"{path}/query", body)) == [3, 2]
     assert ids(server.post(f"{path}/query", {**body, "k": None, "offset": 1})) == [2, 1]
+    assert ids(server.post(f"{path}/query", {**body, "k": 0})) == []
+
+
+def test_items_of_lists_have_no_order(server: Server) -> None:
+    name = new_name()
+    send(server, f"/v1/table/{name}/create", pa.table({"tags": [["a"]]})).raise_for_status()
+    body = {"k": 1, "order_by": [{"column_name": "tags.item"}]}
+    answer = server.post(f"/v1/table/{name}/query", body)
+    assert (code(answer), "order_by" in answer.text) == ((400, 13), True)
 
 
 @pytest.mark.parametrize(

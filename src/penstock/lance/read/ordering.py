@@ -26,9 +26,19 @@ def to_lance_order(
             detail="ask for fewer rows: k plus offset",
         )
     return [
-        ColumnOrdering(get_field(dataset, column).path, ascending, nulls_first)
+        ColumnOrdering(_find_path(dataset, column), ascending, nulls_first)
         for column, ascending, nulls_first in wanted
     ]
+
+
+def _find_path(dataset: lance.LanceDataset, column: str) -> str:
+    field = get_field(dataset, column)
+    if field.path != field.short_path:
+        raise InvalidRequest(
+            f"order_by names {column}, of which a row has several",
+            detail="sort by a column, or by a field of a struct",
+        )
+    return field.path
 
 
 def drop_row_ids(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:

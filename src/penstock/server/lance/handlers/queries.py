@@ -228,7 +228,8 @@ def to_query(body: QueryTable) -> Query:
         with_row_id=bool(body.with_row_id),
         order_by=[
             (one.column_name, one.ascending is not False, bool(one.nulls_first))
-            for one in body.order_by or ()
+            # Lance cannot sort no rows.
+            for one in (body.order_by or () if body.k != 0 else ())
         ],
     )
     query.check_query(wanted)
