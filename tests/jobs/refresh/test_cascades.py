@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConcurrentCommit, LeaseLost
+from penstock.jobs.engine.attempt import JobPaused
 from penstock.jobs.engine.worker_notes import write_note
 from penstock.jobs.kept.sweep import ABANDONED_SECONDS, sweep
 from penstock.jobs.refresh.view_notes import list_keys, write_key
@@ -211,3 +212,40 @@ def test_a_process_that_dies_leaves_all_or_nothing(chain: Chain, point: str) -> 
     assert all(view.loose_files() == set() for view in chain.views)
     chain.refresh()
     assert chain.is_right()
+
+
+def pause_at(chain: Chain, fence: int) -> str:
+    """A cascade that is paused at one of its fences; returns its job."""
+    left = iter(range(fence))
+
+    def pause() -> None:
+        if next(left, None) is None:
+            raise JobPaused
+
+    attempt = HeldAttempt(on_fence=pause)
+    with pytest.raises(JobPaused):
+        chain.try_to(attempt)
+    return attempt.job
+
+
+@pytest.mark.parametrize("fence", [0, 3])
+def test_a_paused_cascade_goes_on_with_the_versions_that_it_chose(chain: Chain, fence: int) -> None:
+    chosen, job = chain.history.open().version, pause_at(chain, fence)
+    assert chain.versions() == [1, 1, 1]
+    chain.history.do_append()
+    done = chain.refresh(HeldAttempt(job=job, number=2))
+    assert done.upstream[chain.one.id].source_versions == {"n$source": chosen}
+    assert all(view.loose_files() == set() for view in chain.views)
+
+
+@pytest.mark.parametrize("fence", [0, 3])
+def test_a_paused_cascade_takes_no_view_back_behind_another_job(chain: Chain, fence: int) -> None:
+    job = pause_at(chain, fence)
+    chain.history.open().update({"a": "5"}, where="id = 3")
+    chain.one.refresh()
+    chain.history.do_append()
+    done = chain.refresh(HeldAttempt(job=job, number=2))
+    newest = chain.history.open().version
+    assert done.upstream[chain.one.id].source_versions == {"n$source": newest}
+    assert chain.is_right()
+    assert all(view.loose_files() == set() for view in chain.views)
