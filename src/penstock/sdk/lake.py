@@ -122,9 +122,12 @@ class Lake:
             if not missing_ok:
                 raise
 
-    def rename_table(self, name: Name, new: Name, *, force: bool = False) -> Table:
+    def rename_table(
+        self, name: Name, new: Name, *, cascade: bool = False, force: bool = False
+    ) -> Table:
         """Give a table another full name, which says its namespace; see `Table.rename`."""
-        return Table(self._wire, read_id(name)).rename(read_id(new), force=force)
+        found = Table(self._wire, read_id(name))
+        return found.rename(read_id(new), cascade=cascade, force=force)
 
     # Views
 
@@ -192,9 +195,11 @@ class Lake:
             Job(self._wire, told["job_id"]).wait(progress=progress)
         return View(self._wire, id)
 
-    def rename_view(self, name: Name, new: Name, *, force: bool = False) -> View:
+    def rename_view(
+        self, name: Name, new: Name, *, cascade: bool = False, force: bool = False
+    ) -> View:
         """Give a view another full name, which says its namespace; see `Table.rename`."""
-        return self.view(name).rename(read_id(new), force=force)
+        return self.view(name).rename(read_id(new), cascade=cascade, force=force)
 
     def drop_view(self, name: Name, *, missing_ok: bool = False, cascade: bool = False) -> None:
         """Drop a view; `cascade` takes views that read it along."""

@@ -7,7 +7,7 @@ from penstock.late import LateModule
 if TYPE_CHECKING:
     from penstock.sql.definitions import define, queries, requests, schemas, statements, untyped
     from penstock.sql.parsing import check, references
-    from penstock.sql.resolving import lineage, reads
+    from penstock.sql.resolving import lineage, reads, renaming
     from penstock.sql.translating import translate
 else:
     check = LateModule("penstock.sql.parsing.check")
@@ -16,6 +16,7 @@ else:
     queries = LateModule("penstock.sql.definitions.queries")
     reads = LateModule("penstock.sql.resolving.reads")
     references = LateModule("penstock.sql.parsing.references")
+    renaming = LateModule("penstock.sql.resolving.renaming")
     requests = LateModule("penstock.sql.definitions.requests")
     schemas = LateModule("penstock.sql.definitions.schemas")
     statements = LateModule("penstock.sql.definitions.statements")
@@ -29,6 +30,7 @@ __all__ = [
     "queries",
     "reads",
     "references",
+    "renaming",
     "requests",
     "schemas",
     "statements",

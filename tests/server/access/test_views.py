@@ -406,3 +406,21 @@ def repack(text: str) -> str:
     """The same code in an envelope of another hash."""
     told = json.loads(base64.b64decode(text)) | {"version": "2"}
     return base64.b64encode(json.dumps(told).encode()).decode()
+
+
+def test_a_rename_changes_only_views_that_the_caller_owns(place: Place) -> None:
+    place.create().raise_for_status()
+    carl = person(place.gate)
+    place.gate.grant(carl.name, "owner", "namespace", place.data)
+
+    def rename() -> httpx.Response:
+        body = {"alterations": [{"path": "id", "rename": "key"}]}
+        return carl.ask(f"table/{place.data}$t/alter_columns", body, cascade="true")
+
+    refused = rename()
+    assert (refused.status_code, refused.json()["code"]) == (403, 15)
+    assert place.home not in refused.text
+    place.gate.grant(carl.name, "owner", "table", place.home, "v")
+    assert rename().status_code == 200
+    told = place.ask(place.ann, "describe").json()["source_query"]
+    assert told == f"SELECT `key` AS `id` FROM {place.data}.t"

@@ -73,15 +73,28 @@ async def find_reads(
     catalog: Catalog, metadata: Json, dialect: str, sql: str
 ) -> "reads.Reads | Refusal":
     """The columns that a representation of a view reads, by table, whoever asks."""
-
-    async def everybody(id: Identifier) -> bool:
-        return True
-
     try:
-        known = await _look_up(catalog, metadata, sql, dialect, everybody)
+        known = await _look_up(catalog, metadata, sql, dialect, _everybody)
     except Unprocessable as error:
         return Refusal(error.message)
     return await catalog.lake.run(_list_reads, sql, dialect, *known)
+
+
+async def find_schemas(
+    catalog: Catalog, metadata: Json, dialect: str, sql: str
+) -> "dict[Identifier, Columns | None]":
+    """The columns of what a representation of a view reads, whoever asks."""
+    return (await _look_up(catalog, metadata, sql, dialect, _everybody))[0]
+
+
+async def find_columns_of(catalog: Catalog, id: str) -> "Columns | None":
+    """The columns of a table or view by its id; None when they are not known."""
+    row = await catalog.database.fetch_one("SELECT namespace, name FROM objects WHERE id = $1", id)
+    return None if row is None else await _find_columns(catalog, (*from_path(row[0]), row[1]))
+
+
+async def _everybody(id: Identifier) -> bool:
+    return True
 
 
 async def _look_up(

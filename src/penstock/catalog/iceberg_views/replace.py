@@ -7,6 +7,7 @@ of a view take turns.
 
 import asyncio
 import dataclasses
+from collections.abc import Mapping, Sequence
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -29,6 +30,7 @@ from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit
 from penstock.iceberg.doors import replace as replace_door
 from penstock.iceberg.doors import requests
+from penstock.iceberg.metadata import current_version
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import NOBODY, Origin
 from penstock.retries import spread
@@ -55,6 +57,59 @@ async def replace(
     raise ConcurrentCommit(
         f"Cannot commit to view {'.'.join(id)}: it changes too fast", detail="retry"
     )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Replacement:
+    """A view with other texts that mean the same; its file is written, its record is not."""
+
+    before: IcebergView
+    after: IcebergView
+
+
+async def prepare(catalog: Catalog, view: IcebergView, texts: Mapping[str, str]) -> Replacement:
+    """Write the view's next file, with other SQL for these dialects."""
+    _, now = await catalog.database.read(_read, view.identifier)
+    planned = await catalog.lake.run(_plan_texts, catalog, view, texts, now)
+    document = await catalog.lake.run(write, planned)
+    crash_point("view file written")
+    # Its author still answers for what it reads, which is the same.
+    return Replacement(view, dataclasses.replace(view, document=document))
+
+
+async def swap_in(tx: Transaction, replacement: Replacement, origin: Origin) -> None:
+    """Record a replacement; raises when the view has changed meanwhile."""
+    if not await _swap(tx, replacement.before, replacement.after, origin):
+        raise ConcurrentCommit(
+            f"view {show(replacement.before.identifier)} was changed meanwhile", detail="retry"
+        )
+
+
+async def abandon(catalog: Catalog, replacements: Sequence[Replacement]) -> None:
+    """Remove the files of replacements that were not recorded."""
+    for each in replacements:
+        await catalog.lake.run(remove_file, catalog.lake, each.after.document.location)
+
+
+def _plan_texts(
+    catalog: Catalog, view: IcebergView, texts: Mapping[str, str], now_millis: int
+) -> DocumentPlan:
+    metadata = msgspec.json.decode(view.document.text)
+    version = current_version(metadata)
+    shown = [
+        {**each, "sql": texts.get(each["dialect"], each["sql"])}
+        for each in version["representations"]
+    ]
+    updates = [
+        {
+            "action": "add-view-version",
+            "view-version": {**version, "representations": shown, "timestamp-ms": now_millis},
+        },
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    request = requests.read_replace({"updates": updates})
+    changed = replace_door.replace_metadata(metadata, request, now_millis)
+    return plan(catalog.lake, mark_problems(changed, metadata), view.document.location)
 
 
 async def _replace_once(

@@ -11,21 +11,36 @@ from functools import partial
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import computed_columns
 from penstock.catalog.data import datasets
-from penstock.catalog.impact import columns
+from penstock.catalog.iceberg_views import replace as view_replacing
+from penstock.catalog.impact import columns, following
 from penstock.catalog.impact.columns import ColumnReaders
+from penstock.catalog.impact.following import Followers, Renamed
 from penstock.catalog.names import dependents, table_changes
-from penstock.catalog.versions.commits import Guard
+from penstock.catalog.versions.commits import Guard, Undo
 from penstock.database.interface import Transaction
-from penstock.errors import TableInUse
+from penstock.errors import (
+    ConcurrentCommit,
+    InvalidRequest,
+    PenstockError,
+    SchemaMismatch,
+    TableInUse,
+)
 from penstock.lance.columns import bindings
-from penstock.lance.columns.fields import Alteration, get_field, parse_path
+from penstock.lance.columns.fields import (
+    Alteration,
+    check_column_name,
+    get_field,
+    parse_path,
+    show_path,
+)
 from penstock.lance.doors import lance
 from penstock.model.allowances import Allowance
 from penstock.model.origins import Origin
 from penstock.model.tables import MAIN, Table
 
 # What a request may say about what reads the columns.
-DROPPED, CHANGED = dependents.OPTIONS, "use ?force=true to let them break"
+DROPPED = dependents.OPTIONS
+CHANGED = "use ?cascade=true to let them follow a new name, or ?force=true to let them break"
 
 
 async def drop(
@@ -79,15 +94,61 @@ async def alter(
     def find(dataset: "lance.LanceDataset") -> list[str]:
         return [get_field(dataset, path).path for path in touched]
 
-    guard = None
+    guard: Guard | None = None
+    followers = Followers()
     if touched and not allowed.force:
         found = await datasets.read(catalog, table, branch, None, find)
         readers = await columns.find_column_readers(catalog, table, branch, found)
-        await _refuse(catalog.database, table, found, readers, CHANGED, origin)
-        guard = _guard(table, branch, found, CHANGED, origin, allowed)
-    return await computed_columns.alter(
-        catalog, table, branch, alterations, origin, guard=guard, force=allowed.force
+        if allowed.cascade and (readers.views or readers.iceberg):
+            renamed = _read_rename(table, alterations)
+            await datasets.read(catalog, table, branch, None, partial(_check_rename, renamed))
+            followers = await following.follow_column(catalog, renamed, readers, origin)
+            guard = partial(_follow_in, renamed=renamed, followers=followers, origin=origin)
+        else:
+            await _refuse(catalog.database, table, found, readers, CHANGED, origin)
+            guard = _guard(table, branch, found, CHANGED, origin, allowed)
+    try:
+        return await computed_columns.alter(
+            catalog, table, branch, alterations, origin, guard=guard, force=allowed.force
+        )
+    except PenstockError:
+        await view_replacing.abandon(catalog, followers.iceberg)
+        raise
+
+
+def _read_rename(table: Table, alterations: Sequence[Alteration]) -> Renamed:
+    """The one rename that dependents can follow."""
+    if len(alterations) == 1 and alterations[0].name is not None:
+        path = parse_path(alterations[0].path)
+        if len(path) == 1 and alterations[0].data_type is None:
+            return Renamed(table, path[0], alterations[0].name)
+    raise InvalidRequest(
+        "views follow the new name of one column, and nothing else, in one request",
+        detail="rename columns one by one, or use ?force=true to let views break",
     )
+
+
+def _check_rename(renamed: Renamed, dataset: "lance.LanceDataset") -> None:
+    """Everything that the table itself says against a rename is told before anything follows."""
+    path = show_path((renamed.old,))
+    bindings.check_alterations(dataset, [Alteration(path, check_column_name(renamed.new))])
+    if renamed.new in dataset.schema.names:
+        raise SchemaMismatch(
+            f"column {renamed.new!r} exists already", detail="choose another name, or drop it first"
+        )
+
+
+async def _follow_in(
+    tx: Transaction, renamed: Renamed, followers: Followers, origin: Origin
+) -> Undo | None:
+    """Let views follow a rename, in its transaction; refused when others came meanwhile."""
+    table = renamed.table
+    # Locked first, so that on PostgreSQL a view that is being created is seen.
+    await tx.fetch("UPDATE objects SET id = id WHERE id = $1", table.id)
+    views = await columns.find_views(tx, table.id, [(renamed.old,)])
+    if set(views) - {each.view.table.id for each in followers.views} - followers.unchanged:
+        raise ConcurrentCommit(f"views of {table} were made meanwhile", detail="retry")
+    return await following.record_in(tx, str(renamed), followers, origin)
 
 
 def _guard(
@@ -106,11 +167,12 @@ def _guard(
 
 async def _check_in(
     tx: Transaction, table: Table, paths: Sequence[str], options: str, origin: Origin
-) -> None:
+) -> Undo | None:
     # Locked first, so that on PostgreSQL a view that is being created is seen.
     await tx.fetch("UPDATE objects SET id = id WHERE id = $1", table.id)
     views = await columns.find_views(tx, table.id, [parse_path(path) for path in paths])
     await _refuse(tx, table, paths, ColumnReaders(views=views), options, origin)
+    return None
 
 
 async def _refuse(

@@ -117,12 +117,12 @@ async def _list_candidates(catalog: Catalog, name: str) -> list[IcebergView]:
 
 def _list_spellings(views: list[IcebergView], target: Identifier) -> list[set[Identifier]]:
     return [
-        {name for each in list_statements(view) for name in _find_spellings(each, target)}
+        {name for each in list_statements(view) for name in find_spellings(each, target)}
         for view in views
     ]
 
 
-def _find_spellings(statement: Statement, target: Identifier) -> Iterator[Identifier]:
+def find_spellings(statement: Statement, target: Identifier) -> Iterator[Identifier]:
     """The names in a statement that may mean the target, or something in it.
 
     They may differ in case, and an engine's name may begin with that of its catalog.

@@ -67,12 +67,14 @@ async def define(
     version: int | None = None,
     check: Check | None = None,
     cluster: str | None = None,
+    amend: "Callable[[requests.SourceTable], requests.SourceTable] | None" = None,
 ) -> ResolvedView:
     """The definition of a view now, optionally with its one table at an older version.
 
     `known` are names that were looked up before, `created` is the definition since the view's
     creation or last alteration, `before` the one that an alteration replaces. Objects that may not
     be read count as missing. Where only Spark knows a type, a runner of the cluster is asked.
+    `amend` shows tables as they will be.
     """
     run = catalog.workers.run
     query, udtf = await run(_read, asked, namespace)
@@ -94,6 +96,8 @@ async def define(
             detail="leave it out: it is the version of a view's only table",
         )
     opened = {name: await open_source(catalog, id, version) for name, id in ids.items()}
+    if amend is not None:
+        opened = {name: amend(each) for name, each in opened.items()}
     request = partial(_make_request, asked, query, udtf, created, before)
     try:
         definition = await _define(catalog, request, opened, cluster)

@@ -139,7 +139,7 @@ async def apply_in(tx: Transaction, table: Table, commit: AlteringCommit, versio
         )
     _, request, text, sources, settings, owner, made_by = row
     reads = msgspec.json.decode(sources, type=NewSources)
-    undo = await _remember(tx, table.id)
+    undo = await remember(tx, table.id)
     grantees = msgspec.json.decode(owner, type=tuple[str, ...])
     await materialized_views.check_sources(tx, grantees, set(reads.names.values()))
     watermark = structs.replace(commit.watermark, view_version=version)
@@ -161,13 +161,11 @@ async def apply_in(tx: Transaction, table: Table, commit: AlteringCommit, versio
         *(table.id, edited[0], request, version, commit.job_id, made_by),
     )
     await tx.fetch("DELETE FROM view_alterations WHERE view_id = $1", table.id)
-    await _renew_queued(tx, table.id, definition, edited[0])
+    await renew_queued(tx, table.id, definition, edited[0])
     return undo
 
 
-async def _renew_queued(
-    tx: Transaction, view_id: str, definition: Definition, edition: int
-) -> None:
+async def renew_queued(tx: Transaction, view_id: str, definition: Definition, edition: int) -> None:
     """Give refreshes that wait behind the alteration the view's new definition.
 
     Cascades are left: which views they refresh, and in which order, depends on the definitions.
@@ -190,7 +188,7 @@ async def _renew_queued(
         await tx.fetch("UPDATE jobs SET spec = $2 WHERE id = $1", id, _encode(renewed))
 
 
-async def _remember(tx: Transaction, view_id: str) -> Undo:
+async def remember(tx: Transaction, view_id: str) -> Undo:
     """A step that restores the view's record and all that belongs to it."""
     record = await tx.fetch_one(f"SELECT {RECORD} FROM materialized_views WHERE id = $1", view_id)
     named = await tx.fetch_one("SELECT properties FROM objects WHERE id = $1", view_id)

@@ -1,4 +1,4 @@
-"""Change which tables there are: register, drop, deregister, rename.
+"""Change which tables there are: register, drop, deregister; `impact/renames.py` renames.
 
 What depends on a table is looked at first. Materialized views are checked in the transaction that
 makes the change; Iceberg views are found before it, because reading their SQL takes time.
@@ -20,7 +20,7 @@ from penstock.catalog.names.dependents import KeptVersions
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.versions import reconcile
 from penstock.database.interface import Transaction
-from penstock.errors import InvalidRequest, TableInUse, TableNotFound
+from penstock.errors import InvalidRequest, TableNotFound
 from penstock.lance.commit.manifest import parse_name, versions_folder
 from penstock.lance.storage import files
 from penstock.model.allowances import CASCADE, NOTHING_BREAKS, Allowance
@@ -80,21 +80,6 @@ async def deregister(
     return dropped.tables[0], transaction
 
 
-async def rename(
-    catalog: Catalog,
-    id: Identifier,
-    new: Identifier,
-    origin: Origin = NOBODY,
-    allowed: Allowance = NOTHING_BREAKS,
-) -> str:
-    """Rename a table, in any namespace; its files stay where they are.
-
-    Materialized views know it by its id. Iceberg views know its name: they are a reason to refuse.
-    """
-    named_by = await _find_named_by(catalog, id, allowed, is_rename=True)
-    return await catalog.database.write(_rename, id, new, origin, allowed, named_by)
-
-
 async def drop_readers(
     catalog: Catalog,
     what: str,
@@ -138,17 +123,14 @@ async def _drop_readers(
     return dropped
 
 
-async def _find_named_by(
-    catalog: Catalog, id: Identifier, allowed: Allowance, *, is_rename: bool = False
-) -> list[IcebergView]:
+async def _find_named_by(catalog: Catalog, id: Identifier, allowed: Allowance) -> list[IcebergView]:
     """The Iceberg views that read a table under its name, also by way of other views."""
     if allowed.force:
         return []
     table = await tables.get(catalog.database, id)
-    # A drop may take materialized views along, and so what reads those.
-    through_tables = allowed.cascade and not is_rename
     named = [NamedObject(table.id, table.identifier)]
-    found = await graph.find_graph(catalog, named, through_tables=through_tables)
+    # A cascade takes materialized views along, and so what reads those.
+    found = await graph.find_graph(catalog, named, through_tables=allowed.cascade)
     return found.list_iceberg()
 
 
@@ -220,24 +202,12 @@ async def _delete_all(
     return DroppedTables(gone, kept, iceberg)
 
 
-async def _rename(
-    tx: Transaction,
-    id: Identifier,
-    new: Identifier,
-    origin: Origin,
-    allowed: Allowance,
-    named_by: Sequence[IcebergView],
-) -> str:
+async def rename_in(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
+    """Rename a table, in any namespace; its files stay where they are."""
     table = await tables.get(tx, id)
     namespace, name = split_table(new)
     await namespaces.get(tx, namespace)
     await tables.check_free(tx, new)
-    if named_by and not allowed.force:
-        told = await dependents.tell(tx, [view.id for view in named_by], origin)
-        raise TableInUse(
-            f"table {show(id)} is read under this name by {told}",
-            detail="use ?force=true to let them break",
-        )
     renamed = await tx.fetch(
         "UPDATE objects SET namespace = $2, name = $3 "
         "WHERE id = $1 AND namespace = $4 AND name = $5 RETURNING id",

@@ -40,7 +40,9 @@ from penstock.model.tables import Table, TableVersion, VersionRange
 ROUNDS = 5
 
 
-Guard = Callable[[Transaction], Awaitable[None]]
+Undo = Callable[[Transaction], Awaitable[None]]
+# May refuse a version, or change other records with it; returns how to undo that.
+Guard = Callable[[Transaction], Awaitable[Undo | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class CreateVersion:
     new: NewVersion
     # Made by pylance in this server, which only makes allowed changes.
     is_ours: bool = False
-    # Refuses the version in the transaction that records it, by what is true then.
+    # Runs in the transaction that records the version.
     guard: Guard | None = None
 
 
@@ -83,7 +85,6 @@ class CommittedVersion:
 
 Operation = Declare | CreateVersion | DeleteVersions | Deregister
 Result = Table | CommittedVersion | int
-Undo = Callable[[Transaction], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +210,8 @@ async def _apply(
                 undo.append(partial(tables.delete_in, table=new.table))
                 undo.append(partial(transactions.forget, id=transaction))
             case CreateVersion(id, guard=guard):
-                if guard is not None:
-                    await guard(tx)
+                if guard is not None and (step := await guard(tx)) is not None:
+                    undo.append(step)
                 created = await _record(tx, id, index, entries[index])
                 transaction = await transactions.record(
                     tx, "CreateTableVersion", show(id), unkeyed, id=created.version.transaction_id

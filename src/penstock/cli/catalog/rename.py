@@ -1,5 +1,7 @@
 """`penstock rename`: another name for a table or view."""
 
+from collections.abc import Callable
+
 import click
 
 from penstock.cli.lake import lake_option
@@ -8,19 +10,19 @@ from penstock.sdk.connection.wire import read_id, show_id
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.table import Table
 
-force_option = click.option(
-    "--force", is_flag=True, help="Rename it although Iceberg views that name it break."
-)
+
+def rename_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what a rename may do to Iceberg views that know the old name."""
+    follow = click.option("--cascade", is_flag=True, help="Let Iceberg views that name it follow.")
+    force = click.option("--force", is_flag=True, help="Let Iceberg views that name it break.")
+    return follow(force(dry_run_option(lake_option(as_json_option(command)))))
 
 
 @click.command()
 @click.argument("name")
 @click.argument("new")
-@force_option
-@dry_run_option
-@lake_option
-@as_json_option
-def command(lake: Lake, *, name: str, new: str, force: bool, dry_run: bool, as_json: bool) -> None:
+@rename_options
+def command(lake: Lake, *, name: str, new: str, **options: bool) -> None:
     """Give the table or view NAME the name NEW; one without a namespace stays where it is.
 
     \b
@@ -28,10 +30,12 @@ def command(lake: Lake, *, name: str, new: str, force: bool, dry_run: bool, as_j
       penstock rename shop.pages shop.documents
       penstock rename shop.pages archive.pages --dry-run
     """
-    echo_rename(lake.table(name), new, force=force, dry_run=dry_run, as_json=as_json)
+    echo_rename(lake.table(name), new, **options)
 
 
-def echo_rename(table: Table, new: str, *, force: bool, dry_run: bool, as_json: bool) -> None:
+def echo_rename(
+    table: Table, new: str, *, cascade: bool, force: bool, dry_run: bool, as_json: bool
+) -> None:
     """Rename a table, and tell its name; a dry run tells what knows it by its old one."""
     wanted = read_id(new)
     shown = show_id(wanted if len(wanted) > 1 else (*table.id[:-1], *wanted))
@@ -43,7 +47,7 @@ def echo_rename(table: Table, new: str, *, force: bool, dry_run: bool, as_json: 
             broken = f"; it would break {', '.join(breaks)}" if breaks else ""
             click.echo(f"would rename {table.name} to {shown}{broken}")
         return
-    renamed = table.rename(new, force=force)
+    renamed = table.rename(new, cascade=cascade, force=force)
     if as_json:
         echo_json({"name": table.name, "new_name": renamed.name, "renamed": True})
     else:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 import msgspec
 
-from penstock.cli.catalog.rename import echo_rename, force_option
+from penstock.cli.catalog.rename import echo_rename, rename_options
 from penstock.cli.catalog.view_alterations import alter, history
 from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
@@ -288,11 +288,8 @@ def schedule(
 @command.command()
 @click.argument("name")
 @click.argument("new")
-@force_option
-@dry_run_option
-@lake_option
-@as_json_option
-def rename(lake: Lake, *, name: str, new: str, force: bool, dry_run: bool, as_json: bool) -> None:
+@rename_options
+def rename(lake: Lake, *, name: str, new: str, **options: bool) -> None:
     """Give the view NAME the name NEW; one without a namespace stays where it is.
 
     \b
@@ -300,7 +297,7 @@ def rename(lake: Lake, *, name: str, new: str, force: bool, dry_run: bool, as_js
       penstock views rename shop.dear shop.expensive
       penstock views rename shop.dear expensive
     """
-    echo_rename(lake.view(name), new, force=force, dry_run=dry_run, as_json=as_json)
+    echo_rename(lake.view(name), new, **options)
 
 
 @command.command()

@@ -85,10 +85,15 @@ class Columns(Handle):
         self._change("alter_columns", {"alterations": body, "branch": self._branch})
         return self
 
-    def rename_column(self, column: str, name: str, *, force: bool = False) -> Self:
-        """Give a column another name; what reads it refuses this, unless `force` lets it break."""
+    def rename_column(
+        self, column: str, name: str, *, cascade: bool = False, force: bool = False
+    ) -> Self:
+        """Give a column another name; what reads it refuses this.
+
+        With `cascade`, the queries of views follow; `force` lets them break.
+        """
         body = {"alterations": [{"path": column, "rename": name}], "branch": self._branch}
-        self._change("alter_columns", body, force=force)
+        self._change("alter_columns", body, cascade=cascade, force=force)
         return self
 
     def drop_columns(self, *columns: str, cascade: bool = False, force: bool = False) -> Self:

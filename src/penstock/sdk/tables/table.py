@@ -19,18 +19,18 @@ class Table(Rows, Columns, History):
         found: dict[str, Any] = self._read("describe", body)
         return found
 
-    def rename(self, name: Name, *, force: bool = False) -> Self:
+    def rename(self, name: Name, *, cascade: bool = False, force: bool = False) -> Self:
         """Give the table another name, and return it under that.
 
         A name without a namespace stays in its own; `shop.items` moves it. Materialized views that
-        read it follow. Iceberg views know it by its name, so they refuse this, unless `force` lets
-        them break.
+        read it follow. Iceberg views know it by its name, so they refuse this; with `cascade` they
+        follow, and `force` lets them break.
         """
         wanted = read_id(name)
         if isinstance(name, str) and len(wanted) == 1:
             wanted = (*self.id[:-1], *wanted)
         body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
-        self._change("rename", body, force=force)
+        self._change("rename", body, cascade=cascade, force=force)
         return type(self)(self._wire, wanted, branch=self._branch)
 
     @property

@@ -1,6 +1,6 @@
 """Forms of `source_query`, and the tables and Iceberg views that it names. Everything is pure."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -53,6 +53,32 @@ def read_sql(sql: str, dialect: str | None, namespace: Identifier) -> Query:
     statement = _read_statement(sql, known, namespace)
     language: Language = "lance" if known == "lance" else "spark"
     return Query(language=language, statement=statement, use="statement")
+
+
+class QueryText(NamedTuple):
+    """The SQL in a `source_query`; of a JSON object, also the key that it is under."""
+
+    sql: str
+    dialect: str
+    namespace: Identifier
+    key: str | None
+
+
+def find_text(source_query: str, namespace: Identifier) -> QueryText | None:
+    """The SQL in a `source_query` that was read before; None when it only names a view.
+
+    Raises InvalidRequest for a form that has no statement.
+    """
+    query = find_references(source_query, namespace)
+    if query.view is not None:
+        return None
+    if query.statement is None:
+        raise InvalidRequest("its query is no SQL", detail="change it by hand")
+    found = query.statement
+    if not source_query.lstrip().startswith("{"):
+        return QueryText(found.sql, found.dialect, found.namespace, None)
+    key = "sql" if "sql" in msgspec.json.decode(source_query) else "query"
+    return QueryText(found.sql, found.dialect, found.namespace, key)
 
 
 def add_view(

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from penstock.catalog.columns import backfills, computed_columns
+from penstock.catalog.impact import renames
 from penstock.catalog.materialized_views import materialized_views, view_description
 from penstock.catalog.names import table_changes, table_listing, tables
 from penstock.catalog.versions import reconcile
@@ -210,7 +211,7 @@ async def rename(call: Call) -> RenamedTable:
     namespace = call.id[:-1] if body.new_namespace_id is None else tuple(body.new_namespace_id)
     new = check_identifier((*namespace, body.new_table_name), "the new id")
     return RenamedTable(
-        await table_changes.rename(call.catalog, call.id, new, call.origin, call.allowance())
+        await renames.rename(call.catalog, call.id, new, call.origin, call.allowance())
     )
 
 
