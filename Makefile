@@ -54,6 +54,7 @@ bench: setup  ## measure everything beside its counterpart (docs/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/access.py
 	@$(PYTHON_BIN) benchmarks/refresh.py
 	@$(PYTHON_BIN) benchmarks/lancedb_client.py
+	@$(PYTHON_BIN) benchmarks/statements.py
 
 lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows
 	@scripts/lock

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from penstock.errors import PenstockError, Unavailable, Unsupported
 from penstock.jobs.spark.doors import classic_session, connect_session, java_gateway, pyspark
 from penstock.jobs.spark.gate.reader import prepare
-from penstock.jobs.spark.probe import count_slots, warm_up
+from penstock.jobs.spark.probe import count_slots, warm_sql, warm_up
 from penstock.jobs.spark.sql_sessions import CATALOG, LOCKED
 from penstock.jobs.spark.tasks import Engine
 from penstock.runner.java import find_java, point_spark_at
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WAIT_SECONDS = 0.1
+# A session that has nothing to do by then gets ready for SQL.
+IDLE_SECONDS = 3.0
 JUDGE_CONF = {"spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "1"}
 CATALOGS = ("spark.sql.catalog.", "spark.sql.hive.", "spark.hadoop.hive.")
 # Our defaults; the cluster's own conf can override them.
@@ -70,6 +72,7 @@ class Session:
         self._failure: PenstockError | None = None
         self._is_suspect = False
         self._is_stopped = False
+        self._is_used = False
         self._has_workers = has_workers
         # Spark Connect shows no plans, so queries are checked in a JVM beside us.
         self._judge = None
@@ -95,6 +98,7 @@ class Session:
     def engine(self, check: Callable[[], None]) -> Engine:
         """Wait for the session; `check` may raise while it starts."""
         self.start()
+        self._is_used = True
         while True:
             with self._lock:
                 if self._engine is not None:
@@ -153,6 +157,20 @@ class Session:
                 self.starts += 1
                 if self._is_stopped:
                     self._discard()
+            if self._has_workers:
+                idle = threading.Timer(IDLE_SECONDS, self._warm_sql, (engine,))
+                idle.daemon = True
+                idle.start()
+
+    def _warm_sql(self, engine: Engine) -> None:
+        """Load Spark's SQL while no job has asked for the session."""
+        if self._is_used or self._is_stopped:
+            return
+        try:
+            warm_sql(engine)
+        # Nobody waits for it: whatever is wrong, the first job will tell.
+        except Exception as error:
+            log.debug("Spark on %s is not warm for SQL: %s", self.name, error)
 
     def _fail(self, error: PenstockError) -> None:
         log.error("%s; %s", error.message, error.detail)

@@ -88,9 +88,7 @@ def test_a_runner_reads_the_tables_of_its_statement_and_sends_its_result(place: 
     open_, shut = (f"/v1/table/{place.ns}${name}/describe" for name in ("open", "shut"))
     assert runner.server.post(open_).status_code == 404
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(
-            place.ask, place.ann, "SELECT count(*) AS n FROM open", cluster=CLUSTER
-        )
+        answer = pool.submit(place.ask, place.ann, "SELECT max(id) AS n FROM open", cluster=CLUSTER)
         (job,) = runner.lease(wait_seconds=20)
         assert runner.server.post(open_).status_code == 200
         assert runner.server.post(shut).status_code == 404

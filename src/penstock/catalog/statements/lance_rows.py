@@ -10,15 +10,21 @@ from penstock.lance.errors import translated
 from penstock.lance.read import query, results
 from penstock.lance.read.query import Query
 from penstock.lance.storage.data_threads import Deadline
+from penstock.sql.doors import statements as statements_door
 
 if TYPE_CHECKING:
-    from penstock.sql.definitions.statements import LanceStatement
+    from penstock.sql.definitions.statements import LanceCount, LanceStatement
 
 
 async def check_count(
-    catalog: Catalog, asked: StatementRequest, found: "LanceStatement", deadline: Deadline
+    catalog: Catalog,
+    asked: StatementRequest,
+    found: "LanceStatement | LanceCount",
+    deadline: Deadline,
 ) -> None:
     """Refuse a result of too many rows, before any of them is sent."""
+    if isinstance(found, statements_door.LanceCount):
+        return
     most = _limit(asked, found)
     if most is not None and most <= asked.max_rows:
         return
@@ -36,24 +42,36 @@ async def check_count(
 async def write_to(
     catalog: Catalog,
     asked: StatementRequest,
-    found: "LanceStatement",
+    found: "LanceStatement | LanceCount",
     deadline: Deadline,
     sink: Any,
 ) -> None:
     """Write the rows as an Arrow file, as they are found."""
+
+    def work() -> None:
+        with translated():
+            if isinstance(found, statements_door.LanceCount):
+                rows = _count(found, asked.limit)
+            else:
+                rows = _bound(_search(asked, found), asked.max_bytes)
+            results.write_file(rows, sink)
+            sink.end()
+
+    await catalog.workers.run_until(deadline, work)
+
+
+def _count(found: "LanceCount", limit: int | None) -> Any:
+    count = query.count(found.table.open_dataset(), found.filter)
+    return pa.table({found.name: pa.array([count], pa.int64())}).slice(0, limit)
+
+
+def _search(asked: StatementRequest, found: "LanceStatement") -> Any:
     wanted = Query(
         columns={column.name: column.expression for column in found.rows.columns},
         filter=found.rows.filter,
         k=_limit(asked, found),
     )
-
-    def work() -> None:
-        with translated():
-            rows = query.search(found.table.open_dataset(), wanted)
-            results.write_file(_bound(rows, asked.max_bytes), sink)
-            sink.end()
-
-    await catalog.workers.run_until(deadline, work)
+    return query.search(found.table.open_dataset(), wanted)
 
 
 def _limit(asked: StatementRequest, found: "LanceStatement") -> int | None:

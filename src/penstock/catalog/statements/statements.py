@@ -34,7 +34,7 @@ from penstock.sql.doors import statements as statements_door
 from penstock.sql.statements import Statement
 
 if TYPE_CHECKING:
-    from penstock.sql.definitions.statements import LanceStatement
+    from penstock.sql.definitions.statements import LanceCount, LanceStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class StatementRequest:
 
 async def read(
     catalog: Catalog, asked: StatementRequest, grantees: tuple[str, ...]
-) -> "LanceStatement | Statement":
+) -> "LanceStatement | LanceCount | Statement":
     """Read a statement against the tables as they are; what may not be read counts as missing."""
     found = Lookup({}, reading_as(catalog, grantees))
     try:
@@ -64,7 +64,7 @@ async def read(
         ids = {name: id for name, id in found.names.items() if id not in found.editions}
         opened = {name: await open_source(catalog, id, None) for name, id in ids.items()}
 
-        def define() -> "LanceStatement | Statement":
+        def define() -> "LanceStatement | LanceCount | Statement":
             with translated():
                 return statements_door.read_statement(query, opened, time.time_ns() // 1000)
 

@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from penstock.errors import Unavailable, Unsupported
 from penstock.jobs.spark.doors import functions
+from penstock.jobs.spark.gate.checked_queries import query
+from penstock.jobs.spark.lance_source import load_empty
+from penstock.jobs.spark.sql_sessions import open_sql
 from penstock.jobs.spark.tasks import Engine, Tasks
 
 SCHEMA = "version string"
@@ -36,6 +39,18 @@ def warm_up(engine: Engine, cluster: str) -> None:
     for row in rows:
         if row.version != ours:
             raise _not_installed(cluster, f"it has {row.version}, and this runner is {ours}")
+
+
+def warm_sql(engine: Engine) -> None:
+    """Run a small query as statements are run, so that the first one finds Spark's SQL loaded."""
+    with open_sql(engine, 0) as sql:
+        frames = {"source_1": load_empty(sql, pa.schema([("a", pa.int64())]))}
+        text = "SELECT a, count(*) AS n FROM `source_1` WHERE a > 0 GROUP BY a ORDER BY n"
+        query(sql, text, frames).mapInArrow(_pass_on, "a bigint, n bigint").toArrow()
+
+
+def _pass_on(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    return batches
 
 
 def _probe(numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import structs
 
 from penstock.lance.columns.fields import parse_path, show_path
 from penstock.lance.columns.schemas import encode_schema
@@ -15,6 +16,7 @@ from penstock.sql.definitions.parsed_query import ParsedQuery, make_rows
 from penstock.sql.definitions.requests import Query, SourceTable
 from penstock.sql.definitions.spark import read_spark
 from penstock.sql.definitions.tables import get_known
+from penstock.sql.parsing.counts import find_count
 from penstock.sql.statements import Statement, StatementSource
 
 
@@ -26,10 +28,32 @@ class LanceStatement:
     rows: Rows
 
 
+@dataclass(frozen=True, slots=True)
+class LanceCount:
+    """How many rows of one table match a filter."""
+
+    table: SourceTable
+    name: str
+    filter: str | None
+
+
 def read_statement(
     query: Query, tables: Mapping[Identifier, SourceTable], moment: int
-) -> LanceStatement | Statement:
+) -> LanceStatement | LanceCount | Statement:
     """The statement, for which it is this moment; raises InvalidRequest."""
+    asked = query.statement
+    counted = find_count(asked.sql) if asked is not None and asked.dialect == "spark" else None
+    if asked is not None and counted is not None:
+        rows = structs.replace(query, statement=structs.replace(asked, sql=counted.rows))
+        found = _read(rows, tables, moment)
+        if isinstance(found, LanceStatement):
+            return LanceCount(found.table, counted.name, found.rows.filter)
+    return _read(query, tables, moment)
+
+
+def _read(
+    query: Query, tables: Mapping[Identifier, SourceTable], moment: int
+) -> LanceStatement | Statement:
     known = get_known(query, tables)
     read = read_lance if query.language == "lance" else read_spark
     found = read(query, known, None)
