@@ -175,6 +175,9 @@ class Watermark(Struct, frozen=True, kw_only=True):
     # A file beside the view with the ids of source rows (or partitions) that failed.
     failed: str | None = None
     failed_rows: int = 0
+    # A file beside the view with digests of its partitions' rows, for a udtf over a query that
+    # Spark computes.
+    partitions: str | None = None
     # The requested limit, and the last row within it: (source row id, child index).
     output_limit: int | None = None
     cut: tuple[int, int] | None = None

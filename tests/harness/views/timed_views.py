@@ -100,6 +100,10 @@ def refresh_at(view: LocalView, time: datetime, job: str = "", **options: Any) -
     for source in view.definition.sources:
         newest = view.catalog.open_latest(source.table, "")
         versions[source.id] = Pin(newest.version, transaction_of(newest))
+    if len(versions) == 1:
+        # Without it, a moment before the view's own would be one that another job has overtaken.
+        (pin,) = versions.values()
+        options.setdefault("src_version", pin.version)
     place = view.catalog.locate(("n", view.name), "").place()
     assert write_pins(place, attempt.job, Pins(versions, to_moment(time)))
     return view.refresh(attempt, **options)

@@ -74,6 +74,39 @@ def test_a_udtf_by_the_lists_of_an_index() -> None:
     assert fields(made) == [("__partition", "string"), ("chunk", "string"), ("start", "int32")]
 
 
+def test_a_udtf_may_read_any_query() -> None:
+    sql = "SELECT d.id, count(*) AS n FROM docs d JOIN other o ON d.id = o.id GROUP BY d.id"
+    made = make(sql, "udtf", spec=make_spec("udtf", CHUNKS, partition_by="n"))
+    assert (made.rows, made.keys, made.partition_by) == (None, None, "n")
+    assert made.function is not None
+    assert made.function.inputs == ("id", "n")
+    spec = make_spec("udtf", CHUNKS, input_columns=["label"])
+    assert "which the query does not give | it gives: id, n" in refusal(sql, kind="udtf", spec=spec)
+    spec = make_spec("chunker", CHUNKS)
+    assert "goes over the rows of one table" in refusal(sql, kind="chunker", spec=spec)
+
+
+def test_a_udtf_by_an_index_needs_a_query_of_lance() -> None:
+    spec = make_spec("udtf", CHUNKS, partition_by_indexed_column="vector")
+    for sql in (
+        "SELECT vector, upper(Name) AS n FROM docs",
+        "SELECT vector FROM docs UNION ALL SELECT vector FROM docs",
+    ):
+        assert "partition_by_indexed_column" in refusal(sql, kind="udtf", spec=spec)
+
+
+def test_who_computes_the_partitions_is_part_of_what_a_udtf_is() -> None:
+    spec = make_spec("udtf", CHUNKS, input_columns=["id"])
+    by_lance = make("SELECT id FROM docs", "udtf", spec=spec)
+    # What only Spark computes is not read, and so nobody computes it.
+    same = make("SELECT id, upper(Name) AS n FROM docs", "udtf", spec=spec)
+    assert by_lance.digest == same.digest
+    spec = make_spec("udtf", CHUNKS, input_columns=["id", "n"])
+    by_spark = make("SELECT id, upper(Name) AS n FROM docs", "udtf", spec=spec)
+    assert by_spark.rows is not None
+    assert (by_spark.rows.engine, by_spark.digest != by_lance.digest) == ("spark", True)
+
+
 def test_a_udtf_without_partitions_has_no_system_column() -> None:
     made = make("SELECT id FROM docs", "udtf", spec=make_spec("udtf", None), schema=CHUNKS)
     assert fields(made) == [("chunk", "string"), ("start", "int32")]
@@ -110,7 +143,6 @@ def test_another_version_is_another_definition_and_other_bytes_are_not() -> None
         ("udtf", make_spec("udtf", CHUNKS, batch=True), "batch is for chunkers"),
         ("chunker", make_spec("chunker", CHUNKS, partition_by="id"), "is for views of kind 'udtf'"),
         ("chunker", make_spec("chunker", None), "no output_schema_bytes"),
-        ("udtf", make_spec("udtf", CHUNKS, partition_by="n"), "which is computed"),
         ("udtf", make_spec("udtf", CHUNKS, partition_by="i"), "near names: id"),
         ("udtf", make_spec("udtf", CHUNKS, partition_by="vector"), "not divided by such values"),
         ("udtf", make_spec("udtf", CHUNKS, partition_by="id", partition_by_indexed_column="vector"),

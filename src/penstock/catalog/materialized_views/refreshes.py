@@ -347,7 +347,7 @@ def _check(defined: ResolvedView, request: RefreshRequest) -> None:
         )
     if request.mode != "incremental":
         return
-    if definition.shape == "whole":
+    if definition.shape == "whole" and definition.kind == "query":
         raise InvalidRequest(
             f"the view cannot be refreshed incrementally: {definition.obstacle}",
             detail="use mode auto or full",

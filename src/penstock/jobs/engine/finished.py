@@ -39,6 +39,8 @@ class NewRows(Struct, frozen=True, kw_only=True):
     # was more to call.
     counts: tuple[tuple[int, int], ...] = ()
     is_cut: bool = False
+    # Digests of the rows, when they are only compared.
+    digests: bytes = b""
 
 
 class TimedNote(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.errors import FunctionFailed, InvalidRequest
 from penstock.jobs.engine.attempt import Attempt, JobCanceled, JobPaused
 from penstock.jobs.engine.checkpoints import StopKind, request_stop
-from penstock.jobs.spark.tasks import SparkWork, Tasks
+from penstock.jobs.spark.tasks import SparkWork
 from penstock.lance.storage.lake import Place
 from penstock.retries import Backoff
 
@@ -20,7 +20,7 @@ PAUSE_SECONDS = 600
 
 
 def wait_for_tasks(
-    attempt: Attempt, place: Place, tasks: Tasks, listen: Callable[[], bool] = lambda: False
+    attempt: Attempt, place: Place, tasks: SparkWork, listen: Callable[[], bool] = lambda: False
 ) -> None:
     """Wait for guarded tasks to end; raises a permanent failure of one of them."""
     for failed in wait_for(attempt, place, tasks, listen):

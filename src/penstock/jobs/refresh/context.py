@@ -6,7 +6,7 @@ of functions: `plan` works without Spark, so that a server can explain a refresh
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lance import LanceDataset
 
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from penstock.jobs.refresh.chunks.plan import ChunkWork, UnsettledRows
     from penstock.jobs.refresh.keys.plan import TouchedKeys
     from penstock.jobs.refresh.rows.plan import AllRows, SomeRows
-    from penstock.jobs.refresh.udtf.plan import UdtfWork
+    from penstock.jobs.refresh.udtf.plan import SparkPartitions, UdtfWork
     from penstock.jobs.spark.tasks import Engine
+
+    PlannedWork: TypeAlias = (
+        AllRows | SomeRows | TouchedKeys | ChunkWork | UnsettledRows | UdtfWork | SparkPartitions
+    )
 
 # What happens to the view: nothing, an update, or a rebuild.
 PlanMode = Literal["none", "incremental", "full"]
@@ -117,7 +121,7 @@ class Plan:
     # How many fragments of the sources are read.
     fragments: int = 0
     # What the strategy's own `run` needs from planning; None for all of the query.
-    work: "AllRows | SomeRows | TouchedKeys | ChunkWork | UnsettledRows | UdtfWork | None" = None
+    work: "PlannedWork | None" = None
 
     def to_json(self) -> dict[str, Any]:
         counts = {
@@ -158,5 +162,7 @@ class ViewChange:
     failed: RowSet | None = None
     # The last row that `output_limit` admitted.
     cut: tuple[int, int] | None = None
+    # Digests of partitions by label, for a udtf's query that Spark computes.
+    partitions: Mapping[str, str] | None = None
     # Rows per core and second that functions were given.
     rate: float | None = None

@@ -19,7 +19,7 @@ from penstock.jobs.refresh.context import Context, Plan, SourceVersions, plan_no
 from penstock.jobs.refresh.history import History, find_changed, find_moved, read_history
 from penstock.jobs.refresh.rows import plan as rows
 from penstock.jobs.refresh.strategies import STRATEGIES, find_strategy
-from penstock.jobs.refresh.view_notes import Pin, Pins, read_failed
+from penstock.jobs.refresh.view_notes import Pin, Pins, read_failed, read_partitions
 from penstock.jobs.specs import RefreshSpec
 from penstock.lance.columns.fields import show_path
 from penstock.lance.columns.schemas import decode_schema
@@ -225,10 +225,11 @@ def _why_timed(spec: RefreshSpec, moment: int | None) -> str:
 
 
 def _why_unknown(location: Location, watermark: Watermark | None) -> str:
-    """Why it is unknown which rows functions failed on; "" when it is known."""
+    """Why it is unknown what functions failed on, or were given; "" when it is known."""
     assert watermark is not None
     try:
         read_failed(location.place(), watermark.failed, watermark.failed_rows)
+        read_partitions(location.place(), watermark.partitions)
     except InvalidTableState as error:
         return error.message
     return ""

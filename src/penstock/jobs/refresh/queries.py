@@ -75,7 +75,7 @@ def run_query(
         known=None if known is None else known.encode(),
     )
     try:
-        frame = _spell(query(engine, get_sql(work.definition), frames), order.columns)
+        frame = spell_columns(query(engine, get_sql(work.definition), frames), order.columns)
         check_outputs(frame.columns, order.columns)
         running = SparkWork(engine, rows_of(frame.mapInArrow(write_kernel(order), SCHEMA)))
     # Spark has no common error for a query that it does not understand.
@@ -107,7 +107,7 @@ def output_columns(work: Work) -> tuple[str, ...]:
     return tuple(name for name in names if name in given or name not in SYSTEM_COLUMNS)
 
 
-def _spell(frame: Any, wanted: tuple[str, ...]) -> Any:
+def spell_columns(frame: Any, wanted: tuple[str, ...]) -> Any:
     """The frame with the view's names where Spark spells them in another case."""
     names = {name.lower(): name for name in wanted}
     return frame.toDF(*(names.get(name.lower(), name) for name in frame.columns))

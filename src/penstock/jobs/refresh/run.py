@@ -40,6 +40,7 @@ from penstock.jobs.refresh.plan import (
     plan_refresh,
 )
 from penstock.jobs.refresh.strategies import find_strategy
+from penstock.jobs.refresh.udtf.verify import verify_udtf
 from penstock.jobs.refresh.verify import verify
 from penstock.jobs.refresh.view_notes import Pin, Pins, Retention
 from penstock.jobs.refresh.work_names import is_overtaken, name_work
@@ -151,6 +152,7 @@ class RefreshRun:
         watermark = structs.replace(
             _next(context, pins),
             failed=failed,
+            partitions=self._note_partitions(change),
             failed_rows=0 if change.failed is None else len(change.failed),
             cut=change.cut,
         )
@@ -158,6 +160,12 @@ class RefreshRun:
         committing = replace(work, attempt=self._attempt)
         version = self._commit(committing, change, self._properties(plan, change, watermark))
         return RefreshOutcome(work, plan, change, watermark, version)
+
+    def _note_partitions(self, change: ViewChange) -> str | None:
+        if change.partitions is None:
+            return None
+        name = f"partitions-{self._attempt.job}-{self._attempt.number}.json"
+        return view_notes.write_partitions(self._place, name, change.partitions)
 
     def finish(self, done: RefreshOutcome | RefreshCommit) -> RefreshResult:
         """Release what is no longer needed, and report what was done."""
@@ -250,17 +258,18 @@ class RefreshRun:
             moment=_show_moment(watermark),
             watermark=structs.replace(watermark, view_version=version),
             rate=change.rate,
-            certificate=self._verify(made.work, version),
+            certificate=self._verify(made.work, version, watermark),
         )
 
-    def _verify(self, work: Work, version: int) -> dict[str, Any] | None:
+    def _verify(self, work: Work, version: int, watermark: Watermark) -> dict[str, Any] | None:
         """Compare the view with its query, if requested."""
         if not self._is_verified():
             return None
+        view = work.view.checkout_version(version)
         if work.definition.kind == "udtf":
-            self._attempt.log("not verified: only its function can tell what a udtf's view holds")
-            return None
-        found = verify(work, work.view.checkout_version(version))
+            found = verify_udtf(work, view, watermark)
+        else:
+            found = verify(work, view)
         if not found["is_equal"]:
             self._attempt.log(
                 f"the view is not its query: {found['rows_missing']} rows are missing, and "
@@ -283,7 +292,7 @@ class RefreshRun:
             at = {id: Pin(n, mark.transactions.get(id, "")) for id, n in mark.versions.items()}
             pins = Pins(at, mark.moment)
             context = make_context(spec, self._location, self._view, self._newest, pins, "")
-            certificate = self._verify(self._start(context), done.version)
+            certificate = self._verify(self._start(context), done.version, mark)
         return RefreshResult(
             view="$".join(self._given.table),
             version=done.version,
@@ -341,6 +350,7 @@ def _next(context: Context, pins: Pins) -> Watermark:
         view_version=context.view.version,
         failed=None if old is None else old.failed,
         failed_rows=0 if old is None else old.failed_rows,
+        partitions=None if old is None else old.partitions,
         output_limit=context.spec.output_limit,
         cut=None if old is None else old.cut,
     )

@@ -11,7 +11,7 @@ from penstock.jobs.engine.worker_reports import WorkerReports
 from penstock.jobs.functions.task import FunctionOptions
 from penstock.jobs.refresh.context import Work
 from penstock.jobs.spark.sql_sessions import open_sql
-from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.jobs.spark.tasks import Engine, SparkWork
 from penstock.jobs.specs import RefreshSpec
 from penstock.model.functions import Function
 
@@ -21,7 +21,7 @@ def make_missing(
     functions: Sequence[Function],
     keys: Sequence[str],
     sizes: Sequence[int],
-    start: Callable[[Sequence[int], Engine], Tasks],
+    start: Callable[[Sequence[int], Engine], SparkWork],
 ) -> list[NewRows]:
     """Run what no earlier attempt has finished, and wait; returns the notes of all.
 

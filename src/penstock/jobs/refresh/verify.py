@@ -44,12 +44,13 @@ DIFFERING = (
     f"SELECT a, b, sum(side) AS side FROM {BOTH} GROUP BY a, b HAVING sum(side) <> 0 "
     f"LIMIT {MAX_DIFFERING}"
 )
-# The source rows of a chunker's rows. One whose children are not numbered from 0 on gets hashes
-# that no row of the query has.
-PARENTS = (
+# A chunker's rows. Those of a source row whose children are not numbered from 0 on get hashes that
+# no row of the query has.
+NUMBERED = (
     "SELECT 1 AS side, IF(is_right, a, ~a) AS a, IF(is_right, b, ~b) AS b FROM ("
-    f"SELECT a, b, min(place) = 0 AND max(place) = count(*) - 1 "
-    f"AND count(DISTINCT place) = count(*) AS is_right FROM {CHILDREN} GROUP BY id, a, b)"
+    "SELECT a, b, min(place) OVER w = 0 AND max(place) OVER w = count(*) OVER w - 1 "
+    f"AND size(collect_set(place) OVER w) = count(*) OVER w AS is_right FROM {CHILDREN} "
+    "WINDOW w AS (PARTITION BY id))"
 )
 
 
@@ -58,6 +59,12 @@ class Sample(Struct, frozen=True):
 
     one_in: int = 1
     remainder: int = 0
+
+    @classmethod
+    def one_of(cls, one_in: int, job: str) -> "Sample":
+        """Others in each job."""
+        seed = hashlib.sha256(job.encode()).digest()
+        return cls(one_in, int.from_bytes(seed[:4], "big") % one_in)
 
     def of_ids(self, column: str) -> str | None:
         """The condition for these rows in Lance's SQL, by the column with their ids."""
@@ -84,20 +91,28 @@ def verify(work: Work, view: LanceDataset) -> dict[str, Any]:
         view_sums, query_sums = (found.get(side, (0, 0, 0)) for side in (1, -1))
         is_same = view_sums == query_sums
         missing, extra = (0, 0) if is_same else _count_differing(work, sql, both)
-    return {
-        "view_version": view.version,
-        "source_versions": {
-            "$".join(each.source.table): each.now for each in work.sources.values()
-        },
-        "moment": None if work.moment is None else show_moment(work.moment),
-        "columns": list(names),
-        "one_in": sample.one_in,
+    return describe_compared(work, view, names, sample) | {
         "rows": view_sums[0],
         "rows_expected": query_sums[0],
         "rows_missing": missing,
         "rows_extra": extra,
         "is_equal": not missing and not extra,
         "digest": hashlib.sha256(json.encode(view_sums)).hexdigest(),
+    }
+
+
+def describe_compared(
+    work: Work, view: LanceDataset, columns: Sequence[str], sample: Sample
+) -> dict[str, Any]:
+    """What a certificate is about; functions are not called for most of them."""
+    versions = {"$".join(each.source.table): each.now for each in work.sources.values()}
+    return {
+        "view_version": view.version,
+        "source_versions": versions,
+        "moment": None if work.moment is None else show_moment(work.moment),
+        "columns": list(columns),
+        "one_in": sample.one_in,
+        "function_calls": 0,
     }
 
 
@@ -121,10 +136,9 @@ def _hash_both(
     if not is_chunker:
         return pick(sql, here, "1 AS side", *hashes), pick(sql, there, "-1 AS side", *hashes)
     children = pick(sql, here, f"{SOURCE_ROW_ID} AS id", f"{CHILD_INDEX} AS place", *hashes)
-    # A row may have no children, but those in the view must be right.
-    parents = here.select(SOURCE_ROW_ID)
-    taken = there.join(parents, SOURCE_ROW_ID, "left_semi")
-    return query(sql, PARENTS, {CHILDREN: children}), pick(sql, taken, "-1 AS side", *hashes)
+    # A row may have no children, but those in the view must be right: one row is expected for each.
+    taken = there.join(here.select(SOURCE_ROW_ID), SOURCE_ROW_ID, "inner")
+    return query(sql, NUMBERED, {CHILDREN: children}), pick(sql, taken, "-1 AS side", *hashes)
 
 
 def _hashes(fields: "Sequence[pa.Field[Any]]", *, is_exact: bool) -> list[str]:
@@ -178,9 +192,7 @@ def choose_sample(work: Work, view: LanceDataset) -> Sample:
     has_limit = definition.rows is not None and definition.rows.limit is not None
     if wanted is None or definition.shape == "whole" or has_limit:
         return Sample()
-    one_in = max(1, view.count_rows() // max(1, wanted))
-    seed = hashlib.sha256(work.attempt.job.encode()).digest()
-    return Sample(one_in, int.from_bytes(seed[:4], "big") % one_in)
+    return Sample.one_of(max(1, view.count_rows() // max(1, wanted)), work.attempt.job)
 
 
 def compared_columns(definition: Definition) -> tuple[str, ...]:

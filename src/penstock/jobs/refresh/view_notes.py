@@ -121,8 +121,26 @@ def read_failed(place: Place, name: str | None, count: int) -> RowSet:
     return rows
 
 
+def write_partitions(place: Place, name: str, digests: Mapping[str, str]) -> str:
+    """Store the digests of a view's partitions, by label."""
+    files.write_new(place, f"{FOLDER}/{name}", msgspec.json.encode(digests))
+    return name
+
+
+def read_partitions(place: Place, name: str | None) -> dict[str, str]:
+    """The digests of the partitions that the last refresh followed."""
+    if name is None:
+        return {}
+    try:
+        return msgspec.json.decode(files.read(place, f"{FOLDER}/{name}"), type=dict[str, str])
+    except FileNotFoundError:
+        raise InvalidTableState(f"the list of partitions {name} is gone") from None
+    except msgspec.MsgspecError as error:
+        raise InvalidTableState(f"the list of partitions {name} is damaged") from error
+
+
 def list_failed(place: Place) -> set[str]:
-    """The names of all lists of failed rows."""
+    """The names of all lists of failed rows, and of partitions."""
     return {entry.name for entry in files.list_folder(place, FOLDER)}
 
 
@@ -159,7 +177,8 @@ class Retention:
     def let_go(self, needed: Sequence[Watermark], tell: Callable[[str], None]) -> None:
         """Remove what no watermark needs; failures are logged and ignored."""
         try:
-            remove_failed(self._view, self._lists - {each.failed for each in needed})
+            lists = {name for each in needed for name in (each.failed, each.partitions)}
+            remove_failed(self._view, self._lists - lists)
             own = {each.view_version for each in needed}
             remove_tags(self._view, self._own_tags - self._name(own))
             for id, place in self._sources.items():

@@ -167,6 +167,15 @@ class Tasks(SparkWork):
         super().__init__(engine, work)
 
 
+class FrameTasks(SparkWork):
+    """A kernel that runs on Spark in the background, for each partition of a frame."""
+
+    def __init__(self, engine: Engine, frame: Any, kernel: Kernel, schema: str) -> None:
+        with _worker_python(engine):
+            query = frame.mapInArrow(kernel, schema, profile=engine.profile)
+        super().__init__(engine, rows_of(query))
+
+
 def _make_query(
     engine: Engine, kernel: Kernel, count: int, schema: str, then: Callable[[Any], Any] | None
 ) -> Callable[[], list[Any]]:

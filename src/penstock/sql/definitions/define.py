@@ -95,7 +95,7 @@ def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definitio
     kind, udtf = request.kind, request.udtf
     if udtf is None:
         raise InvalidRequest(f"a view of kind {kind!r} has no udtf_spec", detail="send it")
-    if found.shape != "rows":
+    if found.shape != "rows" and kind != "udtf":
         why = found.obstacle or "it joins, groups or compares rows"
         raise InvalidRequest(
             f"the query of a {kind} view goes over the rows of one table: {why}",
@@ -125,7 +125,7 @@ def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definitio
     system = [SOURCE_ROW_ID, CHILD_INDEX] if kind == "chunker" else [PARTITION] * partitioned
     needed = {*bound.function.inputs, *bound.inherited, bound.partition_by, bound.indexed}
     everything = [*inputs.outputs.values(), *inputs.hidden.values()]
-    return _finish(
+    made = _finish(
         request,
         found,
         tuple(output for output in everything if output.name in needed),
@@ -137,6 +137,13 @@ def _define_rows_function(request: ViewRequest, found: ParsedQuery) -> Definitio
         partition_by=bound.partition_by,
         partition_by_indexed_column=bound.indexed,
     )
+    if bound.indexed is not None and (made.rows is None or made.rows.engine != "lance"):
+        raise InvalidRequest(
+            "partition_by_indexed_column is for a query over the rows of one table that Lance can "
+            "evaluate, and only Spark can evaluate this one",
+            detail="use partition_by, or leave expressions out that only Spark has",
+        )
+    return made
 
 
 def _find_declared(request: ViewRequest) -> pa.Schema | None:
@@ -187,6 +194,7 @@ def _digest(
     """A hash of all that decides the view's rows: not of table names, nor of speed options."""
     tables = {table.id: table for table, _, _ in found.tables}
     language = found.language
+    is_sparks = made.rows is None or made.rows.engine != "lance"
     content = [
         made.kind,
         language,
@@ -196,6 +204,8 @@ def _digest(
         [[each.id, each.name, _list_types(each, tables[each.id])] for each in made.sources],
         [_describe(each) for each in (*made.column_functions, *filter(None, [made.function]))],
         [made.inherited, made.partition_by, made.partition_by_indexed_column],
+        # Partitions that Spark computes are named and compared in another way.
+        *(["spark"] if made.kind == "udtf" and is_sparks else []),
         [[field.name, str(field.type)] for field in schema],
     ]
     return hashlib.sha256(msgspec.json.encode(content)).hexdigest()

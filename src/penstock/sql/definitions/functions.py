@@ -42,6 +42,13 @@ class Inputs:
         return self.hidden[name]
 
     def _find(self, name: str, what: str) -> QueryOutput:
+        if self._found.shape != "rows":
+            near = find_near(name, list(self.outputs))
+            told = ", ".join(near or list(self.outputs)[:50])
+            raise InvalidRequest(
+                f"{what} names {name}, which the query does not give",
+                detail=f"{'near names' if near else 'it gives'}: {told}",
+            )
         schema = self._table.schema
         path = (name,) if name in schema.names else parse_path(name)
         kind = find_type(schema, path)
@@ -189,11 +196,6 @@ def _list_made(udtf: Udtf, declared: pa.Schema | None) -> tuple[tuple[str, pa.Da
 def _bind_partition(udtf: Udtf, inputs: Inputs) -> tuple[str | None, str | None]:
     if udtf.partition_by is not None:
         column = inputs.get(udtf.partition_by, "partition_by")
-        if column.path is None:
-            raise InvalidRequest(
-                f"partition_by names {column.name}, which is computed",
-                detail="name a plain column of the source",
-            )
         if column.type is not None and kinds.is_nested(column.type):
             raise InvalidRequest(
                 f"partition_by names {column.name}, which is {column.type}: rows are not divided "

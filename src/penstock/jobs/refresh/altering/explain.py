@@ -7,7 +7,7 @@ from penstock.jobs.refresh.altering.changes import find_changes
 from penstock.jobs.refresh.chunks.plan import ChunkWork, UnsettledRows
 from penstock.jobs.refresh.context import Context, Count, Plan, Unknown
 from penstock.jobs.refresh.rows.plan import SomeRows, why_unknown
-from penstock.jobs.refresh.udtf.plan import UdtfWork
+from penstock.jobs.refresh.udtf.plan import SparkPartitions, UdtfWork
 from penstock.model.views import SYSTEM_COLUMNS
 
 
@@ -39,6 +39,8 @@ def _count_staying(context: Context, plan: Plan) -> Count:
     match work:
         case UnsettledRows():
             return Unknown("only Spark evaluates the query's filter")
+        case SparkPartitions():
+            return Unknown("only Spark computes the rows of the partitions")
         case SomeRows():
             # Rows that only Spark can match with the filter are among those that may go.
             unknown = why_unknown(context.definition) if work.same.any() else None

@@ -93,7 +93,7 @@ def _by_value(dataset: LanceDataset, how: Partitioning) -> Division:
         return _number(rows, [], None)
     # In chunks, because an array holds at most 2 GB of text; all share one dictionary.
     coded = pa.chunked_array(values).dictionary_encode(null_encoding="encode").chunks
-    labels = [_show(value) for value in coded[0].dictionary.to_pylist()]
+    labels = [show_label(value) for value in coded[0].dictionary.to_pylist()]
     numbers = np.concatenate([np.asarray(each.indices) for each in coded])
     return _number(rows, labels, numbers.astype(np.int64))
 
@@ -172,7 +172,8 @@ def _number(rows: RowPlaces, labels: list[str], numbers: Ids | None) -> Division
     return Division(rows.take(order), again[numbers[order]] if len(order) else numbers, names)
 
 
-def _show(value: Any) -> str:
+def show_label(value: Any) -> str:
+    """The label of the partition of a value."""
     if isinstance(value, float) and not math.isfinite(value):
         # JSON has no words for these, and they are not NULL.
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -1,32 +1,49 @@
 """Refresh a view over partitions: give partitions to the function, and write what it makes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from msgspec import structs
 
 from penstock.jobs.engine.finished import encode_ids, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.refresh.chunks.kernel import VersionToOpen
 from penstock.jobs.refresh.context import Plan, ViewChange, Work
 from penstock.jobs.refresh.tasks import make_missing, to_knobs
-from penstock.jobs.refresh.udtf.kernel import UdtfOrder, udtf_kernel
-from penstock.jobs.refresh.udtf.partitions import number_of
-from penstock.jobs.refresh.udtf.plan import UdtfWork
-from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.jobs.refresh.udtf import spark_partitions
+from penstock.jobs.refresh.udtf.kernel import udtf_kernel
+from penstock.jobs.refresh.udtf.making import UdtfOrder
+from penstock.jobs.refresh.udtf.partitions import Partitioning, number_of
+from penstock.jobs.refresh.udtf.plan import SparkPartitions, UdtfWork, choose_partitions
+from penstock.jobs.spark.sql_sessions import open_sql
+from penstock.jobs.spark.tasks import Engine, SparkWork, Tasks
 from penstock.model.views import PARTITION
+
+Start = Callable[[UdtfOrder, Sequence[int], Engine], SparkWork]
 
 
 def run(work: Work, plan: Plan) -> ViewChange:
     """Make the partitions that a plan asks for."""
-    todo = plan.work
-    assert isinstance(todo, UdtfWork)
-    order = _make_order(work, todo)
+    if not isinstance(plan.work, SparkPartitions):
+        assert isinstance(plan.work, UdtfWork)
+        return _make(work, plan, plan.work, start_tasks)
+    with open_sql(work.get_engine(), count_rows(work)) as sql:
+        opened = replace(work, get_engine=lambda: sql)
+        found = spark_partitions.find_partitions(opened, sql)
+        todo = choose_partitions(opened, found)
+        change = _make(opened, plan, todo, partial(spark_partitions.start, opened))
+    return replace(change, partitions={label: rows.digest for label, rows in found.items()})
+
+
+def _make(work: Work, plan: Plan, todo: UdtfWork, start: Start) -> ViewChange:
+    order = make_order(work, todo.call, todo.how, todo.had)
     notes = []
     if order.tasks:
         keys = [order.key(number) for number in range(len(order.tasks))]
         sizes = [len(task) for task in order.tasks]
-        notes = make_missing(work, (order.function,), keys, sizes, partial(_start, order))
+        notes = make_missing(work, (order.function,), keys, sizes, partial(start, order))
     mine = [note for note in notes if note.attempt == work.attempt.number]
     deleted = work.view.count_rows() if plan.mode == "full" else todo.gone
     return ViewChange(
@@ -41,36 +58,55 @@ def run(work: Work, plan: Plan) -> ViewChange:
     )
 
 
-def _start(order: UdtfOrder, numbers: Sequence[int], engine: Engine) -> Tasks:
+def start_tasks(order: UdtfOrder, numbers: Sequence[int], engine: Engine) -> Tasks:
+    """Run these tasks over partitions that Lance reads."""
     return Tasks(engine, udtf_kernel(order, numbers), len(numbers), SCHEMA)
 
 
-def _make_order(work: Work, todo: UdtfWork) -> UdtfOrder:
-    (source,) = work.sources.values()
+def make_order(
+    work: Work,
+    call: Mapping[str, int],
+    how: Partitioning | None,
+    had: frozenset[str] = frozenset(),
+    *,
+    is_check: bool = False,
+) -> UdtfOrder:
+    """What workers have to do for these partitions, which have so many rows each."""
     definition, spec = work.definition, work.spec
-    assert definition.rows is not None
     assert definition.function is not None
-    columns = {column.name: column.expression for column in definition.rows.columns}
-    function, by = definition.function, definition.partition_by
-    by = by or definition.partition_by_indexed_column
+    function = definition.function
+    by = definition.partition_by or definition.partition_by_indexed_column
     outputs = [output.column for output in function.outputs]
-    numbers = [number_of(label) for label in todo.had]
-    return UdtfOrder(
+    order = UdtfOrder(
         job=work.attempt.job,
         attempt=work.attempt.number,
         view=VersionToOpen.of(work.location, work.view.version),
-        source=VersionToOpen.of(source.location, source.now),
         function=function,
-        how=todo.how,
         by=by or "",
-        columns={name: columns[name] for name in function.inputs},
         written=(*([PARTITION] if by else []), *outputs),
-        tasks=_divide(work, todo.call),
-        had=encode_ids(np.array(numbers, np.int64)),
+        tasks=_divide(work, call),
+        had=encode_ids(np.array([number_of(label) for label in had], np.int64)),
         knobs=to_knobs(spec),
         max_rows=spec.max_rows_per_fragment,
         max_bytes=function.needs.memory,
+        is_check=is_check,
     )
+    if how is None:
+        return order
+    (source,) = work.sources.values()
+    assert definition.rows is not None
+    columns = {column.name: column.expression for column in definition.rows.columns}
+    return structs.replace(
+        order,
+        source=VersionToOpen.of(source.location, source.now),
+        how=how,
+        columns={name: columns[name] for name in function.inputs},
+    )
+
+
+def count_rows(work: Work) -> int:
+    """How many rows the sources have."""
+    return sum(each.dataset_now.count_rows() for each in work.sources.values())
 
 
 def _divide(work: Work, partitions: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
