@@ -111,6 +111,35 @@ def test_a_refresh_that_waited_follows_the_new_definition(view: View) -> None:
     assert describe(view.server, waiting)["status"] == "SUCCEEDED"
 
 
+def ask(view: View, verb: str, job: str) -> None:
+    view.server.post(f"/v1/jobs/{verb}", {"job_id": job}).raise_for_status()
+
+
+def test_a_paused_alteration_is_still_the_only_one(view: View) -> None:
+    job = job_of(view.alter(source_query=WIDER))
+    ask(view, "pause", job)
+    second = view.alter(source_query="SELECT id FROM t")
+    assert code(second) == (409, 19)
+    assert job in second.json()["error"]
+    ask(view, "resume", job)
+    assert view.work() == job
+    assert view.rows()[0] == (1, "a", 1)
+
+
+def test_a_refresh_that_was_paused_in_its_work_says_to_ask_again(view: View) -> None:
+    paused = view.request()
+    (leased,) = view.runner.lease()
+    ask(view, "pause", paused)
+    view.runner.finish(leased, "PAUSED").raise_for_status()
+    job = job_of(view.alter(source_query=WIDER))
+    ask(view, "resume", paused)
+    assert view.work() == job
+    assert view.runner.lease() == []
+    told = describe(view.server, paused)
+    assert told["status"] == "FAILED"
+    assert "was altered since" in told["error"]
+
+
 def test_a_cascade_that_waited_says_to_ask_again(view: View, cluster: str) -> None:
     upper = f"{view.namespace}$upper"
     ask_create(view.server, upper, source_query="SELECT id FROM v").raise_for_status()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
 
+from penstock.catalog.jobs.jobs import UNFINISHED
 from penstock.catalog.materialized_views import freshness, materialized_views
 from penstock.catalog.materialized_views.cron import Schedule
 from penstock.catalog.materialized_views.materialized_views import SentDefinition
@@ -67,7 +68,7 @@ async def find_job(tx: Transaction, view_id: str) -> str | None:
     """The job that is altering a view."""
     row = await tx.fetch_one(
         "SELECT a.job_id FROM view_alterations a JOIN jobs j ON j.id = a.job_id "
-        "WHERE a.view_id = $1 AND j.state IN ('QUEUED', 'RUNNING')",
+        f"WHERE a.view_id = $1 AND j.{UNFINISHED}",
         view_id,
     )
     return None if row is None else str(row[0])
@@ -78,7 +79,7 @@ async def check_none(tx: Transaction, table: Table) -> None:
     if (job := await find_job(tx, table.id)) is not None:
         raise TableInUse(
             f"{table} is being altered by job {job}",
-            detail="wait for that job, or cancel it, then alter the view",
+            detail="wait for that job (or resume it) or cancel it, then alter the view",
         )
 
 
@@ -168,10 +169,12 @@ async def apply_in(tx: Transaction, table: Table, commit: AlteringCommit, versio
 async def renew_queued(tx: Transaction, view_id: str, definition: Definition, edition: int) -> None:
     """Give refreshes that wait behind the alteration the view's new definition.
 
-    Cascades are left: which views they refresh, and in which order, depends on the definitions.
+    Cascades are left: which views they refresh, and in which order, depends on the definitions. So
+    are refreshes that were paused: what they have finished is by the old definition.
     """
     rows = await tx.fetch(
-        "SELECT id, spec FROM jobs WHERE slot = $1 AND kind = $2 AND state = 'QUEUED'",
+        "SELECT id, spec FROM jobs WHERE slot = $1 AND kind = $2 AND state = 'QUEUED' "
+        "AND attempt = 0",
         *(str(slot_of_view(view_id)), REFRESH),
     )
     for id, text in rows:
