@@ -159,7 +159,9 @@ def test_what_else_cannot_be_followed_is_told(view: View) -> None:
     assert query_of(server, view.id) == "SELECT id, text FROM t WHERE id > 1"
 
 
-@pytest.mark.parametrize("point", ["view file written", "version recorded"])
+@pytest.mark.parametrize(
+    "point", [pytest.param("view file written", marks=pytest.mark.slow), "version recorded"]
+)
 def test_a_kill_leaves_all_of_a_rename_or_nothing(tmp_path: Path, point: str) -> None:
     with servers.running(tmp_path) as server:
         view = make_view(server, "local")
