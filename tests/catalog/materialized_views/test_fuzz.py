@@ -32,6 +32,10 @@ REFRESH = (
     *("source_version", "auto_refresh", "target_lag_seconds", "checkpoint_size"),
     *("min_checkpoint_size", "max_checkpoint_size", "batch_checkpoint_flush_interval_seconds"),
 )
+ALTER = (
+    *("kind", "source_query", "output_schema", "udtf_spec", "inherited", "properties", "cluster"),
+    *("auto_refresh", "target_lag_seconds", "refresh_schedule", "refresh_schedule_timezone"),
+)
 RESULT = (
     *("version", "mode", "reason", "rows_inserted", "source_versions", "watermark", "rate"),
     *("function_calls", "certificate"),
@@ -58,6 +62,17 @@ def test_creations(view: View, body: dict[str, Any], spec: Any, query: str) -> N
         path,
         {"kind": "chunker", "source_query": "SELECT id FROM t", "udtf_spec": spec},
     )
+
+
+@fuzzed(60)
+@given(bodies(*ALTER), specs | st.none(), words)
+def test_alterations(view: View, body: dict[str, Any], spec: Any, query: str) -> None:
+    for operation in ("alter", "explain_alter"):
+        path = f"/v1/materialized_view/{view.id}/{operation}"
+        check(view.server, path, body)
+        check(view.server, path, body | {"source_query": query})
+        check(view.server, path, {"udtf_spec": spec, "inherited": [query]})
+    check(view.server, f"/v1/materialized_view/{view.id}/history", body)
 
 
 @fuzzed(60)
