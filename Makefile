@@ -6,7 +6,7 @@ WORKERS = 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test slow attack soak kills check bench lock clean
+.PHONY: help setup demo test slow attack soak kills joins check bench lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 16
@@ -38,6 +38,9 @@ endif
 
 kills: setup  ## kill server, runner, JVM, workers under jobs of all kinds, in N=100 rounds
 	@$(PYTHON_BIN) -m tests.soak.live.kills --count $(or $(N),100)
+
+joins: setup  ## run N=500 random histories of joined tables and the views that follow them
+	@$(PYTHON_BIN) -m tests.soak.joins --count $(or $(N),500) $(if $(SEED),--first $(SEED))
 
 check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/ruff check .

@@ -27,6 +27,9 @@ SIDES = "SELECT id, text FROM t WHERE side = 'left'"
 # The same rows, by an expression that is left to Spark.
 SIDES_BY_SPARK = "SELECT id, concat(lower(text), '') AS text FROM t WHERE side = 'left'"
 JOINED = "SELECT o.id, o.text, k.label FROM t AS o JOIN kinds AS k ON o.kind = k.kind"
+WINDOWED = (
+    "SELECT id, kind, CAST(row_number() OVER (PARTITION BY kind ORDER BY id) AS INT) AS n FROM t"
+)
 GROUPED = "SELECT kind, count(*) AS items, sum(id) AS total FROM t GROUP BY kind"
 
 

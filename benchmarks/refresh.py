@@ -34,6 +34,8 @@ NOTHING_SECONDS = 0.3
 CHUNKER_RATIO, CHUNKER_SECONDS = 1.5, 0.5
 CHANGED_DOCUMENTS = 10
 SPARK_RATIO = 2.0
+# One changed row, of either side of a join or of one partition of a window.
+TOUCH_SHARE, TOUCH_SECONDS = 0.1, 1.0
 
 
 class Effort(msgspec.Struct, frozen=True):
@@ -74,6 +76,10 @@ class Figures(msgspec.Struct):
     documents: Series = msgspec.field(default_factory=Series)
     join: Series = msgspec.field(default_factory=Series)
     groups: Series = msgspec.field(default_factory=Series)
+    window: Series = msgspec.field(default_factory=Series)
+    changed_fact: Series = msgspec.field(default_factory=Series)
+    changed_kind: Series = msgspec.field(default_factory=Series)
+    changed_partition: Series = msgspec.field(default_factory=Series)
 
 
 def run(effort: Effort, folder: Path) -> Figures:
@@ -178,7 +184,11 @@ def measure_spark(client: Client, effort: Effort, figures: Figures, folder: Path
     table = following.make_table(client, effort.joined_rows, effort.fragments, effort.kinds)
     kinds = following.kinds(effort.kinds)
     following.write(client, [table[0], "kinds"], kinds, effort.kinds)
-    queries = {following.JOINED: figures.join, following.GROUPED: figures.groups}
+    queries = {
+        following.JOINED: figures.join,
+        following.GROUPED: figures.groups,
+        following.WINDOWED: figures.window,
+    }
     views: dict[str, str] = {}
     for query, found in queries.items():
         views[query], found.skipped = following.try_view(client, table, query)
@@ -189,6 +199,43 @@ def measure_spark(client: Client, effort: Effort, figures: Figures, folder: Path
         for query, found in queries.items():
             if views[query]:
                 measure_sql(client, views[query], query, plain, found, effort.rounds)
+    measure_touched(client, effort, figures, table, views)
+
+
+def measure_touched(
+    client: Client, effort: Effort, figures: Figures, table: list[str], views: dict[str, str]
+) -> None:
+    """One changed row: of the large side of a join, of its small side, and of a window."""
+    joined, window = views[following.JOINED], views[following.WINDOWED]
+    each = effort.joined_rows // effort.kinds
+    # Plain Spark has no other way than all of it.
+    figures.changed_fact.floor = figures.changed_kind.floor = figures.join.floor
+    figures.changed_partition.floor = figures.window.floor
+    progress = Progress("one row changed", effort.rounds)
+    for number in range(effort.rounds):
+        key = 3 + number * 7
+        change(client, table, "text", f"'changed {number}'", f"id = {key}")
+        figures.changed_fact.job.append(touch(client, joined, 1))
+        change(client, [table[0], "kinds"], "label", f"'other {number}'", f"kind = {key}")
+        figures.changed_kind.job.append(touch(client, joined, each))
+        refresh(client, window)
+        change(client, table, "id", f"id + {effort.joined_rows}", f"id = {key + 1}")
+        figures.changed_partition.job.append(touch(client, window, each))
+        refresh(client, joined)
+        progress.step(f"{figures.changed_fact.job[-1]:.2f} s, {figures.changed_kind.job[-1]:.2f} s")
+
+
+def change(client: Client, table: list[str], column: str, value: str, where: str) -> None:
+    body = {"updates": [[column, value]], "predicate": where}
+    client.post(f"/v1/table/{'$'.join(table)}/update", body)
+
+
+def touch(client: Client, view: str, rows: int) -> float:
+    """The seconds of a refresh that must update so many rows, and no others."""
+    found: list[dict[str, str]] = []
+    seconds = timed(lambda: found.append(refresh(client, view)))
+    expect((found[0]["mode"], int(found[0]["rows_updated"])), ("incremental", rows))
+    return seconds
 
 
 def measure_sql(
@@ -235,12 +282,26 @@ def show(figures: Figures) -> str:
         _row(f"{CHANGED_DOCUMENTS} documents changed", figures.documents, None),
     ]
     skipped = []
-    named = {f"join, {effort.joined_rows:,} rows": figures.join, "groups": figures.groups}
+    named = {
+        f"join, {effort.joined_rows:,} rows": figures.join,
+        "groups": figures.groups,
+        f"window, {effort.kinds:,} partitions": figures.window,
+    }
     for name, found in named.items():
         if found.skipped:
             skipped.append(f"{name}: not measured: {found.skipped}")
         else:
             rows.append(_row(name, found, _goal(found, SPARK_RATIO, 0)))
+    each = effort.joined_rows // effort.kinds
+    touched = (
+        ("  one row of the join changed", figures.changed_fact, figures.join),
+        (f"  one row with {each} joined ones", figures.changed_kind, figures.join),
+        ("  one row of the window changed", figures.changed_partition, figures.window),
+    )
+    for name, found, whole in touched:
+        if found.job:
+            goal = min(TOUCH_SECONDS, TOUCH_SHARE * statistics.median(whole.job))
+            rows.append(_row(name, found, goal))
     head = f"load average at the start: {figures.load_average:.1f}"
     return "\n\n".join([head, align(rows, range(1, 5)), *skipped])
 

@@ -26,7 +26,7 @@ from tests.harness.views.sql_views import define_sql
 from tests.soak.many import get_engine
 
 TABLES = ("t", "u", "w")
-ROUNDS = 4
+ROUNDS = 3
 
 
 class Query(NamedTuple):
