@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pytest
 
+from tests.catalog.conftest import Hasty
 from tests.harness.data.arrow import send
 from tests.harness.data.tables import code, new_name
 from tests.harness.jobs.fake_runner import TEXTS, Column, Runner, cancel, describe, make_table
@@ -260,3 +261,13 @@ def test_the_runner_may_talk_to_another_server(postgres: str, tmp_path: Path) ->
             runner.finish(job, result={"rows": 3}).raise_for_status()
             assert read_rows(answer.result(PATIENCE_SECONDS)) == ROWS
         assert find_results(one) == []
+
+
+def test_a_runner_that_falls_silent_is_told(hasty: Hasty) -> None:
+    server = hasty.server
+    place = make_table(server).split("$")[0]
+    answer, job = ask_and_lease(server, place, "c0")
+    hasty.fall_silent(job["id"])
+    late = answer.result(PATIENCE_SECONDS)
+    assert code(late) == (503, 17)
+    assert "stopped reporting" in late.json()["error"]
