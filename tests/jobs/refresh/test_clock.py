@@ -141,13 +141,25 @@ def follow(events: Events, case: Case, engine: Engine, moments: list[float], cha
             events.change()
 
 
-@pytest.mark.parametrize("name", CASES)
+QUICK = (
+    "rows by Lance",
+    "rows by Spark, with conditions that Lance can check",
+    "rows that only Spark can tell",
+    "an output that reads the clock",
+    "groups",
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
+)
 def test_time_makes_rows_enter_and_leave(name: str, engine: Engine, tmp_path: Path) -> None:
     follow(Events(tmp_path, 1), CASES[name], engine, [0, 5, 100, 70], changes=0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", CASES)
 def test_views_follow_time_and_changes(
     name: str, seed: int, engine: Engine, tmp_path: Path
@@ -377,7 +389,9 @@ def timed_chunks(folder: Path, engine: Engine, language: str, *, is_known: bool)
     return view
 
 
-@pytest.mark.parametrize("language", ["lance", "spark", "spark only"])
+@pytest.mark.parametrize(
+    "language", ["lance", pytest.param("spark", marks=pytest.mark.slow), "spark only"]
+)
 def test_a_chunker_is_called_for_rows_that_enter(
     language: str, engine: Engine, tmp_path: Path
 ) -> None:
