@@ -59,17 +59,18 @@ def test_what_spark_refuses_is_told_with_the_names_of_the_query(
     assert server.post(f"/v1/table/{view_beside(table)}/describe").status_code == 404
 
 
-def test_without_a_runner_the_answer_says_what_to_do(server: Server, cluster: str) -> None:
-    view = view_beside(make_table(server))
-    body = {"kind": "query", "source_query": QUERY, "cluster": cluster}
-    refused = server.post(f"/v1/materialized_view/{view}/create", body)
+def test_without_a_runner_the_answer_says_what_to_do(lonely: Server) -> None:
+    view = view_beside(make_table(lonely))
+    body = {"kind": "query", "source_query": QUERY}
+    refused = lonely.post(f"/v1/materialized_view/{view}/create", body)
     assert code(refused) == (400, 13)
     assert "the type of column words is only known to Spark" in refused.json()["error"]
     detail = refused.json()["detail"]
     assert detail.startswith("start a runner")
     assert "output_schema" in detail
     # Nobody waits for the answer any more.
-    assert Runner(server, cluster).lease() == []
+    waiting = lonely.post("/v1/jobs/list", {"state": "in_progress"}).json()
+    assert waiting["jobs"] == []
 
 
 def test_a_runner_that_fails_leaves_the_remedy_of_a_declared_schema(

@@ -70,8 +70,8 @@ def test_lance_counts_rows(server: Server, place: str) -> None:
         "SELECT count(*) OVER () FROM t",
         "SELECT count(*) FROM t LIMIT 0",
     ):
-        # Only Spark answers these.
-        assert ask_sql(server, place, sql, timeout_seconds=0.05).status_code == 503, sql
+        # Only Spark answers these; whether a runner was seen lately depends on other tests.
+        assert ask_sql(server, place, sql, timeout_seconds=0.05).status_code in (503, 504), sql
 
 
 def test_a_large_result_of_lance_is_streamed(server: Server) -> None:
@@ -182,13 +182,13 @@ def test_a_statement_that_fails_says_why(
         assert (said["error"], said["detail"]) == (f"sql: {place}.t.text is wrong", "cast it")
 
 
-def test_without_a_runner_the_answer_says_to_start_one(
-    server: Server, place: str, cluster: str
-) -> None:
-    refused = ask_sql(server, place, GROUPED, cluster=cluster)
+def test_without_a_runner_the_answer_says_to_start_one(lonely: Server) -> None:
+    place = make_table(lonely).split("$")[0]
+    refused = ask_sql(lonely, place, GROUPED)
     assert code(refused) == (503, 17)
     assert "start a runner" in refused.json()["detail"]
-    assert Runner(server, cluster).lease() == []
+    waiting = lonely.post("/v1/jobs/list", {"state": "in_progress"}).json()
+    assert waiting["jobs"] == []
 
 
 def test_a_statement_whose_time_is_up_is_ended(server: Server, place: str, cluster: str) -> None:

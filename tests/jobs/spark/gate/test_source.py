@@ -16,6 +16,8 @@ TEXTS = (
     *("registerJavaFunction", "registerJavaUDAF", "_jdf", "_jsparkSession", "_jvm"),
 )
 DOOR = "jobs/spark/gate"
+# What holds SQL that was checked.
+CHECKED = ("definition", "definition.keys", "spec", "spec.statement")
 # They take a text in place of a column; of ours they get Arrow's arrays only.
 FILTERS = ("filter", "where")
 # Where a session gets its conf, which decides how texts are read.
@@ -38,8 +40,8 @@ def find_uses(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def is_text(node: ast.Attribute) -> bool:
-    """A view's own text, `definition.sql`, is data."""
-    is_data = node.attr == "sql" and ast.unparse(node.value).endswith("definition")
+    """The checked text of a view or a statement, such as `definition.sql`, is data."""
+    is_data = node.attr == "sql" and ast.unparse(node.value).endswith(CHECKED)
     return node.attr in TEXTS and not is_data
 
 

@@ -56,7 +56,7 @@ def _start(branch: Branch, number: int, touched: KeySet) -> list[Condition]:
     if not mine:
         return []
     taken = pa.array(_list_own(branch, touched))
-    columns = [touched.keys[place].filter(taken) for place, _ in mine]
+    columns = [pc.filter(touched.keys[place], taken) for place, _ in mine]
     if _is_optional(branch, number) and not _is_bound(branch, number, touched):
         # Rows without a match have these keys, too.
         return []

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.jobs.refresh.context import SourceVersions
 from penstock.jobs.refresh.keys.key_sets import KeySet
@@ -40,7 +41,7 @@ class FoundRows:
 
     def take(self, which: Mask) -> "FoundRows":
         kept = pa.array(which)
-        columns = {name: column.filter(kept) for name, column in self.columns.items()}
+        columns = {name: pc.filter(column, kept) for name, column in self.columns.items()}
         return FoundRows(self.ids[which], self.addresses[which], columns)
 
 

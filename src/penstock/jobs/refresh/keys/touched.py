@@ -135,7 +135,7 @@ class _Walk:
         if source.changed:
             _, then = source.read_changed(needed)
             taken = pa.array(wanted.contains([then[path] for path in paths]))
-            parts.append({path: column.filter(taken) for path, column in then.items()})
+            parts.append({path: pc.filter(column, taken) for path, column in then.items()})
         return {
             (number, path): pa.concat_arrays([part[path] for part in parts])
             for path in (*needed, ROW_ID)

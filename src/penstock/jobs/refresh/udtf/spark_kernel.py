@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct, json
 
 from penstock.jobs.engine.guard import guard
@@ -55,7 +56,7 @@ def _label(encoded: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
             ],
             batch.schema.names,
         )
-        yield kept if how.units is None else kept.filter(units.is_valid())
+        yield kept if how.units is None else pc.filter(kept, units.is_valid())
 
 
 def _label_rows(batch: pa.RecordBatch, column: str | None) -> list[str]:
