@@ -17,7 +17,7 @@ TESTS = (
     "backfill/test_backfill.py",
     "functions/test_on_spark.py",
     "refresh/whole/test_sql.py",
-    "refresh/groups/test_sql.py",
+    "refresh/keys/test_group_views.py",
     "spark/test_worker_pickles.py",
 )
 

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.jobs.spark.tasks import Engine
+from penstock.model.views import SOURCE_ROW_IDS
 from tests.harness.views.definitions import make
 from tests.harness.views.local_views import LocalView
 from tests.harness.views.sql_views import define_query, recompute, rows_of, write_source
@@ -135,7 +136,8 @@ def test_names_may_differ_in_case_from_those_that_spark_gives(
         definition = make(sql, schemas=schemas)
         view = LocalView(tmp_path, definition, engine, f"view{number}").create()
         done = view.refresh(verify=True)
-        assert rows_of(view) == recompute(view, engine) != []
+        ids = [name for name in view.open().schema.names if name in SOURCE_ROW_IDS]
+        assert rows_of(view, without=ids) == recompute(view, engine) != []
         assert done.certificate is not None
         assert done.certificate["is_equal"]
 
