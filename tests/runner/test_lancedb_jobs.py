@@ -11,7 +11,7 @@ import lancedb
 import pytest
 from lancedb.exceptions import JobCancelledError, JobNotFoundError
 
-from tests.harness.data.calls import recorded
+from tests.harness.data.calls import count_calls, slowly_double, slowly_split
 from tests.harness.data.functions import virtual_column
 from tests.harness.data.tables import new_name
 from tests.harness.processes.runners import JobTable, RunnerProcess, make_filled
@@ -26,29 +26,10 @@ WAIT = timedelta(seconds=180)
 SHORT = timedelta(seconds=0.5)
 
 
-def double(log: Path) -> Callable[[int], int]:
-    def call(id: int) -> int:
-        recorded(log, id)
-        time.sleep(0.02)
-        return id * 2
-
-    return call
-
-
-def slowly_split(text: str) -> Any:
-    time.sleep(0.02)
-    for word in text.split(" "):
-        yield {"word": word}
-
-
-def count_calls(log: Path) -> int:
-    return log.read_text().count("\n") if log.exists() else 0
-
-
 def make_column(server: Server, log: Path) -> JobTable:
     """A table with a column `twice`, which takes four seconds to fill."""
     table = make_filled(server, rows=ROWS, fragments=2)
-    column = virtual_column(double(log), ["id"], {"twice": {"type": "int64"}})
+    column = virtual_column(slowly_double(log), ["id"], {"twice": {"type": "int64"}})
     body = {"new_columns": [{"name": "twice", "virtual_column": column}]}
     server.post(f"/v1/table/{table.name}/add_columns", body).raise_for_status()
     return table

@@ -1,13 +1,12 @@
 """Jobs that are paused and resumed, on a real server and real runners."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.harness.data.calls import recorded
+from tests.harness.data.calls import count_calls, slowly_double, slowly_split
 from tests.harness.data.functions import virtual_column
 from tests.harness.jobs.fake_runner import cancel
 from tests.harness.processes.runners import (
@@ -40,29 +39,10 @@ def pause(server: Server, job: str) -> dict[str, Any]:
     return wait_for(server, job, "PAUSED")
 
 
-def doubled(log: Path) -> Any:
-    def call(id: int) -> int:
-        recorded(log, id)
-        time.sleep(0.02)
-        return id * 2
-
-    return call
-
-
-def slowly_split(text: str) -> Any:
-    time.sleep(0.02)
-    for word in text.split(" "):
-        yield {"word": word}
-
-
-def count_calls(log: Path) -> int:
-    return log.read_text().count("\n") if log.exists() else 0
-
-
 def start_counted(server: Server, log: Path) -> tuple[JobTable, str]:
     """A backfill of three hundred rows, which has computed some of them."""
     table = make_filled(server, rows=300, fragments=3)
-    column = virtual_column(doubled(log), ["id"], {"twice": {"type": "int64"}})
+    column = virtual_column(slowly_double(log), ["id"], {"twice": {"type": "int64"}})
     body = {"new_columns": [{"name": "twice", "virtual_column": column}]}
     server.post(f"/v1/table/{table.name}/add_columns", body).raise_for_status()
     job = table.request(column="twice", checkpoint_size=10, intra_applier_concurrency=2)

@@ -2,6 +2,8 @@
 
 import inspect
 import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +36,26 @@ def take_calls(log: Path) -> list[str]:
     found = log.read_text().splitlines() if log.exists() else []
     log.unlink(missing_ok=True)
     return found
+
+
+def count_calls(log: Path) -> int:
+    """How many lines there are until now."""
+    return log.read_text().count("\n") if log.exists() else 0
+
+
+def slowly_double(log: Path) -> Callable[[int], int]:
+    """A function that leaves a line for each row, of which it does fifty in a second."""
+
+    def call(id: int) -> int:
+        recorded(log, id)
+        time.sleep(0.02)
+        return id * 2
+
+    return call
+
+
+def slowly_split(text: str) -> Iterator[dict[str, str]]:
+    """A chunker that does fifty rows in a second."""
+    time.sleep(0.02)
+    for word in text.split(" "):
+        yield {"word": word}

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,14 @@ import pytest
 from penstock.errors import InvalidRequest
 from penstock.jobs.refresh.cascade import run_refreshes
 from penstock.jobs.refresh.view_notes import find_pins
-from penstock.jobs.spark.sql_sessions import open_sql
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import UpstreamSpec
-from penstock.model.moments import at_moment, mark_lance, mark_spark
-from penstock.model.views import SYSTEM_COLUMNS, Clock
-from penstock.sql.lance.clock_bounds import find_bound
-from penstock.sql.spark.text.checked_sql import check_expression, write_statement
+from penstock.model.views import SYSTEM_COLUMNS
 from tests.harness.jobs.held_attempt import HeldAttempt
 from tests.harness.jobs.local_engine import LOCAL_ENGINE
 from tests.harness.views.definitions import make
-from tests.harness.views.function_views import FunctionView, make_view
 from tests.harness.views.local_views import LocalView
-from tests.harness.views.timed_views import NOON, Events, make_events, refresh_at, to_moment
+from tests.harness.views.timed_views import NOON, Events, refresh_at, to_moment
 
 Row = dict[str, Any]
 WEEK = timedelta(days=7)
@@ -193,108 +188,6 @@ def test_nothing_entered_and_nothing_left(tmp_path: Path) -> None:
     assert done.watermark.moment == to_moment(NOON) + 1
 
 
-@pytest.mark.parametrize(
-    ("column", "sign"),
-    [
-        ("at", ">"),
-        ("plain", "<="),
-        *(
-            pytest.param(column, sign, marks=pytest.mark.slow)
-            for column in ("at", "plain")
-            for sign in ("<", "<=", ">", ">=", "=")
-        ),
-    ],
-)
-def test_bounds_are_exact_to_the_microsecond(
-    column: str, sign: str, engine: Engine, tmp_path: Path
-) -> None:
-    """Both engines agree, and rows at the bound enter and leave at the right moment."""
-    events = Events(tmp_path, count=1)
-    micro = timedelta(microseconds=1)
-    times = [NOON - micro, NOON, NOON + micro, None, datetime(1969, 12, 31, tzinfo=UTC)]
-    events.open().delete("true")
-    events.open().insert(make_events(0, list(times)))
-    where = f"FROM events WHERE {column} {sign} now() - INTERVAL 1 HOUR"
-    by_lance = events.view(f"SELECT id {where}", engine, "lance")
-    by_spark = events.view(f"SELECT id, upper(name) AS big {where}", engine, "spark")
-    engines = [
-        each.definition.rows and each.definition.rows.engine for each in (by_lance, by_spark)
-    ]
-    assert engines == ["lance", "spark"]
-    for step in (-1, 0, 1, 2):
-        bound = NOON + step * micro
-        expected = [
-            n
-            for n, time in enumerate(times)
-            if time is not None
-            and {"<": time < bound, "<=": time <= bound, ">": time > bound, ">=": time >= bound,
-                 "=": time == bound}[sign]
-        ]  # fmt: skip
-        for view in (by_lance, by_spark):
-            refresh_at(view, bound + timedelta(hours=1))
-            found = sorted(row["id"] for row in view.open().to_table().to_pylist())
-            assert found == expected, (view.name, step)
-
-
-def test_a_day_ends_at_midnight_in_utc(tmp_path: Path) -> None:
-    events = Events(tmp_path)
-    view = events.view("SELECT id, day FROM events WHERE day = current_date()")
-    midnight = datetime(2026, 3, 4, tzinfo=UTC)
-    refresh_at(view, midnight - timedelta(microseconds=1))
-    assert {row[1] for row in view.rows().values()} <= {date(2026, 3, 3)}
-    refresh_at(view, midnight)
-    assert {row[1] for row in view.rows().values()} == {date(2026, 3, 4)}
-
-
-BOUNDS = (
-    "now() - INTERVAL 7 DAYS",
-    "now() - INTERVAL '90' MINUTE",
-    "now() + INTERVAL 2 WEEKS",
-    "now() - INTERVAL 1 MONTH",
-    "now() - INTERVAL 1 YEAR - INTERVAL 3 SECONDS",
-    "localtimestamp() - INTERVAL 5 HOURS",
-    "current_date() - 30",
-    "current_date() + 1",
-    "current_date - INTERVAL 31 DAYS",
-    "current_date() - INTERVAL 13 MONTHS",
-    "date_sub(current_date(), 365)",
-    "date_add(now(), -1)",
-    "cast(now() AS date)",
-    "to_date(now())",
-    "date_trunc('DAY', now() - INTERVAL 1 MONTH)",
-)
-
-
-def test_bounds_are_what_spark_makes_of_them(engine: Engine) -> None:
-    """The steps from the clock that Lance is given end where Spark's own arithmetic does."""
-    days = [(2024, 2, 29), (2023, 3, 31), (2024, 12, 31), (2025, 1, 1), (2026, 7, 15)]
-    times = [(0, 0, 0, 0), (23, 59, 59, 999_999), (12, 30, 1, 5)]
-    for parts in [(*day, *time) for day in days for time in times]:
-        moment = to_moment(datetime(*parts, tzinfo=UTC))
-        asked = [at_moment(_to_spark(text), moment) for text in BOUNDS]
-        columns = ", ".join(f"unix_micros(CAST({text} AS timestamp))" for text in asked)
-        with open_sql(engine, 0) as sql:
-            (row,) = sql.spark.sql(f"SELECT {columns}").collect()
-        for text, found in zip(BOUNDS, row, strict=True):
-            assert found == _by_steps(text, moment), (text, parts)
-
-
-def _to_spark(text: str) -> str:
-    return check_expression(write_statement(f"SELECT {text}")[0].text.removeprefix("SELECT "))
-
-
-def _by_steps(text: str, moment: int) -> int:
-    tree = write_statement(f"SELECT {text}")[1]
-    bound = find_bound(tree.selects[0])
-    assert bound is not None, text
-    written = at_moment(mark_lance("timestamp", bound.steps), moment)
-    time = datetime.fromisoformat(written.removeprefix("timestamp ").strip("'"))
-    return to_moment(time.replace(tzinfo=UTC))
-
-
-# What else a refresh is -----------------------------------------------------------------------
-
-
 def test_later_attempts_use_the_moment_of_the_first(tmp_path: Path) -> None:
     events = Events(tmp_path)
     view = events.view("SELECT id FROM events WHERE at < now()")
@@ -361,69 +254,3 @@ def test_a_plan_says_what_time_changes(tmp_path: Path) -> None:
     refresh_at(view, datetime(2026, 3, 1, tzinfo=UTC))
     plan = view.explain()
     assert (plan["mode"], plan["rows_to_delete"] > 0) == ("incremental", True)
-
-
-# Functions ------------------------------------------------------------------------------------
-
-
-def timed_chunks(folder: Path, engine: Engine, language: str, *, is_known: bool) -> FunctionView:
-    """A chunker over events whose filter reads the clock."""
-    by_lance = f"(`at` > {mark_lance('timestamp', ())})"
-    where = by_lance if language == "lance" else f"at > {mark_spark('timestamp')}"
-    view = make_view(
-        folder,
-        make_events(0, [NOON + timedelta(hours=n) for n in range(8)]),
-        lambda name: [{"word": name}] if name != "n3" else [],
-        "chunker",
-        {"word": pa.string()},
-        inputs=("name",),
-        columns={"name": "name", "id": "id"},
-        inherited=("id",),
-        reads=("name", "id", "at"),
-        where=where,
-        language=language,
-        engine=engine,
-    )
-    clock = Clock(conditions=(by_lance,) if is_known else None)
-    view.definition = msgspec.structs.replace(view.definition, clock=clock)
-    return view
-
-
-@pytest.mark.parametrize(
-    "language", ["lance", pytest.param("spark", marks=pytest.mark.slow), "spark only"]
-)
-def test_a_chunker_is_called_for_rows_that_enter(
-    language: str, engine: Engine, tmp_path: Path
-) -> None:
-    word, _, only = language.partition(" ")
-    view = timed_chunks(tmp_path, engine, word, is_known=not only)
-    for hours, called in ((3.5, 4), (5.5, 0), (1.5, 4), (1.6, 0)):
-        refresh_at(view, NOON + timedelta(hours=hours))
-        ids = [n for n in range(8) if n > hours and n % 5 != 3]
-        assert [row[0] for row in view.show("id")] == ids
-        assert len(view.take_calls()) == called
-
-
-def test_a_udtf_is_called_for_partitions_whose_rows_change_with_time(tmp_path: Path) -> None:
-    where = f"(`at` > {mark_lance('timestamp', ())})"
-    view = make_view(
-        tmp_path,
-        make_events(0, [NOON + timedelta(hours=n) for n in range(10)]),
-        lambda table: [{"n": len(table)}],
-        "udtf",
-        {"n": pa.int64()},
-        inputs=("id",),
-        columns={"id": "id", "name": "name"},
-        reads=("id", "name", "at"),
-        partition_by="name",
-        where=where,
-        show=lambda table: str(table["id"].to_pylist()),
-    )
-    view.definition = msgspec.structs.replace(view.definition, clock=Clock(conditions=(where,)))
-    refresh_at(view, NOON - timedelta(hours=1))
-    assert len(view.take_calls()) == 5
-    refresh_at(view, NOON + timedelta(hours=1.5))
-    assert view.take_calls() == ["[5]", "[6]"]
-    assert view.show("__partition", "n") == [(f'"n{n}"', 1 if n < 2 else 2) for n in range(5)]
-    refresh_at(view, NOON + timedelta(hours=5.5))
-    assert len(view.show("n")) == 4

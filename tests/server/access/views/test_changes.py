@@ -1,0 +1,105 @@
+"""Who may alter and drop views, and the tables that views read."""
+
+import base64
+import json
+import uuid
+
+import httpx
+
+from tests.harness.data.arrow import people, send
+from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes.access import person
+from tests.server.access.conftest import CLUSTER
+from tests.server.access.views.conftest import Place, chunker
+
+
+def test_a_refusal_names_only_views_that_may_be_seen(place: Place) -> None:
+    place.create().raise_for_status()
+    carl = person(place.gate)
+    place.gate.grant(carl.name, "owner", "namespace", place.data)
+
+    def drop(**params: str) -> httpx.Response:
+        return carl.ask(f"table/{place.data}$t/drop", **params)
+
+    hidden = drop()
+    assert (hidden.status_code, hidden.json()["code"]) == (409, 19)
+    assert hidden.json()["error"] == f"table {place.data}$t is read by materialized views"
+    refused = drop(cascade="true")
+    assert refused.json()["code"] == 15
+    assert place.home not in refused.text
+    whole = carl.ask(f"namespace/{place.data}/drop", {"behavior": "Cascade"}, cascade="true")
+    assert whole.json()["code"] == 15
+
+    second = f"materialized_view/{place.home}$w/create"
+    query = {"kind": "query", "source_query": f"SELECT id FROM {place.data}.t"}
+    place.ann.ask(second, query).raise_for_status()
+    place.gate.grant(carl.name, "reader", "table", place.home, "v")
+    told = drop().json()["error"]
+    assert told == f"table {place.data}$t is read by {place.home}$v and others"
+    refused = drop(cascade="true")
+    assert refused.status_code == 403
+    place.gate.grant(carl.name, "owner", "namespace", place.home)
+    assert drop(cascade="true").status_code == 200
+    assert place.ask(place.ann, "describe").status_code == 404
+
+
+def test_a_view_is_altered_with_the_rights_of_who_alters_it(place: Place) -> None:
+    send(place.admin, f"/v1/table/{place.data}$u/create", people(1)).raise_for_status()
+    place.create().raise_for_status()
+    other = {"source_query": f"SELECT id FROM {place.data}.u", "cluster": CLUSTER}
+    for operation in ("alter", "explain_alter"):
+        # What ann may not read is not there for her.
+        assert place.ask(place.ann, operation, other).status_code == 400
+    bob = person(place.gate)
+    place.gate.grant(bob.name, "owner", "table", place.home, "v")
+    # Nor does bob get at what only ann may read.
+    mine = {"source_query": f"SELECT id, name FROM {place.data}.t", "cluster": CLUSTER}
+    assert place.ask(bob, "alter", mine).status_code == 400
+    place.gate.grant(bob.name, "reader", "table", place.data, "u")
+    job = place.ask(bob, "alter", other)
+    assert job.status_code == 202, job.text
+    # A right that is revoked before the job begins counts.
+    place.gate.ungrant(bob.name, "reader", "table", place.data, "u")
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
+    runner = Runner(place.gate.as_(key), CLUSTER)
+    while left := runner.lease():
+        assert left[0]["id"] != job.json()["job_id"]
+        runner.finish(left[0], "FAILED").raise_for_status()
+    assert place.ask(bob, "describe").json()["source_query"] == f"SELECT id FROM {place.data}.t"
+
+
+def test_altering_a_function_brings_code(place: Place) -> None:
+    place.gate.grant(place.ann.name, "functions", "namespace", place.home)
+    place.create(**chunker()).raise_for_status()
+    place.gate.ungrant(place.ann.name, "functions", "namespace", place.home)
+    spec = chunker()["udtf_spec"] | {"udtf_version": "2"}
+    new = {"cluster": CLUSTER, "udtf_spec": spec | {"udtf": repack(spec["udtf"]), "udtf_sha": None}}
+    refused = place.ask(place.ann, "alter", new)
+    assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
+    # The code that is there needs no right to be brought.
+    same = {"cluster": CLUSTER, "inherited": ["id"]}
+    assert place.ask(place.ann, "alter", same).status_code in (200, 202)
+
+
+def repack(text: str) -> str:
+    """The same code in an envelope of another hash."""
+    told = json.loads(base64.b64decode(text)) | {"version": "2"}
+    return base64.b64encode(json.dumps(told).encode()).decode()
+
+
+def test_a_rename_changes_only_views_that_the_caller_owns(place: Place) -> None:
+    place.create().raise_for_status()
+    carl = person(place.gate)
+    place.gate.grant(carl.name, "owner", "namespace", place.data)
+
+    def rename() -> httpx.Response:
+        body = {"alterations": [{"path": "id", "rename": "key"}]}
+        return carl.ask(f"table/{place.data}$t/alter_columns", body, cascade="true")
+
+    refused = rename()
+    assert (refused.status_code, refused.json()["code"]) == (403, 15)
+    assert place.home not in refused.text
+    place.gate.grant(carl.name, "owner", "table", place.home, "v")
+    assert rename().status_code == 200
+    told = place.ask(place.ann, "describe").json()["source_query"]
+    assert told == f"SELECT `key` AS `id` FROM {place.data}.t"
