@@ -15,8 +15,8 @@ from penstock.errors import ColumnNotFound
 from penstock.jobs.refresh.clock import compare_in_time
 from penstock.jobs.refresh.context import Context, Plan, SourceVersions, Unknown, plan_nothing
 from penstock.jobs.refresh.keys.key_sets import KeySet
-from penstock.jobs.refresh.keys.source_rows import SourceRows
-from penstock.jobs.refresh.keys.touched import TooManyRows, find_touched
+from penstock.jobs.refresh.keys.source_rows import SourceRows, TooManyRows
+from penstock.jobs.refresh.keys.touched import find_touched
 from penstock.jobs.refresh.whole.plan import plan_all
 from penstock.jobs.spark.types import to_spark_type
 from penstock.lance.columns.fields import get_field

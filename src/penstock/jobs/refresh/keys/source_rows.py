@@ -26,8 +26,14 @@ ROW_ID, ADDRESS = "_rowid", "_rowaddr"
 SCAN_ROWS = 262_144
 # Lance finds so many rows by their ids faster than it scans.
 MAX_LOOKED_UP = 1_000
+# Rows of a join that are held in memory at once.
+MAX_JOINED = 1_000_000
 
 Columns = Mapping[str, pa.Array]
+
+
+class TooManyRows(Exception):
+    """More rows are joined with the changed ones than are worth finding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,12 +84,19 @@ class SourceRows:
         )
 
     def find(
-        self, paths: Sequence[str], conditions: Sequence[tuple[Sequence[str], KeySet]]
+        self,
+        paths: Sequence[str],
+        conditions: Sequence[tuple[Sequence[str], KeySet]],
+        most: int | None = None,
     ) -> FoundRows:
-        """The rows that have, in some columns each, one of the keys of each condition."""
+        """The rows that have, in some columns each, one of the keys of each condition.
+
+        Raises TooManyRows as soon as there are more than `most`.
+        """
         asked = [*paths, *(path for columns, _ in conditions for path in columns)]
         read = tuple(path for path in dict.fromkeys(asked) if path != ROW_ID)
-        parts = []
+        parts: list[FoundRows] = []
+        count = 0
         for batch in self._scan(read, _list_ids(conditions)):
             made = cast_in(batch.select([str(n) for n, _ in enumerate(read)]))
             columns = dict(zip(read, made.columns, strict=True))
@@ -94,6 +107,9 @@ class SourceRows:
             for names, keys in conditions:
                 taken &= keys.contains([known[name] for name in names])
             parts.append(FoundRows(ids, addresses, columns).take(taken))
+            count += len(parts[-1].ids)
+            if most is not None and count > most:
+                raise TooManyRows
         return _join(parts, read, [self._type(path) for path in read])
 
     def _scan(self, paths: Sequence[str], ids: Ids | None) -> Iterator[pa.RecordBatch]:

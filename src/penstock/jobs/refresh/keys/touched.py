@@ -11,21 +11,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.jobs.refresh.keys.key_sets import KeySet
-from penstock.jobs.refresh.keys.source_rows import ROW_ID, Columns, SourceRows
+from penstock.jobs.refresh.keys.source_rows import (
+    MAX_JOINED,
+    ROW_ID,
+    Columns,
+    SourceRows,
+    TooManyRows,
+)
 from penstock.lance.diff.masks import Mask
 from penstock.lance.diff.row_sets import Ids
 from penstock.model.views import Branch, KeyPart, Occurrence
 
-# Rows of a join that are held in memory at once.
-MAX_JOINED = 1_000_000
-
 # A column by its occurrence and path; the row id is `ROW_ID`.
 Name = tuple[int, str]
 Joined = dict[Name, pa.Array]
-
-
-class TooManyRows(Exception):
-    """More rows are joined with the changed ones than are worth finding."""
 
 
 def find_touched(branch: Branch, sources: Mapping[str, SourceRows]) -> Iterator[list[pa.Array]]:
@@ -107,7 +106,7 @@ class _Walk:
         source = self._sources[occurrence.source]
         now, then = source.read_changed(paths)
         values = [rows[name] for name in mine]
-        kept = source.find(paths, [(paths, KeySet(values))])
+        kept = source.find(paths, [(paths, KeySet(values))], MAX_JOINED)
         unchanged = kept.take(~np.isin(kept.ids, np.asarray(now[ROW_ID])))
         stays = KeySet([unchanged.columns[path] for path in paths]).contains(values)
         both = [KeySet([side[path] for path in paths]).contains(values) for side in (now, then)]
@@ -130,7 +129,8 @@ class _Walk:
         """All rows of an occurrence with these keys: now, and of changed ones before."""
         source = self._sources[self._branch.occurrences[number].source]
         needed = self._needed[number]
-        now = source.find(needed, [(paths, wanted)])
+        # Each of them makes a pair at least, so more than these are too many pairs, too.
+        now = source.find(needed, [(paths, wanted)], MAX_JOINED)
         parts: list[Columns] = [{**now.columns, ROW_ID: pa.array(now.ids, pa.int64())}]
         if source.changed:
             _, then = source.read_changed(needed)
