@@ -1,6 +1,6 @@
-"""Chosen rows of a Lance table for Spark SQL.
+"""Chosen rows of a Lance table for Spark SQL: few are part of the query, many are read by tasks.
 
-What is below `load_chosen` runs in Python workers, which need penstock installed.
+What is below `divide` also runs in Python workers, which need penstock installed.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, json
 
-from penstock.jobs.spark.lance_source import MIN_ROWS, Scan, load_with, to_spark
+from penstock.errors import PenstockError
+from penstock.jobs.spark.lance_source import MIN_ROWS, Scan, load_with, spark_schema, to_spark
 from penstock.jobs.spark.tasks import Engine
 from penstock.lance.columns.fields import show_path
 from penstock.lance.diff.row_sets import Ids, decode_row_set, make_row_set, split_runs
@@ -21,6 +22,9 @@ from penstock.lance.write.column_files import get_fragment
 
 # Lance finds so many rows of a fragment by their ids faster than it scans.
 MAX_LOOKED_UP = 1_000
+# So much is read here and sent with the query, which takes less than to start tasks for it.
+MAX_SENT_ROWS = 1_000
+MAX_SENT_BYTES = 1 << 20
 
 
 class ChosenRows(Struct, frozen=True):
@@ -42,8 +46,28 @@ class ChosenOrder(Struct, frozen=True):
 def load_chosen(engine: Engine, scan: Scan, ids: Ids, addresses: Ids) -> Any:
     """A frame like the table, with the rows of these ids and addresses only."""
     order = ChosenOrder(scan, divide(ids, addresses, engine.slots))
+    if len(ids) <= MAX_SENT_ROWS and (rows := read_few(order)) is not None:
+        return engine.spark.createDataFrame(rows, spark_schema(scan))
     kernel = partial(_read, json.encode(order))
     return load_with(engine, scan, kernel, len(order.tasks))
+
+
+def read_few(order: ChosenOrder) -> pa.Table | None:
+    """The rows at once; None if they are too large to be sent with a query."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    try:
+        for chosen in (each for task in order.tasks for each in task):
+            for batch in read_chosen(order.scan, chosen):
+                size += batch.nbytes
+                if size > MAX_SENT_BYTES:
+                    return None
+                batches.append(batch)
+    except PenstockError:
+        # A version may be gone by now: tasks find out as well, and their errors are understood.
+        return None
+    # A table without rows has no batch that knows its types.
+    return pa.Table.from_batches(batches) if batches else None
 
 
 def divide(ids: Ids, addresses: Ids, slots: int) -> tuple[tuple[ChosenRows, ...], ...]:
