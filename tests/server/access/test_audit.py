@@ -5,6 +5,7 @@ import time
 import uuid
 from typing import Any
 
+from penstock.catalog.access.audit import make_entry
 from tests.harness.processes.access import GuardedServer, connect
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
@@ -90,3 +91,8 @@ def test_who_leaves_before_the_answer_is_logged_all_the_same(gate: GuardedServer
         *("CreateNamespace", 499),
         "failed",
     )
+
+
+def test_entries_of_one_millisecond_sort_in_the_order_of_their_requests() -> None:
+    ids = [make_entry("ann", "DropTable", str(number)).id for number in range(1000)]
+    assert ids == sorted(ids)
