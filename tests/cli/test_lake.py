@@ -215,7 +215,7 @@ def test_views_are_altered_and_tell_what_they_were(server: Server, table: pensto
     assert "text computed; id kept" in run(server, "views", "alter", name, *wider, "--explain")
     settings = ("--target-lag", "60", "--property", "team=search", "--no-auto-refresh")
     assert ask(server, "views", "alter", name, *settings) == {"name": name, "altered": True}
-    job = ask(server, "views", "alter", name, *wider, "--no-wait")
+    job = ask(server, "views", "alter", name, *wider, "--no-wait", "--no-preview")
     (leased,) = Runner(server).lease()
     assert leased["id"] == job["job_id"]
     run_here(server, leased)

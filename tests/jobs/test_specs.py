@@ -88,6 +88,20 @@ def test_rights_see_what_a_job_of_any_kind_works_on() -> None:
     assert decode_reach(b"{}").target_ids == []
 
 
+def test_a_preview_of_a_view_reaches_what_its_alteration_reads() -> None:
+    spec = PreviewSpec(
+        table=("n", "v"),
+        table_id="v",
+        column="c",
+        rows=8,
+        altered=RefreshSpec(table=("n", "v"), definition=decode("refresh", VIEW).definition),
+        source_ids=("s",),
+    )
+    reach = decode_reach(msgspec.json.encode(spec))
+    assert (reach.target_ids, reach.source_ids) == (["v"], ("s",))
+    assert decode_spec("preview", msgspec.json.encode(spec)) == spec
+
+
 def test_a_watermark_makes_no_other_request() -> None:
     spec = BackfillSpec(table=("t",), column="c")
     known = decode("backfill", COLUMN | {"watermarks": [{"version": 1}]})

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import lancedb
+import pyarrow as pa
 import pytest
 
 from tests.harness.data.arrow import people, send
@@ -18,6 +20,9 @@ from tests.harness.views.runner_views import (
     make_source,
     make_view,
     make_words,
+    recording,
+    split,
+    udtf_spec,
     words_of,
 )
 from tests.runner.test_views import make_counts, sizes_of
@@ -208,3 +213,35 @@ def test_readers_never_see_half_of_a_refresh(
     assert view.open().count_rows() == after
     watermark = json.loads(view.ask("describe").json()["properties"]["penstock.watermark"])
     assert watermark == {source.id: source.open().version}
+
+
+def broken(text: str) -> Any:
+    raise ValueError(f"no words in {text!r}")
+
+
+def test_a_view_is_not_altered_by_a_function_that_fails_on_its_rows(
+    server: Server, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    source = make_source(server, range(12))
+    view = make_words(source, tmp_path / "calls")
+    view.refresh()
+    view.take_calls()
+    before = view.show(*COLUMNS)
+
+    def alter(function: Any) -> httpx.Response:
+        made = {"word": pa.string()}
+        spec = udtf_spec("chunker", recording(view.log, function), ["text"], made)
+        # The runner is warm, and the query one that only Spark computes.
+        query = "SELECT id, title, concat_ws('-', text, kind) AS text FROM t"
+        body = {"udtf_spec": spec | {"udtf_version": "2"}, "source_query": query}
+        return server.post(f"/v1/materialized_view/{view.id}/alter", body)
+
+    refused = alter(broken)
+    assert refused.status_code == 400, refused.text
+    assert "ValueError: no words in 'w0-0-k0'" in refused.json()["error"]
+    assert (view.show(*COLUMNS), view.take_calls()) == (before, ["w0-0-k0"])
+    answer = alter(split)
+    assert (answer.status_code, answer.json().get("not_previewed")) == (202, None), answer.text
+    assert len(view.take_calls()) >= 8
+    assert view.finish(answer.json()["job_id"])["status"] == "SUCCEEDED"
+    assert ("w0-0-k0",) in view.show("word")

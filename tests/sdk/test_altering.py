@@ -25,6 +25,11 @@ def letters(text: str) -> Iterator[dict[str, Any]]:
         yield {"word": letter}
 
 
+@penstock.chunker(outputs={"word": str}, version="3")
+def broken(text: str) -> Iterator[dict[str, Any]]:
+    raise ValueError("no words")
+
+
 def work(server: Server) -> None:
     """Carry out the next job."""
     (job,) = Runner(server).lease(wait_seconds=20)
@@ -102,10 +107,23 @@ def test_a_chunker_and_its_inherited_columns_are_altered(
     view.alter(table.select("id", "text"), inherited=["id"], wait=False)
     work(server)
     assert sorted(view.to_arrow()["id"].to_pylist()) == [1, 2, 3]
-    view.alter(function=letters, wait=False)
+    view.alter(function=letters, preview=False, wait=False)
     work(server)
     assert view.count() == 6
     assert view.history()[0].function == "letters@2"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(view.alter, function=broken)
+        # The preview.
+        work(server)
+        with pytest.raises(InvalidRequest, match="ValueError: no words") as refused:
+            waiting.result()
+        assert "broken" in refused.value.detail
+        waiting = pool.submit(view.alter, function=words, wait=False)
+        work(server)
+        job = waiting.result()
+    assert job is not None
+    assert (job.not_previewed, view.history()[0].function) == ("", "letters@2")
+    job.cancel()
     with pytest.raises(InvalidRequest, match="inherits column title"):
         view.alter(inherited=["title"])
     with pytest.raises((InvalidFunction, InvalidRequest)):

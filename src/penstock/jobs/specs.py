@@ -101,12 +101,6 @@ class BackfillSpec(ColumnSpec, frozen=True, kw_only=True):
         )
 
 
-class PreviewSpec(ColumnSpec, frozen=True, kw_only=True):
-    """Compute a column for the first rows that match, and write nothing."""
-
-    rows: int
-
-
 class AnalysisSpec(JobSpec, frozen=True, kw_only=True):
     """Type a query over tables of which only the columns are known."""
 
@@ -178,6 +172,18 @@ class UpstreamSpec(RefreshSpec, frozen=True, kw_only=True):
     """A view that is refreshed on the way to another, in an environment of its own."""
 
     manifest: str | None = None
+
+
+class PreviewSpec(ColumnSpec, frozen=True, kw_only=True):
+    """Compute a column for the first rows that match, and write nothing.
+
+    Or the columns of an altered view's new functions, for some rows of its new query.
+    """
+
+    rows: int
+    altered: RefreshSpec | None = None
+    # All tables that the runner may read for it.
+    source_ids: tuple[str, ...] = ()
 
 
 class Reach(Struct, frozen=True):

@@ -14,6 +14,7 @@ from penstock.jobs.spark.lance_source import (
     read_kernel,
     read_piece,
     spark_schema,
+    take_first,
 )
 from penstock.lance.session.remote import Location
 
@@ -35,6 +36,17 @@ def test_tasks_have_every_row_once_and_about_as_many(sizes: list[int], slots: in
 def _rows(piece: FragmentPiece, sizes: list[int]) -> int:
     first, last = piece.range or (0, sizes[piece.fragment])
     return last - first
+
+
+def test_the_first_rows_are_those_of_the_first_fragments() -> None:
+    sizes = {3: 10, 5: 0, 7: 10, 8: 10}
+    assert take_first(sizes, 12) == (
+        FragmentPiece(3),
+        FragmentPiece(5),
+        FragmentPiece(7, (0, 2)),
+    )
+    assert take_first(sizes, 100) == tuple(map(FragmentPiece, sizes))
+    assert take_first({}, 5) == ()
 
 
 def test_a_reader_gives_only_what_is_asked_for(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import backfills, functions
 from penstock.catalog.columns.backfills import BackfillRequest
 from penstock.catalog.jobs import environments, jobs
+from penstock.catalog.materialized_views import refreshes
 from penstock.catalog.names import tables
 from penstock.database.interface import Transaction
 from penstock.jobs.specs import PREVIEW, PreviewSpec
@@ -70,5 +73,10 @@ async def complete(
     tx: Transaction, spec: PreviewSpec, target: str
 ) -> tuple[PreviewSpec | None, str]:
     """The spec of a preview when it is leased; None and a reason when there is nothing to show."""
+    if spec.altered is not None:
+        view, error = await refreshes.complete_spec(tx, spec.altered)
+        if view is None:
+            return None, error
+        return structs.replace(spec, table=view.table, altered=view), ""
     found = await backfills.complete_spec(tx, spec)
     return (None, f"the table of {target} was dropped") if found is None else (found, "")

@@ -95,6 +95,13 @@ async def append_log(tx: Transaction, job_id: str, attempt: int, lines: Sequence
         )
 
 
+async def append_note(tx: Transaction, job_id: str, text: str) -> None:
+    """Append what the server itself has to say to a job's log, as above."""
+    clock = await tx.fetch_one("SELECT now_millis()")
+    assert clock is not None
+    await append_log(tx, job_id, 0, [LogLine(clock[0], "warning", text)])
+
+
 async def list_log(catalog: Catalog, job_id: str, page: PageRequest) -> Page[NumberedLine]:
     """A page of a job's log, oldest first."""
     rows = await catalog.database.fetch(

@@ -13,6 +13,10 @@ LOOK_SECONDS = 1.0
 UNSEEN_SECONDS = 3.0
 
 
+class CallerLeft(Exception):
+    """Whoever waited for a job's answer has gone."""
+
+
 async def wait_for_job(
     catalog: Catalog, id: str, seconds: float, leaving: "asyncio.Task[None] | None" = None
 ) -> Job:

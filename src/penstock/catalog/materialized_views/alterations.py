@@ -4,6 +4,7 @@ Until that commit the view is what it was. The alteration waits beside the view'
 becomes the record in the transaction that takes the commit (`pending_alterations`).
 """
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,9 +13,11 @@ from msgspec import UNSET, UnsetType, structs
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import functions
+from penstock.catalog.jobs import job_events
 from penstock.catalog.materialized_views import (
     alteration_checks,
     definitions,
+    function_previews,
     materialized_views,
     pending_alterations,
     refreshes,
@@ -32,6 +35,7 @@ from penstock.jobs.specs import Alteration, RefreshSpec
 from penstock.lance.columns import function_code as code_files
 from penstock.lance.write.view_tables import read_schema
 from penstock.model.identifiers import show, to_path
+from penstock.model.jobs import NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
 from penstock.model.udtfs import read_kind
@@ -49,6 +53,8 @@ class ViewAlteration:
     inherited: tuple[str, ...] | None = None
     settings: Settings = field(default_factory=Settings)
     cluster: str | None = None
+    # Whether new functions are tried on some rows first.
+    preview: bool = True
 
     @property
     def defines(self) -> bool:
@@ -70,26 +76,45 @@ class _NewDefinition:
         return self.defined.definition.digest == self.before.digest
 
 
+@dataclass(frozen=True, slots=True)
+class AlterationOutcome:
+    """What became of a request: the job that does it, None when all is done."""
+
+    job_id: str | None = None
+    # Why new functions were not tried before.
+    untried: str = ""
+
+
 async def alter(
-    catalog: Catalog, view: MaterializedView, wanted: ViewAlteration, origin: Origin = NOBODY
-) -> str | None:
-    """Alter a view; returns the job that does it, None when all is done."""
+    catalog: Catalog,
+    view: MaterializedView,
+    wanted: ViewAlteration,
+    origin: Origin = NOBODY,
+    leaving: "asyncio.Task[None] | None" = None,
+) -> AlterationOutcome:
+    """Alter a view, after a preview of functions that are new; raises CallerLeft."""
     cluster = catalog.queue.check_cluster(wanted.cluster)
     new = await _define(catalog, view, wanted, origin) if wanted.defines else None
     if new is None or new.is_same:
         await catalog.database.write(_set, view, wanted.settings, origin)
-        return None
+        return AlterationOutcome()
     await alteration_checks.check(catalog, view, new.before, new.defined.definition, origin)
     place = catalog.lake.place(view.table.location)
     for content in list_codes(new.defined):
         await catalog.lake.run(code_files.store, place, content)
     for function in refreshes.list_functions(new.before):
         await functions.ensure(catalog, view.table, function)
+    job = refreshes.new_job(view.table, new.defined, RefreshRequest(), cluster)
+    job = replace(job, spec=_make_spec(view, new))
+    untried = ""
+    if wanted.preview:
+        await catalog.database.read(pending_alterations.check_none, view.table)
+        untried = await function_previews.check(catalog, job, origin, leaving)
     id = await catalog.database.write(
-        _enqueue, view, new, wanted.settings, cluster, catalog.queue.max_attempts, origin
+        _enqueue, view, new, job, wanted.settings, catalog.queue.max_attempts, origin, untried
     )
     catalog.queue.ring()
-    return id
+    return AlterationOutcome(id, untried)
 
 
 async def explain(
@@ -196,18 +221,19 @@ async def _enqueue(
     tx: Transaction,
     view: MaterializedView,
     new: _NewDefinition,
+    job: NewJob,
     settings: Settings,
-    cluster: str,
     max_attempts: int,
     origin: Origin,
+    untried: str,
 ) -> str:
     await refreshes.lock_in(tx, view)
     await pending_alterations.check_none(tx, view.table)
     await materialized_views.check_sources(tx, origin.grantees, set(new.defined.sources.values()))
     await record_functions(tx, new.defined)
-    job = refreshes.new_job(view.table, new.defined, RefreshRequest(), cluster)
-    job = replace(job, spec=_make_spec(view, new))
     id = await refreshes.enqueue_in(tx, job, RefreshRequest(), max_attempts)
+    if untried:
+        await job_events.append_note(tx, id, f"the new function was not previewed: {untried}")
     reading = new.defined.reading
     sources = NewSources(
         {to_path(name): id for name, id in reading.names.items()},

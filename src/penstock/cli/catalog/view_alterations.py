@@ -25,6 +25,7 @@ LAG_HELP = "Refresh itself within so many seconds; 0 takes that away."
 @click.option("--target-lag", type=click.IntRange(min=0), metavar="SECONDS", help=LAG_HELP)
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help=PROPERTY_HELP)
 @click.option("--cluster", metavar="NAME", help="The cluster to run on.")
+@click.option("--no-preview", is_flag=True, help="Do not try new functions on some rows before.")
 @click.option("--explain", is_flag=True, help="Only tell what it would cost.")
 @no_wait_option
 @lake_option
@@ -42,6 +43,7 @@ def alter(
     target_lag: int | None,
     properties: tuple[str, ...],
     cluster: str | None,
+    no_preview: bool,
     explain: bool,
     no_wait: bool,
     as_json: bool,
@@ -71,8 +73,11 @@ def alter(
         target_lag=lag,
         properties=_read_properties(properties),
         cluster=cluster,
+        preview=not no_preview,
         wait=False,
     )
+    if job is not None and job.not_previewed:
+        click.echo(f"penstock: new functions were not tried: {job.not_previewed}", err=True)
     if job is not None:
         follow(context, job, no_wait=no_wait, as_json=as_json)
     elif as_json:

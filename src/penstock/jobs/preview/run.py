@@ -1,4 +1,4 @@
-"""The recipe of a preview: compute a column for a few rows, and write nothing.
+"""The recipe of a preview: compute a column, or an altered view's, for a few rows; write nothing.
 
 Failed rows are shown as such: they do not fail the job.
 """
@@ -12,6 +12,7 @@ from msgspec import Struct
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.kept.sweep import sweep
+from penstock.jobs.preview.functions import FunctionsPreview, preview_functions
 from penstock.jobs.preview.kernel import (
     SCHEMA,
     PreviewOrder,
@@ -67,7 +68,7 @@ def run_preview(
             spec.where,
             spec.rows,
         )
-        found = _run(order, get_engine(), attempt)
+        found = _run_task(order, get_engine(), attempt)
     failed, rows = len(found.errors), len(found.values)
     attempt.progress(rows_total=rows, rows_done=rows, rows_failed=failed, function_calls=rows)
     rate = round(rows / found.seconds, 1) if found.seconds > 0 and rows else None
@@ -87,7 +88,7 @@ def sweep_preview(spec: PreviewSpec, catalog: RemoteCatalog, job: str, attempt: 
     return sweep(catalog.locate(spec.table, spec.branch), job, attempt)
 
 
-def _run(order: PreviewOrder, engine: Engine, attempt: Attempt) -> PreviewValues:
+def _run_task(order: PreviewOrder, engine: Engine, attempt: Attempt) -> PreviewValues:
     running = Tasks(engine, preview_kernel(order), 1, SCHEMA)
     try:
         while not running.wait(POLL_SECONDS):
@@ -140,4 +141,14 @@ def _to_error(row: SampledRow, inputs: str, error: PenstockError) -> RowError:
     )
 
 
-RECIPE = Recipe(run_preview, sweep_preview)
+def _run(
+    spec: PreviewSpec,
+    catalog: RemoteCatalog,
+    get_engine: Callable[[], Engine],
+    attempt: Attempt,
+) -> PreviewResult | FunctionsPreview:
+    run = run_preview if spec.altered is None else preview_functions
+    return run(spec, catalog, get_engine, attempt)
+
+
+RECIPE = Recipe(_run, sweep_preview)

@@ -58,12 +58,13 @@ def make_scan(
     slots: int,
     row_id: str | None = None,
     where: str | None = None,
+    most_rows: int | None = None,
 ) -> Scan:
-    """How Spark reads the columns that hold these fields."""
+    """How Spark reads the columns that hold these fields, perhaps only of its first rows."""
     columns = tuple(dict.fromkeys(parse_path(path)[0] for path in paths))
     schema = encode_schema(read_schema(dataset, columns))
     sizes = {fragment.fragment_id: fragment.physical_rows for fragment in dataset.get_fragments()}
-    tasks = divide(sizes, slots)
+    tasks = divide(sizes, slots) if most_rows is None else (take_first(sizes, most_rows),)
     return Scan(location, dataset.version, reader, columns, schema, tasks, row_id, where)
 
 
@@ -121,6 +122,16 @@ def divide(sizes: "dict[int, int]", slots: int) -> tuple[tuple[FragmentPiece, ..
             done += last - first
             first = last
     return tuple(map(tuple, tasks))
+
+
+def take_first(sizes: "dict[int, int]", most_rows: int) -> tuple[FragmentPiece, ...]:
+    """The first rows of a table, given the rows of each fragment."""
+    taken, left = list[FragmentPiece](), most_rows
+    for id, rows in sizes.items():
+        if left > 0:
+            taken.append(FragmentPiece(id, None if rows <= left else (0, left)))
+            left -= rows
+    return tuple(taken)
 
 
 def read_kernel(scan: Scan) -> Kernel:

@@ -29,8 +29,15 @@ def take_sample(
     dataset: LanceDataset, paths: Sequence[str], where: str | None, rows: int
 ) -> tuple[list[SampledRow], pa.RecordBatch]:
     """The first rows that match, in the table's order, with the given fields."""
-    # Named by number: the same field may be wanted twice.
-    columns = {str(number): quote_path(path) for number, path in enumerate(paths)}
+    return sample_expressions(dataset, [(path, quote_path(path)) for path in paths], where, rows)
+
+
+def sample_expressions(
+    dataset: LanceDataset, outputs: Sequence[tuple[str, str]], where: str | None, rows: int
+) -> tuple[list[SampledRow], pa.RecordBatch]:
+    """The first rows that match, with named expressions; a name may be there twice."""
+    # By number: the same field may be wanted twice, and Lance need not know the names.
+    columns = {str(number): text for number, (_, text) in enumerate(outputs)}
     chosen: dict[str, Any] = {"filter": where, "limit": rows, "scan_in_order": True}
     with translated():
         check_blobs(dataset, columns.values(), **chosen)
@@ -48,7 +55,7 @@ def take_sample(
     ]
     (batch,) = found.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], found.schema)]
     # Selected rather than rebuilt: without a field it still has its row count.
-    return sampled, batch.select(list(columns)).rename_columns(list(paths))
+    return sampled, batch.select(list(columns)).rename_columns([name for name, _ in outputs])
 
 
 def evaluate(dataset: LanceDataset, expression: str, row_ids: Sequence[int]) -> list[Any]:

@@ -36,9 +36,11 @@ class RowError:
 class Job:
     """A backfill, a refresh or a preview that was requested."""
 
-    def __init__(self, wire: Wire, id: str) -> None:
+    def __init__(self, wire: Wire, id: str, not_previewed: str = "") -> None:
         self._wire = wire
         self.id = id
+        # Of a view's alteration: why its new functions were not tried on some rows before.
+        self.not_previewed = not_previewed
 
     @property
     def status(self) -> str:

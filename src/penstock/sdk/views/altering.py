@@ -69,6 +69,7 @@ class Alterable(Handle):
         target_lag: int | Unset | None = UNSET,
         properties: dict[str, str | None] | None = None,
         cluster: str | None = None,
+        preview: bool = True,
         wait: bool = True,
         progress: bool | None = None,
     ) -> Job | None:
@@ -79,8 +80,11 @@ class Alterable(Handle):
         inherited: of a chunker's view, the query's columns that its rows have.
         target_lag: seconds within which it refreshes itself; None takes it away.
         properties: properties of the table; None as a value removes one.
+        preview: first have a runner give some rows to functions that are new; when they fail, the
+            call does, and nothing changes. `job.not_previewed` says why no runner did.
         """
         body = alteration_body(self.id, query, function, inherited, output_schema, dialect)
+        body |= {} if preview else {"preview": False}
         body |= _read_settings(auto_refresh, target_lag, properties, cluster)
         return send_alteration(self, body, wait=wait, progress=progress)
 
@@ -148,7 +152,7 @@ def send_alteration(
     told = view._wire.change(path_of("materialized_view", view.id, "alter"), body)
     if told.get("job_id") is None:
         return None
-    job = Job(view._wire, told["job_id"])
+    job = Job(view._wire, told["job_id"], told.get("not_previewed", ""))
     return job.wait(progress=progress) if wait else job
 
 

@@ -3,12 +3,17 @@
 import base64
 import json
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
+import pytest
 
+from tests.harness.clients.pylance import connect
 from tests.harness.data.arrow import people, send
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes.access import person
+from tests.harness.views.server_views import commit_rows
 from tests.server.access.conftest import CLUSTER
 from tests.server.access.views.conftest import Place, chunker
 
@@ -103,3 +108,36 @@ def test_a_rename_changes_only_views_that_the_caller_owns(place: Place) -> None:
     assert rename().status_code == 200
     told = place.ask(place.ann, "describe").json()["source_query"]
     assert told == f"SELECT `key` AS `id` FROM {place.data}.t"
+
+
+def test_the_runner_of_a_preview_reads_what_the_altered_view_reads_and_writes_no_view(
+    place: Place,
+) -> None:
+    send(place.admin, f"/v1/table/{place.data}$u/create", people(1)).raise_for_status()
+    place.gate.grant(place.ann.name, "functions", "namespace", place.home)
+    place.create(**chunker()).raise_for_status()
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
+    runner = Runner(place.gate.as_(key), CLUSTER)
+    while left := runner.lease():
+        # Of other tests.
+        runner.finish(left[0], "FAILED").raise_for_status()
+    spec = chunker()["udtf_spec"] | {"udtf_version": "2"}
+    new = {"cluster": CLUSTER, "udtf_spec": spec | {"udtf": repack(spec["udtf"]), "udtf_sha": None}}
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(place.ask, place.ann, "alter", new)
+        (job,) = runner.lease(wait_seconds=50)
+        assert job["kind"] == "preview"
+
+        def status(table: str, operation: str, body: Any = None) -> int:
+            return runner.server.post(f"/v1/table/{table}/{operation}", body).status_code
+
+        source = f"{place.data}$t"
+        assert status(source, "describe") == status(place.view, "describe") == 200
+        assert status(source, "version/create", {"version": "x"}) == 403
+        assert status(f"{place.data}$u", "describe") == 404
+        told = {"penstock.job": job["id"], "penstock.attempt": "1"}
+        with pytest.raises(OSError, match="version 2"):
+            commit_rows(connect(runner.server), place.view, **told)
+        runner.finish(job, result={"rows": 1}).raise_for_status()
+        assert status(source, "describe") == 404
+        assert answer.result().status_code == 202, answer.result().text

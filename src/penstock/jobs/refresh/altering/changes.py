@@ -49,6 +49,15 @@ def compare_definitions(before: Definition, after: Definition) -> DefinitionChan
     return DefinitionChanges(kept, computed, dropped)
 
 
+def list_new_functions(before: Definition, after: Definition) -> tuple[Function, ...]:
+    """The functions of the new definition that have not filled these columns from these inputs."""
+    functions = (*after.column_functions, *filter(None, [after.function]))
+    if before.rows is None or after.rows is None:
+        # Nobody knows what inputs were made of, beyond the query's single rows.
+        return functions
+    return tuple(each for each in functions if not is_same_function(before, after, each))
+
+
 def is_same_function(before: Definition, after: Definition, function: Function) -> bool:
     """Whether a function of the new definition filled the same columns, from the same inputs."""
     outputs = [each.column for each in function.outputs]

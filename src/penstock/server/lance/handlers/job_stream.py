@@ -32,37 +32,46 @@ async def gone(receive: Receive) -> None:
         pass
 
 
-async def _events(call: Call, id: str) -> AsyncIterator[bytes]:
-    queue, clock = call.catalog.queue, asyncio.get_running_loop().time
+@contextlib.asynccontextmanager
+async def watched(call: Call) -> "AsyncIterator[asyncio.Task[None]]":
+    """A task that is done when the client has closed the connection, inside the block."""
     leaving = asyncio.create_task(gone(call.receive))
-    shown: Any = None
-    quiet_since = clock()
     try:
-        while not leaving.done():
-            bell = queue.bell(id)
-            job = await jobs.find(call.catalog.database, id)
-            if job is None:
-                return
-            if call.still_allowed is not None and not await call.still_allowed():
-                return
-            if (now := _show(job)) != shown:
-                shown, quiet_since = now, clock()
-                yield _encode("progress", now)
-            if job.is_finished:
-                yield _encode("end", now)
-                return
-            if queue.is_closed:
-                return
-            if clock() - quiet_since >= SILENCE_SECONDS:
-                quiet_since = clock()
-                yield b": still here\n\n"
-            await wait_for(bell, LOOK_SECONDS)
+        yield leaving
     finally:
-        # Ring for others who follow the job; otherwise nobody would remove the bell.
-        queue.ring(id)
         leaving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await leaving
+
+
+async def _events(call: Call, id: str) -> AsyncIterator[bytes]:
+    queue, clock = call.catalog.queue, asyncio.get_running_loop().time
+    shown: Any = None
+    quiet_since = clock()
+    async with watched(call) as leaving:
+        try:
+            while not leaving.done():
+                bell = queue.bell(id)
+                job = await jobs.find(call.catalog.database, id)
+                if job is None:
+                    return
+                if call.still_allowed is not None and not await call.still_allowed():
+                    return
+                if (now := _show(job)) != shown:
+                    shown, quiet_since = now, clock()
+                    yield _encode("progress", now)
+                if job.is_finished:
+                    yield _encode("end", now)
+                    return
+                if queue.is_closed:
+                    return
+                if clock() - quiet_since >= SILENCE_SECONDS:
+                    quiet_since = clock()
+                    yield b": still here\n\n"
+                await wait_for(bell, LOOK_SECONDS)
+        finally:
+            # Ring for others who follow the job; otherwise nobody would remove the bell.
+            queue.ring(id)
 
 
 def _show(job: Job) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The operation that previews a column for a few rows; it waits for the job."""
 
-import asyncio
-import contextlib
 from typing import Annotated
 
 import msgspec
@@ -16,7 +14,7 @@ from penstock.model.branches import check_branch
 from penstock.model.jobs import SUCCEEDED, Job
 from penstock.server.lance.call import Body, Call
 from penstock.server.lance.handlers.backfills import QueuedJob
-from penstock.server.lance.handlers.job_stream import gone
+from penstock.server.lance.handlers.job_stream import watched
 from penstock.server.transport.http import ClientGone, Reply
 
 ROWS, MAX_ROWS = 10, 1_000
@@ -48,16 +46,11 @@ async def preview(call: Call) -> Reply:
         manifest=body.manifest,
     )
     id = await previews.request_preview(call.catalog, table, wanted)
-    leaving = asyncio.create_task(gone(call.receive))
-    try:
+    async with watched(call) as leaving:
         job = await wait_for_job(call.catalog, id, body.timeout_seconds, leaving)
         if leaving.done() and not job.is_finished:
             await jobs.cancel(call.catalog, id)
             raise ClientGone
-    finally:
-        leaving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await leaving
     return _answer(job)
 
 

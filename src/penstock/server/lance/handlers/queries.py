@@ -1,7 +1,5 @@
 """Operations that read rows: query, count, the plans of queries, and SQL over several tables."""
 
-import asyncio
-import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
@@ -22,7 +20,7 @@ from penstock.lance.storage.data_threads import Deadline
 from penstock.model.branches import check_branch
 from penstock.model.identifiers import check_identifier
 from penstock.server.lance.call import Body, Call, choose
-from penstock.server.lance.handlers.job_stream import gone
+from penstock.server.lance.handlers.job_stream import watched
 from penstock.server.lance.row_answers import answer_rows
 from penstock.server.transport.downloads import Download
 from penstock.server.transport.http import ClientGone, Reply
@@ -177,15 +175,10 @@ async def run_sql(call: Call) -> Reply:
 
 
 async def _run_on_spark(call: Call, asked: StatementRequest, statement: Statement) -> Reply:
-    leaving = asyncio.create_task(gone(call.receive))
-    try:
+    async with watched(call) as leaving:
         job = await statements.run_on_spark(call.catalog, asked, statement, leaving)
         if job is None:
             raise ClientGone
-    finally:
-        leaving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await leaving
     deadline = Deadline(call.catalog.query_seconds)
 
     async def copy(download: Download) -> None:

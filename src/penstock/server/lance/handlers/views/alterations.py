@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from penstock.catalog.jobs import jobs
+from penstock.catalog.jobs.waiting import CallerLeft
 from penstock.catalog.materialized_views import (
     alterations,
     definition_history,
@@ -19,8 +20,9 @@ from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import to_path
 from penstock.server.lance.call import Body, Call, Text
+from penstock.server.lance.handlers.job_stream import watched
 from penstock.server.lance.handlers.materialized_views import Lag, Query, Schema
-from penstock.server.transport.http import Reply
+from penstock.server.transport.http import ClientGone, Reply
 
 MAX_COLUMNS = 10_000
 Names = Annotated[list[Text], msgspec.Meta(max_length=MAX_COLUMNS)]
@@ -34,6 +36,8 @@ class AlterView(Body):
     udtf_spec: dict[str, Any] | None = None
     inherited: Names | None = None
     cluster: str | None = None
+    # False: new functions are not tried before.
+    preview: bool | None = None
     # Settings; a property of null is removed.
     auto_refresh: bool | msgspec.UnsetType = msgspec.UNSET
     target_lag_seconds: Lag | msgspec.UnsetType | None = msgspec.UNSET
@@ -46,6 +50,8 @@ class AlteredView(msgspec.Struct, omit_defaults=True):
     properties: dict[str, str]
     # The job that alters it; without one it is altered.
     job_id: str | None = None
+    # Why new functions were not tried before.
+    not_previewed: str | None = None
 
 
 class ShownDefinition(msgspec.Struct, omit_defaults=True):
@@ -79,8 +85,12 @@ async def alter(call: Call) -> Reply:
             "target_lag_seconds, refresh_schedule or properties",
         )
     view = await materialized_views.get(call.catalog.database, call.id)
-    job_id = await alterations.alter(call.catalog, view, wanted, call.origin)
-    return await _show(call, job_id)
+    async with watched(call) as leaving:
+        try:
+            done = await alterations.alter(call.catalog, view, wanted, call.origin, leaving)
+        except CallerLeft as error:
+            raise ClientGone from error
+    return await _show(call, done.job_id, done.untried)
 
 
 async def explain(call: Call) -> Reply:
@@ -103,10 +113,10 @@ async def recover_altered(call: Call, id: str) -> Reply:
     return await _show(call, None if job is None else id)
 
 
-async def _show(call: Call, job_id: str | None) -> Reply:
+async def _show(call: Call, job_id: str | None, untried: str = "") -> Reply:
     view = await materialized_views.get(call.catalog.database, call.id)
     told = await view_description.describe(call.catalog, view, call.origin)
-    body = AlteredView({**view.table.properties, **told}, job_id)
+    body = AlteredView({**view.table.properties, **told}, job_id, untried or None)
     return Reply(200 if job_id is None else 202, msgspec.json.encode(body))
 
 
@@ -141,6 +151,7 @@ def _read(call: Call) -> ViewAlteration:
             body.auto_refresh, body.target_lag_seconds, _read_schedule(body), properties
         ),
         cluster=body.cluster,
+        preview=body.preview is not False,
     )
 
 
