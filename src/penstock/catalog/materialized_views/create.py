@@ -12,6 +12,7 @@ from penstock.catalog.materialized_views.cron import Schedule
 from penstock.catalog.materialized_views.definitions import ResolvedView
 from penstock.catalog.materialized_views.materialized_views import NewView, SentDefinition
 from penstock.catalog.materialized_views.refreshes import RefreshRequest, list_functions
+from penstock.catalog.materialized_views.source_columns import ColumnsChanged, SourceColumns
 from penstock.catalog.names import tables
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.statements.lookup import reading_as
@@ -26,6 +27,8 @@ from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
 from penstock.model.tables import Table
 
 FIRST_REFRESH = RefreshRequest()
+# How often the query is read anew because its tables' columns changed meanwhile.
+ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,18 @@ async def create(
     catalog: Catalog, id: Identifier, wanted: ViewCreation, origin: Origin = NOBODY
 ) -> CreatedView:
     """Create a view without rows, and request a refresh if wanted."""
+    for _ in range(ROUNDS - 1):
+        try:
+            return await _create(catalog, id, wanted, origin)
+        except ColumnsChanged:
+            # The query may fit the new columns as well; if not, its definition says why.
+            continue
+    return await _create(catalog, id, wanted, origin)
+
+
+async def _create(
+    catalog: Catalog, id: Identifier, wanted: ViewCreation, origin: Origin
+) -> CreatedView:
     cluster = catalog.queue.check_cluster(wanted.cluster)
     new = tables.plan_table(catalog, id, None, {}, managed=True)
     await tables.check_new(catalog.database, new)
@@ -61,11 +76,13 @@ async def create(
     if list_codes(defined):
         need = Need(FUNCTIONS, NAMESPACE, new.table.namespace)
         await grants.check_in(catalog.database, origin, need)
+    columns = SourceColumns(catalog, defined)
     queued: list[str] = []
 
     async def record(tx: Transaction) -> None:
         queued.clear()
         await _record(tx, new.table, wanted, defined, origin.grantees)
+        await columns.check_in(tx)
         if wanted.with_data:
             job = refreshes.new_job(new.table, defined, FIRST_REFRESH, cluster)
             attempts = catalog.queue.max_attempts

@@ -45,9 +45,15 @@ class ResolvedView:
     reading: QuerySources
     # The metadata files of Iceberg views, by id.
     states: Mapping[str, str]
-    without_row_ids: tuple[Identifier, ...]
+    # As they were when it was made.
+    tables: "tuple[requests.SourceTable, ...]"
     # How often the view had been altered.
     edition: int = 0
+
+    @property
+    def without_row_ids(self) -> list[Identifier]:
+        """The tables whose rows cannot be told apart from one version to the next."""
+        return [table.identifier for table in self.tables if not table.has_stable_row_ids]
 
     @property
     def sources(self) -> Mapping[Identifier, str]:
@@ -113,7 +119,7 @@ async def define(
         udtf,
         reading,
         found.states,
-        tuple(t.identifier for t in opened.values() if not t.has_stable_row_ids),
+        tuple(opened.values()),
     )
 
 

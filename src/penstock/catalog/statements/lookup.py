@@ -152,6 +152,7 @@ async def open_source(catalog: Catalog, id: str, version: int | None) -> "reques
             schema=dataset.schema,
             open=lambda: dataset,
             has_stable_row_ids=dataset.has_stable_row_ids,
+            version=dataset.version,
         )
 
     return await datasets.read(catalog, table, MAIN, version, work)

@@ -111,6 +111,14 @@ class _PendingVersion:
     altering: AlteringCommit | None = None
 
 
+class RecordRefused(Exception):
+    """Others may have changed what a record rests on: `look` raises if so, else try again."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self.look = look
+
+
 class _VersionRefused(Exception):
     """The records don't allow a version: its number is taken, or does not follow the newest."""
 
@@ -142,11 +150,16 @@ async def _commit(
     entries = await _stage(catalog, operations, origin)
     # Read before the transaction, which may run more than once.
     batch_id = str(uuid.uuid4())
-    for _ in range(ROUNDS):
+    surprises = 0
+    while surprises < ROUNDS:
         try:
             done, undo = await catalog.database.write(_apply, operations, entries, batch_id, origin)
+        except RecordRefused as refused:
+            await refused.look()
+            continue
         except _VersionRefused as refused:
             entries[refused.index] = await _resolve(catalog, entries[refused.index], refused)
+            surprises += 1
             continue
         crash_point("version recorded")
         await _settle(catalog, entries, done.results, undo)

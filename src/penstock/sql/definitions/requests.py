@@ -96,6 +96,7 @@ class SourceTable(Struct, frozen=True, kw_only=True):
     # schema is used.
     open: Callable[[], LanceDataset] | None = None
     has_stable_row_ids: bool = True
+    version: int = 0
 
     def open_dataset(self) -> LanceDataset:
         with translated():
