@@ -86,6 +86,22 @@ def test_ticks_that_no_server_saw_are_one_refresh(place: tuple[Path, str]) -> No
         assert len(list_jobs(view)) == 1
 
 
+def test_a_time_zone_that_is_gone_is_only_its_own_views_matter(place: tuple[Path, str]) -> None:
+    data, database = place
+    with serve(place) as server:
+        paris = {"refresh_schedule_timezone": "Europe/Paris"}
+        lost = make_view(server, "local", refresh_schedule=HOURLY, **paris)
+        other = make_view(server, "local", refresh_schedule=HOURLY)
+        change = "timezone = 'Mars/Base' WHERE timezone = 'Europe/Paris'"
+        query(database or sqlite_url(data), [f"UPDATE refresh_schedules SET {change}"])
+        told = lost.tell()
+        assert told["refresh_schedule_timezone"] == "Mars/Base"
+        assert "next_refresh_at" not in told
+        miss_ticks(place)
+        until(lambda: list_jobs(other))
+        assert list_jobs(lost) == []
+
+
 @pytest.fixture(scope="module", params=EITHER)
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

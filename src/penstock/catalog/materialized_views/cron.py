@@ -41,7 +41,10 @@ def read_schedule(expression: str | None, timezone: str | None) -> Schedule | No
     try:
         ticks = CronSim(schedule.expression, datetime.fromtimestamp(0, zone))
     except CronSimError as error:
-        raise _refuse(expression, str(error).lower()) from error
+        why = str(error).lower()
+        if "day-of-month" in why:
+            why += ", or a day that none of these months has"
+        raise _refuse(expression, why) from error
     if next(ticks, None) is None:
         raise _refuse(expression, "no day is like that")
     return schedule
@@ -49,10 +52,14 @@ def read_schedule(expression: str | None, timezone: str | None) -> Schedule | No
 
 @functools.lru_cache(maxsize=1024)
 def find_tick(schedule: Schedule, after_millis: int) -> int | None:
-    """The first tick after a moment; None when there is none in the next fifty years."""
+    """The first tick after a moment; None when there is none in the next fifty years.
+
+    Raises InvalidRequest when this server does not know the time zone, as another one did.
+    """
     after = datetime.fromtimestamp(after_millis / 1000, _find_zone(schedule.timezone))
-    found = next(CronSim(schedule.expression, after), None)
-    return None if found is None else int(found.timestamp() * 1000)
+    ticks = (int(tick.timestamp() * 1000) for tick in CronSim(schedule.expression, after))
+    # In an hour that clocks repeat, cronsim begins with ticks of its first time.
+    return next((tick for tick in ticks if tick > after_millis), None)
 
 
 def plan_due(schedule: Schedule, last_millis: int, now_millis: int) -> float | None:

@@ -5,6 +5,7 @@ job. Ticks that nobody saw, because no server ran, make one refresh; a tick whil
 runs makes none.
 """
 
+import functools
 import logging
 from functools import partial
 
@@ -17,7 +18,7 @@ from penstock.catalog.materialized_views.materialized_views import MaterializedV
 from penstock.catalog.materialized_views.refreshes import RefreshRequest
 from penstock.catalog.names.transactions import SetProperty
 from penstock.database.interface import Transaction
-from penstock.errors import PenstockError
+from penstock.errors import InvalidRequest, PenstockError
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +41,22 @@ async def run_look(catalog: Catalog) -> float:
     for view in views:
         assert view.schedule is not None
         assert view.schedule_done_until is not None
-        wait = plan_due(view.schedule, view.schedule_done_until, now)
+        try:
+            wait = plan_due(view.schedule, view.schedule_done_until, now)
+        except InvalidRequest as error:
+            # The other views have their schedules all the same.
+            _warn_once(f"view {view.table} is not refreshed by its schedule: {error.message}")
+            continue
         if wait == 0:
             await _request(catalog, view)
         elif wait is not None:
             waits.append(wait)
     return min(waits)
+
+
+@functools.lru_cache(maxsize=1024)
+def _warn_once(text: str) -> None:
+    log.warning(text)
 
 
 async def _request(catalog: Catalog, view: MaterializedView) -> None:

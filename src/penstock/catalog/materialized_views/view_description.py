@@ -1,5 +1,6 @@
 """Describe a materialized view: its query, and whether and how far it is behind."""
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from penstock.catalog.materialized_views.cron import Schedule, find_tick
 from penstock.catalog.materialized_views.freshness import BaseTable, Tracer, ViewFreshness
 from penstock.catalog.materialized_views.materialized_views import MaterializedView, SourceState
 from penstock.database.interface import Transaction
+from penstock.errors import InvalidRequest
 from penstock.lance.write.view_tables import MAX_QUERY_CHARACTERS, read_schema
 from penstock.model.identifiers import Identifier, show
 from penstock.model.jobs import show_value
@@ -70,7 +72,11 @@ async def describe(catalog: Catalog, view: MaterializedView, origin: Origin) -> 
 
 async def _tell_schedule(tx: Transaction, schedule: Schedule) -> dict[str, str]:
     clock = await tx.fetch_one("SELECT now_millis()")
-    tick = None if clock is None else find_tick(schedule, clock[0])
+    assert clock is not None
+    tick = None
+    # A server with a newer list of time zones may have taken it.
+    with contextlib.suppress(InvalidRequest):
+        tick = find_tick(schedule, clock[0])
     return {
         "penstock.refresh_schedule": schedule.expression,
         "penstock.refresh_schedule_timezone": schedule.timezone or "UTC",
