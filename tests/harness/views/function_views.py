@@ -91,7 +91,8 @@ def make_view(
 ) -> FunctionView:
     """A new view over a source that is made of the data; columns are expressions by name.
 
-    Inherited columns have the types of `kinds`, or those of the source's columns of their names.
+    Outputs are types or fields by name. Inherited columns have the types of `kinds`, or those of
+    the source's columns of their names.
     """
     root = folder / uuid.uuid4().hex[:8]
     root.mkdir()
@@ -119,7 +120,7 @@ def make_view(
     given = dict(columns or {name: name for name in names})
     text = " ".join([*given.values(), where or ""])
     reads = reads or [name for name in names if re.search(rf"\b{name}\b", text)]
-    made = tuple(
+    query_columns = tuple(
         Column(
             name=name,
             expression=text,
@@ -134,13 +135,14 @@ def make_view(
     known = dict(kinds or {})
     if data is not None:
         known = {field.name: field.type for field in data.schema} | known
-    schema = pa.schema([*system.items(), *((n, known[n]) for n in inherited), *outputs.items()])
+    made_fields = (v if isinstance(v, pa.Field) else (n, v) for n, v in outputs.items())
+    schema = pa.schema([*system.items(), *((n, known[n]) for n in inherited), *made_fields])
     definition = Definition(
         kind="udtf" if kind == "udtf" else "chunker",
         shape="rows",
         language=language,
         sources=(Source(id="source", table=("n", "source"), name="source", reads=tuple(reads)),),
-        rows=Rows(engine=language, filter=where, columns=made),
+        rows=Rows(engine=language, filter=where, columns=query_columns),
         function=declared,
         inherited=tuple(inherited),
         partition_by=partition_by,

@@ -1,5 +1,6 @@
 """Views that functions make, over sources that random things happen to."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.harness.data.sources import SourceHistory
+from tests.harness.views.added_columns import add_vectors, calls_of_fill
 from tests.harness.views.function_views import FunctionView, make_view
 
 FEW, MANY = range(4), range(4, 70)
@@ -47,6 +49,13 @@ def expected_chunks(view: FunctionView) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda row: row[:2])
 
 
+def texts_of(view: FunctionView) -> dict[int, Counter[str]]:
+    found: dict[int, Counter[str]] = {}
+    for source, text in view.show("__source_row_id", "text"):
+        found.setdefault(source, Counter())[text] += 1
+    return found
+
+
 @pytest.mark.parametrize(
     "seed", [*FEW, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY)]
 )
@@ -54,9 +63,11 @@ def test_chunks_are_what_plain_python_makes(tmp_path: Path, seed: int) -> None:
     view = chunked(tmp_path)
     history = SourceHistory(view.folder / "source", seed)
     inputs: dict[int, tuple[Any, Any]] = {}
+    vectors = add_vectors(view, "text")
     for _ in range(ROUNDS):
         limit = history.chance.choice([None, None, 5, 30])
-        view.refresh(output_limit=limit)
+        before = texts_of(view)
+        done = view.refresh(output_limit=limit)
         rows = view.show("__source_row_id", "__child_index", "id", "b", "text")
         assert sorted(rows) == expected_chunks(view)[:limit], (seed, history.steps)
         now = {
@@ -68,6 +79,11 @@ def test_chunks_are_what_plain_python_makes(tmp_path: Path, seed: int) -> None:
         if limit is None and inputs:
             changed = [each for id, each in now.items() if inputs.get(id) != each]
             assert len(calls) == len(changed), (seed, history.steps)
+        # A vector is made only for a text that its source row did not have before.
+        known = before if done.mode != "full" else {}
+        new = (texts - known.get(source, Counter()) for source, texts in texts_of(view).items())
+        assert calls_of_fill(vectors) == sorted(sum(new, Counter[str]()).elements())
+        assert view.show("value") == [(f"vector of {text}",) for (text,) in view.show("text")]
         # What a limit left out is not known.
         inputs = now if limit is None else {}
         for _ in range(history.chance.randrange(1, 4)):

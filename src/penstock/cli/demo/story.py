@@ -81,7 +81,7 @@ def search(chunks: View, printer: StepPrinter) -> None:
 
 
 def change(documents: Table, chunks: View, printer: StepPrinter) -> None:
-    before = chunks.count()
+    before = {(row["id"], row["chunk"]) for row in chunks.select("id", "chunk").to_list()}
     for number in EDITED:
         documents.update(
             sql={"text": "concat(text, ' This sentence is new.')"}, where=f"id = {number}"
@@ -102,13 +102,14 @@ def change(documents: Table, chunks: View, printer: StepPrinter) -> None:
     printer.check("calls of the refresh", job.function_calls, len(EDITED))
     printer.check("the view is its query", sorted(found), sorted(wanted))
     filled = chunks.backfill("vector", progress=False)
-    new = sum(row[0] in EDITED for row in wanted)
+    # Chunks that came out as they were keep their rows and vectors.
+    new = sum((id, text) not in before for id, _, text in wanted)
     printer.check("calls of the second backfill", filled.function_calls, new)
     printer.check("vectors are complete", chunks.count("vector IS NULL"), 0)
     printer.say(
         "refresh",
-        f"{len(EDITED)} rows changed, {job.function_calls} calls, {len(wanted) - new} of {before} "
-        f"chunks reused; {filled.function_calls} new vectors",
+        f"{len(EDITED)} rows changed, {job.function_calls} calls, {len(wanted) - new} of "
+        f"{len(before)} chunks reused; {filled.function_calls} new vectors",
     )
 
 

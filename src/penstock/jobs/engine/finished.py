@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.worker_notes import write_note
-from penstock.lance.diff.row_sets import Ids, RowSet, decode_row_set, make_row_set
+from penstock.lance.diff.row_sets import Ids, RowSet, join_row_sets, make_row_set
 from penstock.lance.session.remote import Location
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Place
@@ -39,6 +38,11 @@ class NewRows(Struct, frozen=True, kw_only=True):
     # was more to call.
     counts: tuple[tuple[int, int], ...] = ()
     is_cut: bool = False
+    # Rows of the view that stay, though their source rows were given to a function; those that move
+    # and differ in what it made; and how many source rows changed nothing.
+    staying: bytes = b""
+    alike: bytes = b""
+    unchanged: int = 0
     # Digests of the rows, when they are only compared.
     digests: bytes = b""
 
@@ -107,9 +111,4 @@ def encode_ids(ids: Ids) -> bytes:
 
 def failed_rows(notes: Sequence[NewRows]) -> RowSet:
     """All row ids that functions failed on in this work."""
-    parts = [decode_row_set(note.failed) for note in notes]
-    ids = [
-        np.concatenate([np.empty(0, np.int64), *map(np.arange, part.starts, part.ends)])
-        for part in parts
-    ]
-    return make_row_set(ids)
+    return join_row_sets(note.failed for note in notes)

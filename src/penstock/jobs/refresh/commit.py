@@ -9,6 +9,7 @@ from lance import LanceDataset
 from penstock.crash import crash_point
 from penstock.errors import PenstockError
 from penstock.jobs.engine.committing import NoFit, commit_until_in
+from penstock.jobs.refresh.carrying import carry_columns
 from penstock.jobs.refresh.context import ViewChange, Work
 from penstock.jobs.refresh.history import commit_refresh, find_moved, read_history
 from penstock.lance.columns.schemas import decode_schema
@@ -87,7 +88,8 @@ def _try_commit(
     if not (removal.removed or removal.updated or change.fragments):
         return None
     tries.begin(latest.version, removal.files)
-    version = commit(latest, removal, change.fragments, properties)
+    fragments = carry_columns(latest, work.location, work.attempt, names, change)
+    version = commit(latest, removal, fragments, properties)
     crash_point("refresh committed")
     tries.succeed()
     return version

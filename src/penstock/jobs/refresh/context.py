@@ -160,6 +160,8 @@ class ViewChange:
     # Ids of source rows (or numbers of partitions) that a function failed on and that the next
     # refresh tries again: all of them, including those of earlier refreshes.
     failed: RowSet | None = None
+    # Rows that move to a new fragment and differ in what a function made.
+    alike: RowSet | None = None
     # The last row that `output_limit` admitted.
     cut: tuple[int, int] | None = None
     # Digests of partitions by label, for a udtf's query that Spark computes.

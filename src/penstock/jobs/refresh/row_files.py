@@ -1,6 +1,7 @@
 """Write new rows of a table into files of their own. All of it blocks.
 
 A commit that names the files makes them fragments. Columns that are not written are null there.
+Rows that the table has already keep their ids in a new fragment, which says so itself.
 """
 
 import json
@@ -8,12 +9,14 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from lance import LanceDataset
 from lance.file import LanceFileWriter
-from lance.fragment import DataFile, FragmentMetadata
+from lance.fragment import DataFile, FragmentMetadata, RowIdSequence
 
 from penstock.jobs.engine.fragment_work import rows_file_name
+from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
 from penstock.lance.session.remote import Location
 from penstock.lance.write.column_files import get_targets, store_batch
@@ -46,13 +49,16 @@ class RowFiles:
         self._writer: Any = None
         self._name = ""
         self._rows = 0
+        self._row_ids: list[Ids] = []
         self._fragments: list[str] = []
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows with the columns of `schema`."""
+    def write(self, batch: pa.RecordBatch, row_ids: Ids | None = None) -> None:
+        """Add rows with the columns of `schema`; with ids, always or never, rows that move."""
         at = 0
         while at < batch.num_rows:
             taken = batch.slice(at, self._max_rows - self._rows)
+            if row_ids is not None:
+                self._row_ids.append(row_ids[at : at + taken.num_rows])
             if self._writer is None:
                 self._open()
             with translated():
@@ -91,5 +97,8 @@ class RowFiles:
             self._writer.size_bytes or 0,
         )
         made = FragmentMetadata(id=0, files=[file], physical_rows=self._rows)
+        if self._row_ids:
+            ids = np.concatenate(self._row_ids).astype(np.uint64)
+            made.row_id_meta = RowIdSequence(pa.array(ids)).to_inline_metadata()
         self._fragments.append(json.dumps(made.to_json()))
-        self._writer, self._rows = None, 0
+        self._writer, self._rows, self._row_ids = None, 0, []

@@ -67,6 +67,13 @@ def list_remade(dataset: LanceDataset, schema: LanceSchema) -> list[str]:
     return [n for n, id in list_field_ids(schema).items() if before.get(n, id) != id]
 
 
+def is_same_schema(dataset: LanceDataset, schema: LanceSchema) -> bool:
+    """Whether a schema is the table's: the same columns, and the same metadata."""
+    had = dataset.lance_schema
+    is_same = list_field_ids(had) == list_field_ids(schema)
+    return is_same and had.to_pyarrow().metadata == schema.to_pyarrow().metadata
+
+
 def commit_evolution(
     dataset: LanceDataset,
     schema: LanceSchema,

@@ -47,6 +47,13 @@ class RowSet:
         found: Mask = (run >= 0) & (ids < self.ends[np.maximum(run, 0)])
         return found
 
+    @property
+    def ids(self) -> Ids:
+        """All ids, in order."""
+        counts = self.ends - self.starts
+        before = np.cumsum(counts) - counts
+        return np.repeat(self.starts - before, counts) + np.arange(counts.sum())
+
     def encode(self) -> bytes:
         gaps = self.starts - np.concatenate([[0], self.ends[:-1]])
         both = np.stack([gaps, self.ends - self.starts]).astype("<i8")
@@ -68,6 +75,11 @@ def make_row_set(ids: Iterable[Ids]) -> RowSet:
     if not starts:
         return RowSet(np.empty(0, np.int64), np.empty(0, np.int64))
     return _join(np.concatenate(starts), np.concatenate(ends))
+
+
+def join_row_sets(parts: Iterable[bytes]) -> RowSet:
+    """The union of sets that `encode` wrote; no bytes are an empty one."""
+    return make_row_set(decode_row_set(part).ids for part in parts if part)
 
 
 def decode_row_set(data: bytes) -> RowSet:

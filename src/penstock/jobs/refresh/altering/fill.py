@@ -69,7 +69,7 @@ def fill_columns(
         files[id] = _write(work, fragment, targets, values.read(sources, offsets))
         work.attempt.check()
     failed = [each for each in (change.failed, made.failed) if each is not None]
-    ids = [ids for each in failed for ids in map(np.arange, each.starts, each.ends)]
+    ids = [each.ids for each in failed]
     calls = change.function_calls + made.function_calls
     rate = made.rate if made.rate is not None else change.rate
     return replace(change, function_calls=calls, failed=make_row_set(ids), rate=rate), files

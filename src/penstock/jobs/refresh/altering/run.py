@@ -3,6 +3,7 @@
 A draft is made first: a version of the view that nobody else sees, with the new columns. Rows are
 computed and written as in any refresh, for the draft. Rows that stay get a file of new columns for
 each fragment. One commit takes all of it in; the catalog notes the definition in the same moment.
+If only rows change, that is the commit of a refresh, in which rows may also move.
 """
 
 import uuid
@@ -23,8 +24,9 @@ from penstock.jobs.engine.committing import NoFit, commit_until_in
 from penstock.jobs.refresh import view_notes
 from penstock.jobs.refresh.altering.changes import find_changes
 from penstock.jobs.refresh.altering.fill import fill_columns, write_nulls
+from penstock.jobs.refresh.carrying import carry_columns, forget_ids
 from penstock.jobs.refresh.context import Context, Plan, ViewChange, Work
-from penstock.jobs.refresh.history import RefreshCommit, read_history
+from penstock.jobs.refresh.history import RefreshCommit, commit_refresh, read_history
 from penstock.jobs.refresh.run import RefreshOutcome, RefreshRun
 from penstock.jobs.refresh.strategies import find_strategy
 from penstock.jobs.spark.tasks import Engine
@@ -34,6 +36,7 @@ from penstock.lance.commit.evolution import (
     commit_draft,
     commit_evolution,
     evolve_schema,
+    is_same_schema,
     list_field_ids,
     list_remade,
 )
@@ -146,12 +149,18 @@ class AlterationRun(RefreshRun):
             return refresh.version
         if latest.version != work.view.version:
             raise NoFit(f"version {latest.version} came while it was altered")
-        removal = keep_fragments(
-            latest, work.location, remove_rows(latest, work.location, change.removes)
-        )
-        base = {BASE_PROPERTY: str(latest.version)}
-        version = commit_evolution(
-            latest, self._schema, removal, self._files, change.fragments, {**properties, **base}
-        )
+        removal = remove_rows(latest, work.location, change.removes)
+        if is_same_schema(latest, self._schema) and (removal.rows or change.fragments):
+            names = decode_schema(work.definition.schema).names
+            fragments = carry_columns(latest, work.location, work.attempt, names, change)
+            version = commit_refresh(latest, removal, fragments, properties)
+        else:
+            removal = keep_fragments(latest, work.location, removal)
+            # Lance's Merge takes no rows that move.
+            added = forget_ids(change.fragments)
+            base = {BASE_PROPERTY: str(latest.version)}
+            version = commit_evolution(
+                latest, self._schema, removal, self._files, added, {**properties, **base}
+            )
         crash_point("refresh committed")
         return version

@@ -1,4 +1,4 @@
-"""Find the rows of a view that a chunker made from given source rows. All of it blocks."""
+"""Find and read the rows of a view that a chunker made from given source rows. It blocks."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,9 +13,11 @@ from penstock.lance.diff.equal import as_ids
 from penstock.lance.diff.masks import Mask
 from penstock.lance.diff.row_sets import Ids, RowSet, is_among
 from penstock.lance.errors import translated
+from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.scans import ADDRESS, OFFSET_BITS, quote_parts
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 
+ROW_ID = "_rowid"
 SCAN_ROWS = 262_144
 # How many ids Lance handles quickly in one filter.
 MAX_LISTED = 1000
@@ -58,7 +60,7 @@ def find_children(view: LanceDataset, sources: Ids | None = None) -> ChildRows:
             part: tuple[Any, ...] = (
                 as_ids(batch.column(SOURCE_ROW_ID)),
                 as_ids(batch.column(CHILD_INDEX)),
-                as_ids(batch.column("_rowid")),
+                as_ids(batch.column(ROW_ID)),
                 (addresses >> np.uint64(32)).astype(np.int64),
                 (addresses & np.uint64(OFFSET_BITS)).astype(np.int64),
             )
@@ -68,6 +70,31 @@ def find_children(view: LanceDataset, sources: Ids | None = None) -> ChildRows:
             parts.append(part)
     found = ChildRows(*(np.concatenate(each) for each in zip(*parts, strict=True)))
     return found.take(np.lexsort((found.numbers, found.sources)))
+
+
+class HeldChildren:
+    """The children that a view has of some source rows, read when they are compared."""
+
+    def __init__(self, view: LanceDataset, sources: Ids, columns: Sequence[str]) -> None:
+        self._rows = find_children(view, sources)
+        self._reader = RowReader(view, set(np.unique(self._rows.fragments).tolist()))
+        self._schema = pa.schema([view.schema.field(name) for name in columns])
+        self._paths = [quote_parts((name,)) for name in columns]
+
+    def read(self, sources: Ids) -> tuple[ChildRows, pa.RecordBatch]:
+        """The children of some of these rows, by source row, in order, and their values."""
+        known, sources = self._rows.sources, np.sort(sources)
+        starts, ends = np.searchsorted(known, sources), np.searchsorted(known, sources, "right")
+        counts = ends - starts
+        places = np.repeat(ends - np.cumsum(counts), counts) + np.arange(counts.sum())
+        rows = self._rows.take(places)
+        values = self._reader.read(rows.row_ids, self._paths) if len(places) else self._no_values()
+        made = [pa.array(rows.sources), pa.array(rows.numbers.astype(np.int32)), *values]
+        names = [SOURCE_ROW_ID, CHILD_INDEX, *self._schema.names]
+        return rows, pa.record_batch(made, names)
+
+    def _no_values(self) -> list[pa.Array]:
+        return [pa.array([], each.type) for each in self._schema]
 
 
 class ViewChildren:

@@ -23,19 +23,21 @@ from penstock.jobs.engine.row_ranges import RowRange, divide_some
 from penstock.jobs.functions.children import flatten, made_schema
 from penstock.jobs.functions.rows import KeyedRows, RowsRun
 from penstock.jobs.functions.task import FunctionOptions, FunctionTask
-from penstock.jobs.refresh.chunks.children import ViewChildren
+from penstock.jobs.refresh.chunks.child_files import ChildFiles
+from penstock.jobs.refresh.chunks.children import ROW_ID, HeldChildren, ViewChildren
+from penstock.jobs.refresh.chunks.limits import Cap, ChunkLimit
+from penstock.jobs.refresh.chunks.matching import ComparedColumns
 from penstock.jobs.refresh.row_files import RowFiles
 from penstock.jobs.spark.tasks import Kernel, is_second_try
 from penstock.lance.diff.equal import as_ids, combine
 from penstock.lance.diff.row_sets import decode_row_set
 from penstock.lance.errors import translated
-from penstock.lance.read.scans import ADDRESS, quote_parts, scan_columns
+from penstock.lance.read.scans import ADDRESS, quote_parts, read_row_ids, scan_columns
 from penstock.lance.session.remote import Location, open_planned
 from penstock.lance.write.column_files import get_fragment
 from penstock.model.functions import Function
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID
 
-ROW_ID = "_rowid"
 # Under a limit, how many source rows are read at once, at first and at most.
 FIRST_ROWS, MOST_ROWS = 16, 4096
 
@@ -75,23 +77,6 @@ class ChunkTask(Struct, frozen=True):
         return sum(unit.rows for unit in self.call)
 
 
-class ChunkLimit(Struct, frozen=True):
-    """How many rows the view may have, and which rows stay: by source row, in order."""
-
-    rows: int
-    # The source rows to call, by id: ids and places, as numbers of eight bytes.
-    ids: bytes
-    fragments: bytes
-    offsets: bytes
-    # Source rows that keep their children, and how many rows of the view come before each, and
-    # before the end.
-    kept: bytes
-    before: bytes
-    # A source row of which only some children are in the view.
-    cut: int | None = None
-    cut_rows: int = 0
-
-
 class ChunkOrder(Struct, frozen=True, kw_only=True):
     """Everything that workers need; sent in the kernel's closure."""
 
@@ -107,6 +92,8 @@ class ChunkOrder(Struct, frozen=True, kw_only=True):
     inherited: dict[str, str]
     # The columns of the view that are written.
     written: tuple[str, ...]
+    # How children that the view has are found among those that are made; None: they are not.
+    compared: ComparedColumns | None
     tasks: tuple[ChunkTask, ...]
     # Source rows that have children in the view, as a set.
     had: bytes
@@ -167,17 +154,23 @@ class _Maker:
         self._location = order.view.location
         self._source = order.source.open(order.job)
         self._view = order.view.open(order.job)
-        self._files = RowFiles(
-            self._view, self._location, order.written, order.job, order.attempt, order.max_rows
-        )
         self._had = decode_row_set(order.had)
-        self._cap = None if order.limit is None else _Cap(order.limit)
-        self._rows = self._inserted = self._calls = 0
+        new, moved = (
+            RowFiles(
+                *(self._view, self._location, order.written),
+                *(order.job, order.attempt, order.max_rows),
+            )
+            for _ in range(2)
+        )
+        self._schema = new.schema
+        self._files = ChildFiles(new, moved, self._find_held(), order.compared)
+        self._cap = None if order.limit is None else Cap(order.limit)
+        self._inserted = self._calls = 0
         self._failed: list[Any] = []
 
     def call(self, items: Iterator[pa.RecordBatch]) -> None:
         """Make the children of source rows, which come with the query's columns."""
-        order, schema = self._order, self._files.schema
+        order, schema = self._order, self._schema
         fields = [
             pa.field(each.column, schema.field(each.column).type, each.nullable)
             for each in order.function.outputs
@@ -207,19 +200,20 @@ class _Maker:
 
     def follow(self, unit: RowRange) -> None:
         """Copy children, with the current inherited values of their source rows."""
-        order, schema = self._order, self._files.schema
+        order, schema = self._order, self._schema
         own = [name for name in order.written if name not in order.inherited]
         fragment = get_fragment(self._view, unit.fragment)
         columns = {name: quote_parts((name,)) for name in own}
         wanted = unit.wanted(fragment.physical_rows)
-        for batch in scan_columns(self._view, fragment, columns, wanted=wanted):
+        for batch in scan_columns(self._view, fragment, columns, wanted=wanted, with_row_id=True):
             sources, places = np.unique(as_ids(batch.column(SOURCE_ROW_ID)), return_inverse=True)
             values = dict(zip(order.inherited, self._inherit(sources), strict=True))
             made = [
                 values[name].take(pa.array(places)) if name in values else batch.column(name)
                 for name in schema.names
             ]
-            self._add(pa.record_batch(cast_columns(made, schema), schema=schema))
+            moved = pa.record_batch(cast_columns(made, schema), schema=schema)
+            self._files.move(moved, as_ids(batch.column(ROW_ID)))
 
     def finish(self, seconds: float) -> None:
         """Close the files, and write the note."""
@@ -228,13 +222,16 @@ class _Maker:
             key=order.key(self._number),
             attempt=order.attempt,
             fragments=self._files.close(),
-            rows=self._rows,
+            rows=self._files.rows,
             inserted=self._inserted,
             calls=self._calls,
             seconds=round(seconds, 4),
             failed=encode_ids(np.concatenate([np.empty(0, np.int64), *self._failed])),
             counts=() if self._cap is None else tuple(self._cap.counts),
             is_cut=self._cap is not None and self._cap.is_cut,
+            unchanged=self._files.unchanged,
+            staying=encode_ids(self._files.staying),
+            alike=encode_ids(self._files.alike),
         )
         write_finished(self._location.place(), order.job, made)
 
@@ -289,75 +286,41 @@ class _Maker:
 
     def _write(self, keyed: KeyedRows) -> None:
         """Write the children of some rows."""
-        schema = self._files.schema
+        schema = self._schema
         children = flatten(keyed.values)
         parents, numbers, rows = children
         if self._cap is not None:
             taken = self._cap.take(keyed.keys, parents, numbers)
             parents, numbers = parents[taken], numbers[taken]
             rows = rows.filter(pa.array(taken))
-        if not len(parents):
-            return
         sources, inherited = keyed.keys[parents], pa.array(parents)
         made = {SOURCE_ROW_ID: pa.array(sources), CHILD_INDEX: pa.array(numbers)}
         for name in self._order.inherited:
             made[name] = keyed.batch.column(name).take(inherited)
         columns = [made[n] if n in made else rows.column(n) for n in schema.names]
         self._inserted += int((~self._had.contains(sources)).sum())
-        self._add(pa.record_batch(cast_columns(columns, schema), schema=schema))
+        made_rows = pa.record_batch(cast_columns(columns, schema), schema=schema)
+        self._files.add(keyed.keys, made_rows)
 
-    def _add(self, batch: pa.RecordBatch) -> None:
-        self._rows += batch.num_rows
-        self._files.write(batch)
+    def _find_held(self) -> HeldChildren | None:
+        """The children that the view has of the rows to call, if they can be compared."""
+        order = self._order
+        if order.compared is None or not len(self._had):
+            return None
+        if order.limit is not None:
+            ids = np.frombuffer(order.limit.ids, np.int64)
+        else:
+            units = order.tasks[self._number].call
+            ids = np.concatenate([np.empty(0, np.int64), *map(self._list_ids, units)])
+        sources = ids[self._had.contains(ids)]
+        return HeldChildren(self._view, sources, order.compared.names) if len(sources) else None
 
-
-class _Cap:
-    """Admits rows while there is room, in the order of source rows and their children."""
-
-    def __init__(self, limit: ChunkLimit) -> None:
-        self._limit = limit
-        self._kept = np.frombuffer(limit.kept, np.int64)
-        self._before = np.frombuffer(limit.before, np.int64)
-        self._made = 0
-        self._called = 0
-        self.counts: list[tuple[int, int]] = []
-        self.is_cut = False
-
-    def feed(self, batches: Iterator[pa.RecordBatch], size: Any) -> Iterator[pa.RecordBatch]:
-        """Yield rows, a few at a time, until the view is full."""
-        for batch in batches:
-            ids, at = as_ids(batch.column(ROW_ID)), 0
-            while at < len(ids):
-                id = int(ids[at])
-                # The existing children of a cut row may be enough.
-                room = self._room(id) - (self._limit.cut_rows if id == self._limit.cut else 0)
-                if room <= 0:
-                    self.is_cut = True
-                    return
-                # One by one until it is known how many children a row makes.
-                fitting = -(-room * self._called // max(1, self._made)) if self._called else 1
-                count = max(1, min(fitting, size.rows, len(ids) - at))
-                size.rows = count
-                yield batch.slice(at, count)
-                at += count
-
-    def take(self, keys: Any, parents: Any, numbers: Any) -> Any:
-        """Which of the children are admitted; called in the order of the source rows."""
-        counts = np.bincount(parents, minlength=len(keys))
-        allowed = np.zeros(len(keys), np.int64)
-        for row, (key, count) in enumerate(zip(keys.tolist(), counts.tolist(), strict=True)):
-            fitting = min(count, max(0, self._room(key)))
-            self.is_cut = self.is_cut or fitting < count
-            self._made += fitting
-            self.counts.append((key, fitting))
-            allowed[row] = fitting
-        self._called += len(keys)
-        return numbers < allowed[parents]
-
-    def _room(self, id: int) -> int:
-        """How many rows fit before a source row's own."""
-        before = int(self._before[np.searchsorted(self._kept, id)])
-        return self._limit.rows - before - self._made
+    def _list_ids(self, unit: RowRange) -> Any:
+        """The row ids of source rows; 0 for deleted ones."""
+        fragment = get_fragment(self._source, unit.fragment)
+        ids = as_ids(pa.array(read_row_ids(self._source, fragment)))
+        wanted = unit.wanted(fragment.physical_rows)
+        return ids if wanted is None else ids[wanted]
 
 
 def cast_columns(columns: list[Any], schema: pa.Schema) -> list[Any]:

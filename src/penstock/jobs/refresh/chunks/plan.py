@@ -38,6 +38,7 @@ MAX_TAKEN = 10_000
 
 MADE = Unknown("the function decides how many rows it makes")
 LIMITED = Unknown("output_limit ends the calls, and the function decides how many rows it makes")
+DIFFERING = Unknown("the function decides which rows are others than before")
 FILTERED = Unknown("only Spark evaluates the query's filter")
 
 # Selects those of some rows of a version that match a query.
@@ -121,6 +122,13 @@ def plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
             call=None, follow=nothing, gone=nothing, removed=None, kept=ChildRows(*[nothing] * 5)
         ),
     )
+
+
+def count_updates(work: ChunkWork, sources: Ids) -> Count:
+    """How many of these source rows, which have children, get others."""
+    assert work.call is not None
+    is_made_again = is_among(sources, np.sort(work.call.ids)).any()
+    return DIFFERING if is_made_again else len(sources)
 
 
 class _Planner:
@@ -268,6 +276,7 @@ class _Planner:
             told.append(f"{over} of the view's are over the limit")
         # What is made of rows that have children in the view is no insertion.
         is_new = ~is_among(work.call.ids, np.unique(work.removed.sources))
+        with_children = np.unique(work.removed.sources[~is_gone])
         # The function's results, or Spark, decide which rows are admitted, and so which have to go.
         open_count: Unknown | None = None
         if maybe or (calls and self._is_spark):
@@ -278,7 +287,7 @@ class _Planner:
             mode="incremental",
             reason=f"of the source's rows {', '.join(told) or 'those that failed are gone'}",
             rows_to_insert=MADE if open_count or is_new.any() else 0,
-            rows_to_update=open_count or len(np.unique(work.removed.sources[~is_gone])),
+            rows_to_update=open_count or count_updates(work, with_children),
             rows_to_delete=open_count or int(is_gone.sum()) + over,
             function_calls=open_count or calls - len(work.known),
             fragments=self._difference.fragments,

@@ -10,22 +10,27 @@ from lance import LanceDataset
 from penstock.jobs.engine.finished import NewRows, encode_ids, failed_rows, rate_of
 from penstock.jobs.engine.guard import SCHEMA
 from penstock.jobs.engine.row_ranges import count_tasks, divide_all, divide_some
+from penstock.jobs.refresh.altering.changes import find_changes
 from penstock.jobs.refresh.chunks import spark_chunks
 from penstock.jobs.refresh.chunks.children import ChildRows
 from penstock.jobs.refresh.chunks.kernel import (
-    ChunkLimit,
     ChunkOrder,
     ChunkTask,
     VersionToOpen,
     chunk_kernel,
 )
+from penstock.jobs.refresh.chunks.limits import ChunkLimit
+from penstock.jobs.refresh.chunks.matching import ComparedColumns
 from penstock.jobs.refresh.chunks.plan import ChunkWork, UnsettledRows
 from penstock.jobs.refresh.context import Plan, SourceVersions, ViewChange, Work
 from penstock.jobs.refresh.rows.run import match_rows
 from penstock.jobs.refresh.tasks import make_missing, open_engine, to_knobs
 from penstock.jobs.spark.tasks import Engine, Tasks
+from penstock.lance.columns.computed import list_computed
+from penstock.lance.columns.fields import parse_path
+from penstock.lance.diff.fragments import has_blobs
 from penstock.lance.diff.row_diff import scan_all
-from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
+from penstock.lance.diff.row_sets import Ids, RowPlaces, RowSet, is_among, join_row_sets
 from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.read.scans import quote_path
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column, Rows
@@ -89,12 +94,30 @@ def _make_order(work: Work, todo: ChunkWork) -> ChunkOrder:
         where=definition.rows.filter,
         inherited={name: _ask(columns[name]) for name in definition.inherited},
         written=(SOURCE_ROW_ID, CHILD_INDEX, *definition.inherited, *outputs),
+        compared=_find_compared(work, outputs),
         tasks=tasks,
         had=encode_ids(_sources_before(todo)),
         known=encode_ids(todo.known),
         limit=limit,
         knobs=to_knobs(spec),
         max_rows=spec.max_rows_per_fragment,
+    )
+
+
+def _find_compared(work: Work, outputs: Sequence[str]) -> ComparedColumns | None:
+    """The columns by which children are compared; None where that would mean to read blobs."""
+    inherited, fields = work.definition.inherited, work.view.lance_schema.fields()
+    if any(has_blobs(each) for each in fields if each.name() in (*inherited, *outputs)):
+        return None
+    added = (each for each in list_computed(work.view.schema) if each.name not in outputs)
+    read = {parse_path(path)[0] for each in added for path in each.inputs}
+    content = tuple(name for name in outputs if name in read)
+    if work.spec.alteration is not None:
+        # The others are null in the rows that are there, and filled in afterwards.
+        kept = find_changes(work.spec).kept
+        inherited = tuple(name for name in inherited if name in kept)
+    return ComparedColumns(
+        tuple(outputs), content if len(content) < len(outputs) else (), inherited
     )
 
 
@@ -168,6 +191,7 @@ def _sources_before(todo: ChunkWork) -> Ids:
 def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> ViewChange:
     mine = [note for note in notes if note.attempt == work.attempt.number]
     removed, gone, cut = todo.removed, 0, None
+    staying = join_row_sets(note.staying for note in notes)
     parts: list[Ids] = []
     updated = 0
     if removed is not None:
@@ -178,17 +202,24 @@ def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> ViewChange:
         over, replaced, cut = _cut_off(work.spec.output_limit, todo, notes)
         parts += [over, replaced]
         gone, updated = gone + len(over), updated + bool(len(replaced))
+    if len(staying):
+        work.attempt.log(f"{len(staying)} rows came out as they are in the view, and stay")
     return ViewChange(
-        removes="all" if removed is None else np.concatenate(parts),
+        removes="all" if removed is None else _leave_out(np.concatenate(parts), staying),
         fragments=tuple(each for note in notes for each in note.fragments),
         rows_inserted=sum(note.inserted for note in notes),
-        rows_updated=updated,
+        rows_updated=updated - sum(note.unchanged for note in notes),
         rows_deleted=work.view.count_rows() if removed is None else gone,
         function_calls=sum(note.calls for note in notes),
         failed=failed_rows(notes),
+        alike=join_row_sets(note.alike for note in notes),
         cut=cut,
         rate=rate_of(mine),
     )
+
+
+def _leave_out(ids: Ids, staying: RowSet) -> Ids:
+    return ids[~staying.contains(ids)]
 
 
 def _cut_off(

@@ -14,7 +14,8 @@ from msgspec import json
 
 from penstock.jobs.engine.guard import SCHEMA, guard
 from penstock.jobs.engine.row_ranges import RowRange, divide_some
-from penstock.jobs.refresh.chunks.kernel import ROW_ID, ChunkOrder, make_chunks
+from penstock.jobs.refresh.chunks.children import ROW_ID
+from penstock.jobs.refresh.chunks.kernel import ChunkOrder, make_chunks
 from penstock.jobs.refresh.context import SourceVersions
 from penstock.jobs.refresh.rows.spark_rows import ID, PLACE
 from penstock.jobs.spark.gate.checked_queries import pick

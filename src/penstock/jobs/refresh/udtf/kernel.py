@@ -10,7 +10,7 @@ from msgspec import json
 
 from penstock.jobs.engine.guard import guard
 from penstock.jobs.engine.row_ranges import divide_some
-from penstock.jobs.refresh.chunks.kernel import ROW_ID
+from penstock.jobs.refresh.chunks.children import ROW_ID
 from penstock.jobs.refresh.udtf.making import GROUP_BYTES, PartitionMaker, UdtfOrder
 from penstock.jobs.refresh.udtf.partitions import divide
 from penstock.jobs.spark.tasks import Kernel, is_second_try
