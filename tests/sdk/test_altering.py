@@ -107,9 +107,16 @@ def test_a_chunker_and_its_inherited_columns_are_altered(
     view.alter(table.select("id", "text"), inherited=["id"], wait=False)
     work(server)
     assert sorted(view.to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    view.add_computed("tag", "concat('tag of ', word)").backfill("tag", wait=False)
+    work(server)
+    plan = view.explain_alter(function=letters)
+    assert (plan.mode, plan.function_calls, plan["rows_staying"]) == ("incremental", 3, None)
+    assert "stay       unknown, because the function decides" in str(plan)
     view.alter(function=letters, preview=False, wait=False)
     work(server)
     assert view.count() == 6
+    # Both make `a` of the first row; all else is new.
+    assert [tag for tag in view.to_arrow()["tag"].to_pylist() if tag] == ["tag of a"]
     assert view.history()[0].function == "letters@2"
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(view.alter, function=broken)

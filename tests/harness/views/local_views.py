@@ -21,6 +21,7 @@ from penstock.jobs.refresh.run import run_refresh, sweep_refresh
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import Alteration, RefreshSpec, UpstreamSpec
 from penstock.lance.session.remote import Location
+from penstock.lance.write.view_tables import describe_view
 from penstock.model.functions import Function
 from penstock.model.views import (
     SOURCE_ROW_ID,
@@ -36,6 +37,9 @@ from tests.harness.jobs.local_engine import LOCAL_ENGINE, FolderLake
 from tests.harness.jobs.loose_files import find_loose
 from tests.harness.processes.python_code import start_code
 from tests.harness.views.plans import check_told
+
+# The text of a view's query, which nothing here reads.
+QUERY = "SELECT"
 
 
 def define(
@@ -107,7 +111,9 @@ class LocalView:
     def create(self) -> "LocalView":
         """An empty table, as a server makes it."""
         text = base64.b64decode(self.definition.schema)
-        schema = pa.ipc.read_schema(pa.py_buffer(text))
+        told = describe_view(self.definition.kind, QUERY)
+        metadata = {key: value for key, value in told.items() if value is not None}
+        schema = pa.ipc.read_schema(pa.py_buffer(text)).with_metadata(metadata)
         lance.write_dataset(schema.empty_table(), str(self.path), enable_stable_row_ids=True)
         return self
 
@@ -143,20 +149,28 @@ class LocalView:
         self.watermark, self.definition = done.watermark, definition
         return done
 
-    def alteration_spec(self, definition: Definition, **options: Any) -> RefreshSpec:
-        altered = Alteration(before=self.definition, source_query="altered")
+    def alteration_spec(
+        self, definition: Definition, query: str = "altered", **options: Any
+    ) -> RefreshSpec:
+        altered = Alteration(before=self.definition, source_query=query)
         return structs.replace(self.spec(**options), definition=definition, alteration=altered)
 
     def _get_engine(self, of: UpstreamSpec | None = None) -> Engine:
         return self.engine
 
     def explain(self, **options: Any) -> dict[str, Any]:
+        return check_told(self._explain(self.spec(**options)))
+
+    def explain_alter(self, definition: Definition, **options: Any) -> dict[str, Any]:
+        return self._explain(self.alteration_spec(definition, **options))
+
+    def _explain(self, spec: RefreshSpec) -> dict[str, Any]:
         catalog = self.catalog
 
         def open_table(table: Sequence[str]) -> tuple[Location, lance.LanceDataset]:
             return catalog.locate(table, ""), catalog.open_latest(table, "")
 
-        return check_told(explain_refresh(self.spec(**options), open_table))
+        return explain_refresh(spec, open_table)
 
     def rows(self) -> dict[int, tuple[Any, ...]]:
         """The view's rows by the source rows that they come from."""

@@ -110,6 +110,8 @@ class Plan(Mapping[str, Any]):
         found = [("columns", "; ".join(parts))]
         if staying is not None:
             found.insert(0, ("stay", f"{staying:,} rows"))
+        elif "rows_staying" in self.unknown:
+            found.insert(0, ("stay", self._show_unknown("rows_staying")))
         return found
 
     def _show_rows(self) -> str:

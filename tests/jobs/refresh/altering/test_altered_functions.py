@@ -102,15 +102,16 @@ def test_what_changed_meanwhile_is_in_the_altered_view(tmp_path: Path) -> None:
     }
 
 
-def test_another_function_makes_every_row_anew(tmp_path: Path) -> None:
+def test_another_function_is_called_for_every_row_and_changes_what_differs(tmp_path: Path) -> None:
     view = chunked(tmp_path)
-    version = view.open().version
+    version, before = view.open().version, view.show("_rowid", "word")
     function = view.definition.function
     assert function is not None
     other: Function = structs.replace(function, version="2")
     done = view.alter(structs.replace(view.definition, function=other, digest="2"))
-    assert (done.mode, view.take_calls()) == ("full", ["", "a b", "c", "d e"])
-    assert view.open().version == version + 1
+    assert (done.mode, view.take_calls()) == ("incremental", ["", "a b", "c", "d e"])
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 0, 0)
+    assert (view.open().version, view.show("_rowid", "word")) == (version + 1, before)
 
 
 def total(table: pa.Table) -> Any:

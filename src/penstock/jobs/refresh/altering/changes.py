@@ -1,6 +1,7 @@
 """Compare two definitions of a view: which columns stay right, and whether rows can stay. Pure."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.jobs.specs import RefreshSpec
 from penstock.lance.columns.schemas import decode_schema
@@ -99,10 +100,20 @@ def _why_rebuild(before: Definition, after: Definition) -> str:
     if before.rows.limit is not None or after.rows.limit is not None:
         return "the query changed, and it has a limit"
     if after.function is not None and not is_same_function(before, after, after.function):
-        return "the function is another one, or reads something else"
+        if after.kind != "chunker":
+            return "the function is another one, or reads something else"
+        if _types_of(before) != _types_of(after):
+            return "the function is another one, and makes other columns"
     if _partitions(before) != _partitions(after):
         return "the rows are divided into other partitions"
     return ""
+
+
+def _types_of(definition: Definition) -> dict[str, Any]:
+    """The columns that the function makes, with their types."""
+    outputs = () if definition.function is None else definition.function.outputs
+    schema = decode_schema(definition.schema)
+    return {each.column: schema.field(each.column).type for each in outputs}
 
 
 def _partitions(definition: Definition) -> object:
@@ -118,7 +129,9 @@ def _is_made_alike(before: Definition, after: Definition, name: str) -> bool:
         return True
     for function in (*after.column_functions, *filter(None, [after.function])):
         if name in [each.column for each in function.outputs]:
-            return is_same_function(before, after, function)
+            # Children of another chunker are compared: those that stay have its values.
+            is_compared = after.kind == "chunker" and function is after.function
+            return is_compared or is_same_function(before, after, function)
     if any(name == out.column for each in before.column_functions for out in each.outputs):
         return False
     return _is_same_column(before, after, name)

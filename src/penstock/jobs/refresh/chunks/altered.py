@@ -1,6 +1,7 @@
-"""Plan the alteration of a chunker's view whose function and inputs stay the same.
+"""Plan the alteration of a chunker's view.
 
 Children stay while the new query takes their source row, and nothing that they keep has changed.
+Another function is called for every row, and those of its children that the view has already stay.
 Inherited columns that are new are filled in afterwards.
 """
 
@@ -10,7 +11,11 @@ import numpy as np
 from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
-from penstock.jobs.refresh.altering.changes import compare_definitions, list_reads
+from penstock.jobs.refresh.altering.changes import (
+    compare_definitions,
+    is_same_function,
+    list_reads,
+)
 from penstock.jobs.refresh.chunks.children import find_children
 from penstock.jobs.refresh.chunks.plan import (
     FILTERED,
@@ -18,6 +23,7 @@ from penstock.jobs.refresh.chunks.plan import (
     ChunkWork,
     Match,
     UnsettledRows,
+    count_updates,
     plan_all,
 )
 from penstock.jobs.refresh.context import Context, Plan, SourceVersions
@@ -41,7 +47,7 @@ def plan(context: Context) -> Plan:
     if rows.filter is not None and rows.engine != "lance":
         return Plan(
             mode="incremental",
-            reason="the view is altered",
+            reason=planner.reason,
             rows_to_insert=FILTERED,
             rows_to_update=FILTERED,
             rows_to_delete=FILTERED,
@@ -56,9 +62,9 @@ def plan(context: Context) -> Plan:
     calls = len(work.call.ids) - len(work.known)
     return Plan(
         mode="incremental",
-        reason="the view is altered",
+        reason=planner.reason,
         rows_to_insert=MADE if calls else 0,
-        rows_to_update=len(np.unique(work.removed.sources[~is_gone])),
+        rows_to_update=count_updates(work, np.unique(work.removed.sources[~is_gone])),
         rows_to_delete=int(is_gone.sum()),
         function_calls=calls,
         fragments=len(np.unique(work.call.fragments)),
@@ -75,6 +81,13 @@ class _Planner:
         self._before, self._view = context.definition_then, context.view
         self._rows = _rows_of(context.definition)
         self._now, self._then = source.dataset_now, then
+        function = context.definition.function
+        assert function is not None
+        self._is_same = is_same_function(self._before, context.definition, function)
+        self.reason = "the view is altered"
+        if not self._is_same:
+            self.reason += ", and another function makes its rows, or the same of other columns"
+            return
         changes = compare_definitions(self._before, context.definition)
         self._inherited = [n for n in context.definition.inherited if n in changes.kept]
         reads = list_reads(self._before, tuple(self._inherited))
@@ -85,10 +98,12 @@ class _Planner:
         """The work, given a function that tells which rows of a version match a query."""
         rows = match(self._now, scan_all(self._now), self._rows)
         children = find_children(self._view)
-        is_known = is_among(rows.ids, self._find_called(children.sources, match))
-        is_known &= ~is_among(rows.ids, self._find_changed(()))
-        is_known &= ~self._failed.contains(rows.ids)
-        inherits = is_known & is_among(rows.ids, self._find_changed(self._inherited))
+        is_known = inherits = np.zeros(len(rows.ids), bool)
+        if self._is_same:
+            is_known = is_among(rows.ids, self._find_called(children.sources, match))
+            is_known &= ~is_among(rows.ids, self._find_changed(()))
+            is_known &= ~self._failed.contains(rows.ids)
+            inherits = is_known & is_among(rows.ids, self._find_changed(self._inherited))
         call = rows.take(~is_known | inherits)
         gone = np.setdiff1d(children.sources, rows.ids)
         stale = np.sort(np.concatenate([gone, call.ids]))
