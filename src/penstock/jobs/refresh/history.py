@@ -16,6 +16,7 @@ from penstock.lance.commit.replacement import (
     WATERMARK_PROPERTY,
     commit_operation,
 )
+from penstock.lance.commit.transaction import read_transaction
 from penstock.model.views import Watermark
 
 INSERTED_PROPERTY = "penstock.rows_inserted"
@@ -51,7 +52,7 @@ def read_history(view: LanceDataset, since: int) -> History:
     foreign, is_altered = "", False
     for version in range(view.version, since, -1):
         try:
-            transaction = view.read_transaction(version)
+            transaction = read_transaction(view, version)
         except (OSError, ValueError):
             transaction = None
         if transaction is None:

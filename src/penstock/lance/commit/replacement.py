@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from penstock.errors import InvalidTableState, OutcomeUnknown, PenstockError
+from penstock.lance.commit.transaction import read_transaction
 from penstock.lance.doors import lance
 from penstock.lance.errors import translated
 
@@ -120,7 +121,7 @@ def _read_properties(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     for version in range(dataset.version, max(0, dataset.version - back), -1):
         try:
-            transaction = dataset.read_transaction(version)
+            transaction = read_transaction(dataset, version)
         except (OSError, ValueError):
             # Versions that are gone are older than everything that still counts.
             break

@@ -9,6 +9,7 @@ from typing import Any
 
 from lance import LanceDataset, LanceOperation
 
+from penstock.lance.commit.transaction import read_transaction
 from penstock.lance.diff.fragments import describe_files
 from penstock.model.fragments import FragmentState
 
@@ -66,7 +67,7 @@ def read_compactions(dataset: LanceDataset) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for version in range(dataset.version, max(0, dataset.version - VERSIONS_BACK), -1):
         try:
-            transaction = dataset.read_transaction(version)
+            transaction = read_transaction(dataset, version)
         except (OSError, ValueError):
             break
         operation = None if transaction is None else transaction.operation

@@ -133,6 +133,20 @@ def test_compaction_and_restore_cost_what_they_change(tmp_path: Path) -> None:
     assert (view.take_calls(), rows(view)) == (["w1"], expected(view))
 
 
+def test_compactions_of_tables_with_indexes_are_no_matter(tmp_path: Path) -> None:
+    view = chunked(tmp_path, *(f"w{n} x" for n in range(12)), fragments=4)
+    view.refresh()
+    view.source.create_scalar_index("id", "BTREE")
+    view.open().create_scalar_index("word", "BTREE")
+    for text in ("a b", "c"):
+        view.source.update({"text": f"'{text}'"}, where="id < 3")
+        view.source.optimize.compact_files()
+        view.refresh()
+        view.open().optimize.compact_files()
+        assert rows(view) == expected(view)
+    assert view.refresh().mode == "none"
+
+
 def test_rows_enter_and_leave_the_filter(tmp_path: Path) -> None:
     view = chunked(tmp_path, "a b", "c", "d", where="other = 0")
     view.refresh()
