@@ -74,6 +74,27 @@ def test_lance_counts_rows(server: Server, place: str) -> None:
         assert ask_sql(server, place, sql, timeout_seconds=0.05).status_code in (503, 504), sql
 
 
+def test_lance_answers_constants(server: Server, place: str) -> None:
+    for sql, row in (
+        ("SELECT 1 AS one, 'x' AS two, true AS yes FROM t", {"one": 1, "two": "x", "yes": True}),
+        ("SELECT 1 AS `_rowid` FROM t WHERE id > 0", {"_rowid": 1}),
+    ):
+        assert read_rows(ask_sql(server, place, sql)).to_pylist() == [row] * 3
+        assert read_rows(ask_sql(server, place, sql, limit=2)).to_pylist() == [row] * 2
+    by_lance = ask_sql(server, place, "SELECT 5 AS five FROM t WHERE id = 2", dialect="lance")
+    assert read_rows(by_lance).to_pylist() == [{"five": 5}]
+
+
+def test_a_constant_is_no_column_of_that_name(server: Server, place: str) -> None:
+    named = pa.table({"id": [1], "true": ["column"], "3000000000": ["column"]})
+    send(server, f"/v1/table/{place}$named/create", named).raise_for_status()
+    # Lance would take them for the columns; whether a runner was seen depends on other tests.
+    for sql in ("SELECT id, TRUE AS t FROM named", "SELECT id, 3000000000 AS n FROM named"):
+        assert ask_sql(server, place, sql, timeout_seconds=0.05).status_code in (503, 504), sql
+    found = read_rows(ask_sql(server, place, "SELECT id, `true` AS t FROM named"))
+    assert found["t"].to_pylist() == ["column"]
+
+
 def test_a_large_result_of_lance_is_streamed(server: Server) -> None:
     place = new_name()
     server.post(f"/v1/namespace/{place}/create").raise_for_status()

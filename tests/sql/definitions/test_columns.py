@@ -203,3 +203,9 @@ def test_the_digest_is_of_what_decides_about_rows() -> None:
     assert alias == digest
     other = {("other",): pa.schema([("id", pa.int64()), ("label", pa.string())])}
     assert make(sql, schemas=other).digest != digest
+
+
+def test_the_least_number_of_a_type_has_that_type() -> None:
+    kinds = {"-2147483648": "int32", "-(2147483648)": "int64", "-9223372036854775808": "int64"}
+    for number, kind in kinds.items():
+        assert fields(make(f"SELECT id, {number} AS n FROM docs"))[-1] == ("n", kind), number

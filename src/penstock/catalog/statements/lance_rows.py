@@ -66,12 +66,18 @@ def _count(found: "LanceCount", limit: int | None) -> Any:
 
 
 def _search(asked: StatementRequest, found: "LanceStatement") -> Any:
-    wanted = Query(
-        columns={column.name: column.expression for column in found.rows.columns},
-        filter=found.rows.filter,
-        k=_limit(asked, found),
-    )
-    return query.search(found.table.open_dataset(), wanted)
+    columns = {column.name: column.expression for column in found.rows.columns}
+    names = list(columns)
+    if all(column.path is None and not column.reads for column in found.rows.columns):
+        # Lance does not scan for constants alone.
+        columns["_".join(["", *names, "row"])] = "_rowid"
+    wanted = Query(columns=columns, filter=found.rows.filter, k=_limit(asked, found))
+    rows = query.search(found.table.open_dataset(), wanted)
+    if len(columns) == len(names):
+        return rows
+    batches = (batch.select(names) for batch in rows)
+    schema = pa.schema([rows.schema.field(name) for name in names])
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _limit(asked: StatementRequest, found: "LanceStatement") -> int | None:

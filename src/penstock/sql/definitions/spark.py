@@ -227,7 +227,10 @@ class _LanceCheck:
         lance = output.texts.get("lance")
         if lance is None or output.path is not None:
             return output
-        if output.type is not None and self._is_alike(output.reads, lance, output.type):
+        # Lance takes an expression that is also a name, such as `true`, for that column.
+        is_name = lance.lower() in (name.lower() for name in self._table.schema.names)
+        alike = output.type is not None and self._is_alike(output.reads, lance, output.type)
+        if alike and not is_name:
             return output
         texts: ExpressionTexts = {"spark": output.texts["spark"]}
         return QueryOutput(output.name, output.type, texts, None, output.reads)

@@ -35,7 +35,7 @@ INTS = (exp.Length, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Hour, exp.Min
 BIGINTS = (exp.Count, exp.CountIf, exp.ApproxDistinct)
 DOUBLES = (exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.Stddev, exp.StddevPop, exp.StddevSamp,
            exp.Variance, exp.VariancePop, exp.Cbrt)  # fmt: skip
-SAME_AS_INNER = (exp.Paren, exp.Alias, exp.Min, exp.Max, exp.Neg, exp.Abs, exp.Filter)
+SAME_AS_INNER = (exp.Paren, exp.Alias, exp.Min, exp.Max, exp.Abs, exp.Filter)
 
 
 def _make(kind: exp.DType) -> exp.DataType:
@@ -140,6 +140,14 @@ class Types:
 
     def get_inner(self, node: exp.Expr) -> Type:
         return self.get(node.this)
+
+    def get_negative(self, node: exp.Expr) -> Type:
+        """Spark reads the sign of a number with its digits, so the least INT is one."""
+        inner = node.this
+        if isinstance(inner, exp.Literal) and not inner.is_string and inner.is_int:
+            value = int(inner.name)
+            return None if value > 2**63 else _make(D.INT if value <= 2**31 else D.BIGINT)
+        return self.get(inner)
 
     def get_common(self, *nodes: exp.Expr) -> Type:
         """The common type of some values, or the type that Spark widens integers to."""
@@ -279,6 +287,7 @@ RULES: dict[type[exp.Expr], Callable[[Types, exp.Expr], Type]] = {
     exp.Dot: Types.get_field,
     exp.Subquery: Types.get_single,
     exp.Literal: Types.get_literal,
+    exp.Neg: Types.get_negative,
     exp.Cast: Types.get_cast,
     exp.TryCast: Types.get_cast,
     exp.Coalesce: Types.get_first,
