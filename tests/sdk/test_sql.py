@@ -1,6 +1,7 @@
 """Statements by the SDK: their rows in every form."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,8 @@ import penstock
 from penstock.errors import InvalidRequest, TimedOut
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.jobs.statements import ROWS, send_result
+from tests.harness.processes import servers
+from tests.harness.processes.access import tls
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import PATIENCE_SECONDS
 
@@ -55,3 +58,18 @@ def test_a_statement_whose_time_is_up_is_not_sent_again(
         send_result(server, job).raise_for_status()
         runner.finish(job, result={"rows": 3}).raise_for_status()
         assert answer.result(PATIENCE_SECONDS).to_arrow() == ROWS
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_large_result_that_the_server_breaks_off_says_why(scheme: str, tmp_path: Path) -> None:
+    """Some of it was sent: it is not asked for again, and not taken for an absent server."""
+    sealed = tls(tmp_path) if scheme == "https" else {}
+    environ = {"PENSTOCK__SERVER__SQL_MAX_BYTES": str(2**22), **sealed}
+    with servers.running(tmp_path / "data", environ=environ) as server:
+        lake = penstock.connect(server.url, verify=False, retry_seconds=60)
+        lake.create_table("large", {"text": ["x" * 1000] * 20_000})
+        with pytest.raises(InvalidRequest, match=f"more than {2**22} bytes") as raised:
+            lake.sql("SELECT text FROM large")
+        assert "add LIMIT" in raised.value.detail
+        assert len(lake.sql("SELECT text FROM large LIMIT 2000")) == 2000
+        lake.close()

@@ -41,6 +41,8 @@ from penstock.errors import (
 )
 
 UNSUPPORTED, INVALID_INPUT, INTERNAL = 0, 13, 18
+# The header of a large answer that says what is before the error in its end, if it is broken off.
+BROKEN_OFF = "x-penstock-broken-off"
 
 LANCE_ERRORS: dict[type[PenstockError], tuple[int, int]] = {
     Unsupported: (406, UNSUPPORTED),

@@ -9,7 +9,7 @@ import msgspec
 from penstock.errors import InvalidRequest, NotFound, TableAlreadyExists, TableNotFound
 from penstock.model.identifiers import from_path
 from penstock.sdk.connection import other_clients
-from penstock.sdk.connection.wire import Name, Wire, path_of, read_id, show_id
+from penstock.sdk.connection.wire import ANSWER_SECONDS, Name, Wire, path_of, read_id, show_id
 from penstock.sdk.functions.declared import Chunker, Udtf
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.show import html_table
@@ -233,7 +233,9 @@ class Lake:
             "timeout_seconds": timeout,
             "dialect": dialect,
         }
-        return SqlResult(read_file(self._wire.read_bytes("/v1/sql", body)))
+        # The server says when the time is up.
+        seconds = ANSWER_SECONDS + (timeout or 0)
+        return SqlResult(read_file(self._wire.read_bytes("/v1/sql", body, seconds)))
 
     # Iceberg views
 

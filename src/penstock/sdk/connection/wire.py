@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
-from penstock.model.codes import LANCE_ERRORS
+from penstock.model.codes import BROKEN_OFF, LANCE_ERRORS
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier, to_path
 from penstock.retries import Backoff
 
@@ -65,9 +65,17 @@ class Wire:
         """POST a question; returns the decoded answer."""
         return _decode(self._post(path, body, params or {}, None, seconds))
 
-    def read_bytes(self, path: str, body: object = None) -> bytes:
-        """POST a question whose answer is not JSON."""
-        return self._post(path, body, {}, None, ANSWER_SECONDS).content
+    def read_bytes(self, path: str, body: object = None, seconds: float = ANSWER_SECONDS) -> bytes:
+        """POST a question whose answer is not JSON; raises what broke the answer off."""
+        request = self._http.build_request(
+            "POST",
+            path,
+            content=b"" if body is None else msgspec.json.encode(body),
+            params=_to_params({}),
+            headers={"Content-Type": "application/json"},
+            timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS),
+        )
+        return self._send(lambda: _receive(self._http, request)).content
 
     def get(self, path: str, **params: object) -> Any:
         given = _to_params(params)
@@ -163,6 +171,35 @@ def show_id(parts: Identifier) -> str:
 def path_of(noun: str, parts: Identifier, operation: str) -> str:
     """The path of an operation on a namespace, table or view, whatever its name contains."""
     return f"/v1/{noun}/{quote(to_path(parts) or SEPARATOR, safe='')}/{operation}"
+
+
+def _receive(client: httpx.Client, request: httpx.Request) -> httpx.Response:
+    """Send a request; an answer that the server breaks off ends with a mark and an error."""
+    answer = client.send(request, stream=True)
+    try:
+        mark = answer.headers.get(BROKEN_OFF, "").encode()
+        parts = list[bytes]()
+        try:
+            for part in answer.iter_bytes():
+                parts.append(part)
+        except httpx.TransportError:
+            _, found, told = b"".join(parts).rpartition(mark) if mark else (b"", b"", b"")
+            if not found:
+                raise
+            raise _read_end(answer, told) from None
+        return httpx.Response(
+            answer.status_code, headers=answer.headers, content=b"".join(parts), request=request
+        )
+    finally:
+        answer.close()
+
+
+def _read_end(answer: httpx.Response, told: bytes) -> PenstockError:
+    """The error in the end of an answer."""
+    found = msgspec.json.decode(told)
+    body = {**found["body"], "instance": answer.headers.get("x-request-id")}
+    content = msgspec.json.encode(body)
+    return to_error(httpx.Response(found["status"], content=content, request=answer.request))
 
 
 def to_error(answer: httpx.Response) -> PenstockError:

@@ -1,13 +1,17 @@
 """Answers with rows: an Arrow file that a worker writes, sent whole or while it grows."""
 
 import asyncio
+import contextlib
 import logging
+import secrets
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from penstock.errors import PenstockError
 from penstock.lance.storage.data_threads import Deadline
+from penstock.model.codes import BROKEN_OFF
 from penstock.server.lance.call import Call
+from penstock.server.lance.errors import to_reply
 from penstock.server.transport.downloads import Download
 from penstock.server.transport.http import ClientGone, Receive, Reply
 
@@ -33,11 +37,14 @@ async def answer_rows(
     if not download.is_large.done():
         await running
         return Reply(200, download.take(), ARROW_FILE, headers)
-    sending = partial(_send, call, download, running)
+    # No row can have it in it.
+    mark = secrets.token_hex(16).encode()
+    sending = partial(_send, call, download, running, mark)
+    headers = (*headers, (BROKEN_OFF.encode(), mark))
     return Reply(200, content_type=ARROW_FILE, headers=headers, sending=sending)
 
 
-async def _send(call: Call, download: Download, running: asyncio.Future[None]) -> None:
+async def _send(call: Call, download: Download, running: asyncio.Future[None], mark: bytes) -> None:
     """Let the worker send a result while it is computed, for as long as the client is there."""
     watching = asyncio.ensure_future(_await_disconnect(call.receive, download))
     try:
@@ -49,12 +56,22 @@ async def _send(call: Call, download: Download, running: asyncio.Future[None]) -
             log.warning("a large result was broken off: %s", error.message)
             call.connection.leave()
             await watching
-        if watching.done():
-            raise ClientGone from error
-        # The status was sent long ago; only a broken connection can tell that rows are missing.
-        raise
+        if not watching.done():
+            log.warning("a large result could not be completed: %s", error.message)
+            # The status was sent long ago; only a broken connection can tell that rows are missing.
+            last = mark + _encode(error)
+            with contextlib.suppress(OSError, PenstockError):
+                await call.catalog.workers.run(download.break_off, last)
+            await call.connection.break_off_answer()
+        raise ClientGone from error
     finally:
         watching.cancel()
+
+
+def _encode(error: PenstockError) -> bytes:
+    """An error as the end of an answer: what its own answer would say, and the status of that."""
+    reply = to_reply(error, "")
+    return b'{"status":%d,"body":%b}' % (reply.status, reply.body)
 
 
 async def _await_disconnect(receive: Receive, download: Download) -> None:

@@ -63,6 +63,11 @@ class Download:
         if self._held and self._socket is not None:
             self._send_part()
 
+    def break_off(self, last: bytes) -> None:
+        """Send a last chunk instead of what is held; waits for the client."""
+        self._parts, self._held = [memoryview(last)], len(last)
+        self._send_part()
+
     def take(self) -> bytes:
         """Everything that was written, if it is little."""
         return b"".join(self._parts)

@@ -253,6 +253,13 @@ class JoiningProtocol(HttpToolsProtocol):
             await self._forwarding
             self._lent = self._forwarding = None
 
+    async def break_off_answer(self) -> None:
+        """Close the connection after the chunks that were sent, so that the answer has no end."""
+        await self.take_back_answer()
+        while self.transport.get_write_buffer_size() and not self.transport.is_closing():  # noqa: ASYNC110
+            await asyncio.sleep(FLUSH_SECONDS)
+        self.leave()
+
     async def _forward(self, ours: socket.socket) -> None:
         with ours:
             while data := await self.loop.sock_recv(ours, LARGE_BYTES):
