@@ -103,3 +103,34 @@ def test_a_runner_reads_the_tables_of_its_statement_and_sends_its_result(place: 
         runner.finish(job, result={"rows": 3}).raise_for_status()
         assert read_rows(answer.result(PATIENCE_SECONDS)) == ROWS
     assert runner.server.post(open_).status_code == 404
+
+
+@pytest.mark.parametrize("what", ["grant", "view's table", "key", "table"])
+def test_rights_that_end_while_a_statement_runs_keep_its_rows(place: Place, what: str) -> None:
+    made = views.create(place.ns, "through", "SELECT id FROM open")
+    made.body["view-version"]["default-namespace"] = [place.ns]
+    made.send(place.admin).raise_for_status()
+    place.gate.grant(place.ann.name, "reader", "view", place.ns, "through")
+    source = "open" if what in ("grant", "table") else "through"
+    key = place.gate.key(f"r{uuid.uuid4().hex[:8]}", kind="runner", clusters=(CLUSTER,))
+    runner = Runner(place.gate.as_(key), CLUSTER)
+    anns, secret = place.gate.make_key(place.ann.name)
+    ann = Person(place.gate, place.ann.name, place.gate.as_(secret))
+    with ThreadPoolExecutor(1) as pool:
+        sql = f"SELECT max(id) AS n FROM {source}"
+        answer = pool.submit(place.ask, ann, sql, cluster=CLUSTER)
+        (job,) = runner.lease(wait_seconds=20)
+        send_result(runner.server, job).raise_for_status()
+        if what == "key":
+            place.gate.revoke(anns.id)
+        elif what == "table":
+            allowed = place.admin.post(f"/v1/table/{place.ns}$open/drop", force=True)
+            allowed.raise_for_status()
+            send(place.admin, f"/v1/table/{place.ns}$open/create", people(1)).raise_for_status()
+        else:
+            place.gate.ungrant(place.ann.name, "reader", "table", place.ns, "open")
+        runner.finish(job, result={"rows": 3}).raise_for_status()
+        refused = answer.result(PATIENCE_SECONDS)
+    assert refused.status_code == (403 if what == "key" else 400), refused.text
+    assert "taken away" in refused.json()["error"]
+    assert not list(place.admin.data.rglob("_results/*"))

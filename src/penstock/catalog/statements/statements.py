@@ -26,7 +26,7 @@ from penstock.database.interface import Transaction
 from penstock.errors import InvalidRequest, TimedOut, Unavailable
 from penstock.jobs.specs import STATEMENT, StatementSpec
 from penstock.lance.errors import translated
-from penstock.model.identifiers import Identifier, show
+from penstock.model.identifiers import Identifier, from_path, show
 from penstock.model.jobs import SUCCEEDED, Job, NewJob
 from penstock.model.slots import slot_of_statement
 from penstock.sql.doors import queries
@@ -51,9 +51,17 @@ class StatementRequest:
     cluster: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadStatement:
+    """A statement for Lance or Spark, and the ids of the tables and Iceberg views in it."""
+
+    found: "LanceStatement | LanceCount | Statement"
+    ids: frozenset[str]
+
+
 async def read(
     catalog: Catalog, asked: StatementRequest, grantees: tuple[str, ...]
-) -> "LanceStatement | LanceCount | Statement":
+) -> ReadStatement:
     """Read a statement against the tables as they are; what may not be read counts as missing."""
     found = Lookup({}, reading_as(catalog, grantees))
     try:
@@ -68,7 +76,8 @@ async def read(
             with translated():
                 return statements_door.read_statement(query, opened, time.time_ns() // 1000)
 
-        return await catalog.workers.run(define)
+        read = await catalog.workers.run(define)
+        return ReadStatement(read, frozenset(found.names.values()))
     except InvalidRequest as error:
         near = found.missing and await find_near(catalog, found.missing[0], found.may_read)
         raise _reword(error, near or error.detail) from error
@@ -108,6 +117,21 @@ async def run_on_spark(
     if leaving.done():
         return None
     raise await _explain(catalog, job, asked, statement)
+
+
+async def check_rights(catalog: Catalog, ids: frozenset[str], grantees: tuple[str, ...]) -> None:
+    """Refuse the rows of a statement whose caller may not read all of its sources any more."""
+    may_read = reading_as(catalog, grantees)
+    for id in sorted(ids):
+        row = await catalog.database.fetch_one(
+            "SELECT namespace, name FROM objects WHERE id = $1", id
+        )
+        if row is None or not await may_read((*from_path(row[0]), row[1])):
+            raise InvalidRequest(
+                "sql: a table or view that it reads was dropped, or the right to read it was taken"
+                " away, while it ran",
+                detail="ask again to see which",
+            )
 
 
 async def complete(

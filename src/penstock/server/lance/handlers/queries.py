@@ -12,7 +12,7 @@ from penstock.catalog.names import tables
 from penstock.catalog.statements import lance_rows, statements
 from penstock.catalog.statements import results as statement_results
 from penstock.catalog.statements.statements import StatementRequest
-from penstock.errors import InvalidRequest
+from penstock.errors import Forbidden, InvalidRequest, PenstockError
 from penstock.lance.expressions.check import check_expression, check_expressions
 from penstock.lance.read import fulltext, query, results
 from penstock.lance.read.query import Query, VectorSearch
@@ -164,9 +164,10 @@ async def analyze_plan(call: Call) -> Reply:
 
 async def run_sql(call: Call) -> Reply:
     asked = _read_sql(call)
-    found = await statements.read(call.catalog, asked, call.origin.grantees)
+    read = await statements.read(call.catalog, asked, call.origin.grantees)
+    found = read.found
     if isinstance(found, Statement):
-        return await _run_on_spark(call, asked, found)
+        return await _run_on_spark(call, asked, found, read.ids)
     deadline = Deadline(asked.seconds)
     await lance_rows.check_count(call.catalog, asked, found, deadline)
     return await answer_rows(
@@ -174,17 +175,33 @@ async def run_sql(call: Call) -> Reply:
     )
 
 
-async def _run_on_spark(call: Call, asked: StatementRequest, statement: Statement) -> Reply:
+async def _run_on_spark(
+    call: Call, asked: StatementRequest, statement: Statement, ids: frozenset[str]
+) -> Reply:
     async with watched(call) as leaving:
         job = await statements.run_on_spark(call.catalog, asked, statement, leaving)
         if job is None:
             raise ClientGone
+    try:
+        await _check_rights(call, ids)
+    except PenstockError:
+        await statement_results.remove(call.catalog, job.id)
+        raise
     deadline = Deadline(call.catalog.query_seconds)
 
     async def copy(download: Download) -> None:
         await statement_results.write_to(call.catalog, job.id, download, deadline)
 
     return await answer_rows(call, copy, deadline)
+
+
+async def _check_rights(call: Call, ids: frozenset[str]) -> None:
+    """Check again what was checked when the statement began to wait for its runner."""
+    if call.still_allowed is not None and not await call.still_allowed():
+        raise Forbidden(
+            "the right to run statements was taken away while it ran", detail="ask an owner"
+        )
+    await statements.check_rights(call.catalog, ids, call.origin.grantees)
 
 
 def _read_sql(call: Call) -> StatementRequest:
