@@ -9,7 +9,11 @@ from tests.harness.processes import servers
 from tests.harness.processes.runners import RunnerProcess, Team
 
 # Long enough for a busy machine, short enough to wait for.
-LEASES = {"PENSTOCK__JOBS__LEASE_SECONDS": "5", "PENSTOCK__JOBS__MAX_ATTEMPTS": "6"}
+LEASES = {
+    "PENSTOCK__JOBS__LEASE_SECONDS": "5",
+    "PENSTOCK__JOBS__MAX_ATTEMPTS": "6",
+    "PENSTOCK__SERVER__SQL_SECONDS": "300",
+}
 # Two cores, and what a failed task of Spark needs.
 SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2,4]"}}'}
 

@@ -19,6 +19,11 @@ from tests.harness.views.runner_views import Source, make_source, make_view
 
 pytestmark = pytest.mark.timeout(400)
 
+RECURSION = (
+    "WITH RECURSIVE r(n) AS (SELECT min(id) FROM t UNION ALL SELECT n + 1 FROM r WHERE n < 1000000)"
+    " SELECT count(*) FROM r"
+)
+
 
 def ask(source: Source, sql: str, **body: Any) -> httpx.Response:
     return ask_sql(source.server, source.namespace, sql, **body)
@@ -99,6 +104,12 @@ def test_views_of_both_kinds_are_read_like_tables(server: Server, runner: Runner
         ("SELECT array_join(id, ',') FROM t", {}, "DATATYPE_MISMATCH"),
         ("SELECT CAST(text AS INT) FROM t", {}, "CAST_INVALID_INPUT"),
         ("SELECT id, NULL AS n FROM t", {}, "column n is void"),
+        (RECURSION, {}, "RECURSION_LEVEL_LIMIT_EXCEEDED"),
+        (
+            "SELECT if(id < 0, text, raise_error('spark.driver.maxResultSize')) AS n FROM t",
+            {},
+            "USER_RAISED_EXCEPTION",
+        ),
         ("SELECT a.id FROM t a CROSS JOIN t b", {"max_rows": 10}, "more than 10 rows"),
         ("SELECT repeat(text, 10000) FROM t", {"max_bytes": 1000}, "more than 1000 bytes"),
     ],
@@ -127,3 +138,17 @@ def test_a_statement_that_takes_too_long_is_ended(server: Server, runner: Runner
         return not server.post("/v1/jobs/list", body).json()["jobs"]
 
     until(is_over)
+
+
+@pytest.mark.slow
+def test_a_statement_that_takes_all_memory_is_told_and_not_run_again(
+    server: Server, runner: RunnerProcess
+) -> None:
+    source = make_source(server, range(20))
+    sql = "SELECT sum(size(sequence(1, 1000000000 + id))) AS n FROM t"
+    refused = ask(source, sql, timeout_seconds=120)
+    assert code(refused) == (400, 13)
+    assert "out of memory" in refused.json()["error"]
+    assert read_rows(ask(source, "SELECT count(DISTINCT kind) AS n FROM t")).to_pylist() == [
+        {"n": 3}
+    ]

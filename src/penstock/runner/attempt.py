@@ -43,6 +43,8 @@ class LeasedAttempt:
         self, client: ServerClient, lease: Lease, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.lease = lease
+        # The start of the session that it works on; 0 before it has one.
+        self.session = 0
         self._client = client
         self._clock = clock
         self._lock = threading.Lock()

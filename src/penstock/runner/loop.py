@@ -12,7 +12,7 @@ import msgspec
 from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.jobs.engine.attempt import JobCanceled, JobPaused, is_passing
 from penstock.jobs.spark.tasks import Engine
-from penstock.jobs.specs import KINDS, UpstreamSpec
+from penstock.jobs.specs import KINDS, STATEMENT, UpstreamSpec
 from penstock.lance.session.remote import RemoteCatalog
 from penstock.model.functions import Needs
 from penstock.model.jobs import CANCELED, FAILED, FINISHED, PAUSED, QUEUED, SUCCEEDED
@@ -22,13 +22,17 @@ from penstock.runner.client import AttemptEnd, Lease, ServerClient
 from penstock.runner.environments import prepare
 from penstock.runner.metrics import RunnerMetrics
 from penstock.runner.resources import grant
-from penstock.runner.session import Session
+from penstock.runner.session import Death, Session
 
 log = logging.getLogger(__name__)
 
 # Loaded before the first job, which is not to wait for them.
 RECIPES = {word: kind.load_recipe() for word, kind in KINDS.items()}
 
+OUT_OF_MEMORY = (
+    "Spark ran out of memory while it ran the statement; select less at once, for example without "
+    "collect_list, or give the cluster more (spark.driver.memory)"
+)
 LEASE_WAIT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.2, 5.0
 # How long a stop waits for jobs to be given back; the process must be gone after ten seconds.
@@ -58,6 +62,8 @@ class Runner:
         self._stopping = threading.Event()
         self._room = threading.Condition()
         self._running: dict[LeasedAttempt, threading.Thread] = {}
+        # By session that died: whether a statement ran on it.
+        self._shared: dict[int, bool] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set; then give unfinished jobs back."""
@@ -162,17 +168,41 @@ class Runner:
             log.debug("%s", error.message)
             return None
         except PenstockError as error:
+            if (ending := self._excuse(attempt, error)) is not None:
+                return ending
             self._session.suspect()
             shown = "; ".join(part for part in (error.message, error.detail) if part)
             attempt.log(shown, "error")
             return AttemptEnd(FAILED, error=shown, retryable=is_passing(error))
         # A bug of ours, or a library's error: the job fails, the runner goes on.
         except Exception as error:
+            if (ending := self._excuse(attempt, error)) is not None:
+                return ending
             self._session.suspect()
             log.exception("job %s: attempt %d failed", lease.id, lease.attempt)
             shown = f"{type(error).__name__}: {error}"[:1000]
             attempt.log(shown, "error")
             return AttemptEnd(FAILED, error=shown, retryable=True)
+
+    def _excuse(self, attempt: LeasedAttempt, error: Exception) -> AttemptEnd | None:
+        """The end of an attempt whose session died, if that is not to cost the job an attempt."""
+        if not is_passing(error) or not attempt.session:
+            return None
+        death = self._session.find_death(attempt.session)
+        if death is None:
+            return None
+        with self._room:
+            # Whoever sees it first asks while all that ran there still run.
+            kinds = [each.lease.kind for each in self._running if each.session == attempt.session]
+            is_shared = self._shared.setdefault(attempt.session, STATEMENT in kinds)
+        if death is Death.NO_MEMORY and attempt.lease.kind == STATEMENT:
+            attempt.log(OUT_OF_MEMORY, "error")
+            return AttemptEnd(FAILED, error=OUT_OF_MEMORY)
+        # Whoever may read a table may have it killed by SQL, and must not fail other people's jobs.
+        if death is Death.ABANDONED or is_shared:
+            attempt.log("Spark was ended because of another job; this one begins again", "warning")
+            return AttemptEnd(QUEUED, retryable=True)
+        return None
 
     def _engine(self, attempt: LeasedAttempt, of: UpstreamSpec | None = None) -> Engine:
         """The session with the resources and the environment that the job needs, or a view that it
@@ -192,6 +222,7 @@ class Runner:
             attempt.log("preparing the environment")
             python = prepare(manifest, self._folder / "environments")
         engine = grant(wanted, self._session.engine(attempt.check), self._session.cluster)
+        attempt.session = self._session.starts
         return engine if python is None else replace(engine, python=python)
 
     def _report(self, attempt: LeasedAttempt, ending: AttemptEnd) -> str:

@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WAIT_SECONDS = 0.1
 # A session that has nothing to do by then gets ready for SQL.
 IDLE_SECONDS = 3.0
+# Spark ends a JVM that has no memory left with this exit code, which takes it a moment.
+NO_MEMORY, EXIT_SECONDS = 52, 5.0
 JUDGE_CONF = {"spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "1"}
 CATALOGS = ("spark.sql.catalog.", "spark.sql.hive.", "spark.hadoop.hive.")
 # Our defaults; the cluster's own conf can override them.
@@ -55,6 +58,14 @@ CONF = {
 }
 
 
+class Death(Enum):
+    """Why a session died, if it did so through one of its jobs."""
+
+    # Another job was canceled, and Spark could not stop its tasks.
+    ABANDONED = "abandoned"
+    NO_MEMORY = "no memory"
+
+
 class Session:
     """A cluster's session; any number of threads may ask for it."""
 
@@ -65,6 +76,9 @@ class Session:
         self.cluster = cluster
         self.log_file = folder / f"spark-{name}.log"
         self.starts = 0
+        # By number of start: how sessions died, and which thread abandoned one.
+        self._deaths: dict[int, Death] = {}
+        self._leaver: dict[int, threading.Thread] = {}
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._gateway: Any = None
@@ -89,6 +103,7 @@ class Session:
         with self._lock:
             if self._engine is not None and not self._is_alive():
                 log.warning("the Spark session of cluster %s has died; starting again", self.name)
+                self._note_exit(self._gateway)
                 self._discard()
             if self._engine is None and self._starting is None and not self._is_stopped:
                 self._failure = None
@@ -113,6 +128,23 @@ class Session:
         """Check the session before its next use, because a job failed on it."""
         self._is_suspect = True
 
+    def find_death(self, start: int) -> Death | None:
+        """Why the session of this start died under a job of the calling thread, if it is known."""
+        with self._lock:
+            if start == self.starts and self._engine is not None and not self._is_alive():
+                self._note_exit(self._gateway)
+        return (
+            None
+            if self._leaver.get(start) is threading.current_thread()
+            else (self._deaths.get(start))
+        )
+
+    def _note_exit(self, gateway: Any) -> None:
+        if gateway is not None and self.starts not in self._deaths:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if gateway.proc.wait(EXIT_SECONDS) == NO_MEMORY:
+                    self._deaths[self.starts] = Death.NO_MEMORY
+
     def stop(self) -> None:
         """Stop the session and its JVM."""
         with self._lock:
@@ -125,6 +157,8 @@ class Session:
     def _abandon(self, process: "subprocess.Popen[bytes]") -> None:
         """Kill a JVM because Spark can't stop a task in it; other jobs on it are retried."""
         log.warning("Spark on %s can't end a canceled task: its JVM is ended", self.name)
+        self._deaths[self.starts] = Death.ABANDONED
+        self._leaver[self.starts] = threading.current_thread()
         process.kill()
         process.wait()
         self.start()

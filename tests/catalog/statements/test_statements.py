@@ -148,6 +148,14 @@ def test_a_statement_that_cannot_be_is_refused(
     assert "source_query" not in refused.text
 
 
+def test_an_error_quotes_its_author_as_written(server: Server, place: str) -> None:
+    refused = ask_sql(server, place, "SELECT `a view` FROM t").json()
+    assert "a view" in refused["error"]
+    send(server, f"/v1/table/{place}$source_query/create", TEXTS).raise_for_status()
+    refused = ask_sql(server, place, "SELECT id FROM source_qery").json()
+    assert refused["detail"] == f"there is {place}$source_query"
+
+
 def test_a_name_that_nothing_has_is_told_with_near_ones(server: Server, place: str) -> None:
     send(server, f"/v1/table/{place}$texts/create", TEXTS).raise_for_status()
     refused = ask_sql(server, place, "SELECT id FROM text")

@@ -17,7 +17,7 @@ GROUPED = "SELECT count(*) AS n FROM t GROUP BY text"
 
 def ask_sql(server: Server, namespace: str | None, sql: str, **body: Any) -> httpx.Response:
     whole = {"sql": sql, "namespace": [namespace] if namespace else None} | body
-    return server.client.post("/v1/sql", json=whole, timeout=120)
+    return server.client.post("/v1/sql", json=whole, timeout=300)
 
 
 def read_rows(answer: httpx.Response) -> pa.Table:

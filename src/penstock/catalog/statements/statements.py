@@ -36,6 +36,9 @@ from penstock.sql.statements import Statement
 if TYPE_CHECKING:
     from penstock.sql.definitions.statements import LanceCount, LanceStatement
 
+# What a statement is called where a view is read in the same way.
+WORDS = {"the SQL of source_query": "the SQL", "source_query": "sql", "a view": "a statement"}
+
 
 @dataclass(frozen=True, slots=True)
 class StatementRequest:
@@ -79,8 +82,9 @@ async def read(
         read = await catalog.workers.run(define)
         return ReadStatement(read, frozenset(found.names.values()))
     except InvalidRequest as error:
-        near = found.missing and await find_near(catalog, found.missing[0], found.may_read)
-        raise _reword(error, near or error.detail) from error
+        lost = found.missing[:1]
+        near = await find_near(catalog, lost[0], found.may_read) if lost else ""
+        raise _reword(error, asked.sql, near) from error
 
 
 async def run_on_spark(
@@ -168,14 +172,17 @@ async def _explain(
     for source in statement.sources:
         told = told.replace(source.name, ".".join(source.table))
     message, _, remedy = told.partition("; ")
-    return _reword(InvalidRequest(f"sql: {message}"), remedy or "correct the SQL")
+    error = InvalidRequest(f"sql: {message}", detail=remedy or "correct the SQL")
+    return _reword(error, asked.sql)
 
 
-def _reword(error: InvalidRequest, detail: str) -> InvalidRequest:
-    """The same error in the words of a statement, which is no view."""
+def _reword(error: InvalidRequest, sql: str, near: str = "") -> InvalidRequest:
+    """The same error in the words of a statement, which is no view, with names that are near."""
 
     def reword(text: str) -> str:
-        plain = text.replace("the SQL of source_query", "the SQL").replace("source_query", "sql")
-        return plain.replace("a view", "a statement")
+        for word, plain in WORDS.items():
+            # The author's own words stay as they are.
+            text = text if word in sql else text.replace(word, plain)
+        return text
 
-    return type(error)(reword(error.message), detail=reword(detail))
+    return type(error)(reword(error.message), detail=near or reword(error.detail))

@@ -37,6 +37,7 @@ CLUSTER_PATIENCE_SECONDS = 6
 # Classes of SQL states that are caused by a query or by values, and so come back every time.
 OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 # Where Spark stumbled, in a text that its author never saw, and the plan that it had then.
+MAX_CAUSES = 8
 PLACE = re.compile(r"(;? ?line \d+,? pos \d+.*| ?SQLSTATE: \w+.*)")
 _turn = itertools.count()
 # In a worker: how many tasks it has started.
@@ -265,9 +266,9 @@ def explain(error: Exception) -> Exception:
     """Spark's failure in one line; its traces fill pages."""
     if isinstance(error, PenstockError):
         return error
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    state, text = _find_state(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("at ", "File ", "Traceback"))]
-    state = getattr(error, "getSqlState", lambda: None)() or ""
     if state.startswith(OF_QUERIES):
         return InvalidRequest(
             f"Spark cannot compute the query: {PLACE.sub('', telling[0])[:500]}",
@@ -280,3 +281,17 @@ def explain(error: Exception) -> Exception:
         f"Spark could not finish the tasks: {shown[:500]}",
         detail="the log of the runner's Spark session has the whole trace",
     )
+
+
+def _find_state(error: Exception) -> tuple[str, str]:
+    """The SQL state of a failure or of its cause in the JVM, if it has one, and its text."""
+    if state := getattr(error, "getSqlState", lambda: None)():
+        return str(state), str(error)
+    cause: Any = getattr(error, "java_exception", None)
+    for _ in range(MAX_CAUSES):
+        # A JVM that died cannot be asked, and not every exception of it has a cause or a state.
+        with contextlib.suppress(Exception):
+            cause = cause.getCause()
+            if state := cause.getSqlState():
+                return str(state), str(cause.getMessage())
+    return "", str(error)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from msgspec import Struct
 
-from penstock.errors import InvalidRequest, SchemaMismatch
+from penstock.errors import InvalidRequest, SchemaMismatch, Unavailable
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.spark.arrow_types import to_arrow_schema
 from penstock.jobs.spark.gate.checked_queries import query
@@ -126,7 +126,8 @@ def _wait(running: SparkWork, attempt: Attempt) -> list[Any]:
     except BaseException as error:
         if not running.wait(0):
             running.end()
-        if "spark.driver.maxResultSize" in str(error):
+        # What is wrong with the SQL may quote any text of its author.
+        if isinstance(error, Unavailable) and "spark.driver.maxResultSize" in error.message:
             raise InvalidRequest(
                 "the result is larger than Spark collects", detail="select less, or add LIMIT"
             ) from error
