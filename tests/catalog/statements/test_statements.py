@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pytest
 
+from penstock.catalog.statements.statements import MAX_WAITING
 from tests.catalog.conftest import Hasty
 from tests.harness.data.arrow import send
 from tests.harness.data.tables import code, new_name
@@ -228,6 +229,22 @@ def test_a_statement_whose_time_is_up_is_ended(server: Server, place: str, clust
     # Nobody would come for it.
     assert send_result(server, job).status_code == 409
     assert find_results(server) == []
+
+
+def test_statements_beyond_those_that_may_wait_are_turned_away(
+    server: Server, place: str, cluster: str
+) -> None:
+    assert Runner(server, cluster).lease() == []
+    with ThreadPoolExecutor(MAX_WAITING + 8) as pool:
+        asked = [
+            pool.submit(ask_sql, server, place, GROUPED, cluster=cluster, timeout_seconds=8)
+            for _ in range(MAX_WAITING + 8)
+        ]
+        codes = [code(each.result(PATIENCE_SECONDS)) for each in asked]
+    assert codes.count((504, 17)) == MAX_WAITING
+    assert [each for each in codes if each != (504, 17)] == [(429, 21)] * 8
+    waiting = {"kind": "statement", "state": "QUEUED"}
+    assert server.post("/v1/jobs/list", waiting).json()["jobs"] == []
 
 
 def test_a_client_that_goes_away_ends_its_statement(

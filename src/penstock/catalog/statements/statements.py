@@ -23,7 +23,7 @@ from penstock.catalog.statements.lookup import (
     reading_as,
 )
 from penstock.database.interface import Transaction
-from penstock.errors import InvalidRequest, TimedOut, Unavailable
+from penstock.errors import InvalidRequest, TimedOut, TooManyRequests, Unavailable
 from penstock.jobs.specs import STATEMENT, StatementSpec
 from penstock.lance.errors import translated
 from penstock.model.identifiers import Identifier, from_path, show
@@ -36,6 +36,8 @@ from penstock.sql.statements import Statement
 if TYPE_CHECKING:
     from penstock.sql.definitions.statements import LanceCount, LanceStatement
 
+# More would only keep backfills and refreshes that come later from their turn.
+MAX_WAITING = 32
 # What a statement is called where a view is read in the same way.
 WORDS = {"the SQL of source_query": "the SQL", "source_query": "sql", "a view": "a statement"}
 
@@ -113,7 +115,7 @@ async def run_on_spark(
         cluster=catalog.queue.check_cluster(asked.cluster),
     )
     # One attempt: the caller waits for it and can ask again.
-    id = await catalog.database.write(jobs.enqueue_in, new, 1)
+    id = await catalog.database.write(_enqueue, new)
     catalog.queue.ring()
     job = await run_now(catalog, id, asked.seconds, leaving)
     if job.state == SUCCEEDED:
@@ -121,6 +123,22 @@ async def run_on_spark(
     if leaving.done():
         return None
     raise await _explain(catalog, job, asked, statement)
+
+
+async def _enqueue(tx: Transaction, new: NewJob) -> str:
+    """Queue a statement, unless so many wait that it would hardly begin in time."""
+    # First, because it locks the queue: nobody else queues one while these are counted.
+    id = await jobs.enqueue_in(tx, new, 1)
+    row = await tx.fetch_one(
+        "SELECT count(*) FROM jobs WHERE state = 'QUEUED' AND kind = $1 AND cluster = $2",
+        *(STATEMENT, new.cluster),
+    )
+    if row is not None and row[0] > MAX_WAITING:
+        raise TooManyRequests(
+            f"{MAX_WAITING} statements wait for a runner of cluster {new.cluster} already",
+            detail="retry after a moment, or start another runner",
+        )
+    return id
 
 
 async def check_rights(catalog: Catalog, ids: frozenset[str], grantees: tuple[str, ...]) -> None:
