@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ OUT_OF_MEMORY = (
     "Spark ran out of memory while it ran the statement; select less at once, for example without "
     "collect_list, or give the cluster more (spark.driver.memory)"
 )
+MAX_EXCUSED = 5
 LEASE_WAIT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.2, 5.0
 # How long a stop waits for jobs to be given back; the process must be gone after ten seconds.
@@ -64,6 +66,8 @@ class Runner:
         self._running: dict[LeasedAttempt, threading.Thread] = {}
         # By session that died: whether a statement ran on it.
         self._shared: dict[int, bool] = {}
+        # How often jobs began again because of another one.
+        self._excused: Counter[str] = Counter()
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set; then give unfinished jobs back."""
@@ -199,6 +203,10 @@ class Runner:
             attempt.log(OUT_OF_MEMORY, "error")
             return AttemptEnd(FAILED, error=OUT_OF_MEMORY)
         # Whoever may read a table may have it killed by SQL, and must not fail other people's jobs.
+        self._excused[attempt.lease.id] += 1
+        # A job that ends its session itself, beside statements each time, must not go on for ever.
+        if self._excused[attempt.lease.id] > MAX_EXCUSED:
+            return None
         if death is Death.ABANDONED or is_shared:
             attempt.log("Spark was ended because of another job; this one begins again", "warning")
             return AttemptEnd(QUEUED, retryable=True)
