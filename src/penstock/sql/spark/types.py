@@ -60,6 +60,8 @@ class Types:
             if column.table in scope.sources
         }
         self._depth = 0
+        # By scope: subqueries in many layers would be asked again for each column.
+        self._results: dict[int, list[Type]] = {}
 
     def get_outputs(self) -> list[Type]:
         """The types of the statement's result."""
@@ -118,7 +120,9 @@ class Types:
         names = source.expression.named_selects
         if names.count(node.name) != 1:
             return None
-        results = self._get_results(source)
+        if id(source) not in self._results:
+            self._results[id(source)] = self._get_results(source)
+        results = self._results[id(source)]
         return results[names.index(node.name)] if len(results) == len(names) else None
 
     def get_field(self, node: exp.Expr) -> Type:
