@@ -17,10 +17,8 @@ WHOLE = [
     ("SELECT d.id FROM docs d, other o", "o is not joined by an equality"),
     ("SELECT d.id FROM docs d JOIN other o ON d.id <=> o.id", "o is not joined by an equality"),
     ("SELECT d.id FROM docs d JOIN other o ON upper(d.name) = o.label", "by an equality"),
-    (
-        "SELECT d.id FROM docs d JOIN other o ON d.`a b` = o.id",
-        "only Spark can compare",
-    ),
+    ("SELECT d.id FROM docs d JOIN other o ON d.price = o.id", "only Spark can compare"),
+    ("SELECT d.id FROM docs d JOIN other o ON d.u = o.id", "only Spark can compare"),
     ("SELECT o.id FROM docs d RIGHT JOIN other o ON d.id = o.id", "RIGHT JOIN"),
     ("SELECT o.id FROM docs d FULL JOIN other o ON d.id = o.id", "FULL JOIN"),
     ("SELECT d.id FROM docs d JOIN (SELECT id FROM other) o ON d.id = o.id", "subquery"),

@@ -16,7 +16,8 @@ from penstock.model.views import JoinKind, KeyPart, Occurrence
 from penstock.sql.resolving.resolve import ResolvedStatement
 
 # Types for which we know when Spark takes two values for equal.
-KEY_TYPES = {*exp.DataType.SIGNED_INTEGER_TYPES, *exp.DataType.TEXT_TYPES, exp.DType.BOOLEAN,
+INTEGERS = exp.DataType.SIGNED_INTEGER_TYPES
+KEY_TYPES = {*INTEGERS, *exp.DataType.TEXT_TYPES, exp.DType.BOOLEAN,
              exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DATE, exp.DType.DECIMAL,
              exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ}  # fmt: skip
 KINDS: dict[tuple[str, str], JoinKind] = {
@@ -147,7 +148,7 @@ class JoinedTables:
             left, right = self._find(one, lefts), self._find(other, rights)
             if left is None or right is None or left.table == right.table:
                 continue
-            if left.type != right.type or left.type.this not in KEY_TYPES:
+            if not _is_alike(left.type, right.type):
                 self._unlike = f"only Spark can compare {left.path} with {right.path}"
                 continue
             found.append((left, right))
@@ -221,6 +222,13 @@ def _find_kind(join: exp.Join) -> JoinKind:
     if found is None:
         raise Obstacle(f"a {side or kind} JOIN also keeps rows of tables that come later")
     return found
+
+
+def _is_alike(one: exp.DataType, other: exp.DataType) -> bool:
+    """Whether we know when Spark takes values of two types for equal: it widens integers."""
+    if one.this in INTEGERS and other.this in INTEGERS:
+        return True
+    return one == other and one.this in KEY_TYPES
 
 
 def _check_subquery(select: exp.Select) -> None:

@@ -110,6 +110,23 @@ def test_values_are_equal_as_spark_joins_them(engine: Engine, tmp_path: Path) ->
         joined.check()
 
 
+def test_integers_of_two_widths_join_as_spark_widens_them(engine: Engine, tmp_path: Path) -> None:
+    joined = JoinedView(
+        tmp_path,
+        engine,
+        "SELECT f.id, d.name, p.code FROM facts f JOIN dims d ON f.v = d.id "
+        "LEFT JOIN places p ON p.size = d.id",
+    )
+    joined.check("full")
+    # Beyond the narrow one's range, and equal to 1 in its last bits.
+    joined.insert("dims", id=2**32 + 1, name="far", place=None, f=None)
+    joined.insert("facts", id=70, dim=1, f=None, v=1, other=0)
+    joined.check()
+    joined.table("dims").delete("id = 1")
+    joined.table("places").update({"size": "2"}, where="code = 'p0'")
+    joined.check(verify=True)
+
+
 @pytest.mark.slow
 def test_views_of_views_are_joined(engine: Engine, tmp_path: Path) -> None:
     first = JoinedView(tmp_path, engine, INNER)

@@ -18,6 +18,17 @@ def keys(*columns: tuple[list[Any], Any]) -> list[pa.Array]:
     return [pa.array(values, kind) for values, kind in columns]
 
 
+def test_integers_of_all_widths_are_equal_by_value() -> None:
+    for one, other in ((pa.int32(), pa.int64()), (pa.int64(), pa.int8()), (pa.uint8(), pa.int16())):
+        found = KeySet(keys(([1, 5, None], one))).contains(keys(([5, None, 7], other)))
+        assert found.tolist() == [True, True, False]
+    small = KeySet(keys(([1, -1], pa.int8())))
+    assert small.contains(keys(([257, 2**32 + 1, 2**63 - 1, -1], pa.int64()))).tolist() == [
+        False, False, False, True,
+    ]  # fmt: skip
+    assert len(KeySet.decode(small.encode())) == 2
+
+
 @pytest.mark.parametrize(
     ("inside", "outside", "kind"),
     [

@@ -1,6 +1,7 @@
 """Sets of keys, compared like Spark does when it groups. Everything here is pure.
 
-NaN is one value, and so are null, and 0.0 with -0.0. Values are compared in Spark's precision: what
+NaN is one value, and so are null, and 0.0 with -0.0. Integers of all widths are equal by their
+values, as Spark widens what it compares. Other values are compared in Spark's precision: what
 it does not distinguish, such as nanoseconds, is equal here too.
 """
 
@@ -82,7 +83,13 @@ class KeySet:
 
 
 def _to_spark(keys: Sequence[pa.Array]) -> pa.RecordBatch:
-    return cast_in(pa.record_batch(list(keys), [str(number) for number in range(len(keys))]))
+    batch = cast_in(pa.record_batch(list(keys), [str(number) for number in range(len(keys))]))
+    columns = [_widen(column) for column in batch.columns]
+    return pa.record_batch(columns, batch.schema.names)
+
+
+def _widen(column: pa.Array) -> pa.Array:
+    return column.cast(pa.int64()) if kinds.is_integer(column.type) else column
 
 
 def _find(column: pa.Array, values: pa.Array) -> Any:
