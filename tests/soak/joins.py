@@ -34,6 +34,7 @@ class Query(NamedTuple):
 
     sql: str
     for_sqlite: str = ""
+    shape: str = "keys"
 
 
 QUERIES = {
@@ -111,6 +112,92 @@ QUERIES = {
     "intersect": Query("SELECT id, b FROM t INTERSECT SELECT id, b FROM u"),
 }
 
+# WITH and subqueries in FROM, which are merged; SQLite gets them as they are written.
+MERGED = {
+    "with": Query(
+        "WITH c AS (SELECT id, a + 1 AS up FROM t WHERE a < 3 OR id > 50), "
+        "d(k, up) AS (SELECT id, up FROM c WHERE id % 5 > 0) "
+        "SELECT k, up * 2 AS two FROM d WHERE up > 0",
+        shape="rows",
+    ),
+    "with twice": Query(
+        "WITH c AS (SELECT id, a, b FROM t WHERE a < 3 OR a IS NULL) "
+        "SELECT x.id, y.id AS o, y.a FROM c x JOIN C y ON x.id = y.b LEFT JOIN c z ON z.id = y.a"
+    ),
+    "left with": Query(
+        "WITH c AS (SELECT id AS k, a FROM u WHERE a > 0) "
+        "SELECT t.id, c.a, c.k FROM t LEFT JOIN c ON c.k = t.id"
+    ),
+    "left of a subquery, and one of that": Query(
+        "SELECT t.id, q.a AS qa, r.a AS ra FROM t "
+        "LEFT JOIN (SELECT id, a FROM u WHERE a > 0) q ON q.id = t.id "
+        "LEFT JOIN (SELECT id, a FROM w WHERE id % 3 > 0 OR a = 9) r ON r.id = q.a"
+    ),
+    "no match": Query(
+        "SELECT t.id FROM t LEFT JOIN (SELECT id, a AS x FROM u WHERE a > 1) q ON q.id = t.id "
+        "WHERE q.x IS NULL"
+    ),
+    "join of joins": Query(
+        "SELECT t.id, q.a, q.k FROM t JOIN (SELECT u.id, u.a, w.id AS k FROM u "
+        "LEFT JOIN w ON u.a = w.id WHERE u.id % 3 < 2) q ON q.id = t.id AND t.id % 7 > 0"
+    ),
+    "layers": Query(
+        "SELECT q.id, r.two FROM (SELECT id, a FROM (SELECT * FROM t WHERE id % 2 = 0) x "
+        "WHERE a < 3 OR id < 5) q LEFT JOIN (SELECT id AS k, a AS two FROM "
+        "(SELECT id, a FROM u WHERE b = 0) y) r ON r.k = q.id AND r.two = q.a"
+    ),
+    "groups of a subquery": Query(
+        "WITH j AS (SELECT t.a, u.a AS ua, t.id + u.id AS total FROM t JOIN u ON t.id = u.id) "
+        "SELECT a, count(*) AS n, sum(total) AS s FROM j WHERE ua < 3 GROUP BY a HAVING n > 1"
+    ),
+    "window of a subquery": Query(
+        "SELECT id, ua, sum(twice) OVER (PARTITION BY ua) AS s FROM (SELECT t.id, t.id * 2 AS "
+        "twice, v.a AS ua FROM t LEFT JOIN (SELECT id, a FROM u WHERE a < 9) v ON t.id = v.id) q"
+    ),
+    "not exists of with": Query(
+        "WITH c AS (SELECT u.a, u.id FROM u JOIN w ON u.id = w.id WHERE w.a > 0) "
+        "SELECT id, b FROM t WHERE NOT EXISTS (SELECT 1 FROM c WHERE c.a = t.a AND c.id > t.id)"
+    ),
+    "in a subquery": Query(
+        "SELECT q.id, q.y FROM (SELECT id, a AS x, b + 1 AS y FROM t) q WHERE q.x IN "
+        "(SELECT r.a FROM (SELECT a FROM w WHERE id % 2 = 1) r)"
+    ),
+    "semi of a subquery": Query(
+        "SELECT t.id, t.a FROM t LEFT SEMI JOIN (SELECT id + 0 AS k, id, a FROM u WHERE a > 0) q "
+        "ON t.id = q.id AND q.k % 5 > 0",
+        "SELECT t.id, t.a FROM t WHERE EXISTS "
+        "(SELECT 1 FROM u WHERE t.id = u.id AND u.a > 0 AND u.id % 5 > 0)",
+    ),
+    "anti of a subquery": Query(
+        "SELECT q.id, q.z FROM (SELECT id, a * 2 AS z, a FROM t) q "
+        "LEFT ANTI JOIN (SELECT id, a FROM u WHERE a > 0) r ON q.id = r.id AND q.a = r.a",
+        "SELECT t.id, t.a * 2 AS z FROM t WHERE NOT EXISTS "
+        "(SELECT 1 FROM u WHERE t.id = u.id AND t.a = u.a AND u.a > 0)",
+    ),
+    "value of a subquery over with": Query(
+        "WITH c AS (SELECT id, a AS g FROM u WHERE b = 0) "
+        "SELECT q.id, (SELECT max(c.id) FROM c WHERE c.g = q.a) AS top FROM "
+        "(SELECT id, a FROM t) q"
+    ),
+    "union all of with": Query(
+        "WITH c AS (SELECT id, a FROM t WHERE a < 3) SELECT id, a FROM c "
+        "UNION ALL SELECT u.id, c.a FROM u JOIN c ON u.id = c.id"
+    ),
+    "except of with": Query(
+        "WITH c AS (SELECT a, id FROM t WHERE b = 0) SELECT a, id FROM c "
+        "EXCEPT SELECT a, id FROM (SELECT id, a FROM u WHERE id % 4 > 0) q"
+    ),
+    "distinct of a subquery": Query(
+        "SELECT DISTINCT x.a, x.half FROM (SELECT a, id % 2 AS half FROM t WHERE id > 3) x"
+    ),
+    "a name that is another": Query(
+        "WITH u AS (SELECT id, a FROM t WHERE a > 0) SELECT w.id, q.a FROM w JOIN "
+        "(WITH u AS (SELECT id, a FROM u WHERE id % 2 = 1) SELECT * FROM u) q ON q.id = w.id",
+        "SELECT w.id, t.a FROM w JOIN t ON t.id = w.id WHERE t.a > 0 AND t.id % 2 = 1",
+    ),
+}
+QUERIES |= MERGED
+
 
 def run_history(folder: Path, engine: Engine, seed: int, name: str = "") -> Counter[str]:
     """One history of a view; returns how often it was refreshed in which way."""
@@ -124,7 +211,7 @@ def run_history(folder: Path, engine: Engine, seed: int, name: str = "") -> Coun
         created = None if view is None else pa.schema(view.open().schema)
         types = pa.schema([(each, pa.int64()) for each in _list_columns(folder, query)])
         definition = define_sql(folder, query.sql, *TABLES, schema=types, created=created)
-        assert definition.shape == "keys", (query.sql, definition.obstacle)
+        assert definition.shape == query.shape, (query.sql, definition.obstacle)
         if view is None:
             view = LocalView(folder, definition, engine).create()
         view.definition = definition
@@ -174,14 +261,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.joins", description=__doc__)
     parser.add_argument("--count", type=int, default=500, help="how many histories")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--only", default="", help="one query: " + ", ".join(QUERIES))
+    parser.add_argument("--only", default="", help="subqueries, or some of: " + ", ".join(QUERIES))
     given = parser.parse_args(sys.argv[1:])
+    names = [each.strip() for each in given.only.split(",")] if given.only else list(QUERIES)
+    if given.only == "subqueries":
+        names = list(MERGED)
     started, failed = time.monotonic(), 0
     modes: Counter[str] = Counter()
     for number, seed in enumerate(range(given.first, given.first + given.count), 1):
         with tempfile.TemporaryDirectory(prefix="penstock-soak-") as folder:
             try:
-                modes += run_history(Path(folder), get_engine(), seed, given.only)
+                name = names[seed % len(names)]
+                modes += run_history(Path(folder), get_engine(), seed, name)
             except AssertionError as error:
                 failed += 1
                 print(f"FAILED {error}\n", flush=True)

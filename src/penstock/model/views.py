@@ -40,6 +40,9 @@ class Source(Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...]
     # Base64 of an Arrow IPC schema with the types of these, by path; "" when unknown.
     types: str = ""
+    # Columns that it names and does not need: nothing depends on them, and without them it can't be
+    # read.
+    named: tuple[str, ...] = ()
     # In Lance's SQL: rows that do not match cannot affect the query.
     filter: str | None = None
 

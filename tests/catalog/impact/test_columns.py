@@ -87,6 +87,7 @@ READING = {
     "by its name": "SELECT text FROM t",
     "by a star": "SELECT * FROM t",
     "to filter": "SELECT id FROM t WHERE text = 'a'",
+    "in a CTE, for nothing": "WITH a AS (SELECT id, text FROM t) SELECT id FROM a",
     "in a CTE that nothing reads": "WITH a AS (SELECT text FROM t) SELECT id FROM t",
     "in a subquery's unused output": "SELECT id FROM (SELECT id, text FROM t) AS s",
     "to join": "SELECT a.id FROM t AS a JOIN t AS b ON a.text = b.text",

@@ -37,9 +37,23 @@ def test_a_side_that_is_filled_up_with_nulls_is_read_as_a_whole(
     assert pushed(JOIN.format(kind)) == {"docs": docs, "other": None}
 
 
+def test_a_match_that_a_left_join_may_lack_is_never_filtered() -> None:
+    # Finding touched keys counts any changed row of that side as a match (`_find_lone`).
+    inner = "(SELECT id, label FROM other WHERE label > 'a')"
+    for side in ("other", inner):
+        sql = f"SELECT d.id FROM docs d LEFT JOIN {side} o ON o.id = d.id WHERE o.label > 'a'"
+        assert pushed(sql)["other"] is None
+    both = (
+        f"SELECT d.id FROM docs d JOIN {inner} p ON p.id = d.id LEFT JOIN {inner} o ON o.id = d.id"
+    )
+    assert pushed(both)["other"] is None
+
+
 def test_inside_of_subqueries_and_unions_too() -> None:
-    inner = "SELECT id FROM (SELECT id FROM docs WHERE id > 1) q WHERE id < 5"
+    inner = "SELECT id FROM (SELECT DISTINCT id FROM docs WHERE id > 1) q WHERE id < 5"
     assert pushed(inner) == {"docs": "(`id` > 1)"}
+    merged = "SELECT DISTINCT id FROM (SELECT id FROM docs WHERE id > 1) q WHERE id < 5"
+    assert pushed(merged) == {"docs": "(`id` > 1) AND (`id` < 5)"}
     both = "SELECT id FROM docs WHERE id > 1 UNION ALL SELECT id FROM other WHERE id > 2"
     assert pushed(both) == {"docs": "(`id` > 1)", "other": "(`id` > 2)"}
     cte = (

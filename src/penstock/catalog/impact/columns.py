@@ -83,7 +83,9 @@ async def find_views(
         if view is None:
             continue
         definition = (await materialized_views.load(tx, view)).definition
-        reads = [path for s in definition.sources if s.id == table_id for path in s.reads]
+        reads = [
+            path for s in definition.sources if s.id == table_id for path in (*s.reads, *s.named)
+        ]
         if touched := list_touched(reads, wanted):
             found[id] = touched
     return found

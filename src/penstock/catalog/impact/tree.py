@@ -155,7 +155,8 @@ async def _tell_reader(
     if view is None:
         return []
     definition = (await materialized_views.load(database, view)).definition
-    read = [path for s in definition.sources if s.id == source for path in s.reads]
+    sources = [each for each in definition.sources if each.id == source]
+    read = [path for each in sources for path in (*each.reads, *each.named)]
     told = Dependent(
         kind="materialized_view",
         id=list(reader.identifier),

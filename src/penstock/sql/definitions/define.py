@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.columns.schemas import encode_schema, find_type
 from penstock.model.functions import Function
@@ -27,7 +27,7 @@ from penstock.sql.definitions.lance import read_lance
 from penstock.sql.definitions.outputs import keep_types, list_own_names, make_schema
 from penstock.sql.definitions.parsed_query import ParsedQuery, QueryOutput, make_rows, make_sources
 from penstock.sql.definitions.requests import SourceTable, ViewRequest
-from penstock.sql.definitions.spark import read_spark
+from penstock.sql.definitions.spark import read_merged, read_spark
 from penstock.sql.definitions.tables import get_known
 from penstock.sql.definitions.untyped import take_types
 
@@ -44,8 +44,33 @@ def define(request: ViewRequest, tables: Mapping[Identifier, SourceTable]) -> De
     """
     known = get_known(request.query, tables)
     kept = list_own_names(request.created) if request.kind == "query" else None
+    # A udtf's calls are kept by what its query is: as it was written.
+    if request.query.language != "lance" and request.kind != "udtf":
+        return _define_best(request, *read_merged(request.query, known, kept))
     read = read_lance if request.query.language == "lance" else read_spark
-    found = take_types(read(request.query, known, kept), request.typed)
+    return _define(request, read(request.query, known, kept))
+
+
+def _define_best(
+    request: ViewRequest, written: ParsedQuery, flat: ParsedQuery | None
+) -> Definition:
+    """The view of a query whose subqueries could be merged, if it has columns for that."""
+    if flat is not None:
+        try:
+            made = _define(request, flat)
+        except SchemaMismatch:
+            # It was created by a release that computed such a query as a whole.
+            if request.created is None:
+                raise
+        else:
+            if made.shape != "whole":
+                return made
+            written = replace(written, obstacle=made.obstacle)
+    return _define(request, written)
+
+
+def _define(request: ViewRequest, found: ParsedQuery) -> Definition:
+    found = take_types(found, request.typed)
     if request.kind == "query":
         return _define_query(request, found)
     return _define_rows_function(request, found)

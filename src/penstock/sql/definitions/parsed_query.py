@@ -58,6 +58,8 @@ class ParsedQuery:
     keys: Keys | None = None
     # None when it does not read the clock.
     clock: Clock | None = None
+    # By table name in `sql`: columns that the author's text names, where it is not this one.
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # By table name in `sql`: conditions that relevant rows meet, in Lance's SQL.
     pushed: Mapping[str, str] = field(default_factory=dict)
 
@@ -101,10 +103,16 @@ def make_sources(found: ParsedQuery, outputs: tuple[QueryOutput, ...]) -> tuple[
             name=name,
             reads=reads,
             types=_encode_types(table, reads),
+            named=_list_unread(found.named.get(name, ()), reads),
             filter=found.pushed.get(name),
         )
         sources.append(source)
     return tuple(sources)
+
+
+def _list_unread(named: tuple[str, ...], reads: tuple[str, ...]) -> tuple[str, ...]:
+    read = {parse_path(path)[0] for path in reads}
+    return tuple(path for path in named if parse_path(path)[0] not in read)
 
 
 def _encode_types(table: SourceTable, paths: tuple[str, ...]) -> str:

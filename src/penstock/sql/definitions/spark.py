@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from penstock.sql.parsing.inlining import inline
 from penstock.sql.parsing.statements import write_plain
 from penstock.sql.resolving.resolve import resolve
 from penstock.sql.results import Columns, Refusal
+from penstock.sql.spark.merged import read_merged_query
 from penstock.sql.spark.query import SparkOutput as SparkOutput
 from penstock.sql.spark.query import SparkQuery, list_outputs, read_spark_query
 from penstock.sql.spark.text.plain import PlainStatement, relocate
@@ -40,6 +42,27 @@ def read_spark(query: Query, known: KnownNames, kept: Sequence[str] | None) -> P
     read = read_spark_query(sql, inliner.columns, kept, query.use)
     if isinstance(read, Refusal):
         raise refuse(_without_place(read))
+    return _to_parsed(read, inliner)
+
+
+def read_merged(
+    query: Query, known: KnownNames, kept: Sequence[str] | None
+) -> tuple[ParsedQuery, ParsedQuery | None]:
+    """Read a view's query as it was written and, where that is followed better, with its
+    subqueries merged."""
+    inliner = _Inliner(query, known)
+    sql = inliner.inline(_get_statement(query, known), ())
+    read = read_merged_query(sql, inliner.columns, kept)
+    if isinstance(read, Refusal):
+        raise refuse(_without_place(read))
+    written = _to_parsed(read.written, inliner)
+    if read.flat is None:
+        return written, None
+    named = {name: reads for _, name, reads in written.tables}
+    return written, replace(_to_parsed(read.flat, inliner), named=named)
+
+
+def _to_parsed(read: SparkQuery, inliner: "_Inliner") -> ParsedQuery:
     tables = {name: table for name, table in inliner.tables.items() if name in read.reads}
     alone = _LanceCheck(next(iter(tables.values())))
     outputs = tuple(_to_output(each, tables) for each in read.outputs)

@@ -65,13 +65,13 @@ def take_apart(sql: str, tree: exp.Query, dialect: str) -> FlatSelect | None:
     items, where = found
     if len(items) != len(tree.expressions):
         return None
-    outputs = tuple(_to_piece(i, node) for i, node in zip(items, tree.expressions, strict=True))
+    outputs = tuple(to_piece(i, node) for i, node in zip(items, tree.expressions, strict=True))
     clause = tree.args.get("where")
     if bool(where) != isinstance(clause, exp.Where):
         return None
     kept = SelectPiece(clause.this, where[0].start, where[-1].end + 1) if clause else None
     pieces = [*outputs, *([kept] if kept else [])]
-    if not all(_is_read_alike(sql, piece, dialect) for piece in pieces):
+    if not all(is_read_alike(sql, piece, dialect) for piece in pieces):
         return None
     return FlatSelect(sql, tree, outputs, kept)
 
@@ -106,7 +106,8 @@ def _split(tokens: list[Token]) -> tuple[list[list[Token]], list[Token]] | None:
     return (items, where) if all(items) else None
 
 
-def _to_piece(tokens: list[Token], node: exp.Expr) -> SelectPiece:
+def to_piece(tokens: list[Token], node: exp.Expr) -> SelectPiece:
+    """An output of a SELECT as a piece of its text."""
     start, end = tokens[0].start, tokens[-1].end + 1
     if not isinstance(node, exp.Alias):
         return SelectPiece(node, start, end, None, end)
@@ -116,7 +117,7 @@ def _to_piece(tokens: list[Token], node: exp.Expr) -> SelectPiece:
     return SelectPiece(node.this, start, kept[-1].end + 1 if kept else start, node.alias, end)
 
 
-def _is_read_alike(sql: str, piece: SelectPiece, dialect: str) -> bool:
+def is_read_alike(sql: str, piece: SelectPiece, dialect: str) -> bool:
     """Whether the piece's text alone parses to the expression that it is in the statement."""
     try:
         # On a line of its own: a comment may end the piece.

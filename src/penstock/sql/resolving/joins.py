@@ -105,7 +105,7 @@ class JoinedTables:
         own: list[list[exp.Expr]] = [[]]
         self._add_table(place.this if isinstance(place, exp.From) else None, "inner")
         for join in joins:
-            kind, conditions = _find_kind(join), _list_conditions(join.args.get("on"))
+            kind, conditions = find_kind(join), _list_conditions(join.args.get("on"))
             self._add_table(join.this, kind)
             own.append([] if kind == "inner" else conditions)
             shared += conditions if kind == "inner" else []
@@ -131,7 +131,7 @@ class JoinedTables:
 
     def _add_table(self, place: exp.Expr | None, join: JoinKind) -> None:
         if not isinstance(place, exp.Table) or place.name not in self._resolved.stand_ins:
-            raise Obstacle("it reads a subquery, or an Iceberg view inside of another query")
+            raise Obstacle("it reads more than tables and subqueries in FROM")
         if place.args.get("joins") or place.args.get("laterals"):
             raise Obstacle("it has joins in brackets")
         self._tables.append(_Table(place, join, []))
@@ -214,7 +214,8 @@ class JoinedTables:
         )
 
 
-def _find_kind(join: exp.Join) -> JoinKind:
+def find_kind(join: exp.Join) -> JoinKind:
+    """How a join treats the rows before it; raises Obstacle for those that keep later rows."""
     side, kind = join.side.upper(), join.kind.upper()
     if join.args.get("method") or join.args.get("using"):
         raise Obstacle("it has a NATURAL join")

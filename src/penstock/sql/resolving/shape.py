@@ -83,9 +83,9 @@ def _check_groups(resolved: ResolvedStatement) -> None:
 
 
 def _check_grouped(tree: exp.Select, group: exp.Group) -> None:
-    grouped = list(group.expressions)
+    grouped = [each.unnest() for each in group.expressions]
     for select in tree.selects:
-        for node in select.walk(prune=lambda node: _is_aggregate(node) or node in grouped):
+        for node in select.walk(prune=lambda node: _is_aggregate(node) or node.unnest() in grouped):
             if isinstance(node, exp.Column) and node not in grouped:
                 raise Refused(
                     f"column {node.name} is neither grouped nor in an aggregate;"

@@ -1,11 +1,13 @@
 """Pushdown: filters of a Spark statement that Lance can apply before Spark reads the table.
 
 Only conditions in WHERE, on one table alone, that mean the same to Lance; and only where dropped
-rows could not come back: not on the null-filled side of a join, and not when the statement reads
-the table twice.
+rows could not come back: not on the null-filled side of a join. A table that is read in several
+places is filtered by what all of them ask.
+
+That the null-filled side has no filter is also what finding touched keys builds on
+(`_find_lone` of `jobs/refresh/keys/touched.py`).
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -22,18 +24,30 @@ OF_FIRST = {*OF_BOTH, ("LEFT", ""), ("LEFT", "OUTER"), ("LEFT", "SEMI"), ("LEFT"
 
 def find_pushed(resolved: ResolvedStatement, types: Types) -> dict[str, list[exp.Expr]]:
     """Conditions by table that Lance can check; those of a table are joined by AND."""
-    found: dict[str, list[exp.Expr]] = {}
-    places = list(_list_places(resolved))
-    times = Counter(table for _, _, table in places)
-    for scope, alias, table in places:
-        query = scope.expression
-        if times[table] > 1 or not isinstance(query, exp.Select) or not _keeps(query, alias):
-            continue
-        for condition in list_conditions(query.args.get("where")):
-            columns = list(condition.find_all(exp.Column))
-            is_own = columns and all(column.table == alias for column in columns)
-            if is_own and condition.find(exp.Query) is None and write_lance(condition, types):
-                found.setdefault(table, []).append(condition)
+    asked: dict[str, list[dict[str, exp.Expr]]] = {}
+    for scope, alias, table in _list_places(resolved):
+        asked.setdefault(table, []).append(_list_asked(scope.expression, alias, types))
+    common = {
+        table: [
+            condition for text, condition in first.items() if all(text in other for other in others)
+        ]
+        for table, (first, *others) in asked.items()
+    }
+    return {table: conditions for table, conditions in common.items() if conditions}
+
+
+def _list_asked(query: exp.Expr, alias: str, types: Types) -> dict[str, exp.Expr]:
+    """The conditions on one place where a table is read, by their text for Lance."""
+    found: dict[str, exp.Expr] = {}
+    if not isinstance(query, exp.Select) or not _keeps(query, alias):
+        return found
+    for condition in list_conditions(query.args.get("where")):
+        columns = list(condition.find_all(exp.Column))
+        is_own = columns and all(column.table == alias for column in columns)
+        if is_own and condition.find(exp.Query) is None:
+            text = write_lance(condition, types)
+            if text:
+                found[text] = condition
     return found
 
 

@@ -17,6 +17,8 @@ from penstock.sql.parsing.guard import Refused, guard
 from penstock.sql.parsing.parse import parse_query
 from penstock.sql.parsing.splice import Edit, quote, splice
 from penstock.sql.parsing.texts import SparkTexts
+from penstock.sql.resolving.clauses import cut_with
+from penstock.sql.resolving.joins import Obstacle
 from penstock.sql.resolving.reads import find_reads
 from penstock.sql.resolving.resolve import ResolvedStatement, find_column, resolve, select_first
 from penstock.sql.resolving.shape import Shape, find_shape
@@ -71,6 +73,8 @@ class SparkQuery:
     clock_conditions: tuple[tuple[str, tuple[str, ...]], ...] | None = ()
     # For the shape "keys".
     keys: Keys | None = None
+    # As it was given, with its star expanded.
+    text: str = ""
     # By table: conditions that relevant rows meet, in Lance's SQL, each with what it reads.
     pushed: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = field(default_factory=dict)
 
@@ -139,7 +143,7 @@ def _read(
         )
     )
     reads = {table[0]: columns for table, columns in find_reads(resolved).items()}
-    found = SparkQuery(check_query(sql, tables), shape, outputs, reads)
+    found = SparkQuery(check_query(sql, tables), shape, outputs, reads, text=sql)
     # Patterns and strings with a backslash are left to Spark.
     plain = "\\" not in sql
     if shape.keys is not None:
@@ -225,8 +229,13 @@ def _give_up(found: SparkQuery, obstacle: str) -> SparkQuery:
 
 def _expand_stars(sql: str, resolved: ResolvedStatement, kept: Sequence[str] | None) -> str:
     """The text with its star expanded to its columns, or to those it stood for (`kept`)."""
-    tree = _parse(sql)
-    flat = take_apart(sql, tree, "spark")
+    # What WITH defines stays as it is.
+    try:
+        rest = cut_with(sql)[1]
+    except Obstacle:
+        return sql
+    head = len(sql) - len(rest)
+    flat = take_apart(rest, _parse(rest), "spark")
     stars = [] if flat is None else [each for each in flat.outputs if each.node.is_star]
     if flat is None or len(stars) != 1 or not isinstance(resolved.tree, exp.Select):
         return sql
@@ -243,7 +252,8 @@ def _expand_stars(sql: str, resolved: ResolvedStatement, kept: Sequence[str] | N
             columns.append(f"{quote(column.table)}.{quote(name)}")
     if not columns:
         raise Refused("* stands for no column that the view has; list the columns")
-    return splice(sql, [Edit(stars[0].start, stars[0].end, ", ".join(columns))])
+    edit = Edit(head + stars[0].start, head + stars[0].end, ", ".join(columns))
+    return splice(sql, [edit])
 
 
 def _check_names(resolved: ResolvedStatement) -> None:

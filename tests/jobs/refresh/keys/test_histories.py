@@ -8,7 +8,8 @@ from penstock.jobs.spark.tasks import Engine
 from tests.soak.joins import QUERIES, run_history
 
 # One for each way in which rows of one table lead to others.
-SOME = ("many", "chain", "groups of the other side", "window of a join", "not exists", "union all")
+SOME = ("many", "chain", "groups of the other side", "window of a join", "not exists", "union all",
+        "left of a subquery, and one of that")  # fmt: skip
 
 
 @pytest.mark.slow

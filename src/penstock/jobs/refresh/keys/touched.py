@@ -99,6 +99,8 @@ class _Walk:
 
     def _find_lone(self, rows: Joined, mine: Sequence[Name], occurrence: Occurrence) -> Mask:
         """Which rows may be, or have been, the only match of a parent."""
+        # Changed rows count as matches without being filtered: `Source.filter` is never set for a
+        # table on the null-filled side (`sql/spark/pushdown.py`).
         alone = np.ones(_count(rows), bool)
         if not occurrence.is_exact or self._start != mine[0][0]:
             return alone
