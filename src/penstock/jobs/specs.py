@@ -36,6 +36,8 @@ class ColumnSpec(JobSpec, frozen=True, kw_only=True):
     column: str
     branch: str = ""
     expression: str | None = None
+    # The expression as it was declared, if its inputs got other names since.
+    declared: str | None = None
     inputs: tuple[str, ...] = ()
     # As descriptions show it.
     data_type: dict[str, Any] = {}
@@ -52,6 +54,10 @@ class ColumnSpec(JobSpec, frozen=True, kw_only=True):
     @property
     def function_identity(self) -> str | None:
         return None if self.function is None else self.function.identity
+
+    @property
+    def declared_expression(self) -> str | None:
+        return self.declared or self.expression
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -88,7 +94,7 @@ class BackfillSpec(ColumnSpec, frozen=True, kw_only=True):
     def to_options(self, job: str = "") -> BackfillOptions:
         """The options that decide a job's plan; without a job it is only explained."""
         return BackfillOptions(
-            expression=self.expression,
+            expression=self.declared_expression,
             function=self.function_identity,
             binding=self.binding,
             where=self.where,

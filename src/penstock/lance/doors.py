@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lance_namespace import errors as namespace_errors
 
     from penstock.lance.columns import sql_types
+    from penstock.lance.commit import evolution
     from penstock.lance.diff import row_diff
     from penstock.lance.read import ordering
     from penstock.lance.session import bridge
@@ -32,6 +33,7 @@ else:
     pa = LateModule("pyarrow")
     pc = LateModule("pyarrow.compute")
     bridge = LateModule("penstock.lance.session.bridge")
+    evolution = LateModule("penstock.lance.commit.evolution")
     layout = LateModule("penstock.lance.write.layout")
     ordering = LateModule("penstock.lance.read.ordering")
     row_diff = LateModule("penstock.lance.diff.row_diff")
@@ -39,6 +41,7 @@ else:
 
 __all__ = [
     "bridge",
+    "evolution",
     "indices",
     "lance",
     "lance_namespace",

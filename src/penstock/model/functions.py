@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from penstock.model.identifiers import check_name
 
@@ -74,6 +74,18 @@ class Function(Struct, frozen=True, kw_only=True):
     needs: Needs = Needs()
     # The Python that made the pickle, as "3.11", when the client says so.
     python: str | None = None
+    # What the inputs were called when the code was declared, once they are called otherwise.
+    declared_inputs: tuple[str, ...] = ()
+
+    @property
+    def given_as(self) -> tuple[str, ...]:
+        """The names by which a function of batches has its inputs."""
+        return self.declared_inputs or self.inputs
+
+    def reading(self, inputs: tuple[str, ...]) -> "Function":
+        """The same function after a rename of what it reads."""
+        declared = () if self.given_as == inputs else self.given_as
+        return structs.replace(self, inputs=inputs, declared_inputs=declared)
 
     @property
     def identity(self) -> str:

@@ -1,5 +1,6 @@
 """Materialized views as tests speak of them, with a test that acts as their runner."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import lance
 import msgspec
 import pyarrow as pa
 
+from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import decode_spec, get_kind
 from penstock.lance.session.remote import RemoteCatalog
 from tests.harness.clients import iceberg_requests as iceberg
@@ -105,13 +107,23 @@ class View:
         send(self.server, f"/v1/table/{self.source}/insert", TEXTS).raise_for_status()
 
 
-def run_here(server: Server, job: dict[str, Any]) -> None:
-    """Carry out a leased job in the test's process, and report it."""
+def run_here(
+    server: Server,
+    job: dict[str, Any],
+    on_fence: Callable[[], None] = lambda: None,
+    engine: Engine = LOCAL_ENGINE,
+) -> dict[str, Any]:
+    """Carry out a leased job in the test's process, and report it; returns its result.
+
+    `on_fence` is called before each commit.
+    """
     spec = decode_spec(job["kind"], msgspec.json.encode(job["spec"]))
-    attempt = HeldAttempt(job=job["id"], number=job["attempt"])
+    attempt = HeldAttempt(job=job["id"], number=job["attempt"], on_fence=on_fence)
     run = get_kind(job["kind"]).load_recipe().run
-    done = run(spec, RemoteCatalog(server.url), lambda of=None: LOCAL_ENGINE, attempt)
-    Runner(server).finish(job, result=msgspec.to_builtins(done)).raise_for_status()
+    done = run(spec, RemoteCatalog(server.url), lambda of=None: engine, attempt)
+    result: dict[str, Any] = msgspec.to_builtins(done)
+    Runner(server).finish(job, result=result).raise_for_status()
+    return result
 
 
 def ask_create(server: Server, id: str, **body: Any) -> httpx.Response:

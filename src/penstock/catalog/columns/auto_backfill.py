@@ -142,6 +142,12 @@ async def _find_stale(tx: Transaction, changes: int) -> tuple[list[StaleColumn],
             if head - covered < changes:
                 continue
             read = {path.split(".")[0].strip("`") for path in msgspec.json.decode(inputs)}
+            known = await tx.fetch(
+                "SELECT name, binding FROM columns WHERE table_id = $1 AND branch = $2",
+                *(table.id, branch),
+            )
+            # A job knows an input by the name that it had then.
+            read |= {row[1] for row in known if row[0] in read}
             without = await _find_filled(tx, table.id, branch, covered, read)
             if head - covered - len(without) < changes:
                 continue
@@ -157,6 +163,8 @@ async def _find_filled(
 ) -> set[int]:
     """Later versions that only filled columns which are not inputs: they change nothing here.
 
+    Inputs are given by names and bindings.
+
     Otherwise two columns with a row that always fails would trigger each other for ever.
     """
     rows = await tx.fetch(
@@ -166,7 +174,7 @@ async def _find_filled(
     found: set[int] = set()
     for row in rows:
         spec, result = msgspec.json.decode(row[0], type=BackfillSpec), msgspec.json.decode(row[1])
-        if spec.branch == branch and not inputs & set(spec.targets):
+        if spec.branch == branch and not inputs & {*spec.targets, spec.binding}:
             found |= {v for v in result.get("committed_versions") or () if v > covered}
     return found
 

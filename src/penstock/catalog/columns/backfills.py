@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import computed_columns, declarations, functions, watermarks
+from penstock.catalog.columns import column_records, declarations, functions, watermarks
 from penstock.catalog.data import datasets
 from penstock.catalog.jobs import environments, jobs
 from penstock.catalog.jobs.due import PASSING
@@ -229,6 +229,7 @@ def make_spec(
         branch=request.branch,
         # In the normalised form: the metadata of a table is checked here, too.
         expression=_check("expression", column.expression),
+        declared=_check("expression", column.declared),
         function=function,
         inputs=tuple(column.inputs),
         data_type=list_group(column)[0].data_type,
@@ -273,7 +274,7 @@ async def _enqueue(
     now = await tables.get(tx, table.identifier)
     if now.id != table.id:
         raise tables.missing(table.identifier)
-    await computed_columns.record_in(tx, table, request.branch, list_group(column))
+    await column_records.record_in(tx, table, request.branch, list_group(column))
     new = NewJob(
         kind=BACKFILL,
         object=show(table.identifier),

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import declarations, functions
+from penstock.catalog.columns import column_records, declarations, functions
 from penstock.catalog.columns.watermarks import find_counts, find_covered, show_states
 from penstock.catalog.data import datasets
 from penstock.catalog.jobs import environments as manifests
 from penstock.catalog.versions import versions
-from penstock.catalog.versions.commits import Guard
+from penstock.catalog.versions.commits import Guard, Undo
 from penstock.database.interface import Transaction
 from penstock.errors import PenstockError
 from penstock.jobs.doors import leftovers
@@ -25,6 +25,7 @@ from penstock.lance.columns import bindings
 from penstock.lance.columns.bindings import Changed, New, RedeclaredColumn
 from penstock.lance.columns.computed import ComputedColumn, get_computed, list_computed
 from penstock.lance.columns.fields import Alteration
+from penstock.lance.columns.following import Renaming
 from penstock.lance.doors import lance
 from penstock.lance.session.remote import Location
 from penstock.model.envelopes import FunctionCode
@@ -122,20 +123,32 @@ async def alter(
     origin: Origin = NOBODY,
     *,
     force: bool = False,
+    follow: bool = False,
     guard: Guard | None = None,
 ) -> int:
-    """Alter columns, and follow renamed ones in the mirror; returns the version."""
-    version, names, columns = await datasets.change(
-        catalog,
-        table,
-        branch,
-        lambda dataset: bindings.alter_columns(dataset, alterations, force=force),
-        origin,
-        guard=guard,
-    )
-    if names:
-        await catalog.database.write(_rename, table, branch, names, columns)
-    return version
+    """Alter columns, and follow new names in bindings, if asked to, and in the mirror.
+
+    Returns the version. The mirror changes in its transaction, after `guard` has allowed it.
+    """
+    planned: list[Renaming] = []
+
+    def work(dataset: "lance.LanceDataset") -> int:
+        found = bindings.plan_alterations(dataset, alterations, force=force, follow=follow)
+        planned[:] = [found]
+        return bindings.alter_columns(dataset, alterations, found)
+
+    async def record(tx: Transaction) -> Undo:
+        undo = None if guard is None else await guard(tx)
+        back = await column_records.rename_in(tx, table, branch, planned[0])
+
+        async def undo_all(tx: Transaction) -> None:
+            await back(tx)
+            if undo is not None:
+                await undo(tx)
+
+        return undo_all
+
+    return await datasets.change(catalog, table, branch, work, origin, guard=record)
 
 
 async def forget(catalog: Catalog, table: Table, branch: str, names: Sequence[str]) -> None:
@@ -182,35 +195,6 @@ async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dic
     return found
 
 
-async def record_in(
-    tx: Transaction, table: Table, branch: str, columns: Sequence[ComputedColumn]
-) -> None:
-    """Mirror bindings; forgets how far an earlier column of that name was filled."""
-    for column in columns:
-        await tx.fetch(
-            "INSERT INTO columns (table_id, branch, name, binding, expression, inputs, data_type, "
-            "function, auto_backfill, created_at) "
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now_millis()) "
-            "ON CONFLICT (table_id, branch, name) DO UPDATE SET binding = excluded.binding, "
-            "expression = excluded.expression, inputs = excluded.inputs, "
-            "data_type = excluded.data_type, function = excluded.function, "
-            "auto_backfill = excluded.auto_backfill, created_at = excluded.created_at, "
-            "watermarks = CASE WHEN columns.binding = excluded.binding THEN columns.watermarks END "
-            "WHERE columns.binding <> excluded.binding "
-            "OR columns.function IS DISTINCT FROM excluded.function "
-            "OR columns.auto_backfill <> excluded.auto_backfill",
-            table.id,
-            branch,
-            column.name,
-            column.binding,
-            column.expression or "",
-            msgspec.json.encode(column.inputs).decode(),
-            msgspec.json.encode(column.data_type).decode(),
-            None if column.function is None else msgspec.json.encode(column.function).decode(),
-            int(column.auto_backfill),
-        )
-
-
 async def _add(
     tx: Transaction,
     table: Table,
@@ -237,7 +221,7 @@ async def _record_all(
         await functions.record_in(tx, used[sha256], by_hash[sha256].content)
     for text in environments:
         await manifests.record_in(tx, text)
-    await record_in(tx, table, branch, columns)
+    await column_records.record_in(tx, table, branch, columns)
 
 
 async def sweep(catalog: Catalog, table: Table, gone: Collection[str]) -> None:
@@ -290,7 +274,7 @@ async def _mirror(
         "SELECT name FROM columns WHERE table_id = $1 AND branch = $2", table.id, branch
     )
     await _forget(tx, table, branch, [*{row[0] for row in rows} - {c.name for c in columns}])
-    await record_in(tx, table, branch, columns)
+    await column_records.record_in(tx, table, branch, columns)
     # A new branch was filled where it comes from; rows are compared, so any watermark is right.
     await tx.fetch(
         "UPDATE columns SET watermarks = (SELECT c.watermarks FROM columns c "
@@ -301,42 +285,6 @@ async def _mirror(
         branch,
     )
     return before - await list_bindings(tx, table)
-
-
-async def _rename(
-    tx: Transaction,
-    table: Table,
-    branch: str,
-    names: Mapping[str, str],
-    columns: Sequence[ComputedColumn],
-) -> None:
-    # Removed first, because two columns may swap names.
-    rows = []
-    for old, new in names.items():
-        rows += [
-            (new, *row)
-            for row in await tx.fetch(
-                "DELETE FROM columns WHERE table_id = $1 AND branch = $2 AND name = $3 "
-                "RETURNING binding, expression, inputs, data_type, function, auto_backfill, "
-                "watermarks",
-                table.id,
-                branch,
-                old,
-            )
-        ]
-    for row in rows:
-        await tx.fetch(
-            "INSERT INTO columns (table_id, branch, name, binding, expression, inputs, data_type, "
-            "function, auto_backfill, watermarks, created_at) "
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now_millis())",
-            table.id,
-            branch,
-            *row,
-        )
-    # The columns of one function name each other.
-    touched = {column.binding for column in columns if column.name in names.values()}
-    renamed = [c for c in columns if c.binding in touched]
-    await record_in(tx, table, branch, await declarations.keep_declared(tx, table, renamed))
 
 
 async def _forget(tx: Transaction, table: Table, branch: str, names: Sequence[str]) -> None:

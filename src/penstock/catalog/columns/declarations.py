@@ -43,6 +43,14 @@ async def declare_again_in(
         await _insert(tx, table, each.column, checksum if is_meant else "")
 
 
+async def follow_in(
+    tx: Transaction, table: Table, before: ComputedColumn, after: ComputedColumn
+) -> None:
+    """Record a function that reads columns by their new names, if it was declared before."""
+    for manifest in await find_in(tx, table, before) or ():
+        await _insert(tx, table, after, manifest)
+
+
 async def find_in(tx: Transaction, table: Table, column: ComputedColumn) -> Manifests | None:
     """The manifests that a column's function was declared with; None if it was not declared."""
     if column.function is None:
@@ -89,7 +97,9 @@ async def check(
         )
 
 
-async def _insert(tx: Transaction, table: Table, column: ComputedColumn, manifest: str) -> None:
+async def _insert(
+    tx: Transaction, table: Table, column: ComputedColumn, manifest: str | None
+) -> None:
     assert column.function is not None
     function = msgspec.json.encode(_without_names(column.function)).decode()
     await tx.fetch(

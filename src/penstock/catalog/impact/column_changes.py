@@ -22,16 +22,13 @@ from penstock.errors import (
     ConcurrentCommit,
     InvalidRequest,
     PenstockError,
-    SchemaMismatch,
     TableInUse,
 )
 from penstock.lance.columns import bindings
 from penstock.lance.columns.fields import (
     Alteration,
-    check_column_name,
     get_field,
     parse_path,
-    show_path,
 )
 from penstock.lance.doors import lance
 from penstock.model.allowances import Allowance
@@ -91,25 +88,31 @@ async def alter(
     """Alter columns; new names and types are refused when something reads the old ones."""
     touched = [a.path for a in alterations if a.name is not None or a.data_type is not None]
 
-    def find(dataset: "lance.LanceDataset") -> list[str]:
-        return [get_field(dataset, path).path for path in touched]
+    def find(dataset: "lance.LanceDataset") -> tuple[list[str], bool]:
+        paths = [get_field(dataset, path).path for path in touched]
+        return paths, bindings.is_read(dataset, paths)
 
     guard: Guard | None = None
-    followers = Followers()
+    followers, follow = Followers(), False
     if touched and not allowed.force:
-        found = await datasets.read(catalog, table, branch, None, find)
+        found, is_read = await datasets.read(catalog, table, branch, None, find)
         readers = await columns.find_column_readers(catalog, table, branch, found)
-        if allowed.cascade and (readers.views or readers.iceberg):
-            renamed = _read_rename(table, alterations)
-            await datasets.read(catalog, table, branch, None, partial(_check_rename, renamed))
+        if allowed.cascade and (is_read or readers.views or readers.iceberg):
+            renamed, follow = _read_rename(table, alterations), True
+            # Everything that the table itself says against it is told before anything follows.
+            await datasets.read(catalog, table, branch, None, partial(_check_rename, alterations))
             followers = await following.follow_column(catalog, renamed, readers, origin)
-            guard = partial(_follow_in, renamed=renamed, followers=followers, origin=origin)
+            if branch == MAIN:
+                guard = partial(_follow_in, renamed=renamed, followers=followers, origin=origin)
         else:
             await _refuse(catalog.database, table, found, readers, CHANGED, origin)
             guard = _guard(table, branch, found, CHANGED, origin, allowed)
     try:
         return await computed_columns.alter(
-            catalog, table, branch, alterations, origin, guard=guard, force=allowed.force
+            *(catalog, table, branch, alterations, origin),
+            guard=guard,
+            force=allowed.force,
+            follow=follow,
         )
     except PenstockError:
         await view_replacing.abandon(catalog, followers.iceberg)
@@ -123,19 +126,14 @@ def _read_rename(table: Table, alterations: Sequence[Alteration]) -> Renamed:
         if len(path) == 1 and alterations[0].data_type is None:
             return Renamed(table, path[0], alterations[0].name)
     raise InvalidRequest(
-        "views follow the new name of one column, and nothing else, in one request",
-        detail="rename columns one by one, or use ?force=true to let views break",
+        "views and computed columns follow the new name of one column, and nothing else, in one "
+        "request",
+        detail="rename columns one by one, or use ?force=true to let what reads them break",
     )
 
 
-def _check_rename(renamed: Renamed, dataset: "lance.LanceDataset") -> None:
-    """Everything that the table itself says against a rename is told before anything follows."""
-    path = show_path((renamed.old,))
-    bindings.check_alterations(dataset, [Alteration(path, check_column_name(renamed.new))])
-    if renamed.new in dataset.schema.names:
-        raise SchemaMismatch(
-            f"column {renamed.new!r} exists already", detail="choose another name, or drop it first"
-        )
+def _check_rename(alterations: Sequence[Alteration], dataset: "lance.LanceDataset") -> None:
+    bindings.plan_alterations(dataset, alterations, follow=True)
 
 
 async def _follow_in(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from lance import LanceDataset
 
-from penstock.errors import InvalidRequest, InvalidTableState, NotFound
+from penstock.errors import ConcurrentCommit, InvalidRequest, InvalidTableState, NotFound
 from penstock.jobs.backfill import watermarks as marks
 from penstock.jobs.backfill.plan import BackfillOptions, Watermark, fragment_key
 from penstock.jobs.backfill.plan_rows import FragmentRows, RowSnapshot
@@ -228,7 +228,7 @@ class Freshness:
             if version in looked_at:
                 continue
             with (
-                contextlib.suppress(InvalidRequest, InvalidTableState, NotFound),
+                contextlib.suppress(ConcurrentCommit, InvalidRequest, InvalidTableState, NotFound),
                 translated(),
             ):
                 then = dataset.checkout_version((branch or None, version))

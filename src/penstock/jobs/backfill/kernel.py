@@ -76,7 +76,8 @@ class FillOrder(Struct, frozen=True):
 
     @property
     def origin(self) -> ValueOrigin:
-        return ValueOrigin(self.job, self.attempt, self.version, self.transaction)
+        inputs = () if self.function is None else self.function.inputs
+        return ValueOrigin(self.job, self.attempt, self.version, self.transaction, inputs)
 
 
 def fill_kernel(order: FillOrder) -> Kernel:
@@ -304,7 +305,7 @@ class _Filler:
             Store(self._place, order.folder, order.job),
             order.location,
             opened.kinds,
-            order.function.inputs,
+            order.function,
             order.files if opened.is_readable else (),
             own_only=order.own_only,
         )

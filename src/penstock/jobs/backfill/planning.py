@@ -5,7 +5,7 @@ description of its fragments for the commit, and what to record when the job is 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from lance import LanceDataset, LanceFragment
 from msgspec import structs
 
 from penstock.crash import crash_point
+from penstock.errors import ColumnNotFound
 from penstock.jobs.backfill import watermarks
 from penstock.jobs.backfill.freshness import Freshness
 from penstock.jobs.backfill.plan import (
@@ -37,20 +38,30 @@ from penstock.lance.columns.fields import get_field, show_path
 from penstock.lance.commit.transaction import transaction_of
 from penstock.lance.diff.fragments import describe_fragments, leaf_ids, show_files
 from penstock.lance.errors import translated
+from penstock.lance.expressions.check import check_expression
 from penstock.lance.session.remote import Location, open_newest, open_version
 from penstock.model.fragments import FragmentState
+from penstock.model.functions import Function
 
 
 class Planner(Protocol):
     """What the rounds of a backfill need.
 
     The columns are found by their binding in every version that is looked at: they may have got
-    other names, and a column of the same name may be another one.
+    other names, as may their inputs, and a column of the same name may be another one.
     """
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What the columns are called in the version of the last plan."""
+
+    @property
+    def expression(self) -> str | None:
+        """The expression in that version."""
+
+    @property
+    def function(self) -> Function | None:
+        """The function, with what its inputs are called in that version."""
 
     def open(self) -> LanceDataset:
         """The version that the next plan is for."""
@@ -93,7 +104,10 @@ class ExpressionPlanner:
         self._scope: frozenset[int] | None = None
         self._covered = 0
         self._rows = 0
-        self.columns = spec.targets
+        self.function: Function | None = None
+        self.columns, self.expression, self._inputs = spec.targets, spec.expression, spec.inputs
+        # Which fields the inputs are, if not those of the declaration.
+        self._other_fields = ""
 
     def open(self) -> LanceDataset:
         if self._spec.read_version is not None and self._scope is None:
@@ -102,8 +116,8 @@ class ExpressionPlanner:
 
     def plan(self, dataset: LanceDataset, options: BackfillOptions) -> UpToDate | Fill:
         spec = self._spec
-        self.columns = self._follow(dataset)
-        taken = _take_snapshot(dataset, self.columns[0], spec.inputs, spec.where, spec.watermark)
+        self._follow(dataset)
+        taken = self._take_snapshot(dataset, spec.where, spec.watermark)
         self._covered = taken.version
         self._rows = sum(fragment.rows for fragment in taken.fragments)
         if spec.read_version is not None:
@@ -114,8 +128,8 @@ class ExpressionPlanner:
         return plan_backfill(taken, options)
 
     def describe(self, dataset: LanceDataset) -> tuple[FragmentState, ...]:
-        (column,) = self._follow(dataset)
-        return _take_snapshot(dataset, column, self._spec.inputs, None, None).fragments
+        self._follow(dataset)
+        return self._take_snapshot(dataset, None, None).fragments
 
     def finish(self, versions: Collection[int], attempt: Attempt) -> Watermark | None:
         spec = self._spec
@@ -126,8 +140,36 @@ class ExpressionPlanner:
             self._covered += 1
         return Watermark(self._covered, counts=RowCounts(fresh=self._rows))
 
-    def _follow(self, dataset: LanceDataset) -> tuple[str, ...]:
-        return computed.follow(dataset.schema, self._spec.binding, (self._spec.column,))
+    def _follow(self, dataset: LanceDataset) -> None:
+        spec = self._spec
+        if not spec.binding:
+            return
+        found = computed.find_bound(dataset.schema, spec.binding, (spec.column,))
+        names = f"the expression of {found.name}"
+        if check_expression(names, found.declared or "") != spec.declared_expression:
+            raise ColumnNotFound(
+                f"column {found.name} was declared anew since its backfill was requested",
+                detail="request a backfill of the column as it is now",
+            )
+        self.expression = check_expression(names, found.expression or "")
+        self.columns, self._inputs = found.columns, found.inputs
+        fields = computed.show_fields(dataset, found.inputs)
+        self._other_fields = fields if found.fields not in ("", fields) else ""
+
+    def _take_snapshot(
+        self, dataset: LanceDataset, where: str | None, watermark: Watermark | None
+    ) -> Snapshot:
+        """Describe the version of a table that is open."""
+        column = self.columns[0]
+        targets = set(leaf_ids(get_field(dataset, show_path((column,))).lance))
+        paths = self._inputs
+        wanted = {id for path in paths for id in leaf_ids(get_field(dataset, path).lance)}
+        counts = None if where is None else _count_matches(dataset, where)
+        found = (
+            _describe(fragment, targets, wanted, counts, self._other_fields)
+            for fragment in dataset.get_fragments()
+        )
+        return Snapshot(dataset.version, column, tuple(found), watermark)
 
 
 class FunctionPlanner:
@@ -136,9 +178,15 @@ class FunctionPlanner:
     def __init__(self, spec: BackfillSpec, table: BackfillTable) -> None:
         self._spec = spec
         self._table = table
+        assert spec.function is not None
         self._bound = BoundFunction(
-            spec.targets, spec.inputs, spec.function_identity or "", spec.binding
+            spec.targets,
+            spec.inputs,
+            spec.function.identity,
+            spec.binding,
+            (spec.inputs, spec.function.inputs),
         )
+        self.expression: str | None = None
         self._freshness = Freshness(self._bound, spec.known_watermarks, table.location)
         # What comes after the first plan is left to the next backfill.
         self._first: int | None = None
@@ -148,6 +196,11 @@ class FunctionPlanner:
     @property
     def columns(self) -> tuple[str, ...]:
         return self._bound.columns
+
+    @property
+    def function(self) -> Function | None:
+        function = self._spec.function
+        return None if function is None else function.reading(self._bound.inputs)
 
     def open(self) -> LanceDataset:
         # A version to read only tells which rows are meant; what they need is read from the newest.
@@ -229,31 +282,12 @@ class FunctionPlanner:
         return last
 
 
-def _take_snapshot(
-    dataset: LanceDataset,
-    column: str,
-    inputs: Sequence[str],
-    where: str | None,
-    watermark: Watermark | None,
-) -> Snapshot:
-    """Describe the version of a table that is open; the inputs are field paths."""
-    targets = set(leaf_ids(get_field(dataset, show_path((column,))).lance))
-    wanted = {id for name in inputs for id in leaf_ids(get_field(dataset, name).lance)}
-    fragments = dataset.get_fragments()
-    counts = None if where is None else _count_matches(dataset, where)
-    return Snapshot(
-        dataset.version,
-        column,
-        tuple(_describe(fragment, targets, wanted, counts) for fragment in fragments),
-        watermark,
-    )
-
-
 def _describe(
     fragment: LanceFragment,
     targets: set[int],
     inputs: set[int],
     counts: Counter[int] | None,
+    fields: str,
 ) -> FragmentState:
     rows = fragment.physical_rows - fragment.num_deletions
     files = fragment.data_files()
@@ -262,7 +296,7 @@ def _describe(
         fragment.physical_rows,
         rows,
         rows if counts is None else counts[fragment.fragment_id],
-        show_files(files, inputs),
+        (*([fields] if fields else []), *show_files(files, inputs)),
         tuple(sorted(str(file.path) for file in files if targets & set(file.fields))),
         show_files(files, {id for file in files for id in file.fields} - targets),
     )

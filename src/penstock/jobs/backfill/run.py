@@ -249,17 +249,17 @@ class _Backfill:
     def _order(
         self, work: tuple[tuple[FragmentWork, ...], ...], dataset: LanceDataset, files: Files
     ) -> FillOrder:
-        spec, columns = self._spec, self._planner.columns
+        spec, columns, function = self._spec, self._planner.columns, self._planner.function
         flush_seconds = spec.batch_checkpoint_flush_interval_seconds
         return FillOrder(
             self._attempt.job,
             self._attempt.number,
             self._location,
             dataset.version,
-            Computation(columns[0], spec.expression or "", spec.where, not spec.inputs),
+            Computation(columns[0], self._planner.expression or "", spec.where, not spec.inputs),
             work,
-            function=spec.function,
-            columns=columns if spec.function is not None else (),
+            function=function,
+            columns=columns if function is not None else (),
             knobs=FunctionOptions(
                 spec.intra_applier_concurrency or 1,
                 spec.checkpoint_size,

@@ -15,6 +15,7 @@ from lance.file import LanceFileReader
 
 from penstock.errors import (
     ColumnNotFound,
+    ConcurrentCommit,
     InvalidRequest,
     InvalidTableState,
     NotFound,
@@ -26,7 +27,7 @@ from penstock.jobs.engine.fragment_work import CODES_KEY, UNFILLED_KEY
 from penstock.jobs.kept.store import brief, name_column
 from penstock.lance.columns import computed
 from penstock.lance.commit.transaction import transaction_of
-from penstock.lance.diff.fragments import describe_fragments
+from penstock.lance.diff.fragments import describe_fields, describe_fragments
 from penstock.lance.diff.masks import Mask, pack, unpack
 from penstock.lance.errors import translated
 from penstock.lance.refs import OUR_TAGS
@@ -46,11 +47,27 @@ class BoundFunction:
     inputs: tuple[str, ...]
     function: str
     binding: str = ""
+    # The inputs that it was declared with, by the names of the request and of the lease; and their
+    # fields, once they were seen.
+    declared: tuple[tuple[str, ...], ...] = ()
+    fields: str = ""
 
 
 def follow(dataset: LanceDataset, bound: BoundFunction) -> BoundFunction:
-    """The same columns by their names in this version; raises when they are gone."""
-    return replace(bound, columns=computed.follow(dataset.schema, bound.binding, bound.columns))
+    """The same columns and inputs by their names in this version; raises when they are gone.
+
+    Anybody who commits can say that a column has other inputs: only other names are followed.
+    """
+    if not bound.binding:
+        return bound
+    found = computed.find_bound(dataset.schema, bound.binding, bound.columns)
+    fields, _, _ = describe_fields(dataset, (), found.inputs)
+    if found.inputs not in bound.declared and fields != bound.fields:
+        raise ConcurrentCommit(
+            f"the inputs of column {', '.join(bound.columns)} are not those of its declaration",
+            detail="request the backfill again",
+        )
+    return replace(bound, columns=found.columns, inputs=found.inputs, fields=bound.fields or fields)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

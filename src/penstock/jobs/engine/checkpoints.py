@@ -40,6 +40,8 @@ class ValueOrigin(msgspec.Struct, frozen=True):
     version: int
     # Tells the version from another of the same number; '' when that is not known.
     transaction: str = ""
+    # What the inputs were called there; empty in notes of a release that had no other names.
+    inputs: tuple[str, ...] = ()
 
 
 class Checkpoint(msgspec.Struct, frozen=True):

@@ -122,8 +122,8 @@ class DirectCaller:
         return self._convert_rows(values, {})
 
     def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that the function reads, by their names."""
-        return pa.record_batch(self._inputs(batch), names=list(self._function.inputs))
+        """The columns that the function reads, by the names that it knows."""
+        return pa.record_batch(self._inputs(batch), names=list(self._function.given_as))
 
     def _run_whole(self, batch: pa.RecordBatch) -> Outcome:
         try:

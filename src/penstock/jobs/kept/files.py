@@ -38,19 +38,31 @@ class KeptFile:
     kinds: pa.Schema
     # The version that it was computed from, with the rows as they were there.
     then: LanceDataset
+    # What the inputs were called then.
+    inputs: tuple[str, ...]
     rows: RowPlaces
     # By offset.
     failed: Any
 
     @staticmethod
     def load(
-        location: Location, note: Checkpoint, kinds: pa.Schema, reader: str
+        location: Location,
+        note: Checkpoint,
+        kinds: pa.Schema,
+        declared: tuple[str, ...],
+        reader: str,
     ) -> "KeptFile | None":
-        """None when it is gone, or the version that it was computed from is."""
+        """None when it is gone, or the version that it was computed from is.
+
+        `declared` are the inputs' names in a note that does not tell them.
+        """
         work = note.work
-        then = None if note.origin is None else _open_origin(location, note.origin, reader)
+        if note.origin is None:
+            return None
+        then = _open_origin(location, note.origin, reader)
         if then is None or not then.has_stable_row_ids:
             return None
+        inputs = note.origin.inputs or declared
         if not has_file(location.place(), location, note):
             return None
         path = f"{location.uri}/{location.data_folder}/{note.file.path}"
@@ -61,7 +73,7 @@ class KeptFile:
         rows = scan_all(then, [work.id])
         if work.need is not None:
             rows = rows.take(unpack(work.need, work.physical_rows)[rows.offsets])
-        return KeptFile(path, options, kinds, then, rows, failed)
+        return KeptFile(path, options, kinds, then, inputs, rows, failed)
 
     def without_failed(self) -> "KeptFile":
         return replace(self, rows=self.rows.take(~self.failed[self.rows.offsets]))
@@ -74,7 +86,7 @@ class KeptFile:
         mine = np.flatnonzero(is_among(rows.ids, self.rows.ids))
         old = self.rows.take(np.searchsorted(self.rows.ids, rows.ids[mine]))
         try:
-            same = ~find_changed(now, self.then, inputs, rows.take(mine), old)
+            same = ~find_changed(now, self.then, inputs, rows.take(mine), old, self.inputs)
         except GONE:
             # An input was not there yet, or a file of then is gone: nothing is known.
             same = np.zeros(len(mine), bool)

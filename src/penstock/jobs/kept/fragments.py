@@ -26,6 +26,7 @@ from penstock.lance.diff.row_sets import RowPlaces, is_among
 from penstock.lance.read.scans import live_rows, offsets_of, scan_rows
 from penstock.lance.session.remote import Location
 from penstock.lance.write.column_files import Pieces, ValuePiece
+from penstock.model.functions import Function
 
 # Has the function compute the rows of a mask.
 Compute = Callable[[Any], Iterator[ValuePiece]]
@@ -113,13 +114,13 @@ class FragmentFinder:
         store: Store,
         location: Location,
         kinds: pa.Schema,
-        inputs: Sequence[str],
+        function: Function,
         notes: Sequence[Checkpoint] = (),
         *,
         own_only: bool = False,
     ) -> None:
         self._job, self._location, self._kinds = store.job, location, kinds
-        self._inputs = inputs
+        self._inputs, self._declared = function.inputs, function.given_as
         self._own_only = own_only
         self._parts = KeptParts(store, kinds, own_only=own_only)
         # The newest first.
@@ -173,7 +174,7 @@ class FragmentFinder:
             is_own = note.origin is not None and note.origin.job == self._job
             file = None
             if is_own or not self._own_only:
-                file = KeptFile.load(self._location, note, self._kinds, self._job)
+                file = KeptFile.load(self._location, note, self._kinds, self._declared, self._job)
             self._files[path] = file if is_own or file is None else file.without_failed()
         return self._files[path]
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from lance import LanceDataset
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from penstock.errors import InvalidRequest, PenstockError
+from penstock.errors import ConcurrentCommit, InvalidRequest, PenstockError
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.kept.sweep import sweep
 from penstock.jobs.preview.functions import FunctionsPreview, preview_functions
@@ -23,6 +23,7 @@ from penstock.jobs.preview.kernel import (
 )
 from penstock.jobs.spark.tasks import Engine, Tasks
 from penstock.jobs.specs import PreviewSpec, Recipe
+from penstock.lance.columns.computed import find_bound
 from penstock.lance.read.samples import SampledRow, evaluate, show_inputs, show_value, take_sample
 from penstock.lance.session.remote import RemoteCatalog
 from penstock.model.functions import RowError
@@ -52,6 +53,7 @@ def run_preview(
     """Compute the column for the first rows that match; SQL does not need Spark."""
     dataset = catalog.open_latest(spec.table, spec.branch)
     attempt.check()
+    spec = _follow(spec, dataset)
     if spec.function is None:
         found = _evaluate(dataset, spec)
     else:
@@ -80,6 +82,23 @@ def run_preview(
         round(found.seconds, 6),
         rate,
         found.printed,
+    )
+
+
+def _follow(spec: PreviewSpec, dataset: LanceDataset) -> PreviewSpec:
+    """The spec with the names of this version, if they are not those of the request."""
+    if not spec.binding:
+        return spec
+    found = find_bound(dataset.schema, spec.binding, spec.targets)
+    known = {spec.inputs} if spec.function is None else {spec.inputs, spec.function.inputs}
+    if found.inputs not in known:
+        raise ConcurrentCommit(
+            f"what column {found.name} reads has other names since the preview was requested",
+            detail="request it again",
+        )
+    function = None if spec.function is None else spec.function.reading(found.inputs)
+    return structs.replace(
+        spec, column=found.columns[0], columns=found.columns, inputs=found.inputs, function=function
     )
 
 

@@ -12,6 +12,7 @@ from penstock.lance.columns.computed import (
     BINDING,
     COMPUTED,
     EXPRESSION,
+    FIELDS,
     INPUTS,
     KIND,
     OWN,
@@ -23,6 +24,7 @@ from penstock.lance.columns.computed import (
     get_computed,
     list_computed,
     refuse_value,
+    show_fields,
 )
 from penstock.lance.columns.fields import (
     Alteration,
@@ -31,6 +33,12 @@ from penstock.lance.columns.fields import (
     get_field,
     parse_path,
     show_path,
+)
+from penstock.lance.columns.following import (
+    Renaming,
+    check_free,
+    commit_renaming,
+    plan_renaming,
 )
 from penstock.lance.columns.function_columns import make_fields, plan_redeclaration
 from penstock.lance.columns.inference import infer
@@ -97,6 +105,7 @@ def plan_bound(
             INPUTS: json.dumps(inputs, ensure_ascii=False),
             f"{REFRESH}.source_signature": "{}",
             BINDING: uuid.uuid4().hex,
+            FIELDS: show_fields(dataset, inputs),
             **({SQL_AUTO: "true"} if name in auto else {}),
         }
         fields.append(pa.field(name, kind, True, metadata))
@@ -143,20 +152,32 @@ def plan_redeclarations(
     return planned
 
 
-def alter_columns(
-    dataset: "lance.LanceDataset", alterations: Sequence[Alteration], *, force: bool = False
-) -> tuple[int, dict[str, str], list[ComputedColumn]]:
-    """Alter fields; returns the version, old and new names of bound columns, and these columns."""
-    check_alterations(dataset, alterations, force=force)
-    bound = {column.name for column in list_computed(dataset.schema)}
+def plan_alterations(
+    dataset: "lance.LanceDataset",
+    alterations: Sequence[Alteration],
+    *,
+    force: bool = False,
+    follow: bool = False,
+) -> Renaming:
+    """What the new names among some alterations change; raises when one is not allowed.
+
+    With `follow`, computed columns that read a renamed column read it by its new name.
+    """
+    check_alterations(dataset, alterations, force=force or follow)
     paths = {parse_path(get_field(dataset, a.path).path): a.name for a in alterations}
-    version = columns.alter_columns(dataset, alterations)
-    names = {
-        path[0]: name
-        for path, name in paths.items()
-        if name is not None and len(path) == 1 and path[0] in bound
-    }
-    return version, names, list_computed(dataset.schema)
+    names = {path[0]: name for path, name in paths.items() if name is not None and len(path) == 1}
+    for name in names.values() if follow else ():
+        check_free(dataset, name)
+    return plan_renaming(dataset, names, follow=follow)
+
+
+def alter_columns(
+    dataset: "lance.LanceDataset", alterations: Sequence[Alteration], renaming: Renaming
+) -> int:
+    """Alter fields as planned; returns the version."""
+    if renaming.metadata:
+        return commit_renaming(dataset, renaming)
+    return columns.alter_columns(dataset, alterations)
 
 
 def drop_columns(
@@ -248,8 +269,15 @@ def check_change(
             raise InvalidRequest(
                 f"cannot {verb} column {show_path(found[1])}: computed column "
                 f"{column.name!r} reads {found[0]}",
-                detail=f"drop column {column.name!r} first, or use ?force=true to let it break",
+                detail=f"drop column {column.name!r} first, or use ?force=true to let it break"
+                + (", or ?cascade=true to let it follow" if verb == "rename" else ""),
             )
+
+
+def is_read(dataset: "lance.LanceDataset", paths: Sequence[str]) -> bool:
+    """Whether a computed column reads one of some fields, or part of one."""
+    touched = [parse_path(path) for path in paths]
+    return any(find_touched(each, touched) for each in list_computed(dataset.schema))
 
 
 def find_touched(

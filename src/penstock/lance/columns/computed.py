@@ -30,8 +30,14 @@ VIRTUAL = "virtual_column"
 AUTO, MANIFEST = f"{VIRTUAL}.auto_backfill", f"{VIRTUAL}.manifest"
 OWN = "penstock."
 BINDING, FUNCTION = f"{OWN}binding", f"{OWN}function"
+# The expression as it is now, and as it was declared, once it has followed a rename. Where another
+# client has bound the column anew since, the first is not the column's any more.
+DECLARED = f"{OWN}declared"
+# The ids of the inputs' fields when an expression was declared: two columns may swap names.
+FIELDS = f"{OWN}fields"
 # On a column that SQL computes; columns of functions have the protocol's key.
 SQL_AUTO = f"{OWN}auto_backfill"
+UDF_INPUTS = f"{VIRTUAL}.udf_inputs"
 # Which of several results of a function goes into the field.
 PART = f"{VIRTUAL}.unpack_field"
 RESERVED = (COMPUTED, REFRESH, VIRTUAL, OWN)
@@ -53,6 +59,11 @@ class ComputedColumn:
     function: Function | None = None
     manifest: str | None = None
     auto_backfill: bool = False
+    # The expression as it was declared, by which its values are known whatever its inputs are
+    # called by now.
+    declared: str | None = None
+    # The ids of an expression's input fields at its declaration; "" when unknown.
+    fields: str = ""
 
 
 def list_computed(schema: "pa.Schema") -> list[ComputedColumn]:
@@ -75,13 +86,8 @@ def get_computed(dataset: "lance.LanceDataset", path: str) -> ComputedColumn:
     return bound[parts[0]]
 
 
-def follow(schema: "pa.Schema", binding: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The names that a binding's columns have in a version; raises when they are gone.
-
-    Without a binding, columns are only known by name.
-    """
-    if not binding:
-        return tuple(names)
+def find_bound(schema: "pa.Schema", binding: str, names: Sequence[str]) -> ComputedColumn:
+    """A binding's column in a version, whatever it is called there; raises when it is gone."""
     bound = [column for column in list_computed(schema) if column.binding == binding]
     # A column bound by another client may share its expression with others.
     found = next((column for column in bound if column.name in names), next(iter(bound), None))
@@ -91,7 +97,7 @@ def follow(schema: "pa.Schema", binding: str, names: Sequence[str]) -> tuple[str
             "requested",
             detail="request a backfill of the column as it is now",
         )
-    return found.columns
+    return found
 
 
 def list_group(column: ComputedColumn) -> list[ComputedColumn]:
@@ -107,6 +113,11 @@ def check_where(dataset: "lance.LanceDataset", where: str) -> str:
     checked = check_expression("where", where)
     dataset.scanner(columns=[], filter=checked, with_row_address=True).explain_plan()
     return checked
+
+
+def show_fields(dataset: "lance.LanceDataset", paths: Sequence[str]) -> str:
+    """The ids of some fields, in the order of their paths."""
+    return ".".join(str(get_field(dataset, path).lance.id()) for path in paths)
 
 
 def refuse_value(name: str) -> InvalidRequest:
@@ -153,6 +164,8 @@ def _read(field: "pa.Field[Any]", metadata: Mapping[str, str]) -> ComputedColumn
             show_type(field.type),
             (field.name,),
             auto_backfill=metadata.get(SQL_AUTO) == "true",
+            declared=_read_declared(metadata),
+            fields=metadata.get(FIELDS, ""),
         )
     if metadata.get(VIRTUAL) != "true" or BINDING not in metadata:
         return None
@@ -193,6 +206,15 @@ def _with_group(
     )
     function = structs.replace(column.function, outputs=outputs)
     return replace(column, function=function, columns=tuple(each.column for each in outputs))
+
+
+def _read_declared(metadata: Mapping[str, str]) -> str:
+    expression = metadata[EXPRESSION]
+    try:
+        now, declared = msgspec.json.decode(metadata.get(DECLARED, ""), type=tuple[str, str])
+    except (msgspec.MsgspecError, UnicodeError):
+        return expression
+    return declared if now == expression else expression
 
 
 def _read_paths(text: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from penstock.lance.columns.computed import (
     MANIFEST,
     PART,
     RESERVED,
+    UDF_INPUTS,
     VIRTUAL,
     ComputedColumn,
     get_computed,
@@ -103,6 +104,9 @@ def plan_redeclaration(
             needs=code.needs,
             python=code.platform.get("python"),
         )
+    if wanted.inputs is not None and (code is not None or inputs != function.inputs):
+        # Whoever names them means that the code knows them so.
+        changed = structs.replace(changed, declared_inputs=())
     _check_kind(changed)
     check_metadata(wanted.metadata or {})
     # How far it was filled means nothing once it has other inputs.
@@ -134,7 +138,7 @@ def _describe(
         VIRTUAL: "true",
         f"{VIRTUAL}.udf_name": function.name,
         f"{VIRTUAL}.udf": path_of(function.sha256),
-        f"{VIRTUAL}.udf_inputs": json.dumps(function.inputs, ensure_ascii=False),
+        UDF_INPUTS: json.dumps(function.inputs, ensure_ascii=False),
         AUTO: json.dumps(bool(wanted.auto_backfill)),
         BINDING: binding,
         FUNCTION: msgspec.json.encode(function).decode(),

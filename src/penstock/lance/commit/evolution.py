@@ -5,7 +5,7 @@ and perhaps a file of new columns, and new ones. Only it does all of that in one
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +18,9 @@ from penstock.lance.commit.manifest import read_varint
 from penstock.lance.commit.removal import Removal
 from penstock.lance.commit.replacement import ColumnFile, commit_operation
 
-# Of Lance's protobuf message of a field.
-FIELD_ID, FIELD_PARENT = 3, 4
+# Of Lance's protobuf message of a field, and of its metadata's entries.
+FIELD_NAME, FIELD_ID, FIELD_PARENT, FIELD_METADATA = 2, 3, 4, 10
+ENTRY_KEY, ENTRY_VALUE = 1, 2
 NO_PARENT = -1
 
 
@@ -49,6 +50,21 @@ def evolve_schema(
         if value is not None:
             told[key] = list(value.encode())
     return _from_protos(json.dumps(told), *protos)
+
+
+def commit_fields(
+    dataset: LanceDataset,
+    names: Mapping[str, str],
+    metadata: Mapping[str, Mapping[str, str]],
+    properties: Mapping[str, str],
+) -> int:
+    """Commit new names and metadata of columns, both by their old names, in one version."""
+    head, protos = _take_apart(dataset.lance_schema)[1], list[bytes]()
+    for name, (own, *inside) in _by_column(dataset.lance_schema).items():
+        protos += [_edit(own, names.get(name), metadata.get(name, {})), *inside]
+    # Whether a field takes nulls stays, so appends may go on meanwhile.
+    operation = LanceOperation.Project(_from_protos(head, *protos), preserves_nullability=True)
+    return commit_operation(dataset, operation, properties)
 
 
 def commit_draft(
@@ -144,25 +160,55 @@ def _from_protos(metadata: str, *protos: bytes) -> LanceSchema:
     return made
 
 
+def _edit(proto: bytes, name: str | None, metadata: Mapping[str, str]) -> bytes:
+    """The encoded field with another name, unless that is None, and with some other metadata."""
+    edited = bytearray()
+    for number, value, part in _split(proto):
+        is_entry = number == FIELD_METADATA and _read_key(part[-value:]) in metadata
+        if not is_entry and (number != FIELD_NAME or name is None):
+            edited += part
+    if name is not None:
+        edited += _text(FIELD_NAME, name.encode())
+    for key, text in metadata.items():
+        entry = _text(ENTRY_KEY, key.encode()) + _text(ENTRY_VALUE, text.encode())
+        edited += _text(FIELD_METADATA, entry)
+    return bytes(edited)
+
+
+def _read_key(entry: bytes) -> str:
+    parts = _split(entry)
+    return next((part[-size:].decode() for n, size, part in parts if n == ENTRY_KEY and size), "")
+
+
 def _shift_ids(proto: bytes, by: int) -> bytes:
     """The encoded field with larger ids, of itself and of the one that it is in."""
-    id, parent, rest, at = 0, 0, bytearray(), 0
-    while at < len(proto):
-        start = at
-        key, at = read_varint(proto, at)
-        number, wire = key >> 3, key & 7
-        value, at = read_varint(proto, at)
-        if wire == 2:
-            at += value
+    id, parent, rest = 0, 0, bytearray()
+    for number, value, part in _split(proto):
         if number == FIELD_ID:
             id = value
         elif number == FIELD_PARENT:
             parent = value
         else:
-            rest += proto[start:at]
+            rest += part
     is_inside = parent < 1 << 63
     above = parent + by if is_inside else NO_PARENT
     return b"".join([_varint(FIELD_ID, id + by), _varint(FIELD_PARENT, above), bytes(rest)])
+
+
+def _split(proto: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """The parts of an encoded message: the number of each, its value or length, and itself."""
+    at = 0
+    while at < len(proto):
+        start = at
+        key, at = read_varint(proto, at)
+        value, at = read_varint(proto, at)
+        if key & 7 == 2:
+            at += value
+        yield key >> 3, value, proto[start:at]
+
+
+def _text(number: int, value: bytes) -> bytes:
+    return _encode(number << 3 | 2) + _encode(len(value)) + value
 
 
 def _varint(number: int, value: int) -> bytes:

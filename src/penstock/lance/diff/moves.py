@@ -14,14 +14,19 @@ from penstock.lance.diff.row_sets import RowPlaces
 
 
 def find_unmoved(
-    now: LanceDataset, then: LanceDataset, paths: Sequence[str], new: RowPlaces, old: RowPlaces
+    now: LanceDataset,
+    then: LanceDataset,
+    paths: Sequence[str],
+    paths_then: Sequence[str],
+    new: RowPlaces,
+    old: RowPlaces,
 ) -> Mask:
     """Which rows, given with their places in both versions, only compactions have touched."""
     found = np.zeros(len(new.ids), bool)
     if not len(found) or not paths:
         return found
     wanted = _field_ids(now, paths)
-    if wanted != _field_ids(then, paths):
+    if wanted != _field_ids(then, paths_then):
         return found
     ids = {id for each in wanted for id in each}
     files = {f.fragment_id: show_files(f.data_files(), ids) for f in then.get_fragments()}

@@ -54,12 +54,19 @@ class Difference:
         return found
 
 
-def compare(now: LanceDataset, then: LanceDataset, paths: Sequence[str]) -> Difference:
+def compare(
+    now: LanceDataset,
+    then: LanceDataset,
+    paths: Sequence[str],
+    paths_then: Sequence[str] | None = None,
+) -> Difference:
     """Compare the rows of two versions, as far as these fields are concerned.
 
-    Both have stable row ids. Raises ColumnNotFound when one of them lacks a field.
+    Both have stable row ids. `paths_then` are what the fields are called in the old version, if
+    they had other names. Raises ColumnNotFound when a version lacks a field.
     """
-    new, old = _describe(now, paths), _describe(then, paths)
+    paths_then = paths if paths_then is None else paths_then
+    new, old = _describe(now, paths), _describe(then, paths_then)
     same = {id for id, state in new.items() if old.get(id) == state}
     kept = {id for id in new.keys() - same if _has_files_of(old.get(id), new[id])}
     came = _scan(now, new.keys() - same - kept)
@@ -70,7 +77,7 @@ def compare(now: LanceDataset, then: LanceDataset, paths: Sequence[str]) -> Diff
         went = join_rows(went, there.take(~is_among(there.ids, here.ids)))
     is_new, is_gone = ~is_among(came.ids, went.ids), ~is_among(went.ids, came.ids)
     both = came.take(~is_new)
-    unequal = _compare(now, then, paths, both, went.take(~is_gone))
+    unequal = _compare(now, then, paths, paths_then, both, went.take(~is_gone))
     changed = np.zeros(len(both.ids), bool)
     for mask in unequal.values():
         changed |= mask
@@ -111,11 +118,16 @@ def _count_live(state: FragmentState | None) -> int:
 
 
 def find_changed(
-    now: LanceDataset, then: LanceDataset, paths: Sequence[str], new: RowPlaces, old: RowPlaces
+    now: LanceDataset,
+    then: LanceDataset,
+    paths: Sequence[str],
+    new: RowPlaces,
+    old: RowPlaces,
+    paths_then: Sequence[str],
 ) -> Mask:
     """Which of some rows, given with their places in both versions, have other values."""
     changed = np.zeros(len(new.ids), bool)
-    for mask in _compare(now, then, paths, new, old).values():
+    for mask in _compare(now, then, paths, paths_then, new, old).values():
         changed |= mask
     return changed
 
@@ -179,11 +191,16 @@ def _sort(ids: Ids, fragments: Ids, offsets: Ids) -> RowPlaces:
 
 
 def _compare(
-    now: LanceDataset, then: LanceDataset, paths: Sequence[str], new: RowPlaces, old: RowPlaces
+    now: LanceDataset,
+    then: LanceDataset,
+    paths: Sequence[str],
+    paths_then: Sequence[str],
+    new: RowPlaces,
+    old: RowPlaces,
 ) -> dict[str, Mask]:
     """Which of these rows, which both versions have, have other values; by path."""
     unequal = {path: np.zeros(len(new.ids), bool) for path in paths}
-    looked = np.flatnonzero(~find_unmoved(now, then, paths, new, old))
+    looked = np.flatnonzero(~find_unmoved(now, then, paths, paths_then, new, old))
     if not len(looked) or not paths:
         return unequal
     holding = np.unique(new.fragments[looked]).tolist()
@@ -192,9 +209,9 @@ def _compare(
     fields = [get_field(now, path).lance for path in paths]
     for rows in _steps(looked, step_rows(now, holding)):
         ids = new.ids[rows]
-        left, right = here.read(ids, paths), there.read(ids, paths)
+        left, right = here.read(ids, paths), there.read(ids, paths_then)
         for n, path in enumerate(paths):
-            sides = Side(here, path, left[n]), Side(there, path, right[n])
+            sides = Side(here, path, left[n]), Side(there, paths_then[n], right[n])
             unequal[path][rows] = ~fields_equal(*sides, fields[n], ids)
     return unequal
 

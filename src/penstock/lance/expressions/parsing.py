@@ -5,6 +5,7 @@ whatever follows an alias are silently ignored. Here the whole text must be one 
 Lance knows; Lance gets a text written from the words we read, without comments.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -60,6 +61,8 @@ class ParsedExpression:
     node: Node
     words: tuple[str, ...]
     text: str
+    # Where the names of columns are in the text: of nested fields, those of their columns.
+    columns: tuple[tuple[int, int], ...]
 
 
 def parse(sql: str) -> ParsedExpression:
@@ -68,7 +71,9 @@ def parse(sql: str) -> ParsedExpression:
     node = reader.read_chain()
     if reader.kind:
         raise Malformed(f"{reader.show()} is not expected")
-    return ParsedExpression(node, tuple(reader.words), "".join(reader.pieces))
+    ends = list(itertools.accumulate(map(len, reader.pieces)))
+    columns = tuple((ends[at] - len(reader.words[at]), ends[at]) for at in reader.columns)
+    return ParsedExpression(node, tuple(reader.words), "".join(reader.pieces), columns)
 
 
 class _Reader:
@@ -76,6 +81,8 @@ class _Reader:
         self._sql, self._at, self._depth = sql, 0, 0
         self.words: list[str] = []
         self.pieces: list[str] = []
+        # Which of the words are names of columns.
+        self.columns: list[int] = []
         self.kind = self._word = ""
         self._has_gap = False
         self._look()
@@ -264,6 +271,7 @@ class _Reader:
         return self._read_value()
 
     def _read_column(self) -> Node:
+        self.columns.append(len(self.words))
         name = self._read_name()
         while self._is("."):
             self._take()

@@ -90,7 +90,7 @@ class Columns(Handle):
     ) -> Self:
         """Give a column another name; what reads it refuses this.
 
-        With `cascade`, the queries of views follow; `force` lets them break.
+        With `cascade`, views and computed columns follow; `force` lets them break.
         """
         body = {"alterations": [{"path": column, "rename": name}], "branch": self._branch}
         self._change("alter_columns", body, cascade=cascade, force=force)
