@@ -17,7 +17,7 @@ from penstock.errors import InvalidRequest, Unsupported
 from penstock.jobs.backfill.plan import BackfillOptions, Watermark
 from penstock.model.functions import Function, Needs
 from penstock.model.jobs import Value
-from penstock.model.views import CheckedSql, Definition, Mode
+from penstock.model.views import CheckedSql, Definition, FollowedRename, Mode
 from penstock.model.views import Watermark as ViewWatermark
 from penstock.sql.statements import Statement
 
@@ -171,7 +171,16 @@ class RefreshSpec(JobSpec, frozen=True, kw_only=True):
     @property
     def made_by(self) -> Definition:
         """The definition by which the view's rows were made until now."""
-        return self.definition if self.alteration is None else self.alteration.before
+        if self.alteration is not None:
+            return self.alteration.before
+        return self.definition if self.followed is None else self.followed.before
+
+    @property
+    def followed(self) -> FollowedRename | None:
+        """The renames since the view's rows were made."""
+        if self.watermark is None or self.alteration is not None:
+            return None
+        return self.definition.find_followed(self.watermark.digest)
 
 
 class UpstreamSpec(RefreshSpec, frozen=True, kw_only=True):

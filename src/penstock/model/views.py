@@ -43,6 +43,8 @@ class Source(Struct, frozen=True, kw_only=True):
     # Columns that it names and does not need: nothing depends on them, and without them it can't be
     # read.
     named: tuple[str, ...] = ()
+    # The ids of these columns' fields when the definition was made; empty when unknown.
+    fields: dict[str, int] = {}
     # In Lance's SQL: rows that do not match cannot affect the query.
     filter: str | None = None
 
@@ -163,6 +165,22 @@ class Definition(Struct, frozen=True, kw_only=True):
     obstacle: str = ""
     # Equal for definitions that give the same rows.
     digest: str
+    # What it was before each of the last renames of columns that it reads.
+    followed: tuple["FollowedRename", ...] = ()
+
+    def find_followed(self, digest: str) -> "FollowedRename | None":
+        """What has become of the definition with this digest, which is not this one."""
+        if digest == self.digest:
+            return None
+        return next((each for each in self.followed if each.before.digest == digest), None)
+
+
+class FollowedRename(Struct, frozen=True, kw_only=True):
+    """A definition that gave the same rows, when columns of its sources had other names."""
+
+    before: Definition
+    # By the sources' ids: the columns' names then, by their names now.
+    names: dict[str, dict[str, str]]
 
 
 class Watermark(Struct, frozen=True, kw_only=True):

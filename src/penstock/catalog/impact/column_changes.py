@@ -144,7 +144,7 @@ async def _follow_in(
     # Locked first, so that on PostgreSQL a view that is being created is seen.
     await tx.fetch("UPDATE objects SET id = id WHERE id = $1", table.id)
     views = await columns.find_views(tx, table.id, [(renamed.old,)])
-    if set(views) - {each.view.table.id for each in followers.views} - followers.unchanged:
+    if set(views) - {each.view.table.id for each in followers.views}:
         raise ConcurrentCommit(f"views of {table} were made meanwhile", detail="retry")
     return await following.record_in(tx, str(renamed), followers, origin)
 

@@ -7,6 +7,7 @@ removed if it fails.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgspec
 from msgspec import structs
@@ -35,9 +36,12 @@ from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import Origin
 from penstock.model.rights import VIEW
 from penstock.model.tables import MAIN, Table
-from penstock.model.views import Definition
+from penstock.model.views import Definition, FollowedRename
 from penstock.sql.doors import queries, renaming, requests
 from penstock.sql.results import Refusal, Tables
+
+# So many renames back a view is refreshed by what changed; further back, in full.
+MAX_FOLLOWED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,11 @@ class FollowingView:
     asked: SentDefinition
     definition: Definition
 
+    @property
+    def is_own(self) -> bool:
+        """Whether its own query changes, and not only an Iceberg view in that."""
+        return self.asked != self.view.asked
+
 
 @dataclass(frozen=True, slots=True)
 class Followers:
@@ -67,8 +76,6 @@ class Followers:
 
     views: list[FollowingView] = field(default_factory=list)
     iceberg: list[Replacement] = field(default_factory=list)
-    # Materialized views whose own queries stay: only Iceberg views in them change.
-    unchanged: frozenset[str] = frozenset()
 
     @property
     def ids(self) -> list[str]:
@@ -96,11 +103,9 @@ async def follow_column(
     # First, so that nobody is told what is wrong with a view that they may not see.
     await dependents.check_owned(catalog.database, str(renamed), ids, origin)
     views = [await _follow_in_view(catalog, id, renamed) for id in readers.views]
-    changed = [each for each in views if each is not None]
-    unchanged = frozenset(readers.views) - {each.view.table.id for each in changed}
     texts = [(view, await _rename_column(catalog, view, renamed)) for view in direct]
     prepared = await _prepare(catalog, [each for each in texts if each[1]])
-    return Followers(changed, prepared, unchanged)
+    return Followers([each for each in views if each is not None], prepared)
 
 
 async def record_in(tx: Transaction, what: str, followers: Followers, origin: Origin) -> Undo:
@@ -128,12 +133,15 @@ async def _set_query(tx: Transaction, following: FollowingView, origin: Origin) 
     await pending_alterations.check_none(tx, table)
     undo = await pending_alterations.remember(tx, table.id)
     edited = await tx.fetch_one(
-        "UPDATE materialized_views SET request = $3, definition = $4, edition = edition + 1 "
+        "UPDATE materialized_views SET request = $3, definition = $4, edition = edition + $5 "
         "WHERE id = $1 AND request = $2 RETURNING edition",
         *(table.id, _encode(following.view.asked), request, _encode(following.definition)),
+        int(following.is_own),
     )
     if edited is None:
         raise ConcurrentCommit(f"view {table} was changed meanwhile", detail="retry")
+    if not following.is_own:
+        return undo
     head = await versions.find_head(tx, table.id, MAIN)
     await tx.fetch(
         "INSERT INTO view_definitions (view_id, edition, request, version, made_by, made_at) "
@@ -197,7 +205,7 @@ async def _rename_column(catalog: Catalog, view: IcebergView, renamed: Renamed) 
 
 
 async def _follow_in_view(catalog: Catalog, id: str, renamed: Renamed) -> FollowingView | None:
-    """A materialized view with the column's new name; None when only Iceberg views in it change."""
+    """A materialized view with the column's new name."""
     database = catalog.database
     table = await tables.find_by_id(database, id)
     if table is None:
@@ -206,21 +214,48 @@ async def _follow_in_view(catalog: Catalog, id: str, renamed: Renamed) -> Follow
     names = await materialized_views.list_names_of_sources(database, id)
     asked = await _rewrite(catalog, view, names, renamed)
     kinds = [kind for _, _, kind in await dependents.list_named(database, [*names.values()])]
-    if asked == view.asked and VIEW in kinds:
-        return None
+    define = partial(
+        definitions.define,
+        catalog,
+        table.namespace,
+        may_read=reading_as(catalog, view.owner),
+        known=names,
+        created=view.definition,
+    )
     try:
-        defined = await definitions.define(
-            catalog,
-            table.namespace,
-            asked,
-            may_read=reading_as(catalog, view.owner),
-            known=names,
-            created=view.definition,
-            amend=lambda source: _amend(source, renamed),
+        before = (await define(view.asked)).definition
+    except InvalidRequest:
+        # It cannot be refreshed as it is, so nothing is lost if it is computed in full.
+        before = None
+    definition = view.definition
+    if asked != view.asked or VIEW not in kinds:
+        try:
+            amended = await define(asked, amend=lambda source: _amend(source, renamed))
+        except InvalidRequest as error:
+            raise _refuse(str(table), error.message) from error
+        definition = amended.definition
+    followed = _list_followed(view.definition.followed, before, renamed)
+    return FollowingView(view, asked, structs.replace(definition, followed=followed))
+
+
+def _list_followed(
+    known: Sequence[FollowedRename], before: Definition | None, renamed: Renamed
+) -> tuple[FollowedRename, ...]:
+    """What a view was before its last renames, with the newest names, the newest last."""
+    id, found = renamed.table.id, []
+    for each in known:
+        names = dict(each.names.get(id, {}))
+        names[renamed.new] = names.pop(renamed.old, renamed.old)
+        found.append(structs.replace(each, names={**each.names, id: names}))
+    if before is not None:
+        found.append(
+            FollowedRename(
+                before=structs.replace(before, followed=()),
+                names={id: {renamed.new: renamed.old}},
+            )
         )
-    except InvalidRequest as error:
-        raise _refuse(str(table), error.message) from error
-    return FollowingView(view, asked, defined.definition)
+    # Of two with the same digest both are right: equal names mean equal columns.
+    return tuple({each.before.digest: each for each in found}.values())[-MAX_FOLLOWED:]
 
 
 async def _rewrite(
@@ -274,7 +309,8 @@ def _amend(source: "requests.SourceTable", renamed: Renamed) -> "requests.Source
         return source
     place = source.schema.get_field_index(renamed.old)
     field = source.schema.field(place).with_name(renamed.new)
-    return structs.replace(source, schema=source.schema.set(place, field), open=None)
+    ids = {renamed.new if name == renamed.old else name: id for name, id in source.fields.items()}
+    return structs.replace(source, schema=source.schema.set(place, field), open=None, fields=ids)
 
 
 def _take(found: str | Refusal, view: str) -> str:

@@ -145,7 +145,8 @@ async def define(
         version=request.src_version,
         check=check or check_consent,
     )
-    defined = replace(defined, edition=view.edition)
+    followed = structs.replace(defined.definition, followed=view.definition.followed)
+    defined = replace(defined, definition=followed, edition=view.edition)
     await definitions.check_acyclic(catalog, view.table.id, set(defined.sources.values()))
     _check(defined, request)
     if request.src_version is not None:

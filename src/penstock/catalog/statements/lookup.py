@@ -151,6 +151,7 @@ async def open_source(catalog: Catalog, id: str, version: int | None) -> "reques
             identifier=table.identifier,
             schema=dataset.schema,
             open=lambda: dataset,
+            fields={field.name(): field.id() for field in dataset.lance_schema.fields()},
             has_stable_row_ids=dataset.has_stable_row_ids,
             version=dataset.version,
         )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.jobs.refresh.context import Context, SourceVersions
-from penstock.lance.diff.row_diff import Difference, compare, join_rows, scan_all
+from penstock.lance.diff.row_diff import Difference, join_rows, scan_all
 from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
 from penstock.lance.read.row_ids import scan_rows
 from penstock.model.moments import MARK, at_moment
@@ -34,8 +34,7 @@ def compare_in_time(
     Rows that only the clock may change are among the changed ones, and differ in no column. Raises
     ColumnNotFound when a version lacks a field.
     """
-    assert source.dataset_then is not None
-    found = compare(source.dataset_now, source.dataset_then, paths)
+    found = source.compare(paths)
     timed = find_timed(context, source)
     timed = timed.take(
         ~is_among(timed.ids, found.inserted.ids) & ~is_among(timed.ids, found.changed.ids)

@@ -4,14 +4,16 @@ A strategy is a folder beside this module (`rows`, `keys`, `whole`, `chunks`, `u
 of functions: `plan` works without Spark, so that a server can explain a refresh, and `run` on it.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lance import LanceDataset
 
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.specs import RefreshSpec
+from penstock.lance.columns.fields import parse_path, show_path
+from penstock.lance.diff.row_diff import Difference, compare
 from penstock.lance.diff.row_sets import Ids, RowSet
 from penstock.lance.session.remote import Location, RemoteCatalog
 from penstock.lance.storage.lake import Place
@@ -44,11 +46,24 @@ class SourceVersions:
     # Both None when there is nothing to compare with; `Context.rebuild` says why.
     then: int | None = None
     dataset_then: LanceDataset | None = None
+    # What columns were called then, by their names now.
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_same(self) -> bool:
         """Whether nothing at all happened to it."""
         return self.then == self.now
+
+    def path_then(self, path: str) -> str:
+        """What a field was called in the version that the view follows now."""
+        root, *inside = parse_path(path)
+        return show_path((self.names.get(root, root), *inside))
+
+    def compare(self, paths: Sequence[str]) -> Difference:
+        """Compare both versions; raises ColumnNotFound when one of them lacks a field."""
+        assert self.dataset_then is not None
+        paths_then = [self.path_then(path) for path in paths]
+        return compare(self.dataset_now, self.dataset_then, paths, paths_then)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -17,7 +17,7 @@ from penstock.lance.commit.replacement import (
     commit_operation,
 )
 from penstock.lance.commit.transaction import read_transaction
-from penstock.model.views import Watermark
+from penstock.model.views import Source, Watermark
 
 INSERTED_PROPERTY = "penstock.rows_inserted"
 UPDATED_PROPERTY = "penstock.rows_updated"
@@ -75,10 +75,14 @@ def find_moved(now: LanceDataset, then: LanceDataset, names: Sequence[str]) -> s
     return next((name for name in names if here.get(name) != there.get(name)), "")
 
 
-def find_changed(source: LanceDataset, types: str) -> str:
+def find_changed(dataset: LanceDataset, source: Source) -> str:
     """How a source's columns differ from those that a query was read against; "" if they don't."""
-    for field in decode_schema(types) if types else ():
-        kind = find_type(source.schema, parse_path(field.name))
+    names = {id: name for name, id in _field_ids(dataset).items()}
+    for name, id in source.fields.items():
+        if names.get(id, name) != name:
+            return f"column {name} is called {names[id]}"
+    for field in decode_schema(source.types) if source.types else ():
+        kind = find_type(dataset.schema, parse_path(field.name))
         if kind is None:
             return f"column {field.name} is gone"
         if kind != field.type:

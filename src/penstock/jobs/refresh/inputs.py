@@ -19,7 +19,11 @@ from penstock.model.views import Column, Rows
 
 
 def differs_in(
-    query: Rows, names: Sequence[str], source: SourceVersions, difference: Difference
+    query: Rows,
+    query_then: Rows,
+    names: Sequence[str],
+    source: SourceVersions,
+    difference: Difference,
 ) -> Mask:
     """Which of the changed rows have another value in one of these columns of the query.
 
@@ -41,11 +45,13 @@ def differs_in(
     assert then is not None
     now, changed, open_ones = source.dataset_now, difference.changed, np.flatnonzero(~found)
     step = step_rows(now, np.unique(changed.fragments[open_ones]).tolist())
+    before = {column.name: column.expression for column in query_then.columns}
     expressions = [each.expression for each in computed]
+    expressions_then = [before.get(each.name, each.expression) for each in computed]
     for start in range(0, len(open_ones), step):
         rows = open_ones[start : start + step]
         ids = changed.ids[rows]
-        sides = take(now, ids, expressions), take(then, ids, expressions)
+        sides = take(now, ids, expressions), take(then, ids, expressions_then)
         for left, right in zip(*sides, strict=True):
             found[rows] |= ~rows_equal(left, right)
     return found

@@ -106,7 +106,7 @@ def make_context(
     for source in define_at(spec.definition, pins.moment).sources:
         where, dataset = newest[source.id]
         now = check_pin(dataset, source, pins.versions[source.id])
-        if changed := find_changed(now, source.types):
+        if changed := find_changed(now, source):
             # The definition was made for other columns; retrying changes nothing.
             raise InvalidRequest(
                 f"{_show(source)} is not what it was when the refresh was requested: {changed}",
@@ -121,7 +121,8 @@ def make_context(
             rebuild = rebuild or (
                 f"{_show(source)} has no stable row ids, so it is not known which rows changed"
             )
-        sources[source.id] = SourceVersions(source, where, now.version, now, version, then)
+        names = spec.followed.names.get(source.id, {}) if spec.followed is not None else {}
+        sources[source.id] = SourceVersions(source, where, now.version, now, version, then, names)
     if rebuild:
         sources = {id: _without_then(each) for id, each in sources.items()}
         if spec.mode == "incremental":

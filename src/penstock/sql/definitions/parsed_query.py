@@ -104,6 +104,7 @@ def make_sources(found: ParsedQuery, outputs: tuple[QueryOutput, ...]) -> tuple[
             reads=reads,
             types=_encode_types(table, reads),
             named=_list_unread(found.named.get(name, ()), reads),
+            fields=_find_fields(table, reads),
             filter=found.pushed.get(name),
         )
         sources.append(source)
@@ -113,6 +114,11 @@ def make_sources(found: ParsedQuery, outputs: tuple[QueryOutput, ...]) -> tuple[
 def _list_unread(named: tuple[str, ...], reads: tuple[str, ...]) -> tuple[str, ...]:
     read = {parse_path(path)[0] for path in reads}
     return tuple(path for path in named if parse_path(path)[0] not in read)
+
+
+def _find_fields(table: SourceTable, paths: tuple[str, ...]) -> dict[str, int]:
+    roots = sorted({parse_path(path)[0] for path in paths})
+    return {name: table.fields[name] for name in roots if name in table.fields}
 
 
 def _encode_types(table: SourceTable, paths: tuple[str, ...]) -> str:

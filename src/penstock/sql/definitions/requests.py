@@ -97,6 +97,8 @@ class SourceTable(Struct, frozen=True, kw_only=True):
     open: Callable[[], LanceDataset] | None = None
     has_stable_row_ids: bool = True
     version: int = 0
+    # The ids of its columns' fields, by name, where they are known.
+    fields: dict[str, int] = {}
 
     def open_dataset(self) -> LanceDataset:
         with translated():

@@ -347,7 +347,8 @@ class _Planner:
         return not any(has_blobs(each) for each in fields)
 
     def _differs(self, names: Sequence[str]) -> Mask:
-        return differs_in(self._rows, names, self._source, self._difference)
+        assert self._rows_then is not None
+        return differs_in(self._rows, self._rows_then, names, self._source, self._difference)
 
 
 def _no_ids() -> Ids:

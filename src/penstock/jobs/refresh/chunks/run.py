@@ -56,7 +56,9 @@ def run(work: Work, plan: Plan) -> ViewChange:
 def _match(work: Work, dataset: LanceDataset, rows: RowPlaces, query: Rows) -> RowPlaces:
     """Those of some rows of a version of the source that match a query."""
     (source,) = work.sources.values()
-    at = replace(source, now=dataset.version, dataset_now=dataset)
+    # Where it is read as it was, its columns have the names that they had.
+    read = source.source if dataset is source.dataset_now else work.definition_then.sources[0]
+    at = replace(source, source=read, now=dataset.version, dataset_now=dataset)
     return match_rows(work, at, rows, query)
 
 

@@ -145,8 +145,11 @@ def find_obstacle(context: Context, keys: Keys) -> str:
 def _list_types(source: SourceVersions, path: str) -> tuple[str, str]:
     assert source.dataset_then is not None
     now, then = (
-        to_spark_type(get_field(dataset, path).lance.to_arrow())
-        for dataset in (source.dataset_now, source.dataset_then)
+        to_spark_type(get_field(dataset, called).lance.to_arrow())
+        for dataset, called in (
+            (source.dataset_now, path),
+            (source.dataset_then, source.path_then(path)),
+        )
     )
     return now, then
 

@@ -3,7 +3,7 @@
 Columns are in Spark's form, named by their paths; the row id is `ROW_ID`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,7 @@ class SourceRows:
     def __init__(self, source: SourceVersions, found: Difference | None) -> None:
         self.source = source.source
         self._now, self._then = source.dataset_now, source.dataset_then
+        self._path_then = source.path_then
         self._found = found
 
     @property
@@ -79,8 +80,8 @@ class SourceRows:
             before &= set(np.unique(found.deleted.fragments).tolist())
         went = np.concatenate([found.deleted.ids, found.changed.ids])
         return (
-            _read(RowReader(self._now, fragments), came, paths),
-            _read(RowReader(self._then, before), went, paths),
+            _read(RowReader(self._now, fragments), came, paths, str),
+            _read(RowReader(self._then, before), went, paths, self._path_then),
         )
 
     def find(
@@ -132,9 +133,11 @@ class SourceRows:
             return to_spark_arrow(scanner.projected_schema).field("0").type
 
 
-def _read(reader: RowReader, ids: Ids, paths: Sequence[str]) -> Columns:
+def _read(
+    reader: RowReader, ids: Ids, paths: Sequence[str], called: Callable[[str], str]
+) -> Columns:
     stored = [path for path in paths if path != ROW_ID]
-    arrays = reader.read(ids, stored)
+    arrays = reader.read(ids, [called(path) for path in stored])
     if arrays:
         arrays = cast_in(pa.record_batch(arrays, [str(n) for n, _ in enumerate(arrays)])).columns
     return {**dict(zip(stored, arrays, strict=True)), ROW_ID: pa.array(ids, pa.int64())}

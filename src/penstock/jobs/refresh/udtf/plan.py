@@ -21,7 +21,6 @@ from penstock.jobs.refresh.udtf.partitions import Division, Partitioning, divide
 from penstock.jobs.refresh.view_notes import read_failed, read_partitions
 from penstock.jobs.refresh.whole.plan import has_changed
 from penstock.lance.diff.equal import as_ids
-from penstock.lance.diff.row_diff import compare
 from penstock.lance.diff.row_sets import Ids
 from penstock.lance.errors import translated
 from penstock.model.views import PARTITION, Definition
@@ -175,9 +174,12 @@ def _find_touched(
     paths = [path for name in names if (path := columns[name].path) is not None]
     reads = list(dict.fromkeys([*source.source.reads, *paths]))
     # Which rows the clock adds or removes shows by the partitions.
-    difference = compare(source.dataset_now, then, reads)
+    difference = source.compare(reads)
     before = divide(then, to_partitioning(context.definition_then), is_strict=False)
-    changed = difference.changed.ids[differs_in(query, names, source, difference)]
+    query_then = context.definition_then.rows
+    assert query_then is not None
+    differs = differs_in(query, query_then, names, source, difference)
+    changed = difference.changed.ids[differs]
     changed = np.union1d(changed, moved(now, before))
     came = np.setdiff1d(now.rows.ids, before.rows.ids, assume_unique=True)
     went = np.setdiff1d(before.rows.ids, now.rows.ids, assume_unique=True)

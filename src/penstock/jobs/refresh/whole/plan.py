@@ -2,7 +2,6 @@
 
 from penstock.errors import ColumnNotFound, InvalidRequest
 from penstock.jobs.refresh.context import Context, Plan, SourceVersions, Unknown, plan_nothing
-from penstock.lance.diff.row_diff import compare
 
 
 def plan(context: Context) -> Plan:
@@ -38,9 +37,8 @@ def has_changed(source: SourceVersions) -> bool:
     """Whether any row was added, deleted, or changed in a column that is read."""
     if source.is_same:
         return False
-    assert source.dataset_then is not None
     try:
-        found = compare(source.dataset_now, source.dataset_then, source.source.reads)
+        found = source.compare(source.source.reads)
     except ColumnNotFound:
         return True
     return not found.is_empty
