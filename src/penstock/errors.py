@@ -8,6 +8,7 @@
     │   ├── InvalidView           a view's schema, version or representation can't be right
     │   ├── FunctionFailed        a function that fills a column can't be run, or failed on a row
     │   ├── InvalidFunction       a function as it is declared can't be right
+    │   ├── FunctionDisabled      a registered function, or a version of it, takes no new work
     │   ├── TypesUnknown          a query whose columns only Spark can type
     │   ├── NothingAdded          -1 stands for what this request added, and it added nothing
     │   └── DialectLost           a replacement without a dialect that the view has now
@@ -18,7 +19,7 @@
     │   │                                └── JobNotFound
     │   ├── ColumnNotFound  IndexNotFound  ManifestNotFound
     │   └── ViewNotFound  WarehouseNotFound  FileNotFound
-    │       TokenNotFound  GrantNotFound
+    │       TokenNotFound  GrantNotFound  FunctionNotFound
     ├── AlreadyExists
     │   ├── NamespaceAlreadyExists  TableAlreadyExists  ViewAlreadyExists
     │   ├── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
@@ -26,7 +27,7 @@
     ├── NamespaceNotEmpty
     ├── InvalidTableState         the table's files, or what it is, don't allow it
     │   └── VanishedFile          a version, or a name for one, that was there a moment ago is gone
-    ├── TableInUse                views read it
+    ├── TableInUse                views read it, or columns and views use the function
     ├── SchemaMismatch            the data does not fit the table's columns
     ├── TooManyRequests           more work at once than this server takes on
     ├── ConcurrentCommit          somebody else was first; read again and retry
@@ -96,6 +97,10 @@ class FunctionFailed(InvalidRequest):
 
 class InvalidFunction(InvalidRequest):
     default = "the function is not valid"
+
+
+class FunctionDisabled(InvalidRequest):
+    default = "the function is disabled"
 
 
 class TypesUnknown(InvalidRequest):
@@ -180,6 +185,10 @@ class TokenNotFound(NotFound):
 
 class GrantNotFound(NotFound):
     default = "grant not found"
+
+
+class FunctionNotFound(NotFound):
+    default = "function not found"
 
 
 class AlreadyExists(PenstockError):

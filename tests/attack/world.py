@@ -19,6 +19,7 @@ from penstock.model.rights import FUNCTIONS, OWN, WRITE
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, PIT, SECRET, THEIRS, Place
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import send
+from tests.harness.data.functions import pack
 from tests.harness.processes import servers
 from tests.harness.processes.access import AUTH, GuardedServer, Issuer, Link
 from tests.harness.processes.databases import sqlite_url
@@ -164,6 +165,9 @@ def _fill(admin: Server, ns: str) -> str:
     views.create(ns, "v", f"select 1 as {word}, 2 as b").send(admin).raise_for_status()
     view = {"kind": "query", "source_query": f"SELECT id AS {word} FROM {ns}.t"}
     admin.post(f"/v1/materialized_view/{ns}$m/create", view).raise_for_status()
+    source = {"entrypoint": word, "files": {"user_function.py": f"{word} = len"}}
+    made = {"udf": pack({"format": "penstock/1", "source": source})}
+    admin.post(f"/v1/function/{ns}$f/create", made).raise_for_status()
     return str(job["job_id"])
 
 

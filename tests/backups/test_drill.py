@@ -97,8 +97,17 @@ def test_locations_are_those_of_the_new_lake(drill: Drill) -> None:
 
 def test_jobs_that_waited_are_canceled(drill: Drill) -> None:
     assert drill.restored["canceled_jobs"] == 1
-    listed = drill.server.post("/v1/jobs/list", {}).json()["jobs"]
+    listed = drill.server.post("/v1/jobs/list", {"kind": "backfill"}).json()["jobs"]
     assert [job["state"] for job in listed] == ["cancelled"]
+
+
+def test_a_function_is_there_with_those_who_use_it(drill: Drill) -> None:
+    told = drill.server.post(f"/v1/function/{NAMESPACE}$same/describe", {}).json()
+    assert [(use["column"], use["version"]) for use in told["used_by"]] == [("same", 1)]
+    ask = {"column": "same"}
+    queued = drill.server.post(f"/v1/table/{NAMESPACE}$orders/backfill_column", ask)
+    assert queued.status_code == 202, queued.text
+    drill.server.post("/v1/jobs/cancel", queued.json()).raise_for_status()
 
 
 def test_what_is_written_goes_to_the_new_lake_alone(drill: Drill) -> None:

@@ -13,14 +13,16 @@ from penstock.database.interface import Transaction
 KEPT = (
     *("namespaces", "objects", "tables", "table_versions", "transactions", "views"),
     *("idempotency_keys", "jobs", "job_slots", "job_events", "job_logs", "manifests", "columns"),
-    *("functions", "declarations", "tokens", "grants", "audit", "environments"),
+    *("function_code", "functions", "function_versions", "declarations"),
+    *("tokens", "grants", "audit", "environments"),
     *("materialized_views", "view_sources", "refresh_schedules", "view_definitions"),
     *("view_alterations", "locks"),
 )
 # Not dumped: a restored catalog signs tokens with keys of its own, and has nothing to remove,
 # because dropped tables are not copied.
 LEFT_OUT = ("signing_keys", "lake_mark", "removals", "migrations")
-BINARY = {("functions", "content")}
+# The second is the first as backups of schema 16 and older call it.
+BINARY = {("function_code", "content"), ("functions", "content")}
 # Rows that every fresh database has.
 SEEDED = ("namespaces", "locks")
 # Both databases accept about 32,000 values per statement.

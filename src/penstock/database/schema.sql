@@ -211,7 +211,7 @@ CREATE TABLE columns (
 INSERT INTO locks (name, taken) VALUES ('jobs', 0);
 
 -- The code of functions, by its hash, and how fast it was measured to be.
-CREATE TABLE functions (
+CREATE TABLE function_code (
     sha256 KEYTEXT PRIMARY KEY,
     content BYTEA NOT NULL,
     name KEYTEXT NOT NULL,
@@ -220,7 +220,29 @@ CREATE TABLE functions (
     created_at BIGINT NOT NULL
 );
 
-CREATE INDEX functions_by_version ON functions (name, version);
+CREATE INDEX function_code_by_version ON function_code (name, version);
+
+-- Functions with a name: what a function has beyond an object.
+CREATE TABLE functions (
+    id KEYTEXT PRIMARY KEY REFERENCES objects (id),
+    -- The newest number that was given to a version; none is given twice.
+    newest BIGINT NOT NULL,
+    disabled BIGINT NOT NULL
+);
+
+CREATE TABLE function_versions (
+    function_id KEYTEXT NOT NULL REFERENCES functions (id),
+    version BIGINT NOT NULL,
+    -- Of everything that the version is: equal content is the same version.
+    digest KEYTEXT NOT NULL,
+    sha256 KEYTEXT NOT NULL REFERENCES function_code (sha256),
+    definition TEXT NOT NULL,
+    disabled BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by KEYTEXT NOT NULL,
+    PRIMARY KEY (function_id, version),
+    UNIQUE (function_id, digest)
+);
 
 -- Which functions were declared for the columns of a table, by somebody who may bring code. What a
 -- table's own metadata binds a column to counts only if it is here. Those without a manifest's

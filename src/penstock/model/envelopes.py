@@ -1,7 +1,7 @@
 """Envelopes: a function's code as clients pack it into `udf`, read without unpickling.
 
-Decoded from base64 it is our own envelope (JSON with `format`), another client's (JSON with
-`udf_pickle`), or a bare pickle. Everything here is pure.
+Decoded from base64 it is our own envelope (JSON with `format`, and a pickle or source text in it),
+another client's (JSON with `udf_pickle`), or a bare pickle. Everything here is pure.
 """
 
 import base64
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from penstock.errors import InvalidRequest
-from penstock.model.functions import Form, Kind, Needs, OnError
+from penstock.model.functions import Form, Kind, Needs, OnError, Registered
 
 FORMAT: Form = "penstock/1"
 FORMS = f'"format": "{FORMAT}" or "udf_pickle"'
@@ -21,6 +21,13 @@ FORMS = f'"format": "{FORMAT}" or "udf_pickle"'
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Seconds = Annotated[float, Meta(gt=0, le=30 * 86400)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
+# Paths below a folder from which modules are imported.
+SourcePath = Annotated[
+    str, Meta(max_length=400, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*\.py$")
+]
+PythonName = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+# The module that has the function itself.
+ENTRY_FILE = "user_function.py"
 
 
 class FunctionCode(Struct, frozen=True, kw_only=True):
@@ -35,6 +42,10 @@ class FunctionCode(Struct, frozen=True, kw_only=True):
     needs: Needs = Needs()
     # Where the pickle was made: `python` as "3.11", `system`, `arch`; as far as it says.
     platform: dict[str, str] = {}
+    # The source text, by file, and what it calls the function, where there is one.
+    source: dict[str, str] = {}
+    entrypoint: str = ""
+    registered: Registered | None = None
 
     @property
     def sha256(self) -> str:
@@ -57,10 +68,16 @@ class _Needs(Struct, forbid_unknown_fields=True):
     memory: Annotated[int, Meta(gt=0, le=2**50)] | None = None
 
 
+class _Source(Struct):
+    entrypoint: PythonName
+    files: dict[SourcePath, str]
+
+
 class _Envelope(Struct):
-    kind: Kind
-    payload: str
-    sha256: str
+    kind: Kind | None = None
+    payload: str | None = None
+    sha256: str | None = None
+    source: _Source | None = None
     batch_size: Count | None = None
     timeout_seconds: Seconds | None = None
     on_error: _OnError | None = None
@@ -119,8 +136,16 @@ def _read_own(content: bytes, found: dict[str, Any]) -> FunctionCode:
             f"udf has the unknown format {str(found['format'])[:100]!r}",
             detail=f"use {FORMAT!r}",
         )
-    sent = _convert(found, _Envelope)
-    check_sha256("sha256 in udf", sent.sha256, from_base64("payload in udf", sent.payload))
+    sent: _Envelope = _convert(found, _Envelope)
+    if sent.source is not None:
+        _check_source(sent)
+    elif sent.payload is None or sent.sha256 is None or sent.kind is None:
+        raise InvalidRequest(
+            "udf has no code: kind, payload and sha256, or source, are missing",
+            detail="send a pickle as payload with its sha256 and kind, or text as source",
+        )
+    else:
+        check_sha256("sha256 in udf", sent.sha256, from_base64("payload in udf", sent.payload))
     return FunctionCode(
         content=content,
         form=FORMAT,
@@ -130,7 +155,27 @@ def _read_own(content: bytes, found: dict[str, Any]) -> FunctionCode:
         on_error=_finish(sent.on_error or _OnError(), OnError),
         needs=_finish(sent.needs or _Needs(), Needs),
         platform=_read_platform(sent),
+        source={} if sent.source is None else dict(sent.source.files),
+        entrypoint="" if sent.source is None else sent.source.entrypoint,
     )
+
+
+def _check_source(sent: _Envelope) -> None:
+    assert sent.source is not None
+    if sent.payload is not None:
+        raise InvalidRequest("udf has both payload and source", detail="send one of them")
+    if ENTRY_FILE not in sent.source.files:
+        raise InvalidRequest(
+            f"source in udf has no file {ENTRY_FILE}",
+            detail=f"put the function itself into {ENTRY_FILE}, named by entrypoint",
+        )
+
+
+def pack_source(files: dict[str, str], entrypoint: str, *, num_gpus: float | None = None) -> bytes:
+    """The envelope of a function's source text."""
+    needs = {} if num_gpus is None else {"needs": {"num_gpus": num_gpus}}
+    source = {"entrypoint": entrypoint, "files": dict(sorted(files.items()))}
+    return msgspec.json.encode({"format": FORMAT, "source": source, **needs})
 
 
 def _read_foreign(content: bytes, found: dict[str, Any]) -> FunctionCode:

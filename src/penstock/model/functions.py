@@ -55,6 +55,24 @@ class Needs(Struct, frozen=True):
     memory: int | None = None
 
 
+class SecretBinding(Struct, frozen=True):
+    """A variable in which a function finds a secret, by the secret's name; never its value."""
+
+    variable: str
+    secret: str
+
+
+class Registered(Struct, frozen=True, kw_only=True):
+    """The version of a function in the catalog that something uses, and what is bound with it."""
+
+    # Of the function as an object: another one may get its name.
+    id: str
+    version: int
+    secrets: tuple[SecretBinding, ...] = ()
+    # What instances of a class are made with.
+    initialization: dict[str, Any] = {}
+
+
 class Function(Struct, frozen=True, kw_only=True):
     """A function bound to columns; name and version identify it."""
 
@@ -76,6 +94,8 @@ class Function(Struct, frozen=True, kw_only=True):
     python: str | None = None
     # What the inputs were called when the code was declared, once they are called otherwise.
     declared_inputs: tuple[str, ...] = ()
+    # None: declared with the column or view, without a name in the catalog.
+    registered: Registered | None = None
 
     @property
     def given_as(self) -> tuple[str, ...]:
@@ -125,6 +145,8 @@ class Redeclaration(Struct, frozen=True, kw_only=True):
     image: str | None = None
     manifest: str | None = None
     auto_backfill: bool | None = None
+    # The results by name and type that the columns must have; a type of None is not known.
+    outputs: tuple[tuple[str, dict[str, Any] | None], ...] | None = None
 
 
 class RowError(Struct, frozen=True, kw_only=True):

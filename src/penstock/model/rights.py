@@ -15,8 +15,8 @@ ROLES = {"reader": READ, "writer": READ | WRITE, "owner": SEEING, "functions": F
 # The least role that includes a right.
 ROLE_OF = {READ: "reader", WRITE: "writer", OWN: "owner", FUNCTIONS: "functions"}
 
-NAMESPACE, TABLE, VIEW = "namespace", "table", "view"
-KINDS = (NAMESPACE, TABLE, VIEW)
+NAMESPACE, TABLE, VIEW, FUNCTION = "namespace", "table", "view", "function"
+KINDS = (NAMESPACE, TABLE, VIEW, FUNCTION)
 
 
 @dataclass(frozen=True, slots=True)

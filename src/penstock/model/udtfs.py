@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from penstock.errors import InvalidRequest
 from penstock.model.envelopes import check_sha256, from_base64, read_needs, read_on_error
-from penstock.model.functions import Needs, OnError, RowsKind, check_label
+from penstock.model.functions import Needs, OnError, Registered, RowsKind, check_label
 from penstock.model.views import Kind
 
 Label = Annotated[str, Meta(min_length=1, max_length=400, pattern="^[^\\x00-\\x1f]*$")]
@@ -45,6 +45,7 @@ class Udtf(Struct, frozen=True, kw_only=True):
     needs: Needs = Needs()
     python: str | None = None
     manifest: str | None = None
+    registered: Registered | None = None
 
 
 class _Spec(Struct):
@@ -63,6 +64,8 @@ class _Spec(Struct):
     batch: bool | None = None
     manifest: str | None = None
     manifest_checksum: str | None = None
+    # Ours: clients name the function instead, and the server fills in what it is.
+    registered: Registered | None = None
 
 
 class _Envelope(Struct):
@@ -130,6 +133,7 @@ def read_udtf(kind: str, spec: object) -> Udtf | None:
         needs=_read_needs(sent),
         python=envelope.python,
         manifest=_read_manifest(sent),
+        registered=sent.registered,
         **_read_partition(wanted, sent, envelope),
     )
 

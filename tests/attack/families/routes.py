@@ -112,6 +112,8 @@ def lance_request(place: Place, operation: LanceOperation, ns: str) -> Request:
         id = f"{ns}$new" if operation.name == "CreateNamespace" else ns
     if operation.path.startswith("materialized_view/"):
         id = f"{ns}$m"
+    if operation.path.startswith("function/"):
+        id = f"{ns}$f"
     if operation.path.startswith(("jobs/", "runner/", "transaction/")):
         id = place.jobs[ns]
     path = operation.path.replace("{id}", id).replace("{index_name}", "i")

@@ -173,6 +173,35 @@ def alter_function(server: Server, ns: str) -> Request:
     return lance(f"{path}/alter_columns", {"alterations": changes})
 
 
+def create_function(server: Server, ns: str) -> Request:
+    made = a_function()
+    outputs = [{"name": each["column"], "data_type": each["data_type"]} for each in made["outputs"]]
+    body = {**made, "inputs": [{"name": "id"}], "outputs": outputs}
+    return lance(f"function/{ns}$f/create", body)
+
+
+def with_function(server: Server, ns: str) -> str:
+    create_function(server, ns).send(server).raise_for_status()
+    return f"function/{ns}$f"
+
+
+def use_function(server: Server, ns: str) -> Request:
+    path = with_rows(server, ns)
+    with_function(server, ns)
+    column = {"name": "a", "function": {"name": [ns, "f"]}}
+    return lance(f"{path}/add_columns", {"new_columns": [column]})
+
+
+def set_function(server: Server, ns: str) -> Request:
+    request = use_function(server, ns)
+    request.send(server).raise_for_status()
+    change = {
+        "path": "a",
+        "function": {"name": [ns, "f"], "version": 1, "field_metadata": {"x": "y"}},
+    }
+    return lance(f"table/{ns}$t/alter_columns", {"alterations": [change]})
+
+
 def alter_columns(server: Server, ns: str) -> Request:
     changes = [{"path": "name", "rename": "called"}]
     return lance(f"{with_rows(server, ns)}/alter_columns", {"alterations": changes})
@@ -274,6 +303,11 @@ LANCE: dict[str, Prepare] = {
     "AlterTableAddColumns function": add_function,
     "AlterTableAlterColumns": alter_columns,
     "AlterTableAlterColumns function": alter_function,
+    "AlterTableAddColumns registered function": use_function,
+    "AlterTableAlterColumns registered function": set_function,
+    "CreateFunction": create_function,
+    "AlterFunction": lambda s, ns: lance(f"{with_function(s, ns)}/alter", {"disabled": True}),
+    "DropFunction": lambda s, ns: lance(f"{with_function(s, ns)}/drop", {"version": 1}),
     "AlterTableDropColumns": lambda s, ns: lance(
         f"{with_rows(s, ns)}/drop_columns", {"columns": ["name"]}
     ),

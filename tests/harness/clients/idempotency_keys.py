@@ -30,7 +30,9 @@ RELATIONS = {
     "jobs": "id, spec, state, cancel_requested",
     "manifests": "name, content",
     "columns": "table_id, branch, name, binding, function",
-    "functions": "sha256, name, version",
+    "function_code": "sha256, name, version",
+    "functions": "id, newest, disabled",
+    "function_versions": "function_id, version, digest, disabled",
 }
 
 Answer = tuple[int, bytes]

@@ -18,6 +18,7 @@ from penstock.errors import PenstockError
 from tests.harness.clients.iceberg import Iceberg
 from tests.harness.clients.iceberg_views import create_body
 from tests.harness.data.arrow import HEADERS, people, send, to_stream
+from tests.harness.data.functions import envelope
 from tests.harness.processes.servers import Server
 
 NAMESPACE = "shop"
@@ -41,7 +42,7 @@ def look_deep(*arguments: object, code: int = 0) -> list[str]:
 
 
 def fill(server: Server) -> None:
-    """Make namespaces, tables of each kind, an Iceberg view, a view and a job that waits."""
+    """Make namespaces, tables of each kind, views, a function and a job that waits."""
     post = _poster(server)
     post(f"namespace/{NAMESPACE}/create")
     for name in TABLES:
@@ -61,6 +62,10 @@ def fill(server: Server) -> None:
     computed = {"new_columns": [{"name": "length", "computed": "length(name)"}]}
     post(f"table/{NAMESPACE}$orders/add_columns", computed)
     post(f"table/{NAMESPACE}$orders/backfill_column", {"column": "length"})
+    made = {"udf": envelope(b"\x80\x05N."), "inputs": [{"name": "id"}]}
+    post(f"function/{NAMESPACE}$same/create", made | {"outputs": [{"data_type": "int64"}]})
+    named = {"name": "same", "function": {"name": [NAMESPACE, "same"]}}
+    post(f"table/{NAMESPACE}$orders/add_columns", {"new_columns": [named]})
     Iceberg(server).post(f"namespaces/{NAMESPACE}/views", create_body("seen")).ok()
 
 

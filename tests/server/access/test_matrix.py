@@ -35,12 +35,12 @@ WRONG = {"id": ["something", "else"]}
 
 # What an operation needs on what its path names, or on the namespace of what it would make.
 LANCE = {
-    "see": "ListNamespaces NamespaceExists ListTables ListMaterializedViews",
+    "see": "ListNamespaces NamespaceExists ListTables ListMaterializedViews ListFunctions",
     "reader": "DescribeNamespace DescribeTable TableExists ListTableVersions DescribeTableVersion "
     "GetTableStats QueryTable CountTableRows ExplainTableQueryPlan AnalyzeTableQueryPlan "
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
     "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents "
-    "ListMaterializedViewDefinitions "
+    "ListMaterializedViewDefinitions DescribeFunction "
     # lancedb's own.
     "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
     "CherryPickBranch PrewarmTableIndex PrewarmTableData",
@@ -52,7 +52,7 @@ LANCE = {
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
     "CreateTable AlterTableAddColumns CreateMaterializedView DeclareTable "
     "AlterMaterializedView ExplainAlterMaterializedView ConsentMaterializedView "
-    "DropMaterializedView",
+    "DropMaterializedView AlterFunction DropFunction",
 }
 LANCE_NEEDS = {name: role for role, names in LANCE.items() for name in names.split()}
 # Those whose bodies, or ids that are no names, say what they are about.
@@ -76,6 +76,7 @@ ELSEWHERE = {
     "ListJobs",
     "DescribeTransaction",
     "AlterTransaction",
+    "CreateFunction",
     "CreateManifest",
     "DescribeManifest",
     "DropManifest",

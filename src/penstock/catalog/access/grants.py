@@ -12,16 +12,25 @@ from penstock.catalog.access import tokens
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import transactions
 from penstock.database.interface import Row, Transaction
-from penstock.errors import Forbidden, GrantNotFound, NamespaceNotFound, TableNotFound, ViewNotFound
+from penstock.errors import (
+    Forbidden,
+    FunctionNotFound,
+    GrantNotFound,
+    NamespaceNotFound,
+    TableNotFound,
+    ViewNotFound,
+)
 from penstock.model.identifiers import SEPARATOR, Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.principals import check_grantee
 from penstock.model.rights import (
+    FUNCTION,
     NAMESPACE,
     ROLE_OF,
     ROLES,
     SEEING,
+    TABLE,
     VIEW,
     Need,
     Standing,
@@ -30,6 +39,7 @@ from penstock.model.rights import (
 )
 
 OBJECT = "object"
+MISSING = {TABLE: TableNotFound, VIEW: ViewNotFound, FUNCTION: FunctionNotFound}
 OWNER = "owner"
 COLUMNS = "grantee, scope, target, role, created_at, created_by"
 
@@ -292,8 +302,7 @@ async def _resolve(tx: Transaction, target: Target) -> tuple[str, str]:
         *(to_path(namespace), name, target.kind),
     )
     if row is None:
-        missing = ViewNotFound if target.kind == VIEW else TableNotFound
-        raise missing(f"{target} does not exist")
+        raise MISSING[target.kind](f"{target} does not exist")
     return OBJECT, row[0]
 
 

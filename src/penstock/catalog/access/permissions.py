@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from penstock.catalog.access import grants, tokens
 from penstock.catalog.access.tokens import Token
+from penstock.catalog.functions import functions
 from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.names import namespaces, tables
 from penstock.database.interface import Database
@@ -20,6 +21,7 @@ from penstock.jobs.specs import decode_reach
 from penstock.model.identifiers import Identifier, to_path
 from penstock.model.principals import Identity
 from penstock.model.rights import (
+    FUNCTION,
     NAMESPACE,
     READ,
     VIEW,
@@ -144,7 +146,7 @@ class AccessCache:
             return namespaces.missing(need.id)
         if not (await self.standing(identity, NAMESPACE, need.id[:-1])).sees:
             return namespaces.missing(need.id[:-1])
-        return tables.missing(need.id)
+        return functions.missing(need.id) if need.kind == FUNCTION else tables.missing(need.id)
 
     async def _stand_by_jobs(self, token: str, kind: str, id: Identifier) -> Standing:
         """A runner's rights: those of the jobs that it holds now, and nothing more."""

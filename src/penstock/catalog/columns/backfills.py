@@ -11,8 +11,9 @@ import msgspec
 from msgspec import structs
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import column_records, declarations, functions, watermarks
+from penstock.catalog.columns import column_records, declarations, watermarks
 from penstock.catalog.data import datasets
+from penstock.catalog.functions import function_code, functions
 from penstock.catalog.jobs import environments, jobs
 from penstock.catalog.jobs.due import PASSING
 from penstock.catalog.names import idempotency, tables
@@ -127,6 +128,8 @@ async def complete(
         return None, f"the table of {target} was dropped"
     if not await is_bound(tx, spec):
         return None, f"{target} was dropped or declared anew since the backfill was requested"
+    if found.function is not None:
+        await functions.check_enabled(tx, found.function.registered)
     return found, ""
 
 
@@ -152,7 +155,7 @@ async def complete_spec(tx: Transaction, spec: C) -> C | None:
         return now
     declared = msgspec.json.decode(function, type=Function)
     # New code counts only if it was declared here; the mirror only shows what the table says.
-    return _follow(now, declared) if await functions.is_known(tx, declared.sha256) else now
+    return _follow(now, declared) if await function_code.is_known(tx, declared.sha256) else now
 
 
 async def is_bound(tx: Transaction, spec: ColumnSpec) -> bool:
@@ -169,7 +172,7 @@ async def is_bound(tx: Transaction, spec: ColumnSpec) -> bool:
 async def record_watermark(tx: Transaction, spec: BackfillSpec, result: Mapping[str, Any]) -> None:
     """Record how far a column is filled, in the transaction that ends the job."""
     if spec.function is not None:
-        await functions.record_rate(tx, spec.function, result)
+        await function_code.record_rate(tx, spec.function, result)
     watermark: Any = result.get("watermark")
     try:
         msgspec.convert(watermark, Watermark)
@@ -258,7 +261,7 @@ async def _estimate(
     tx: Transaction, column: ComputedColumn, plan: Mapping[str, Any]
 ) -> float | None:
     """Seconds on one core, by the last measured rate; None without one."""
-    rate = None if column.function is None else await functions.find_rate(tx, column.function)
+    rate = None if column.function is None else await function_code.find_rate(tx, column.function)
     return None if rate is None else round(plan["function_calls"] / rate, 3)
 
 

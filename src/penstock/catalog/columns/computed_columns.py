@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import column_records, declarations, functions
+from penstock.catalog.columns import column_records, declarations
 from penstock.catalog.columns.watermarks import find_counts, find_covered, show_states
 from penstock.catalog.data import datasets
+from penstock.catalog.functions import function_code, functions
 from penstock.catalog.jobs import environments as manifests
 from penstock.catalog.versions import versions
 from penstock.catalog.versions.commits import Guard, Undo
@@ -64,16 +65,29 @@ async def add(
     codes = [code for _, code in declared]
     environments = [each.manifest for each, _ in declared if each.manifest is not None]
     # Before the columns, so that no column is ever without its code.
-    await functions.store(catalog, table, codes)
+    await function_code.store(catalog, table, codes)
     version, added = await datasets.change(
         catalog,
         table,
         branch,
         lambda dataset: bindings.add_bound(dataset, expressions, declared, auto),
         origin,
+        guard=_keep_functions(codes),
     )
     await catalog.database.write(_add, table, branch, added, codes, environments)
     return version
+
+
+def _keep_functions(codes: Sequence[FunctionCode]) -> Guard | None:
+    """Refuse a commit that binds columns to a registered function which is disabled or gone."""
+    used = [code.registered for code in codes if code.registered is not None]
+    if not used:
+        return None
+
+    async def check(tx: Transaction) -> None:
+        await functions.check_enabled_in(tx, used)
+
+    return check
 
 
 async def check_altered(
@@ -106,9 +120,14 @@ async def redeclare(
     """Give columns new versions of their functions and keep the values; returns the version."""
     codes = [code for _, _, code in changes if code is not None]
     environments = [each.manifest for _, each, _ in changes if each.manifest is not None]
-    await functions.store(catalog, table, codes)
+    await function_code.store(catalog, table, codes)
     version, changed = await datasets.change(
-        catalog, table, branch, lambda dataset: bindings.redeclare(dataset, changes), origin
+        catalog,
+        table,
+        branch,
+        lambda dataset: bindings.redeclare(dataset, changes),
+        origin,
+        guard=_keep_functions(codes),
     )
     gone = await catalog.database.write(_replace, table, branch, changed, codes, environments)
     await sweep(catalog, table, gone)
@@ -192,6 +211,8 @@ async def describe(catalog: Catalog, table: Table, branch: str) -> dict[str, dic
             "watermark": find_covered(watermarks, branch),
             **show_states(find_counts(watermarks, branch, version, known)),
         }
+        if (registered := await functions.find_name(catalog.database, known)) is not None:
+            found[name]["registered"] = registered
     return found
 
 
@@ -218,7 +239,7 @@ async def _record_all(
     by_hash = {code.sha256: code for code in codes}
     used = {c.function.sha256: c.function for c in columns if c.function is not None}
     for sha256 in by_hash.keys() & used.keys():
-        await functions.record_in(tx, used[sha256], by_hash[sha256].content)
+        await function_code.record_in(tx, used[sha256], by_hash[sha256].content)
     for text in environments:
         await manifests.record_in(tx, text)
     await column_records.record_in(tx, table, branch, columns)

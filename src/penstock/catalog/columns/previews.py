@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import backfills, functions
+from penstock.catalog.columns import backfills
 from penstock.catalog.columns.backfills import BackfillRequest
+from penstock.catalog.functions import functions
 from penstock.catalog.jobs import environments, jobs
 from penstock.catalog.materialized_views import refreshes
 from penstock.catalog.names import tables
@@ -79,4 +80,6 @@ async def complete(
             return None, error
         return structs.replace(spec, table=view.table, altered=view), ""
     found = await backfills.complete_spec(tx, spec)
+    if found is not None and found.function is not None:
+        await functions.check_enabled(tx, found.function.registered)
     return (None, f"the table of {target} was dropped") if found is None else (found, "")

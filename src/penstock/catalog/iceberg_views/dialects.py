@@ -149,12 +149,13 @@ async def _find_spellings(catalog: Catalog, id: Identifier) -> list[Identifier]:
 
     Dialects fold unquoted names, and decide themselves which of these is meant.
     """
-    if await iceberg_views.find_kind(catalog.database, id) is not None:
+    if await tables.find_kind(catalog.database, id) is not None:
         return [id]
     namespace = to_path(id[:-1])
     rows = await catalog.database.fetch(
         "SELECT namespace, name FROM objects "
-        "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) LIMIT 10",
+        "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) "
+        "AND kind <> 'function' LIMIT 10",
         *(namespace, namespace.lower(), id[-1]),
     )
     return [(*from_path(row[0]), row[1]) for row in rows]
@@ -162,7 +163,7 @@ async def _find_spellings(catalog: Catalog, id: Identifier) -> list[Identifier]:
 
 async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
     """The columns of a table or view: None when unknown, empty when it does not exist."""
-    kind = await iceberg_views.find_kind(catalog.database, id)
+    kind = await tables.find_kind(catalog.database, id)
     try:
         if kind is None:
             return {}

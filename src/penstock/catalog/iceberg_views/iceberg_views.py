@@ -26,7 +26,14 @@ from penstock.catalog.iceberg_views.metadata_files import (
     spell,
     write,
 )
-from penstock.catalog.names import dependents, locations, namespaces, removals, transactions
+from penstock.catalog.names import (
+    dependents,
+    locations,
+    namespaces,
+    removals,
+    tables,
+    transactions,
+)
 from penstock.crash import crash_point
 from penstock.database.interface import Row, Transaction
 from penstock.errors import InvalidRequest, TableAlreadyExists, ViewAlreadyExists, ViewNotFound
@@ -195,15 +202,6 @@ async def list_names(
     return cut_page(page, names, names)
 
 
-async def find_kind(tx: Transaction, id: Identifier) -> str | None:
-    """Whether a table, a view or nothing has this name."""
-    namespace, name = split_table(id)
-    row = await tx.fetch_one(
-        "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name
-    )
-    return None if row is None else row[0]
-
-
 def encode_names(by: tuple[str, ...] | None) -> str:
     return "" if by is None else msgspec.json.encode(by).decode()
 
@@ -225,7 +223,7 @@ async def _fetch(tx: Transaction, columns: str, id: Identifier) -> Row | None:
 async def _check_new(tx: Transaction, id: Identifier) -> dict[str, str]:
     """Refuse a name that is taken; returns the namespace's properties."""
     properties = await namespaces.get(tx, id[:-1])
-    kind = await find_kind(tx, id)
+    kind = await tables.find_kind(tx, id)
     if kind == KIND:
         raise ViewAlreadyExists(f"view {show(id)} already exists", subject=id)
     if kind is not None:
@@ -316,7 +314,7 @@ async def delete_in(tx: Transaction, view: IcebergView) -> IcebergView:
 async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> None:
     await namespaces.get(tx, new[:-1])
     view = await get(tx, id)
-    kind = await find_kind(tx, new) if new != id else None
+    kind = await tables.find_kind(tx, new) if new != id else None
     if kind is not None:
         raised = ViewAlreadyExists if kind == KIND else TableAlreadyExists
         raise raised(

@@ -78,7 +78,8 @@ async def find_meant(tx: Transaction, name: Identifier) -> list[NamedObject]:
         path = to_path(candidate[:-1])
         rows = await tx.fetch(
             "SELECT id, namespace, name FROM objects "
-            "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) LIMIT 10",
+            "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) "
+            "AND kind <> 'function' LIMIT 10",
             *(path, path.lower(), candidate[-1]),
         )
         found = [NamedObject(row[0], (*from_path(row[1]), row[2])) for row in rows]

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType, structs
 
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import functions
+from penstock.catalog.functions import function_code
 from penstock.catalog.jobs import job_events
 from penstock.catalog.materialized_views import (
     alteration_checks,
@@ -22,7 +22,12 @@ from penstock.catalog.materialized_views import (
     pending_alterations,
     refreshes,
 )
-from penstock.catalog.materialized_views.create import list_codes, record_functions
+from penstock.catalog.materialized_views.create import (
+    brings_code,
+    check_functions_in,
+    list_codes,
+    record_functions,
+)
 from penstock.catalog.materialized_views.definitions import ResolvedView
 from penstock.catalog.materialized_views.materialized_views import MaterializedView, SentDefinition
 from penstock.catalog.materialized_views.pending_alterations import NewSources, Settings
@@ -103,7 +108,7 @@ async def alter(
     for content in list_codes(new.defined):
         await catalog.lake.run(code_files.store, place, content)
     for function in refreshes.list_functions(new.before):
-        await functions.ensure(catalog, view.table, function)
+        await function_code.ensure(catalog, view.table, function)
     job = refreshes.new_job(view.table, new.defined, RefreshRequest(), cluster)
     job = replace(job, spec=_make_spec(view, new))
     untried = ""
@@ -165,7 +170,8 @@ async def _define(
     await definitions.check_acyclic(catalog, view.table.id, ids)
     before = await _find_before(catalog, view, origin)
     known_codes = {each.sha256 for each in refreshes.list_functions(before)}
-    if {code_files.hash_of(content) for content in list_codes(defined)} - known_codes:
+    codes = {code_files.hash_of(content) for content in list_codes(defined)}
+    if brings_code(defined) and codes - known_codes:
         need = Need(FUNCTIONS, NAMESPACE, view.table.namespace)
         await grants.check_in(catalog.database, origin, need)
     return _NewDefinition(asked, replace(defined, edition=view.edition), before)
@@ -230,6 +236,7 @@ async def _enqueue(
     await refreshes.lock_in(tx, view)
     await pending_alterations.check_none(tx, view.table)
     await materialized_views.check_sources(tx, origin.grantees, set(new.defined.sources.values()))
+    await check_functions_in(tx, new.defined)
     await record_functions(tx, new.defined)
     id = await refreshes.enqueue_in(tx, job, RefreshRequest(), max_attempts)
     if untried:

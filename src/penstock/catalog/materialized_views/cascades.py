@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import functions
+from penstock.catalog.functions import functions
 from penstock.catalog.materialized_views import materialized_views, refreshes
 from penstock.catalog.materialized_views.definitions import ResolvedView
 from penstock.catalog.materialized_views.materialized_views import MaterializedView

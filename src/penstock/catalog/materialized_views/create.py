@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import functions
 from penstock.catalog.data import datasets
+from penstock.catalog.functions import function_code, functions
 from penstock.catalog.materialized_views import definitions, materialized_views, refreshes
 from penstock.catalog.materialized_views.cron import Schedule
 from penstock.catalog.materialized_views.definitions import ResolvedView
@@ -73,7 +73,7 @@ async def _create(
     defined = await definitions.define(
         catalog, new.table.namespace, wanted.asked, may_read=may_read, cluster=cluster
     )
-    if list_codes(defined):
+    if brings_code(defined):
         need = Need(FUNCTIONS, NAMESPACE, new.table.namespace)
         await grants.check_in(catalog.database, origin, need)
     columns = SourceColumns(catalog, defined)
@@ -124,6 +124,7 @@ async def _record(
     owner: tuple[str, ...],
 ) -> None:
     await materialized_views.check_sources(tx, owner, set(defined.sources.values()))
+    await check_functions_in(tx, defined)
     view = NewView(
         asked=wanted.asked,
         definition=defined.definition,
@@ -143,7 +144,20 @@ async def record_functions(tx: Transaction, defined: ResolvedView) -> None:
     by_hash = {code_files.hash_of(content): content for content in list_codes(defined)}
     for function in list_functions(defined.definition):
         if (content := by_hash.get(function.sha256)) is not None:
-            await functions.record_in(tx, function, content)
+            await function_code.record_in(tx, function, content)
+
+
+async def check_functions_in(tx: Transaction, defined: ResolvedView) -> None:
+    """Refuse a view whose registered functions are disabled or gone; they stay meanwhile."""
+    used = [each.registered for each in list_functions(defined.definition)]
+    await functions.check_enabled_in(tx, [each for each in used if each is not None])
+
+
+def brings_code(defined: ResolvedView) -> bool:
+    """Whether functions came with a definition that have no name in the catalog."""
+    own = [] if defined.udtf is None else [defined.udtf.registered]
+    used = [*own, *(function.code.registered for function in defined.query.functions)]
+    return any(each is None for each in used)
 
 
 def list_codes(defined: ResolvedView) -> Sequence[bytes]:

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import structs
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.columns import functions
 from penstock.catalog.data import datasets
+from penstock.catalog.functions import function_code, functions
 from penstock.catalog.jobs import environments, jobs
 from penstock.catalog.materialized_views import consents, definitions, freshness, materialized_views
 from penstock.catalog.materialized_views.definitions import Check, ResolvedView
@@ -217,6 +217,9 @@ async def complete(
     found, error = await complete_spec(tx, spec)
     if found is not None and (obstacle := await consents.find_obstacle(tx, spec)):
         return None, obstacle
+    for each in () if found is None else (found, *found.upstream):
+        for function in list_functions(each.definition):
+            await functions.check_enabled(tx, function.registered)
     return found, error
 
 
@@ -262,7 +265,7 @@ async def record_refresh(tx: Transaction, spec: RefreshSpec, result: Mapping[str
         if isinstance(found, dict):
             await record_refresh(tx, each, found)
     for function in list_functions(spec.definition)[:1]:
-        await functions.record_rate(tx, function, result)
+        await function_code.record_rate(tx, function, result)
     try:
         watermark = msgspec.convert(result.get("watermark"), Watermark)
     except msgspec.ValidationError:
@@ -366,5 +369,5 @@ async def _estimate(
 ) -> float | None:
     """Seconds on one core, by the last measured rate; None when unknown."""
     found, calls = list_functions(defined.definition), plan.get("function_calls")
-    rate = await functions.find_rate(tx, found[0]) if found else None
+    rate = await function_code.find_rate(tx, found[0]) if found else None
     return None if rate is None or calls is None else round(calls / rate, 3)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.catalog.access import grants
 from penstock.catalog.access.grants import Target
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.functions import function_uses
 from penstock.catalog.iceberg_views.metadata_files import keeps_files, remove_file
 from penstock.catalog.jobs import jobs
 from penstock.catalog.names import dependents, removals, transactions
@@ -255,6 +256,7 @@ async def _drop_tree(
     objects = f"(SELECT id FROM objects WHERE {within})"
     rows = await tx.fetch(f"SELECT id FROM materialized_views WHERE id IN {objects}", *below)
     kept = await dependents.list_kept(tx, [row[0] for row in rows])
+    await _check_functions(tx, id, below, objects, origin)
     readers, more, others = await _drop_readers(tx, id, below, within, allowed, origin, named_by)
     for relation, key in (
         *(("table_versions", "table_id"), ("columns", "table_id"), ("declarations", "table_id")),
@@ -275,6 +277,8 @@ async def _drop_tree(
         "RETURNING absolute(folder), metadata_location, metadata",
         *below,
     )
+    await tx.fetch(f"DELETE FROM function_versions WHERE function_id IN {objects}", *below)
+    await tx.fetch(f"DELETE FROM functions WHERE id IN {objects}", *below)
     await grants.forget_tree_in(tx, path)
     await tx.fetch(f"DELETE FROM objects WHERE {within}", *below)
     gone = await tx.fetch(
@@ -288,6 +292,21 @@ async def _drop_tree(
     locations = readers + [row[0] for row in (*rows, *gone_views) if row[0]]
     await removals.enqueue(tx, locations)
     return DroppedFiles(locations, [row[1] for row in gone_views], kept + more)
+
+
+async def _check_functions(
+    tx: Transaction, id: Identifier, below: tuple[str, str, str], objects: str, origin: Origin
+) -> None:
+    """Refuse to drop functions that something elsewhere uses."""
+    # Locked, so that what is recorded as a user meanwhile is seen.
+    held = await tx.fetch(
+        f"UPDATE functions SET id = id WHERE id IN {objects} RETURNING id", *below
+    )
+    if held:
+        going = await tx.fetch(f"SELECT id FROM objects WHERE id IN {objects}", *below)
+        what = f"namespace {show(id)}"
+        ids = [row[0] for row in held]
+        await function_uses.check_unused_outside(tx, what, ids, {row[0] for row in going}, origin)
 
 
 async def _drop_readers(

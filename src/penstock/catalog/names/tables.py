@@ -78,11 +78,9 @@ def check_rows(table: Table) -> Table:
 
 
 async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound:
-    """The error for a name that no table has; a view may have it."""
-    try:
-        await check_free(tx, id)
-    except TableAlreadyExists:
-        return TableNotFound(f"{show(id)} is a view, not a table", detail="load it as a view")
+    """The error for a name that no table has; a view or a function may have it."""
+    if (kind := await find_kind(tx, id)) is not None:
+        return TableNotFound(f"{show(id)} is a {kind}, not a table", detail=f"use it as a {kind}")
     return missing(id)
 
 
@@ -183,14 +181,19 @@ async def delete_in(tx: Transaction, table: Table) -> None:
         raise missing(table.identifier)
 
 
-async def check_free(tx: Transaction, id: Identifier) -> None:
+async def find_kind(tx: Transaction, id: Identifier) -> str | None:
+    """Whether a table, a view, a function or nothing has this name."""
     namespace, name = split_table(id)
     row = await tx.fetch_one(
         "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name
     )
-    if row is not None:
+    return None if row is None else row[0]
+
+
+async def check_free(tx: Transaction, id: Identifier) -> None:
+    if (kind := await find_kind(tx, id)) is not None:
         raise TableAlreadyExists(
-            f"{row[0]} {show(id)} already exists",
+            f"{kind} {show(id)} already exists",
             detail="choose another name, or drop it first",
             subject=id,
         )

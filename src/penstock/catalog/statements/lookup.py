@@ -111,7 +111,8 @@ async def _search(
             continue
         rows = await catalog.database.fetch(
             "SELECT namespace, name, id, kind FROM objects "
-            "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) LIMIT 10",
+            "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) "
+            "AND kind <> 'function' LIMIT 10",
             *(to_path(candidate[:-1]), to_path(candidate[:-1]).lower(), candidate[-1]),
         )
         named = [((*from_path(row[0]), row[1]), row[2], row[3]) for row in rows]
@@ -206,7 +207,8 @@ async def find_near(catalog: Catalog, reference: "requests.Reference", may_read:
     near = list[str]()
     for candidate in filter(None, reference.candidates):
         rows = await catalog.database.fetch(
-            "SELECT name FROM objects WHERE namespace = $1 ORDER BY name LIMIT 1000",
+            "SELECT name FROM objects WHERE namespace = $1 AND kind <> 'function' "
+            "ORDER BY name LIMIT 1000",
             to_path(candidate[:-1]),
         )
         names = {row[0].lower(): row[0] for row in rows}

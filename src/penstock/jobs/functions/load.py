@@ -1,4 +1,4 @@
-"""A function's stored bytes become something to call. This is the one place that unpickles."""
+"""A function's stored bytes become something to call; nothing else unpickles or imports them."""
 
 import base64
 import binascii
@@ -17,6 +17,8 @@ import msgspec
 from penstock.errors import FunctionFailed, PenstockError
 from penstock.jobs.functions.children import listed
 from penstock.jobs.functions.frames import show_frames
+from penstock.jobs.functions.source import import_function
+from penstock.model.envelopes import FunctionCode, read_content
 from penstock.model.functions import Form, Function, Kind, RowsKind
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -31,7 +33,7 @@ KEYS: dict[Form, tuple[tuple[str, ...], str]] = {
     "udf_pickle": (("udf_pickle",), "udf_checksum"),
     "udtf_spec": (("chunker_payload", "udtf_payload"), ""),
 }
-_loaded: dict[tuple[str, str], "LoadedFunction"] = {}
+_loaded: dict[tuple[str, str, str], "LoadedFunction"] = {}
 _loading = threading.Lock()
 
 
@@ -45,7 +47,8 @@ class LoadedFunction:
 
 def load(content: bytes, function: Function) -> LoadedFunction:
     """Load a function, once in a process; a class is instantiated then."""
-    key = function.sha256, function.kind or ""
+    # Instances differ by what they are made with.
+    key = function.sha256, function.kind or "", repr(_initialization(function))
     with _loading:
         found = _loaded.pop(key, None) or _load(content, function)
         # The last one used is the last in line; a worker outlives many jobs and their models.
@@ -57,10 +60,16 @@ def load(content: bytes, function: Function) -> LoadedFunction:
 
 def _load(content: bytes, function: Function) -> LoadedFunction:
     _check(function, "the stored function", content, function.sha256)
-    payload, kind = _unpack(content, function)
-    if function.python and function.python != PYTHON:
-        raise _other_python(function, f"it was made with Python {function.python}")
-    made = _unpickle(payload, function)
+    source = read_content(content) if function.form == "penstock/1" else None
+    kind: Kind | RowsKind | None
+    if source is not None and source.source:
+        made = _import(source, function)
+        kind = function.kind or _declared_kind(made)
+    else:
+        payload, kind = _unpack(content, function)
+        if function.python and function.python != PYTHON:
+            raise _other_python(function, f"it was made with Python {function.python}")
+        made = _unpickle(payload, function)
     if _is_foreign(made, function):
         kind = function.kind or _declared_kind(made.func)
         made = made.func
@@ -94,6 +103,26 @@ def _unpack(content: bytes, function: Function) -> tuple[bytes, Kind | RowsKind 
         _check(function, "the pickle in the envelope", payload, checksum)
     told = document.get("kind") if function.form == "penstock/1" else None
     return payload, function.kind or told
+
+
+def _import(code: FunctionCode, function: Function) -> Any:
+    try:
+        return import_function(code.source, code.entrypoint, function.sha256)
+    # Importing runs code of the user's; whatever that raises is told.
+    except BaseException as error:
+        missing = isinstance(error, ModuleNotFoundError)
+        raise unusable(
+            function,
+            f"importing it raised {type(error).__name__}: {error}",
+            "name the module's package for pip when you register it"
+            if missing
+            else show_frames(error) or "correct the function, and register it again",
+        ) from error
+
+
+def _initialization(function: Function) -> dict[str, Any]:
+    """What instances of a class are made with."""
+    return {} if function.registered is None else function.registered.initialization
 
 
 def _is_foreign(made: Any, function: Function) -> bool:
@@ -141,7 +170,7 @@ def _unpickle(payload: bytes, function: Function) -> Any:
 
 def _instantiate(made: type, function: Function) -> Any:
     try:
-        return made()
+        return made(**_initialization(function))
     # The user's constructor may raise anything.
     except BaseException as error:
         raise unusable(

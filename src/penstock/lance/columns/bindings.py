@@ -122,7 +122,7 @@ def redeclare(
     updates = [MetadataUpdate(show_path((name,)), values) for name, values in planned.items()]
     before = {each.name: each for each in list_computed(dataset.schema)}
     brought = {
-        name: (code is not None, wanted.manifest is not None)
+        name: (code is not None, wanted.manifest is not None or _has_environment(code))
         for path, wanted, code in changes
         for name in get_computed(dataset, path).columns
     }
@@ -134,11 +134,16 @@ def redeclare(
     ]
 
 
+def _has_environment(code: FunctionCode | None) -> bool:
+    """Whether the environment comes with the code: that of a registered version does."""
+    return code is not None and code.registered is not None
+
+
 def plan_redeclarations(
     dataset: "lance.LanceDataset", changes: Sequence[Changed]
-) -> dict[str, dict[str, str]]:
+) -> dict[str, dict[str, str | None]]:
     """The new metadata of each column of the changed functions."""
-    planned: dict[str, dict[str, str]] = {}
+    planned: dict[str, dict[str, str | None]] = {}
     seen: dict[str, tuple[Redeclaration, FunctionCode | None]] = {}
     for path, wanted, code in changes:
         column, values = plan_redeclaration(dataset, path, wanted, code)

@@ -56,6 +56,7 @@ def make_fields(
         on_error=code.on_error,
         needs=code.needs,
         python=code.platform.get("python"),
+        registered=code.registered,
     )
     _check_kind(function)
     shared = _describe(function, uuid.uuid4().hex, wanted) | _describe_code(code)
@@ -72,7 +73,7 @@ def make_fields(
 
 def plan_redeclaration(
     dataset: "lance.LanceDataset", path: str, wanted: Redeclaration, code: FunctionCode | None
-) -> tuple[ComputedColumn, dict[str, str]]:
+) -> tuple[ComputedColumn, dict[str, str | None]]:
     """The column as it is, and the new metadata of all columns of its function."""
     column = get_computed(dataset, path)
     function = column.function
@@ -103,17 +104,22 @@ def plan_redeclaration(
             on_error=code.on_error,
             needs=code.needs,
             python=code.platform.get("python"),
+            registered=code.registered,
         )
     if wanted.inputs is not None and (code is not None or inputs != function.inputs):
         # Whoever names them means that the code knows them so.
         changed = structs.replace(changed, declared_inputs=())
     _check_kind(changed)
+    _check_outputs(column, wanted)
     check_metadata(wanted.metadata or {})
     # How far it was filled means nothing once it has other inputs.
     binding = column.binding if inputs == function.inputs else uuid.uuid4().hex
     described = _describe(changed, binding, wanted)
     if wanted.auto_backfill is None:
         described[AUTO] = json.dumps(column.auto_backfill)
+    if code is not None and code.registered is not None and wanted.manifest is None:
+        # A registered version has its environment, or none.
+        described |= {MANIFEST: None, f"{MANIFEST}_checksum": None}
     return column, {
         **(wanted.metadata or {}),
         **described,
@@ -133,8 +139,8 @@ def check_metadata(values: dict[str, str]) -> None:
 
 def _describe(
     function: Function, binding: str, wanted: Declaration | Redeclaration
-) -> dict[str, str]:
-    found = {
+) -> dict[str, str | None]:
+    found: dict[str, str | None] = {
         VIRTUAL: "true",
         f"{VIRTUAL}.udf_name": function.name,
         f"{VIRTUAL}.udf": path_of(function.sha256),
@@ -180,6 +186,23 @@ def _check_kind(function: Function) -> None:
             f"and has {len(function.outputs)} outputs",
             detail="use kind 'batch', or one column per function",
         )
+
+
+def _check_outputs(column: ComputedColumn, wanted: Redeclaration) -> None:
+    """Refuse a function whose results are of other types than the columns that it is to fill."""
+    if wanted.outputs is None or column.function is None:
+        return
+    known = {output.struct_field: output.data_type for output in column.function.outputs}
+    given = {name: kind for name, kind in wanted.outputs if name in known}
+    if len(known) == 1 and len(wanted.outputs) == 1:
+        given = {next(iter(known)): wanted.outputs[0][1]}
+    for name, kind in known.items():
+        if name not in given or given[name] not in (None, kind):
+            raise InvalidRequest(
+                f"the function gives {given.get(name, 'nothing')} for column {column.name!r}, "
+                f"which is {kind}",
+                detail="drop the column, and add it with the function",
+            )
 
 
 def _check_inputs(dataset: "lance.LanceDataset", paths: Sequence[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from penstock.catalog.iceberg_views import iceberg_views
-from penstock.catalog.names import namespaces
+from penstock.catalog.names import namespaces, tables
 from penstock.errors import TableAlreadyExists, TableNotFound, Unsupported
 from penstock.model.identifiers import Identifier, check_identifier
 from penstock.server.iceberg.call import Call, renaming
@@ -32,7 +32,7 @@ async def create(call: Call) -> Reply:
     """Create or register a table: refused, with a conflict when the name is taken."""
     id = check_identifier((*call.namespace, call.decode(_new).name))
     await namespaces.get(call.catalog.database, call.namespace)
-    kind = await iceberg_views.find_kind(call.catalog.database, id)
+    kind = await tables.find_kind(call.catalog.database, id)
     if kind == iceberg_views.KIND:
         raise TableAlreadyExists(f"View with same name already exists: {'.'.join(id)}")
     if kind is not None:

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs.ledger import refuse_write
-from penstock.errors import ColumnNotFound, PenstockError, TagNotFound
+from penstock.errors import ColumnNotFound, FunctionNotFound, PenstockError, TagNotFound
 from penstock.model.codes import INTERNAL, UNSUPPORTED
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
 from penstock.model.principals import Identity
@@ -39,7 +39,7 @@ from penstock.server.transport.http import (
 LANCEDB_HEADERS = ((b"phalanx-version", b"0.3.0"),)
 
 # What lancedb would take for a missing table if the status were 404.
-WITHIN_TABLE = (ColumnNotFound, TagNotFound)
+WITHIN_TABLE = (ColumnNotFound, FunctionNotFound, TagNotFound)
 
 
 class LanceProtocol:

@@ -1,8 +1,8 @@
 """Operations beyond the Lance Namespace REST API: jobs, environments, views, runners.
 
-`/v1/jobs/list|describe|cancel|pause|resume|query_events`, `/v1/table/{id}/errors` and the
-operations to describe, list and drop materialized views are lancedb's, as is what `lancedb/` has;
-the rest is our own.
+`/v1/jobs/list|describe|cancel|pause|resume|query_events`, `/v1/table/{id}/errors`, those of
+functions but for alter, and the operations to describe, list and drop materialized views are
+lancedb's, as is what `lancedb/` has; the rest is our own.
 """
 
 from penstock.server.access.limits import QUERIES, UPLOADS
@@ -20,6 +20,7 @@ from penstock.server.lance.handlers import (
     previews,
     queries,
 )
+from penstock.server.lance.handlers.functions import functions
 from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.lancedb.operations import LANCEDB
 from penstock.server.lance.operation import changes, reads, reports
@@ -28,11 +29,14 @@ from penstock.server.lance.rules import (
     BRING_CODE,
     CANCEL_JOB,
     CONSENT,
+    CREATE_FUNCTION,
     GRANT,
     LIST_GRANTS,
     OWN_CATALOG,
+    OWN_FUNCTION,
     OWN_TABLE,
     READ_CATALOG,
+    READ_FUNCTION,
     READ_JOB,
     READ_JOB_IN_PATH,
     READ_TABLE,
@@ -109,6 +113,36 @@ EXTENSIONS = (
         "ListMaterializedViews",
         "namespace/{id}/materialized_view/list",
         materialized_views.list_views,
+        SEE_NAMESPACE,
+        method="GET",
+        also="POST",
+    ),
+    changes(
+        "CreateFunction",
+        "function/{id}/create",
+        functions.create,
+        CREATE_FUNCTION,
+        recover=functions.recover_created,
+    ),
+    reads("DescribeFunction", "function/{id}/describe", functions.describe, READ_FUNCTION),
+    changes(
+        "AlterFunction",
+        "function/{id}/alter",
+        functions.alter,
+        OWN_FUNCTION,
+        recover=functions.recover_altered,
+    ),
+    changes(
+        "DropFunction",
+        "function/{id}/drop",
+        functions.drop,
+        OWN_FUNCTION,
+        recover=functions.recover_dropped,
+    ),
+    reads(
+        "ListFunctions",
+        "namespace/{id}/function/list",
+        functions.list_functions,
         SEE_NAMESPACE,
         method="GET",
         also="POST",

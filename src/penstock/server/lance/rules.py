@@ -13,6 +13,7 @@ from penstock.jobs.specs import decode_reach
 from penstock.model.identifiers import Identifier, check_identifier, from_path
 from penstock.model.jobs import Job
 from penstock.model.rights import (
+    FUNCTION,
     FUNCTIONS,
     NAMESPACE,
     OWN,
@@ -246,7 +247,11 @@ RENAME: Rule[Call] = Rule(
     OWN, NAMED, TABLE, _to_other_namespace, also="owner on the namespace it goes to"
 )
 CHANGE_COLUMNS: Rule[Call] = Rule(
-    OWN, NAMED, TABLE, _bring_column, also="functions, for a column that a function makes"
+    OWN,
+    NAMED,
+    TABLE,
+    _bring_column,
+    also="functions, for a column that brings its function; reader on a function that it names",
 )
 BACKFILL: Rule[Call] = Rule(
     WRITE, NAMED, TABLE, _bring_environment, also="functions, for an environment in the request"
@@ -262,7 +267,9 @@ REFRESH: Rule[Call] = Rule(
 )
 # What a view reads and whether it brings code is known once its query was read: see `create`.
 CREATE_VIEW: Rule[Call] = Rule(
-    OWN, PARENT, also="reader on what it reads; functions, if it comes with a function"
+    OWN,
+    PARENT,
+    also="reader on what it reads and on a function that it names; functions, if it brings one",
 )
 # New sources of a view are known once its query was read: see `consent_requests`.
 CONSENT: Rule[Call] = Rule(OWN, NAMED, TABLE, also="reader on what it has come to read")
@@ -292,6 +299,10 @@ RUN_SQL: Rule[Call] = Rule(SEE, CATALOG, also="reader on each table and view tha
 READ_CATALOG: Rule[Call] = Rule(READ, CATALOG)
 OWN_CATALOG: Rule[Call] = Rule(OWN, CATALOG)
 BRING_CODE: Rule[Call] = Rule(FUNCTIONS, CATALOG)
+# Whether it exists already is known once its name was looked up: see `functions`.
+CREATE_FUNCTION: Rule[Call] = Rule(FUNCTIONS, PARENT, also="owner on a function that exists")
+READ_FUNCTION: Rule[Call] = Rule(READ, NAMED, FUNCTION)
+OWN_FUNCTION: Rule[Call] = Rule(OWN, NAMED, FUNCTION)
 RUN_JOBS: Rule[Call] = Rule(SEE, CATALOG, more=_run, also="a runner's key")
 GRANT: Rule[Call] = Rule(
     SEE,

@@ -108,6 +108,7 @@ def _make_column_function(
         on_error=code.on_error,
         needs=code.needs,
         python=code.platform.get("python"),
+        registered=code.registered,
     )
 
 
@@ -159,6 +160,7 @@ def bind_rows_function(
             on_error=udtf.on_error,
             needs=udtf.needs,
             python=udtf.python,
+            registered=udtf.registered,
         ),
         fields,
         tuple(inherited),

@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.catalog.columns import computed_columns as bound
 from penstock.catalog.data import datasets
+from penstock.catalog.functions import binding
 from penstock.catalog.impact import column_changes
 from penstock.catalog.materialized_views import materialized_views
 from penstock.catalog.names import tables
@@ -13,15 +14,23 @@ from penstock.catalog.versions import refs
 from penstock.errors import InvalidRequest
 from penstock.lance.columns import bindings
 from penstock.lance.columns import fields as columns
+from penstock.lance.columns.bindings import Changed
 from penstock.lance.columns.empty_columns import add_empty, read_schema
 from penstock.lance.columns.fields import Alteration, MetadataUpdate
 from penstock.model.branches import check_branch
 from penstock.server.lance.call import Body, Call
-from penstock.server.lance.handlers.virtual_columns import (
+from penstock.server.lance.handlers.functions.virtual_columns import (
     AddVirtualColumn,
     AlterVirtualColumn,
+    UseFunction,
     read_altered,
     read_new,
+    read_use,
+)
+from penstock.server.lance.lancedb.function_columns import (
+    FunctionBinding,
+    check_binding,
+    read_binding,
 )
 from penstock.server.transport.http import Reply
 
@@ -33,6 +42,9 @@ class NewColumn(msgspec.Struct):
     expression: str | None = None
     computed: str | None = None
     virtual_column: AddVirtualColumn | None = None
+    function: UseFunction | None = None
+    # lancedb's, of a column that its own `function` fills.
+    all_null: bool | None = None
     # Of a computed column; a virtual one has its own.
     auto_backfill: bool | None = None
 
@@ -40,6 +52,8 @@ class NewColumn(msgspec.Struct):
 class AddColumns(Body):
     new_columns: list[NewColumn]
     branch: str | None = None
+    # lancedb's binding of a function to the new columns.
+    function: FunctionBinding | None = None
 
 
 class AlteredColumn(msgspec.Struct):
@@ -48,6 +62,7 @@ class AlteredColumn(msgspec.Struct):
     nullable: bool | None = None
     data_type: Any = None
     virtual_column: AlterVirtualColumn | None = None
+    function: UseFunction | None = None
 
 
 class AlterColumns(Body):
@@ -97,16 +112,22 @@ async def add(call: Call) -> ChangedColumns:
         return await _add_empty(call)
     body = call.decode(_add)
     _check_given("new_columns", body.new_columns)
+    if body.function is not None:
+        return await _add_bound(call, body, body.function)
     for column in body.new_columns:
-        _check_definition(column)
+        _check_definition(column, ("expression", "computed", "virtual_column", "function"))
     plain = {c.name: c.expression for c in body.new_columns if c.expression is not None}
     sql = {c.name: c.computed for c in body.new_columns if c.computed is not None}
     auto = {c.name for c in body.new_columns if c.computed is not None and c.auto_backfill}
     declared = [
         read_new(c.name, c.virtual_column) for c in body.new_columns if c.virtual_column is not None
     ]
+    for c in body.new_columns:
+        if c.function is not None:
+            used = read_use(c.function)
+            declared.append(await binding.bind_new(call.catalog, c.name, used, call.origin))
     filled = [output.column for new, _ in declared for output in new.outputs]
-    names = [c.name for c in body.new_columns if c.virtual_column is None] + filled
+    names = [*plain, *sql, *filled]
     if len(set(names)) < len(names):
         raise InvalidRequest("new_columns names a column twice", detail="name each column once")
     catalog, branch = call.catalog, check_branch(body.branch)
@@ -129,6 +150,18 @@ async def add(call: Call) -> ChangedColumns:
     return ChangedColumns(version)
 
 
+async def _add_bound(call: Call, body: AddColumns, bound_to: FunctionBinding) -> ChangedColumns:
+    """Add columns that a registered function fills, as lancedb asks for it."""
+    catalog, branch = call.catalog, check_branch(body.branch)
+    names = [column.name for column in body.new_columns]
+    used = read_binding(bound_to, names)
+    declared = [await binding.bind_new(catalog, names[0], used, call.origin)]
+    await check_binding(catalog, bound_to)
+    table = await tables.get(catalog.database, call.id)
+    await bound.check_new(catalog, table, branch, {}, declared)
+    return ChangedColumns(await bound.add(catalog, table, branch, {}, declared, call.origin))
+
+
 async def _add_empty(call: Call) -> ChangedColumns:
     """Add the columns of an Arrow schema without values, as lancedb asks for it."""
     catalog, branch = call.catalog, check_branch(call.text("branch"))
@@ -143,15 +176,21 @@ async def _add_empty(call: Call) -> ChangedColumns:
 async def alter(call: Call) -> ChangedColumns:
     body = call.decode(_alter)
     _check_given("alterations", body.alterations)
-    functions = [
-        (a.path, *read_altered(a.virtual_column))
-        for a in body.alterations
-        if a.virtual_column is not None
-    ]
+    functions: list[Changed] = []
+    for a in body.alterations:
+        if a.virtual_column is not None and a.function is not None:
+            _check_definition(a, ("virtual_column", "function"))
+        if a.virtual_column is not None:
+            functions.append((a.path, *read_altered(a.virtual_column)))
+        if a.function is not None:
+            used = read_use(a.function)
+            changed = await binding.bind_changed(call.catalog, used, call.origin)
+            functions.append((a.path, *changed))
     wanted = [
         Alteration(a.path, a.rename, a.nullable, a.data_type)
         for a in body.alterations
-        if a.virtual_column is None or (a.rename, a.nullable, a.data_type) != (None, None, None)
+        if (a.virtual_column is None and a.function is None)
+        or (a.rename, a.nullable, a.data_type) != (None, None, None)
     ]
     catalog, branch = call.catalog, check_branch(body.branch)
     table = await tables.get(catalog.database, call.id)
@@ -219,11 +258,11 @@ def _check_given(name: str, items: list[Any]) -> None:
         raise InvalidRequest(f"{name} is empty", detail="name at least one column")
 
 
-def _check_definition(column: NewColumn) -> None:
-    kinds = ("expression", "computed", "virtual_column")
+def _check_definition(column: NewColumn | AlteredColumn, kinds: tuple[str, ...]) -> None:
+    name = column.name if isinstance(column, NewColumn) else column.path
     given = [kind for kind in kinds if getattr(column, kind) is not None]
     if len(given) != 1:
         raise InvalidRequest(
-            f"column {column.name!r} has {' and '.join(given) or 'no definition'}",
+            f"column {name!r} has {' and '.join(given) or 'no definition'}",
             detail="send exactly one of " + ", ".join(kinds),
         )

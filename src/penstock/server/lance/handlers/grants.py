@@ -18,6 +18,7 @@ class GrantTarget(Body, forbid_unknown_fields=True):
     namespace: list[str] | None = None
     table: list[str] | None = None
     view: list[str] | None = None
+    function: list[str] | None = None
     catalog: bool | None = None
 
 
@@ -38,6 +39,7 @@ class ListedGrant(msgspec.Struct, omit_defaults=True):
     namespace: list[str] | None = None
     table: list[str] | None = None
     view: list[str] | None = None
+    function: list[str] | None = None
     catalog: bool = False
 
 

@@ -4,11 +4,13 @@ from typing import Annotated, Any
 
 import msgspec
 
+from penstock.catalog.functions import functions
+from penstock.catalog.functions.functions import CREATE_FUNCTION
 from penstock.catalog.jobs import job_events, jobs, pauses
 from penstock.catalog.jobs.jobs import JobFilter
 from penstock.errors import InvalidRequest
 from penstock.jobs.events import encode_events
-from penstock.jobs.specs import REFRESH
+from penstock.jobs.specs import REFRESH, decode_reach
 from penstock.model.jobs import (
     CANCELED,
     FAILED,
@@ -21,6 +23,7 @@ from penstock.model.jobs import (
 )
 from penstock.model.paging import request_page
 from penstock.server.lance.call import Body, Call, Text
+from penstock.server.lance.lancedb.functions import show_version
 from penstock.server.transport.http import Reply
 
 ARROW_STREAM = b"application/vnd.apache.arrow.stream"
@@ -175,7 +178,7 @@ async def describe(call: Call) -> DescribedJob:
         job.id, job.kind, DESCRIBED[job.state], job.created_at, job.spec, jobs.describe(job)
     )
     if job.state == SUCCEEDED:
-        shown.result = _tell_refresh(job) if job.kind == REFRESH else _count_rows(job) | job.result
+        shown.result = await _tell_result(call, job)
     elif job.state == FAILED:
         shown.failure = Failure("execute", job.error, job.retryable)
     return shown
@@ -228,6 +231,14 @@ async def list_log(call: Call) -> Lines:
     found = await job_events.list_log(call.catalog, id, call.page(f"log:{id}"))
     lines = [Line(n.number, n.attempt, n.at, n.level, n.text) for n in found.items]
     return Lines(lines, found.token)
+
+
+async def _tell_result(call: Call, job: Job) -> dict[str, Any]:
+    if job.kind == CREATE_FUNCTION:
+        id, number = decode_reach(job.spec).table_id, _number(job.result.get("version"))
+        made = await functions.find_by_id(call.catalog.database, id, number)
+        return job.result if made is None else show_version(made)
+    return _tell_refresh(job) if job.kind == REFRESH else _count_rows(job) | job.result
 
 
 def _count_rows(job: Job) -> dict[str, Any]:

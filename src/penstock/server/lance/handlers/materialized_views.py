@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from penstock.catalog.functions import binding
 from penstock.catalog.materialized_views import (
     cascades,
     consent_requests,
@@ -132,6 +133,7 @@ _body = msgspec.json.Decoder(Body)
 
 async def create(call: Call) -> Reply:
     body = call.decode(_create)
+    body.udtf_spec = await binding.fill_spec(call.catalog, body.udtf_spec, call.origin)
     wanted = ViewCreation(
         _read_asked(body),
         with_data=body.with_no_data is False,

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from penstock.catalog.functions import binding
 from penstock.catalog.jobs import jobs
 from penstock.catalog.jobs.waiting import CallerLeft
 from penstock.catalog.materialized_views import (
@@ -77,7 +78,7 @@ _alter = msgspec.json.Decoder(AlterView)
 
 
 async def alter(call: Call) -> Reply:
-    wanted = _read(call)
+    wanted = await _read(call)
     if not wanted.defines and wanted.settings == Settings():
         raise InvalidRequest(
             "nothing is to be altered",
@@ -94,7 +95,7 @@ async def alter(call: Call) -> Reply:
 
 
 async def explain(call: Call) -> Reply:
-    wanted = _read(call)
+    wanted = await _read(call)
     view = await materialized_views.get(call.catalog.database, call.id)
     plan = await alterations.explain(call.catalog, view, wanted, call.origin)
     return Reply(200, msgspec.json.encode(plan))
@@ -137,8 +138,9 @@ def _show_definition(past: PastDefinition) -> ShownDefinition:
     )
 
 
-def _read(call: Call) -> ViewAlteration:
+async def _read(call: Call) -> ViewAlteration:
     body = call.decode(_alter)
+    body.udtf_spec = await binding.fill_spec(call.catalog, body.udtf_spec, call.origin)
     properties = body.properties or {}
     tables.check_client_properties(properties)
     return ViewAlteration(

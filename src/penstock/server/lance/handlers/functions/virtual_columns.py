@@ -1,14 +1,19 @@
-"""Virtual columns as clients declare them: `virtual_column` of add_columns and alter_columns."""
+"""Columns that functions fill, as clients declare them in add_columns and alter_columns.
+
+A `virtual_column` brings its function, a `function` names a registered one.
+"""
 
 from typing import Annotated, Any
 
 import msgspec
 
+from penstock.catalog.functions.binding import FunctionUseRequest, UsedOutput
 from penstock.catalog.jobs.environments import check_content
 from penstock.errors import InvalidRequest
 from penstock.lance.columns.bindings import New
 from penstock.model.envelopes import FunctionCode, check_sha256, read_code
 from penstock.model.functions import Declaration, FunctionOutput, Redeclaration, check_label
+from penstock.model.identifiers import check_identifier
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 # Text that both databases and Lance can store.
@@ -52,6 +57,47 @@ class AlterVirtualColumn(msgspec.Struct):
     manifest_checksum: str | None = None
     field_metadata: Metadata | None = None
     auto_backfill: bool | None = None
+
+
+class UsedColumn(msgspec.Struct):
+    column: Name
+    # Which of several results; all of them as a struct under "".
+    struct_field: str | None = None
+    data_type: Any = None
+    metadata: Metadata | None = None
+
+
+class UseFunction(msgspec.Struct):
+    name: list[Name]
+    version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
+    input_columns: list[Name] | None = None
+    outputs: list[UsedColumn] | None = None
+    initialization: dict[str, Any] | None = None
+    field_metadata: Metadata | None = None
+    auto_backfill: bool | None = None
+
+
+def read_use(sent: UseFunction) -> FunctionUseRequest:
+    """A request to use a registered function."""
+    outputs = sent.outputs
+    if outputs is not None and not 0 < len(outputs) <= MAX_OUTPUTS:
+        raise InvalidRequest(
+            f"function has {len(outputs)} outputs", detail=f"name 1 to {MAX_OUTPUTS} columns"
+        )
+    return FunctionUseRequest(
+        name=check_identifier(tuple(sent.name), "the function's name"),
+        version=sent.version,
+        inputs=None if sent.input_columns is None else tuple(sent.input_columns),
+        outputs=None if outputs is None else tuple(_read_used(each) for each in outputs),
+        metadata=sent.field_metadata or {},
+        initialization=sent.initialization or {},
+        auto_backfill=sent.auto_backfill,
+    )
+
+
+def _read_used(sent: UsedColumn) -> UsedOutput:
+    kind = None if sent.data_type is None else _to_type(sent.column, sent.data_type)
+    return UsedOutput(sent.column, sent.struct_field or "", kind, sent.metadata or {})
 
 
 def read_new(name: str, column: AddVirtualColumn) -> New:
@@ -119,20 +165,25 @@ def _read_outputs(name: str, sent: list[AddedOutput]) -> tuple[FunctionOutput, .
             detail="name another field of the function's result for each",
         )
     return tuple(
-        FunctionOutput(output.column, field, _to_type(output), output.nullable is not False)
+        FunctionOutput(
+            output.column,
+            field,
+            _to_type(output.column, output.data_type),
+            output.nullable is not False,
+        )
         for output, field in zip(sent, fields, strict=True)
     )
 
 
-def _to_type(output: AddedOutput) -> dict[str, Any]:
-    if isinstance(output.data_type, str):
-        return {"type": output.data_type}
-    if not isinstance(output.data_type, dict):
+def _to_type(column: str, data_type: Any) -> dict[str, Any]:
+    if isinstance(data_type, str):
+        return {"type": data_type}
+    if not isinstance(data_type, dict):
         raise InvalidRequest(
-            f"data_type of output {output.column!r} is not an object",
+            f"data_type of output {column!r} is not an object",
             detail='use {"type": "int32"}, with fields and length where the type has them',
         )
-    return output.data_type
+    return data_type
 
 
 def _check_manifest(manifest: str | None, checksum: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Functions in the catalog: their code by its hash, and the rate at which each last ran."""
+"""The code of functions by its hash, named or not, and the rate at which each last ran."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,36 +34,41 @@ async def ensure(catalog: Catalog, table: Table, function: Function) -> None:
     place = catalog.lake.place(table.location)
     if await catalog.lake.run_briefly(place, files.exists, place, function.sha256):
         return
-    row = await catalog.database.fetch_one(
-        "SELECT content FROM functions WHERE sha256 = $1", function.sha256
-    )
-    assert row is not None
-    await catalog.lake.run(files.store, place, bytes(row[0]))
+    content = await get(catalog.database, function.sha256)
+    await catalog.lake.run(files.store, place, content)
 
 
 async def is_known(tx: Transaction, sha256: str) -> bool:
     """Whether code was declared here."""
-    sql = "SELECT 1 FROM functions WHERE sha256 = $1"
+    sql = "SELECT 1 FROM function_code WHERE sha256 = $1"
     return await tx.fetch_one(sql, sha256) is not None
 
 
+async def get(tx: Transaction, sha256: str) -> bytes:
+    """Code that was declared here."""
+    row = await tx.fetch_one("SELECT content FROM function_code WHERE sha256 = $1", sha256)
+    assert row is not None
+    return bytes(row[0])
+
+
 async def record_in(tx: Transaction, function: Function, content: bytes) -> None:
-    """Store a function's code; the same code under a new version keeps its measured rate."""
+    await store_in(tx, function.sha256, content, function.name, function.version)
+
+
+async def store_in(tx: Transaction, sha256: str, content: bytes, name: str, version: str) -> None:
+    """Store code by its hash; the same code under a new version keeps its measured rate."""
     await tx.fetch(
-        "INSERT INTO functions (sha256, content, name, version, created_at) "
+        "INSERT INTO function_code (sha256, content, name, version, created_at) "
         "VALUES ($1, $2, $3, $4, now_millis()) ON CONFLICT (sha256) DO UPDATE SET "
         "name = excluded.name, version = excluded.version",
-        function.sha256,
-        content,
-        function.name,
-        function.version,
+        *(sha256, content, name, version),
     )
 
 
 async def find_rate(tx: Transaction, function: Function) -> float | None:
     """Rows per second and core, of this code or else of other code of the same version."""
     row = await tx.fetch_one(
-        "SELECT rate FROM functions WHERE rate IS NOT NULL "
+        "SELECT rate FROM function_code WHERE rate IS NOT NULL "
         "AND (sha256 = $1 OR (name = $2 AND version = $3)) "
         "ORDER BY CASE WHEN sha256 = $1 THEN 0 ELSE 1 END, created_at DESC LIMIT 1",
         function.sha256,
@@ -80,5 +85,5 @@ async def record_rate(tx: Transaction, function: Function, result: Mapping[str, 
         return
     if math.isfinite(rate) and rate > 0:
         await tx.fetch(
-            "UPDATE functions SET rate = $2 WHERE sha256 = $1", function.sha256, float(rate)
+            "UPDATE function_code SET rate = $2 WHERE sha256 = $1", function.sha256, float(rate)
         )

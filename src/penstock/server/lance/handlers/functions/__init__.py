@@ -1,0 +1,1 @@
+"""Operations on functions, and columns that they fill."""
