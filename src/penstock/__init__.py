@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.sdk.connection.connect import connect
     from penstock.sdk.functions.declared import Chunker, Udf, Udtf
     from penstock.sdk.functions.decorators import chunker, udf, udtf
+    from penstock.sdk.functions.registered import RegisteredFunction
     from penstock.sdk.functions.types import vector
     from penstock.sdk.jobs.job import Job
     from penstock.sdk.jobs.plans import Plan
@@ -33,6 +34,7 @@ _HOMES = {
     "Lake": "lake",
     "Plan": "jobs.plans",
     "Query": "tables.query",
+    "RegisteredFunction": "functions.registered",
     "SqlResult": "sql_result",
     "Table": "tables.table",
     "vector": "functions.types",
@@ -45,6 +47,7 @@ __all__ = [
     "Lake",
     "Plan",
     "Query",
+    "RegisteredFunction",
     "SqlResult",
     "Table",
     "Udf",

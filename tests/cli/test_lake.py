@@ -69,6 +69,35 @@ def test_ls_tells_namespaces_tables_and_views(server: Server, table: penstock.Ta
     assert run(server, "ls", space).splitlines()[1].split() == ["table", f"{space}.docs"]
 
 
+def test_functions_are_listed_shown_disabled_and_dropped(
+    server: Server, table: penstock.Table
+) -> None:
+    space = table.id[0]
+    with penstock.connect(server.url) as lake:
+        made = lake.create_function(f"{space}.size", penstock.udf(name="size")(_size))
+    table.add_column("letters", made)
+    name = f"{space}.size"
+    assert {"kind": "function", "name": name} in ask(server, "ls", space)
+    assert [(each["name"], each["version"]) for each in ask(server, "functions", "ls", space)] == [
+        ("size", "1")
+    ]
+    shown = run(server, "functions", "show", f"{name}@1")
+    assert f"used by      {space}.docs.letters (@1)" in shown
+    assert "takes        text utf8" in shown
+    assert "is disabled" in run(server, "functions", "disable", name)
+    assert ask(server, "functions", "show", name)["disabled"] is True
+    assert "is enabled" in run(server, "functions", "enable", name)
+    assert "is used by column letters" in run(server, "functions", "drop", name, "-y", code=2)
+    table.drop_columns("letters")
+    assert "is dropped" in run(server, "functions", "drop", name, "-y")
+    assert "does not exist" in run(server, "functions", "show", name, code=2)
+    assert run(server, "functions", "ls", space) == ""
+
+
+def _size(text: str) -> int:
+    return len(text)
+
+
 def test_describe_tells_columns_and_what_fills_them(server: Server, table: penstock.Table) -> None:
     shown = run(server, "describe", table.name)
     assert "rows      3\n" in shown

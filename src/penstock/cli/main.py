@@ -24,7 +24,7 @@ COMMANDS = {
         "operate.status",
         "Tell how the server is: ready or not, what it holds, which jobs it has.",
     ),
-    "ls": ("catalog.ls", "List namespaces, tables and views."),
+    "ls": ("catalog.ls", "List namespaces, tables, views and functions."),
     "describe": ("catalog.describe", "Tell what a table or view is."),
     "impact": ("catalog.impact", "Tell what depends on a table or column, and would break."),
     "rename": ("catalog.rename", "Give a table or view another name."),
@@ -33,6 +33,10 @@ COMMANDS = {
     "views": (
         "catalog.views",
         "List, make, refresh, explain, verify, rename and drop materialized views.",
+    ),
+    "functions": (
+        "catalog.functions",
+        "List, show, disable, enable and drop functions that have a name.",
     ),
     "backfill": ("jobs.backfill", "Fill a computed column where it needs it."),
     "explain": ("jobs.explain", "Tell what a refresh or a backfill would do."),

@@ -10,7 +10,8 @@ from penstock.errors import InvalidRequest, NotFound, TableAlreadyExists, TableN
 from penstock.model.identifiers import from_path
 from penstock.sdk.connection import other_clients
 from penstock.sdk.connection.wire import ANSWER_SECONDS, Name, Wire, path_of, read_id, show_id
-from penstock.sdk.functions.declared import Chunker, Udtf
+from penstock.sdk.functions.declared import Chunker, Udf, Udtf
+from penstock.sdk.functions.registered import RegisteredFunction, read_function, registration
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.show import html_table
 from penstock.sdk.sql_result import SqlResult
@@ -150,8 +151,8 @@ class Lake:
         name: Name,
         source: Source,
         *,
-        chunker: Chunker[..., Any] | type[Any] | None = None,
-        udtf: Udtf[..., Any] | type[Any] | None = None,
+        chunker: Chunker[..., Any] | type[Any] | RegisteredFunction | str | None = None,
+        udtf: Udtf[..., Any] | type[Any] | RegisteredFunction | str | None = None,
         dialect: str = "spark",
         output_schema: Schema = None,
         with_data: bool = False,
@@ -166,7 +167,8 @@ class Lake:
         """Make a materialized view; it is empty until `refresh`, unless `with_data`.
 
         source: a table, `table.select(…).where(…)`, or SQL in `dialect`.
-        chunker, udtf: the function that makes the rows of what the source gives. Of a selection, a
+        chunker, udtf: the function that makes the rows of what the source gives, or the name of a
+            registered one. Of a selection, a
             chunker's view inherits the selected columns; of a table, those that it does not read.
         output_schema: the columns, where the query alone does not tell their types.
         with_data: fill it at once; waits for that unless `wait=False`.
@@ -176,7 +178,9 @@ class Lake:
         """
         id = read_id(name)
         body = {
-            **view_body(source, id, choose_function(chunker, udtf), dialect, output_schema),
+            **view_body(
+                source, id, choose_function(self._wire, chunker, udtf), dialect, output_schema
+            ),
             "auto_refresh": auto_refresh,
             "target_lag_seconds": target_lag_seconds,
             "refresh_schedule": refresh_schedule,
@@ -208,6 +212,38 @@ class Lake:
         except TableNotFound:
             if not missing_ok:
                 raise
+
+    # Functions
+
+    def functions(self, namespace: Name = "") -> list[RegisteredFunction]:
+        """All versions of the functions in a namespace, by name and number."""
+        parent = read_id(namespace)
+        found = self._list(path_of("namespace", parent, "function/list"), "functions")
+        told: Iterator[Any] = iter(found)
+        return [RegisteredFunction(self._wire, tuple(each["id"]), each["version"]) for each in told]
+
+    def function(self, name: Name) -> RegisteredFunction:
+        """A function that exists, as in `ml.embed`, or one version of it, as in `ml.embed@2`."""
+        found = read_function(self._wire, name)
+        found.describe()
+        return found
+
+    def create_function(
+        self,
+        name: Name,
+        function: Udf[..., Any] | Chunker[..., Any] | Udtf[..., Any] | type[Any],
+        *,
+        secrets: dict[str, str] | None = None,
+        properties: dict[str, str] | None = None,
+    ) -> RegisteredFunction:
+        """Register a decorated function under a name; returns its version, a new one if it differs.
+
+        `secrets` are names of secrets, by the environment variables that it finds them in.
+        """
+        id = read_id(name)
+        body = registration(function, secrets, properties)
+        told = self._wire.change(path_of("function", id, "create"), body)
+        return RegisteredFunction(self._wire, id, told["function"]["version"])
 
     # SQL
 

@@ -3,6 +3,7 @@
 What they compute is tested with a runner.
 """
 
+from collections.abc import Iterator
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -11,8 +12,10 @@ import pyarrow as pa
 import pytest
 from lancedb import EnvVarSecret, col, udf
 
+import penstock
 from tests.harness.clients.lancedb_modes import SYNC, Lake, covers
 from tests.harness.data.tables import new_name
+from tests.harness.processes.servers import Server
 
 WAIT = timedelta(seconds=30)
 
@@ -112,6 +115,30 @@ def test_a_struct_is_several_columns_or_one(lake: Lake, space: str, table: Any) 
     # Not filled yet, and Lance has no null vector of items that are never null.
     assert schema.field("point").type == pa.list_(pa.float32(), 4)
     assert schema.field("all").type.field("parts").type.value_type.field("at").type == pa.date32()
+
+
+def test_a_function_of_another_door_is_the_same_to_lancedb(
+    lake: Lake, space: str, table: Any, server: Server
+) -> None:
+    with penstock.connect(server.url) as other:
+        other.create_function(f"{space}.sizes", sizes)
+        other.create_function(f"{space}.split", split)
+    found = lake.done(lake.database.list_functions(namespace_path=[space]))
+    assert [each.name for each in found] == ["sizes", "split"]
+    lake.done(table.add_columns({"sizes": found[0](text=col("text"))}))
+    assert lake.get(table, "schema").field("sizes").type == pa.list_(pa.int64())
+    with pytest.raises(Exception, match="makes rows"):
+        lake.done(table.add_columns({"parts": found[1](text=col("text"))}))
+
+
+@penstock.udf
+def sizes(text: str) -> list[int]:
+    return [len(text)]
+
+
+@penstock.chunker(outputs={"part": str})
+def split(text: str) -> Iterator[dict[str, str]]:
+    yield {"part": text}
 
 
 def test_modules_travel_with_a_function(lake: Lake, space: str) -> None:

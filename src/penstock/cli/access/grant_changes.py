@@ -41,9 +41,11 @@ def grant_options(command: Callable[[LoadedSettings, GrantChange], None]) -> Cal
         namespace: str | None,
         table: str | None,
         view: str | None,
+        function: str | None,
         **more: Any,
     ) -> None:
-        command(loaded, GrantChange(target=read_target(namespace, table, view), **more))
+        target = read_target(namespace, table, view, function)
+        command(loaded, GrantChange(target=target, **more))
 
     decorated = target_options(dry_run_option(settings_options(as_json_option(with_wish))))
     return click.argument("principal")(click.argument("role")(decorated))

@@ -24,6 +24,7 @@ def command(
     namespace: str | None,
     table: str | None,
     view: str | None,
+    function: str | None,
     as_json: bool,
 ) -> None:
     """List the grants: all, those on one thing, or those of one principal.
@@ -33,8 +34,8 @@ def command(
       penstock grants
       penstock grants --principal ada --json
     """
-    is_narrow = any(part is not None for part in (namespace, table, view))
-    target = read_target(namespace, table, view) if is_narrow else None
+    is_narrow = any(part is not None for part in (namespace, table, view, function))
+    target = read_target(namespace, table, view, function) if is_narrow else None
 
     async def read(database: Database) -> list[Grant]:
         grantees = None if principal is None else [principal]

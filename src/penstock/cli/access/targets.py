@@ -31,14 +31,16 @@ async def record(database: Database, operation: str, object: str) -> None:
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say what a grant is on."""
-    for kind in ("view", "table", "namespace"):
+    for kind in ("function", "view", "table", "namespace"):
         command = click.option(f"--{kind}", metavar="ID", help=f"On a {kind}, as in a$b.")(command)
     return command
 
 
-def read_target(namespace: str | None, table: str | None, view: str | None) -> Target:
+def read_target(
+    namespace: str | None, table: str | None, view: str | None, function: str | None
+) -> Target:
     """The target of a grant; without any option, the whole catalog."""
-    named = {"namespace": namespace, "table": table, "view": view}
+    named = {"namespace": namespace, "table": table, "view": view, "function": function}
     given = [(kind, text) for kind, text in named.items() if text is not None]
     if len(given) > 1:
         raise InvalidRequest("a grant is on one thing", detail="give one of the options")

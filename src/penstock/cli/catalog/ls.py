@@ -1,4 +1,4 @@
-"""`penstock ls`: the namespaces, tables and views below a name."""
+"""`penstock ls`: the namespaces, tables, views and functions below a name."""
 
 import click
 
@@ -24,6 +24,8 @@ def command(lake: Lake, *, namespace: str, as_json: bool) -> None:
     found = [("namespace", name) for name in lake.namespaces(namespace)]
     found += [("view" if name in views else "table", name) for name in lake.tables(namespace)]
     found += [("iceberg view", name) for name in lake.iceberg_views(namespace)]
+    functions = dict.fromkeys(each.name for each in lake.functions(namespace))
+    found += [("function", name) for name in functions]
     if as_json:
         echo_json([{"kind": kind, "name": name} for kind, name in found])
     elif found:

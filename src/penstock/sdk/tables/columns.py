@@ -9,6 +9,7 @@ from penstock.errors import InvalidFunction
 from penstock.sdk.connection.wire import path_of
 from penstock.sdk.functions.declared import Udf
 from penstock.sdk.functions.packing import redeclaration, virtual_column
+from penstock.sdk.functions.registered import RegisteredFunction, read_function, use
 from penstock.sdk.functions.types import read_type
 from penstock.sdk.jobs.job import Job, RowError, list_errors
 from penstock.sdk.jobs.options import BackfillOptions, to_body
@@ -17,8 +18,9 @@ from penstock.sdk.jobs.previews import Preview
 from penstock.sdk.tables.dependents import Dependents, read_dependents
 from penstock.sdk.tables.handle import Handle
 
-# Type checkers take a decorated class for the class that it was.
-Fills = Udf[..., Any] | type[Any]
+# Type checkers take a decorated class for the class that it was. A text is a registered function's
+# name, as in `ml.embed` or `ml.embed@2`.
+Fills = Udf[..., Any] | type[Any] | RegisteredFunction | str
 
 
 class Columns(Handle):
@@ -40,9 +42,14 @@ class Columns(Handle):
     ) -> Self:
         """Add a column that a function fills; it is empty until `backfill`.
 
-        `inputs` and `data_type` are the function's own unless they are given. With `auto_backfill`
-        it is filled by itself, now and after changes.
+        The function is a decorated one, or a registered one by its handle or name. `inputs` and
+        `data_type` are the function's own unless they are given. With `auto_backfill` it is filled
+        by itself, now and after changes.
         """
+        if isinstance(function, str | RegisteredFunction):
+            kinds = None if data_type is None else {name: read_type(data_type, "data_type")}
+            used = use(read_function(self._wire, function), inputs, kinds)
+            return self._add({"name": name, "function": used | {"auto_backfill": auto_backfill}})
         function = _check_udf(function)
         if function.outputs is not None:
             raise InvalidFunction(
@@ -66,6 +73,15 @@ class Columns(Handle):
         auto_backfill: bool = False,
     ) -> Self:
         """Add all columns of a function with several outputs."""
+        if isinstance(function, str | RegisteredFunction):
+            found = read_function(self._wire, function)
+            made = [each["name"] for each in found.describe()["outputs"] or ()]
+            if made in ([], [""]):
+                raise InvalidFunction(
+                    f"{found.name} has one output", detail="use add_column, and name the column"
+                )
+            used = use(found, inputs) | {"auto_backfill": auto_backfill}
+            return self._add({"name": made[0], "function": used})
         function = _check_udf(function)
         if function.outputs is None:
             raise InvalidFunction(
@@ -78,10 +94,15 @@ class Columns(Handle):
     def set_function(
         self, column: str, function: Fills, *, inputs: Sequence[str] | None = None
     ) -> Self:
-        """Give a column another version of its function; the next backfill computes it again."""
-        function = _check_udf(function)
-        changed = redeclaration(function, inputs if inputs is not None else function.inputs)
-        body = [{"path": column, "virtual_column": changed}]
+        """Give a column another function or version; the next backfill computes it again."""
+        body: list[dict[str, Any]]
+        if isinstance(function, str | RegisteredFunction):
+            used = use(read_function(self._wire, function), inputs)
+            body = [{"path": column, "function": used}]
+        else:
+            function = _check_udf(function)
+            changed = redeclaration(function, inputs if inputs is not None else function.inputs)
+            body = [{"path": column, "virtual_column": changed}]
         self._change("alter_columns", {"alterations": body, "branch": self._branch})
         return self
 

@@ -10,12 +10,13 @@ from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.wire import path_of
 from penstock.sdk.functions.declared import Chunker, Udtf
 from penstock.sdk.functions.packing import encode_schema, udtf_spec
+from penstock.sdk.functions.registered import RegisteredFunction, read_function
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.show import show_millis
 from penstock.sdk.tables.arrow import Schema, read_schema
 from penstock.sdk.tables.handle import Handle
-from penstock.sdk.views.create import RowsFunction, Source, source_query
+from penstock.sdk.views.create import RowsFunction, Source, named_spec, source_query
 
 
 class Unset:
@@ -61,7 +62,7 @@ class Alterable(Handle):
         self,
         query: Source | None = None,
         *,
-        function: "RowsFunction | None" = None,
+        function: "RowsFunction | RegisteredFunction | str | None" = None,
         inherited: list[str] | None = None,
         output_schema: Schema = None,
         dialect: str = "spark",
@@ -76,14 +77,14 @@ class Alterable(Handle):
         """Change the view, and leave what is not given as it is; returns the job, if it takes one.
 
         query: a table, a selection, or SQL in `dialect`, as for `create_view`.
-        function: another chunker or udtf, of the view's kind.
+        function: another chunker or udtf, of the view's kind, or the name of a registered one.
         inherited: of a chunker's view, the query's columns that its rows have.
         target_lag: seconds within which it refreshes itself; None takes it away.
         properties: properties of the table; None as a value removes one.
         preview: first have a runner give some rows to functions that are new; when they fail, the
             call does, and nothing changes. `job.not_previewed` says why no runner did.
         """
-        body = alteration_body(self.id, query, function, inherited, output_schema, dialect)
+        body = self._body(query, function, inherited, output_schema, dialect)
         body |= {} if preview else {"preview": False}
         body |= _read_settings(auto_refresh, target_lag, properties, cluster)
         return send_alteration(self, body, wait=wait, progress=progress)
@@ -92,15 +93,28 @@ class Alterable(Handle):
         self,
         query: Source | None = None,
         *,
-        function: "RowsFunction | None" = None,
+        function: "RowsFunction | RegisteredFunction | str | None" = None,
         inherited: list[str] | None = None,
         output_schema: Schema = None,
         dialect: str = "spark",
     ) -> Plan:
         """What altering the view so would cost, without doing it."""
-        body = alteration_body(self.id, query, function, inherited, output_schema, dialect)
+        body = self._body(query, function, inherited, output_schema, dialect)
         told = self._wire.read(path_of("materialized_view", self.id, "explain_alter"), body)
         return Plan(f"alteration of {self.name}", told)
+
+    def _body(
+        self,
+        query: Source | None,
+        function: "RowsFunction | RegisteredFunction | str | None",
+        inherited: list[str] | None,
+        output_schema: Schema,
+        dialect: str,
+    ) -> dict[str, Any]:
+        if not isinstance(function, str | RegisteredFunction):
+            return alteration_body(self.id, query, function, inherited, output_schema, dialect)
+        body = alteration_body(self.id, query, None, inherited, output_schema, dialect)
+        return body | {"udtf_spec": named_spec(read_function(self._wire, function))}
 
     def history(self) -> list[ViewDefinition]:
         """The definitions that the view has had, newest first."""
