@@ -16,6 +16,8 @@ LEASES = {
 }
 # Two cores, and what a failed task of Spark needs.
 SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2,4]"}}'}
+# A secret that nothing may tell, of two lines and with what texts quote, and one in a file.
+CANARY, FILED = "canary-'7f3a\"9c\nsecond-line-5b1e", "canary-in-a-file-42d8"
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +34,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]
 @pytest.fixture(scope="session")
 def team(server: servers.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     """Runners that stay for the tests to come, unless a test kills them."""
-    found = Team(server, tmp_path_factory.mktemp("runner"), SPARK)
+    folder = tmp_path_factory.mktemp("secrets")
+    (folder / "filed").write_text(f"{FILED}\n")
+    secrets = {
+        "PENSTOCK__SECRETS__VARIABLES": '{"planted": "PLANTED"}',
+        "PENSTOCK__SECRETS__FOLDER": str(folder),
+        "PLANTED": CANARY,
+    }
+    found = Team(server, tmp_path_factory.mktemp("runner"), SPARK | secrets)
     yield found
     found.stop()
 

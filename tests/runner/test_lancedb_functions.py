@@ -1,18 +1,21 @@
-"""Functions in lancedb's own words, sync and async, on a real runner."""
+"""Functions in lancedb's own words, sync and async, on a real runner; and their secrets."""
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import lancedb
 import pyarrow as pa
 import pytest
-from lancedb import col, udf
+from lancedb import EnvVarSecret, col, udf
+from lancedb.remote.errors import HttpError
 
 from tests.harness.clients.lancedb_modes import ASYNC, SYNC, Lake, event_loop
 from tests.harness.data.tables import new_name
-from tests.harness.processes.runners import RunnerProcess
+from tests.harness.processes.runners import RunnerProcess, Team
 from tests.harness.processes.servers import Server
+from tests.runner.conftest import CANARY, FILED
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -122,3 +125,124 @@ def test_a_view_has_columns_of_functions(server: Server, runner: RunnerProcess) 
     assert sorted(seen.table.search().to_arrow()["twice"].to_pylist()) == [4, 4, 6, 6]
     db.drop_materialized_view(view)
     db.drop_function("double", version=made.version)
+
+
+# Type checkers take what is decorated for what it was.
+@udf(name="leak")
+def leak(text: str) -> str:
+    import logging
+    import os
+    import threading
+
+    value = os.environ["KEY"]
+    print(value, repr(value), {"key": value})
+    print("x" * 5 + value.replace("\n", " "), end="")
+    logging.error("with %s", value)
+    thread = threading.Thread(target=print, args=(value,))
+    thread.start()
+    thread.join()
+    if text == "raise":
+        raise ValueError(f"no access with {value}", {"key": value})
+    if text == "return":
+        return len(value) * 1.5  # type: ignore[return-value]
+    if text == "long":
+        raise RuntimeError("y" * 1990 + value)
+    if text == "exit":
+        os.environ["KEY"] = "another"
+        raise SystemExit(value)
+    return f"{len(value)} {os.environ.get('PLANTED')} {os.environ['FILED']}".replace(
+        os.environ["FILED"], f"{len(os.environ['FILED'])}"
+    )
+
+
+@udf(name="sly")
+class sly:  # noqa: N801
+    def __init__(self) -> None:
+        import os
+
+        print(os.environ["KEY"])
+        raise OSError(os.environ["KEY"])
+
+    def __call__(self, text: str) -> str:
+        return text
+
+
+SECRETS = [EnvVarSecret("planted", "KEY"), EnvVarSecret("filed", "FILED")]
+
+
+def test_secrets_are_told_to_nobody(server: Server, team: Team, tmp_path: Path) -> None:
+    (runner, *_) = team.at_least(1)
+    db = lancedb.connect("db://x", api_key="k", host_override=server.url)
+    space, replies = new_name(), list[str]()
+    db.create_namespace([space])
+    texts = ["fine", "raise", "return", "long", "exit"]
+    table = db.create_table("t", pa.table({"text": texts, "n": [1] * 5}), namespace_path=[space])
+    made = db.create_function(leak, secrets=SECRETS, namespace_path=[space])
+    table.add_columns({"told": made(text=col("text"))})
+    path = f"/v1/table/{space}$t/backfill_column"
+    for each in texts:
+        body = {"column": "told", "where": f"text = '{each}'"}
+        job = server.post(path, body).json()["job_id"]
+        with_error = lancedb_wait(db, job)
+        replies += [with_error, server.post("/v1/jobs/describe", {"job_id": job}).text]
+        replies.append(server.get(f"/v1/jobs/{job}/logs").text)
+        replies.append(server.post("/v1/jobs/query_events", {"job_id": job}).text)
+    assert rows_of(table) == [f"{len(CANARY)} None {len(FILED)}", None, None, None, None]
+    # Its values are in no function that did not ask for them, nor in its process.
+    assert "***" in "".join(replies)
+    known: Any = sly
+    broken = db.create_function(known, secrets=SECRETS[:1], namespace_path=[space])
+    table.add_columns({"no": broken(text=col("text"))})
+    replies.append(lancedb_wait(db, table.refresh_column_async("no").id))
+    assert "sly() raised OSError" in replies[-1]
+    missing = db.create_function(
+        udf(name="missing")(double._function),
+        secrets=[EnvVarSecret("nowhere", "KEY")],
+        namespace_path=[space],
+    )
+    table.add_columns({"none": missing(n=col("n"))})
+    told = lancedb_wait(db, table.refresh_column_async("none").id)
+    assert "no secret 'nowhere'" in told
+    assert "secrets.variables" in told
+    replies.append(server.post(f"/v1/table/{space}$t/errors", {}).text)
+    replies.append(server.post(f"/v1/function/{space}$leak/describe", {}).text)
+    replies.append(server.post(f"/v1/table/{space}$t/preview_column", {"column": "told"}).text)
+    for verb in (db.create_secret, db.alter_secret):
+        with pytest.raises(HttpError, match=r"secrets\.folder") as refused:
+            verb("mine", CANARY)
+        replies.append(str(refused.value))
+    for ask in (lambda: db.list_secrets(), lambda: db.describe_secret("mine")):
+        with pytest.raises(HttpError, match="keeps no secrets"):
+            ask()
+    with pytest.raises(HttpError, match="keeps no secrets"):
+        db.drop_secret("mine")
+    environ = Path(f"/proc/{runner.jvm()}/environ").read_bytes()
+    signs = [*CANARY.splitlines(), FILED]
+    for text in (*replies, server.output(), "".join(runner.seen), *drain(runner)):
+        assert not any(sign in text for sign in signs), text
+    assert not any(sign.encode() in environ for sign in signs)
+    for folder in (server.data, team.data):
+        for file in folder.rglob("*"):
+            if file.is_file():
+                content = file.read_bytes()
+                assert not any(sign.encode() in content for sign in signs), file
+
+
+def lancedb_wait(db: Any, job: Any) -> str:
+    """How a job ended, as the client tells it."""
+    try:
+        return repr(db.open_job(job).wait(WAIT))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def rows_of(table: Any) -> list[Any]:
+    found: list[Any] = table.search().to_arrow()["told"].to_pylist()
+    return found
+
+
+def drain(runner: RunnerProcess) -> list[str]:
+    found = []
+    while not runner.lines.empty():
+        found.append(runner.lines.get_nowait())
+    return found

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from penstock.errors import LeaseLost, PenstockError, Unavailable
 from penstock.jobs.engine.attempt import JobCanceled, JobPaused, Value
 from penstock.jobs.specs import JobSpec, decode_spec
@@ -40,11 +42,17 @@ class LeasedAttempt:
     """A recipe's view of its lease. A separate thread sends the heartbeats."""
 
     def __init__(
-        self, client: ServerClient, lease: Lease, clock: Callable[[], float] = time.monotonic
+        self,
+        client: ServerClient,
+        lease: Lease,
+        clock: Callable[[], float] = time.monotonic,
+        hide: Callable[[str], str] = str,
     ) -> None:
         self.lease = lease
         # The start of the session that it works on; 0 before it has one.
         self.session = 0
+        # Takes secrets out of texts; workers have done so, but not all texts are theirs.
+        self._hide = hide
         self._client = client
         self._clock = clock
         self._lock = threading.Lock()
@@ -99,7 +107,13 @@ class LeasedAttempt:
         self._insist(partial(self._client.send_result, self.lease, parts))
 
     def errors(self, rows: Sequence[RowError], view: str = "") -> None:
-        for batch in _divide(rows):
+        shown = [
+            structs.replace(
+                row, message=self._hide(row.message), traceback=self._hide(row.traceback)
+            )
+            for row in rows
+        ]
+        for batch in _divide(shown):
             self._insist(partial(self._client.errors, self.lease, batch, view))
 
     def error_rows(self) -> frozenset[int]:
@@ -148,6 +162,7 @@ class LeasedAttempt:
         return value if isinstance(value, int | float) else 0
 
     def log(self, text: str, level: str = "info") -> None:
+        text = self._hide(text)
         # Prints of a function have a level of their own, for the job's log.
         known = logging.getLevelNamesMapping().get(level.upper(), logging.DEBUG)
         log.log(known, "job %s: %s", self.job, text)

@@ -23,7 +23,8 @@ from penstock.runner.client import AttemptEnd, Lease, ServerClient
 from penstock.runner.environments import prepare
 from penstock.runner.metrics import RunnerMetrics
 from penstock.runner.resources import grant
-from penstock.runner.session import Death, Session
+from penstock.runner.secrets import SecretStore, add_secrets, list_bindings
+from penstock.runner.session import Death, Session, plain_python
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class Runner:
         folder: Path,
         max_jobs: int,
         metrics: RunnerMetrics,
+        secrets: SecretStore,
     ) -> None:
         self._name = name
         self._client = client
@@ -61,6 +63,7 @@ class Runner:
         self._folder = folder
         self._max_jobs = max_jobs
         self._metrics = metrics
+        self._secrets = secrets
         self._stopping = threading.Event()
         self._room = threading.Condition()
         self._running: dict[LeasedAttempt, threading.Thread] = {}
@@ -121,7 +124,7 @@ class Runner:
         return 0
 
     def _begin(self, lease: Lease) -> None:
-        attempt = LeasedAttempt(self._client, lease)
+        attempt = LeasedAttempt(self._client, lease, hide=self._secrets.hide)
         thread = threading.Thread(target=self._work, args=(attempt,), name=f"job {lease.id}")
         # A job that hangs in Spark must not keep a stopped runner alive.
         thread.daemon = True
@@ -176,6 +179,7 @@ class Runner:
                 return ending
             self._session.suspect()
             shown = "; ".join(part for part in (error.message, error.detail) if part)
+            shown = self._secrets.hide(shown)
             attempt.log(shown, "error")
             return AttemptEnd(FAILED, error=shown, retryable=is_passing(error))
         # A bug of ours, or a library's error: the job fails, the runner goes on.
@@ -184,7 +188,7 @@ class Runner:
                 return ending
             self._session.suspect()
             log.exception("job %s: attempt %d failed", lease.id, lease.attempt)
-            shown = f"{type(error).__name__}: {error}"[:1000]
+            shown = self._secrets.hide(f"{type(error).__name__}: {error}")[:1000]
             attempt.log(shown, "error")
             return AttemptEnd(FAILED, error=shown, retryable=True)
 
@@ -225,10 +229,20 @@ class Runner:
                 "workers are not this runner's",
                 detail="install what the job needs on the cluster, or send it to a local one",
             )
+        bindings = list_bindings(spec)
+        if bindings and not self._session.is_local:
+            raise Unsupported(
+                f"cluster {self._session.name!r} cannot run functions with secrets: its Python "
+                "workers are not this runner's",
+                detail="send the job to a local cluster",
+            )
+        values = self._secrets.resolve(bindings)
         python = None
         if manifest:
             attempt.log("preparing the environment")
             python = prepare(manifest, self._folder / "environments")
+        if values:
+            python = add_secrets(python or plain_python(), values)
         engine = grant(wanted, self._session.engine(attempt.check), self._session.cluster)
         attempt.session = self._session.starts
         return engine if python is None else replace(engine, python=python)

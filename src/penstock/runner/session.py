@@ -23,7 +23,7 @@ from penstock.jobs.spark.doors import classic_session, connect_session, java_gat
 from penstock.jobs.spark.gate.reader import prepare
 from penstock.jobs.spark.probe import count_slots, warm_sql, warm_up
 from penstock.jobs.spark.sql_sessions import CATALOG, LOCKED
-from penstock.jobs.spark.tasks import Engine
+from penstock.jobs.spark.tasks import Engine, WorkerPython
 from penstock.runner.java import find_java, point_spark_at
 from penstock.runner.seals import seal_classic, seal_connect
 from penstock.settings.sections import Cluster
@@ -306,6 +306,11 @@ class Session:
             gateway.proc.stdin.close()
             gateway.proc.kill()
             gateway.proc.wait()
+
+
+def plain_python() -> WorkerPython:
+    """The Python of workers whose job names none."""
+    return WorkerPython(os.environ.get("PYSPARK_PYTHON", sys.executable))
 
 
 def hush_spark() -> None:

@@ -1,8 +1,9 @@
 """Settings of jobs: how they wait, which start by themselves, and the runner."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 
 class JobSettings(Struct, frozen=True, kw_only=True):
@@ -97,3 +98,22 @@ class RunnerSettings(Struct, frozen=True, kw_only=True):
         bool,
         Meta(description="Whether a runner starts its Spark session before the first job comes."),
     ] = True
+
+
+class SecretSettings(Struct, frozen=True, kw_only=True):
+    """Where a runner finds the secrets that registered functions name; nobody else has them."""
+
+    variables: Annotated[
+        Mapping[str, str],
+        Meta(
+            description="The variables of a runner's environment that hold secrets, by the names "
+            "that functions have for them; they are taken out of it before Spark starts.",
+        ),
+    ] = field(default_factory=dict)
+    folder: Annotated[
+        str,
+        Meta(
+            description="A folder with a file for each other secret, named after it, as Docker and "
+            "Kubernetes mount them, which is read for each job; empty for none.",
+        ),
+    ] = ""

@@ -13,6 +13,7 @@ from penstock.settings.job_sections import (
     AutoRefreshSettings,
     JobSettings,
     RunnerSettings,
+    SecretSettings,
 )
 from penstock.settings.server_sections import AuthSettings, LogSettings, ServerSettings
 from penstock.settings.storage_sections import (
@@ -61,6 +62,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     auto_backfill: AutoBackfillSettings = AutoBackfillSettings()
     auto_refresh: AutoRefreshSettings = AutoRefreshSettings()
     runner: RunnerSettings = RunnerSettings()
+    secrets: SecretSettings = SecretSettings()
     clusters: Clusters = field(default_factory=lambda: {"local": LOCAL})
     log: LogSettings = LogSettings()
 

@@ -169,3 +169,19 @@ def test_what_is_not_served_says_why(
     secrets = options.get("secrets")
     with pytest.raises(Exception, match=message):
         register(lake, udf(name="f", **given)(double._function), space, secrets=secrets)
+
+
+@covers("connection", "create_secret", "alter_secret", "list_secrets")
+@covers("connection", "describe_secret", "drop_secret")
+def test_values_of_secrets_are_not_taken(lake: Lake) -> None:
+    db = lake.database
+    for ask in (
+        lambda: db.create_secret("mine", "hunter2"),
+        lambda: db.alter_secret("mine", "hunter2"),
+        db.list_secrets,
+        lambda: db.describe_secret("mine"),
+        lambda: db.drop_secret("mine"),
+    ):
+        with pytest.raises(Exception, match="keeps no secrets") as refused:
+            lake.done(ask())
+        assert "hunter2" not in str(refused.value)

@@ -89,6 +89,8 @@ ELSEWHERE = {
     "SendJobResult",
     "RunSql",
     "ListAudit",
+    # Whoever asks, there are none.
+    *("CreateSecret", "AlterSecret", "DescribeSecret", "DropSecret", "ListSecrets"),
 }
 ICEBERG_NEEDS = {
     "ListNamespaces": "see",

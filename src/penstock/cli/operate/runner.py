@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import MutableMapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from penstock.cli.unpickling import refuse_pickles
 from penstock.errors import InvalidRequest
 from penstock.settings.load import load
 from penstock.settings.sections import Settings, clusters_of
+
+if TYPE_CHECKING:
+    from penstock.runner.secrets import SecretStore
 
 
 @click.command()
@@ -84,11 +88,15 @@ def command(
         run_fleet(commands, stop, token if token_stdin else "")
         return
     forget_secrets(os.environ)
+    from penstock.runner.secrets import SecretStore
+
+    secrets = SecretStore(settings.secrets.variables, settings.secrets.folder, os.environ)
+    secrets.guard_logs()
     refuse_pickles()
     # A remote runner has no data folder, and must not create one in its working directory.
     is_set = loaded.sources["storage.data"] != "default"
     home = Path(settings.storage.data).expanduser().absolute() if is_set else _cache()
-    _run(settings, names[0], home / "runner", url, token, metrics_port, stop)
+    _run(settings, names[0], home / "runner", url, token, metrics_port, stop, secrets)
     # Threads of Spark's libraries may hang on a dead session.
     sys.stdout.flush()
     sys.stderr.flush()
@@ -126,6 +134,7 @@ def _run(
     token: str,
     metrics_port: int,
     stop: threading.Event,
+    secrets: "SecretStore",
 ) -> None:
     # Lance warns at every column commit that the operation is new; our tests cover it.
     os.environ.setdefault("LANCE_LOG", "error")
@@ -150,6 +159,7 @@ def _run(
         folder,
         settings.runner.jobs,
         metrics,
+        secrets,
     )
     click.echo(f"penstock runner of cluster {name} works for {url}")
     runner.run(stop)

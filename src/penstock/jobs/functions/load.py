@@ -17,6 +17,7 @@ import msgspec
 from penstock.errors import FunctionFailed, PenstockError
 from penstock.jobs.functions.children import listed
 from penstock.jobs.functions.frames import show_frames
+from penstock.jobs.functions.redaction import hide, of_worker
 from penstock.jobs.functions.source import import_function
 from penstock.model.envelopes import FunctionCode, read_content
 from penstock.model.functions import Form, Function, Kind, RowsKind
@@ -59,6 +60,8 @@ def load(content: bytes, function: Function) -> LoadedFunction:
 
 
 def _load(content: bytes, function: Function) -> LoadedFunction:
+    # Before code of the user's can change what is known of them.
+    of_worker()
     _check(function, "the stored function", content, function.sha256)
     source = read_content(content) if function.form == "penstock/1" else None
     kind: Kind | RowsKind | None
@@ -204,6 +207,6 @@ def _other_python(function: Function, why: str) -> FunctionFailed:
 
 def unusable(function: Function, why: str, detail: str) -> FunctionFailed:
     return FunctionFailed(
-        f"function {function.name} (version {function.version}) cannot be loaded: {why}",
-        detail=detail,
+        f"function {function.name} (version {function.version}) cannot be loaded: {hide(why)}",
+        detail=hide(detail),
     )

@@ -8,6 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from penstock.jobs.functions.frames import show_frames
+from penstock.jobs.functions.redaction import hide
 
 MAX_TEXT = 2000
 TOO_MANY = 429
@@ -69,9 +70,9 @@ def to_failure(error: BaseException, rate_limits: tuple[str, ...] = ()) -> Failu
         or _status(error) == TOO_MANY
     )
     return Failure(
-        exception=type(error).__name__,
-        message=_safe_text(error)[:MAX_TEXT],
-        traceback=show_frames(error)[-MAX_TEXT * 4 :],
+        exception=hide(type(error).__name__),
+        message=hide(_safe_text(error))[:MAX_TEXT],
+        traceback=hide(show_frames(error))[-MAX_TEXT * 4 :],
         names=names,
         is_rate_limit=limited,
         retry_after_seconds=_retry_after(error) if limited else None,

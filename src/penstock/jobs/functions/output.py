@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import TextIO
 
+from penstock.jobs.functions.redaction import hide
+
 MAX_LINES, MAX_BYTES = 200, 16_384
 # For all files of one task together.
 MAX_TOTAL_LINES = 2_000
@@ -73,13 +75,13 @@ class _Lines:
     def write(self, text: str) -> None:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
-            self._output.add(line)
+            self._output.add(hide(line))
         if len(self._rest) > MAX_BYTES:
             self.end()
 
     def end(self) -> None:
         if self._rest:
-            self._output.add(self._rest[:MAX_BYTES])
+            self._output.add(hide(self._rest)[:MAX_BYTES])
             self._rest = ""
 
 
@@ -92,7 +94,9 @@ class _Stream(io.TextIOBase):
     def write(self, text: str) -> int:
         target = getattr(_current, "target", None)
         if target is None:
-            return self.original.write(text)
+            # Of a thread of the function's own, or of no function.
+            self.original.write(hide(text))
+            return len(text)
         target.write(text)
         return len(text)
 

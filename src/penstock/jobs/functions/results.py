@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as t
 
+from penstock.jobs.functions.redaction import hide
+
 MAX_SHOWN = 80
 
 
@@ -197,7 +199,7 @@ def _only(parts: dict[str, Any], kinds: pa.Schema) -> Any:
 
 
 def show(value: Any) -> str:
-    return repr(value)[:MAX_SHOWN]
+    return hide(repr(value))[:MAX_SHOWN]
 
 
 def _show_type(value: Any) -> str:
@@ -206,4 +208,4 @@ def _show_type(value: Any) -> str:
 
 
 def _first(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    return (hide(str(error)).splitlines() or [type(error).__name__])[0][:200]

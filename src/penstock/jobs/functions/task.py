@@ -16,7 +16,7 @@ from penstock.jobs.functions.errors import Policy
 from penstock.jobs.functions.isolation.isolate import IsolatedCaller
 from penstock.jobs.functions.load import load, unusable
 from penstock.jobs.functions.outcomes import Caller
-from penstock.jobs.functions.output import PrintedOutput
+from penstock.jobs.functions.output import PrintedOutput, captured
 from penstock.jobs.kept.parts import KeptParts
 from penstock.jobs.kept.store import Store, name_view_store
 from penstock.lance.columns.function_code import path_of
@@ -131,7 +131,8 @@ class FunctionTask:
         if isolated or function.timeout_seconds or function.needs.memory:
             apart = IsolatedCaller(content, function, self.kinds, self.output, self.is_stopped)
             return apart, apart.start()
-        loaded = load(content, function)
+        with captured(self.output):
+            loaded = load(content, function)
         return DirectCaller(loaded, function, self.kinds, self.output), loaded.kind
 
 

@@ -51,7 +51,8 @@ class WorkerPython:
     """The interpreter and environment variables of a job's Python workers."""
 
     executable: str
-    variables: Mapping[str, str] = field(default_factory=dict)
+    # Some may be secrets.
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Operations of lancedb's remote tables that the Lance Namespace REST API does not have."""
 
 from penstock.server.access.limits import QUERIES
-from penstock.server.lance.lancedb import lsm, prewarm
+from penstock.server.lance.lancedb import lsm, prewarm, secrets
 from penstock.server.lance.operation import reads
-from penstock.server.lance.rules import READ_TABLE
+from penstock.server.lance.rules import READ_TABLE, SIGNED_IN
 
 _LSM = ("log-structured writes", "leave the write spec unset; plain writes are durable at once")
 _BRANCHES = (
@@ -36,4 +36,9 @@ LANCEDB = (
         READ_TABLE,
         work=QUERIES,
     ),
+    *(
+        reads(f"{verb.title()}Secret", f"secret/{{id}}/{verb}", secrets.refuse, SIGNED_IN)
+        for verb in ("create", "alter", "describe", "drop")
+    ),
+    reads("ListSecrets", "namespace/{id}/secret/list", secrets.refuse, SIGNED_IN, method="GET"),
 )
