@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.sdk.sql_result import SqlResult
     from penstock.sdk.tables.query import Query
     from penstock.sdk.tables.table import Table
+    from penstock.sdk.views.iceberg_views import IcebergView
     from penstock.sdk.views.view import View
 
 _HOMES = {
@@ -30,6 +31,7 @@ _HOMES = {
     "chunker": "functions.decorators",
     "udf": "functions.decorators",
     "udtf": "functions.decorators",
+    "IcebergView": "views.iceberg_views",
     "Job": "jobs.job",
     "Lake": "lake",
     "Plan": "jobs.plans",
@@ -43,6 +45,7 @@ _HOMES = {
 
 __all__ = [
     "Chunker",
+    "IcebergView",
     "Job",
     "Lake",
     "Plan",

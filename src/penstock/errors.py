@@ -21,11 +21,13 @@
     │   └── ViewNotFound  WarehouseNotFound  FileNotFound
     │       TokenNotFound  GrantNotFound  FunctionNotFound
     ├── AlreadyExists
-    │   ├── NamespaceAlreadyExists  TableAlreadyExists  ViewAlreadyExists
+    │   ├── NamespaceAlreadyExists  TableAlreadyExists
+    │   │                           └── ViewAlreadyExists
     │   ├── IndexAlreadyExists  TagAlreadyExists  BranchAlreadyExists
     │   └── ManifestAlreadyExists
     ├── NamespaceNotEmpty
     ├── InvalidTableState         the table's files, or what it is, don't allow it
+    │   ├── ViewIsNoTable         the name is that of a view that holds no rows
     │   └── VanishedFile          a version, or a name for one, that was there a moment ago is gone
     ├── TableInUse                views read it, or columns and views use the function
     ├── SchemaMismatch            the data does not fit the table's columns
@@ -203,7 +205,7 @@ class TableAlreadyExists(AlreadyExists):
     default = "table already exists"
 
 
-class ViewAlreadyExists(AlreadyExists):
+class ViewAlreadyExists(TableAlreadyExists):
     default = "view already exists"
 
 
@@ -229,6 +231,10 @@ class NamespaceNotEmpty(PenstockError):
 
 class InvalidTableState(PenstockError):
     default = "the table is not in a state for this"
+
+
+class ViewIsNoTable(InvalidTableState):
+    default = "it is a view, not a table"
 
 
 class VanishedFile(InvalidTableState):

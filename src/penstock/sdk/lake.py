@@ -17,9 +17,9 @@ from penstock.sdk.show import html_table
 from penstock.sdk.sql_result import SqlResult
 from penstock.sdk.tables.arrow import Data, Schema, read_file, to_stream
 from penstock.sdk.tables.table import Table
-from penstock.sdk.views import iceberg_views
 from penstock.sdk.views.altering import send_alteration
-from penstock.sdk.views.create import Source, choose_function, view_body
+from penstock.sdk.views.create import Source, choose_function, source_query, view_body
+from penstock.sdk.views.iceberg_views import IcebergView
 from penstock.sdk.views.view import View, is_view
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog
 
 IfExists = Literal["error", "ok", "overwrite"]
+VIEW_LISTS = {"materialized": "materialized_view/list", "iceberg": "view/list"}
 MODES = {"error": "create", "ok": "exist_ok", "overwrite": "overwrite"}
 
 
@@ -132,10 +133,14 @@ class Lake:
 
     # Views
 
-    def views(self, namespace: Name = "") -> list[str]:
-        """The names of the materialized views in a namespace."""
+    def views(
+        self, namespace: Name = "", *, kind: Literal["materialized", "iceberg"] = "materialized"
+    ) -> list[str]:
+        """The names of the views of a kind in a namespace."""
+        if kind not in VIEW_LISTS:
+            raise InvalidRequest(f"kind is {kind!r}", detail="use 'materialized' or 'iceberg'")
         parent = read_id(namespace)
-        found = self._list(path_of("namespace", parent, "materialized_view/list"), "views")
+        found = self._list(path_of("namespace", parent, VIEW_LISTS[kind]), "views")
         return [show_id((*parent, each)) for each in found]
 
     def view(self, name: Name) -> View:
@@ -275,13 +280,35 @@ class Lake:
 
     # Iceberg views
 
-    def iceberg_views(self, namespace: Name) -> list[str]:
-        """The names of the Iceberg views in a namespace."""
-        return iceberg_views.list_views(self._wire, read_id(namespace))
+    def iceberg_view(self, name: Name) -> IcebergView:
+        """An Iceberg view that exists."""
+        found = IcebergView(self._wire, read_id(name))
+        found.describe()
+        return found
 
-    def replace_iceberg_view(self, name: Name, sql: str, *, dialect: str = "spark") -> int:
-        """Give an Iceberg view another query; returns its new version."""
-        return iceberg_views.replace_view(self._wire, read_id(name), sql, dialect)
+    def create_iceberg_view(
+        self,
+        name: Name,
+        source: Source,
+        *,
+        dialect: str = "spark",
+        if_exists: Literal["error", "replace"] = "error",
+    ) -> IcebergView:
+        """Give a query a name; it is run whenever the view is read.
+
+        source: SQL in `dialect`, or a table or a selection of one, which becomes Spark's SQL if
+            that is sure to mean the same.
+        if_exists: `replace` gives a view of that name this query, if it is not its own already.
+        """
+        view = IcebergView(self._wire, read_id(name))
+        query = source_query(source, view.id, dialect)
+        try:
+            self._wire.change(view._path("create"), {"query": query, "dialect": dialect})
+        except TableAlreadyExists:
+            if if_exists != "replace":
+                raise
+            view.alter(query, dialect=dialect)
+        return view
 
     # Jobs
 

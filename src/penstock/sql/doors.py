@@ -5,11 +5,24 @@ from typing import TYPE_CHECKING
 from penstock.late import LateModule
 
 if TYPE_CHECKING:
-    from penstock.sql.definitions import define, queries, requests, schemas, statements, untyped
+    from penstock.sql.definitions import (
+        columns,
+        define,
+        iceberg_types,
+        queries,
+        requests,
+        schemas,
+        statements,
+        untyped,
+    )
+    from penstock.sql.lance import over_rows
     from penstock.sql.parsing import check, references
     from penstock.sql.resolving import lineage, reads, renaming
     from penstock.sql.translating import translate
 else:
+    columns = LateModule("penstock.sql.definitions.columns")
+    iceberg_types = LateModule("penstock.sql.definitions.iceberg_types")
+    over_rows = LateModule("penstock.sql.lance.over_rows")
     check = LateModule("penstock.sql.parsing.check")
     define = LateModule("penstock.sql.definitions.define")
     lineage = LateModule("penstock.sql.resolving.lineage")
@@ -25,8 +38,11 @@ else:
 
 __all__ = [
     "check",
+    "columns",
     "define",
+    "iceberg_types",
     "lineage",
+    "over_rows",
     "queries",
     "reads",
     "references",

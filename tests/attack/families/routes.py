@@ -114,6 +114,8 @@ def lance_request(place: Place, operation: LanceOperation, ns: str) -> Request:
         id = f"{ns}$m"
     if operation.path.startswith("function/"):
         id = f"{ns}$f"
+    if operation.path.startswith("view/"):
+        id = f"{ns}$v"
     if operation.path.startswith(("jobs/", "runner/", "transaction/")):
         id = place.jobs[ns]
     path = operation.path.replace("{id}", id).replace("{index_name}", "i")

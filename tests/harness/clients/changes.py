@@ -272,6 +272,21 @@ def create_materialized_view(server: Server, ns: str) -> Request:
     return lance(f"materialized_view/{ns}$m/create", body)
 
 
+def create_view(server: Server, ns: str) -> Request:
+    with_rows(server, ns)
+    return lance(f"view/{ns}$v/create", {"query": "SELECT id FROM t"})
+
+
+def with_named_query(server: Server, ns: str) -> str:
+    create_view(server, ns).send(server).raise_for_status()
+    return f"view/{ns}$v"
+
+
+def rename_view(server: Server, ns: str) -> Request:
+    with_named_query(server, ns)
+    return lance(f"table/{ns}$v/rename", {"new_table_name": "x"})
+
+
 # By the name of the operation, and what is special about the request if there are several.
 LANCE: dict[str, Prepare] = {
     "CreateNamespace": create_namespace,
@@ -324,6 +339,12 @@ LANCE: dict[str, Prepare] = {
     ),
     "ConsentMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/consent"),
     "DropMaterializedView": lambda s, ns: lance(f"{with_materialized_view(s, ns)}/drop"),
+    "CreateView": create_view,
+    "AlterView": lambda s, ns: lance(
+        f"{with_named_query(s, ns)}/alter", {"query": "SELECT id AS other FROM t"}
+    ),
+    "DropView": lambda s, ns: lance(f"{with_named_query(s, ns)}/drop"),
+    "RenameTable view": rename_view,
     "DropTable cascade": lambda s, ns: lance(
         f"table/{with_materialized_view(s, ns).split('/')[1][:-1]}t/drop", cascade="true"
     ),

@@ -35,12 +35,13 @@ WRONG = {"id": ["something", "else"]}
 
 # What an operation needs on what its path names, or on the namespace of what it would make.
 LANCE = {
-    "see": "ListNamespaces NamespaceExists ListTables ListMaterializedViews ListFunctions",
+    "see": "ListNamespaces NamespaceExists ListTables ListMaterializedViews ListFunctions "
+    "ListViews",
     "reader": "DescribeNamespace DescribeTable TableExists ListTableVersions DescribeTableVersion "
     "GetTableStats QueryTable CountTableRows ExplainTableQueryPlan AnalyzeTableQueryPlan "
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
     "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents "
-    "ListMaterializedViewDefinitions DescribeFunction "
+    "ListMaterializedViewDefinitions DescribeFunction DescribeView "
     # lancedb's own.
     "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
     "CherryPickBranch PrewarmTableIndex PrewarmTableData",
@@ -52,7 +53,7 @@ LANCE = {
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
     "CreateTable AlterTableAddColumns CreateMaterializedView DeclareTable "
     "AlterMaterializedView ExplainAlterMaterializedView ConsentMaterializedView "
-    "DropMaterializedView AlterFunction DropFunction",
+    "DropMaterializedView AlterFunction DropFunction CreateView AlterView DropView",
 }
 LANCE_NEEDS = {name: role for role, names in LANCE.items() for name in names.split()}
 # Those whose bodies, or ids that are no names, say what they are about.
@@ -173,7 +174,7 @@ def make_view(server: Server, ns: str, name: str) -> None:
 def ask_lance(server: Server, operation: LanceOperation, ns: str) -> httpx.Response:
     path = operation.path
     is_namespace = path.startswith("namespace/")
-    id = ns if is_namespace else f"{ns}$t"
+    id = ns if is_namespace else f"{ns}$v" if path.startswith("view/") else f"{ns}$t"
     if operation.name == "CreateNamespace":
         id = f"{ns}$new"
     path = path.replace("{id}", id).replace("{index_name}", "i")

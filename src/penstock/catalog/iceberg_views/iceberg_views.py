@@ -95,7 +95,7 @@ async def create(
     catalog: Catalog, id: Identifier, request: "requests.CreateView", origin: Origin = NOBODY
 ) -> IcebergView:
     """Make a view, with its first metadata file."""
-    properties = await catalog.database.read(_check_new, id)
+    properties = await catalog.database.read(check_new, id)
     view_id = uuid.uuid4()
     above, folder = None, ""
     if request.location is None:
@@ -132,7 +132,7 @@ async def register(
     catalog: Catalog, id: Identifier, metadata_location: str, origin: Origin = NOBODY
 ) -> IcebergView:
     """Register a view by its existing metadata file, with its history."""
-    await catalog.database.read(_check_new, id)
+    await catalog.database.read(check_new, id)
     document = await catalog.lake.run(read_document, catalog.lake, metadata_location)
     edition = Edition(document.location, origin.grantees)
     view = IcebergView(uuid.uuid4().hex, id[:-1], id[-1], "", document, edition)
@@ -153,11 +153,9 @@ async def remove_files(catalog: Catalog, gone: Sequence[IcebergView]) -> None:
             await removals.carry_out(catalog, [view.folder] if view.folder else [])
 
 
-async def rename(
-    catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY
-) -> None:
-    """Rename a view, in any namespace; its metadata stays as it is."""
-    await catalog.database.write(_rename, id, new, origin)
+async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
+    """Rename a view, in any namespace; its metadata stays as it is. Returns the transaction."""
+    return await catalog.database.write(_rename, id, new, origin)
 
 
 async def get(tx: Transaction, id: Identifier) -> IcebergView:
@@ -220,7 +218,7 @@ async def _fetch(tx: Transaction, columns: str, id: Identifier) -> Row | None:
     )
 
 
-async def _check_new(tx: Transaction, id: Identifier) -> dict[str, str]:
+async def check_new(tx: Transaction, id: Identifier) -> dict[str, str]:
     """Refuse a name that is taken; returns the namespace's properties."""
     properties = await namespaces.get(tx, id[:-1])
     kind = await tables.find_kind(tx, id)
@@ -267,7 +265,7 @@ async def _register(tx: Transaction, view: IcebergView, origin: Origin) -> None:
 async def _insert(
     tx: Transaction, view: IcebergView, chosen: Sequence[str], operation: str, origin: Origin
 ) -> None:
-    await _check_new(tx, view.identifier)
+    await check_new(tx, view.identifier)
     for folder in chosen:
         await locations.check_view(tx, folder)
     await tx.fetch(
@@ -311,7 +309,7 @@ async def delete_in(tx: Transaction, view: IcebergView) -> IcebergView:
     return view
 
 
-async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> None:
+async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
     await namespaces.get(tx, new[:-1])
     view = await get(tx, id)
     kind = await tables.find_kind(tx, new) if new != id else None
@@ -328,7 +326,7 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
     if not moved:
         raise missing(id)
     await grants.moved_in(tx, view.id)
-    await transactions.record(tx, "RenameView", f"{show(id)} -> {show(new)}", origin)
+    return await transactions.record(tx, "RenameView", f"{show(id)} -> {show(new)}", origin)
 
 
 def to_view(row: Row) -> IcebergView:

@@ -9,6 +9,7 @@ import msgspec
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.data import datasets
+from penstock.catalog.iceberg_views.iceberg_views import IcebergView
 from penstock.catalog.impact import columns, graph
 from penstock.catalog.impact.graph import Reader, ReaderGraph
 from penstock.catalog.impact.iceberg_readers import NamedObject
@@ -70,6 +71,16 @@ async def find_dependents(
     return Dependents(dependents=found, hidden=len(telling.hidden), jobs=working)
 
 
+async def find_dependents_of_view(
+    catalog: Catalog, view: IcebergView, origin: Origin
+) -> Dependents:
+    """What depends on an Iceberg view."""
+    target = NamedObject(view.id, view.identifier)
+    telling = _Telling(catalog, origin, await graph.find_graph(catalog, [target]), set())
+    found = await _tell_readers(telling, view.id, frozenset([view.id]))
+    return Dependents(dependents=found, hidden=len(telling.hidden))
+
+
 async def _find_path(catalog: Catalog, table: Table, column: str) -> str:
     return await datasets.read(
         catalog, table, MAIN, None, lambda dataset: get_field(dataset, column).path
@@ -119,6 +130,16 @@ def _list_nearest(found: ReaderGraph, readers: Sequence[Reader]) -> list[Reader]
     return [each for each in readers if each.iceberg is not None or each.id not in further]
 
 
+async def _tell_readers(telling: _Telling, id: str, above: frozenset[str]) -> list[Dependent]:
+    """What reads an Iceberg view."""
+    direct = [telling.graph.readers[each] for each in telling.graph.edges.get(id, ())]
+    return [
+        told
+        for each in _list_nearest(telling.graph, direct)
+        for told in await _tell_reader(telling, each, id, None, above)
+    ]
+
+
 async def _tell_reader(
     telling: _Telling,
     reader: Reader,
@@ -144,12 +165,7 @@ async def _tell_reader(
             columns=list(reads or ()),
             breaks_on=["drop", "rename", *(["retype"] if on_column else [])],
         )
-        direct = [telling.graph.readers[id] for id in telling.graph.edges.get(reader.id, ())]
-        found = [
-            told
-            for each in _list_nearest(telling.graph, direct)
-            for told in await _tell_reader(telling, each, reader.id, None, below_this)
-        ]
+        found = await _tell_readers(telling, reader.id, below_this)
         return [msgspec.structs.replace(told, dependents=found)]
     view = await tables.find_by_id(database, reader.id)
     if view is None:

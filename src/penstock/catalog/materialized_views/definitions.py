@@ -20,7 +20,7 @@ from penstock.catalog.statements.lookup import (
     QuerySources,
     find_near,
     look_up,
-    open_source,
+    open_sources,
     to_sources,
 )
 from penstock.errors import InvalidRequest, TypesUnknown
@@ -95,13 +95,13 @@ async def define(
     reading = to_sources(found)
     if check is not None:
         await check(reading)
-    ids = {name: id for name, id in found.names.items() if id not in found.editions}
-    if version is not None and len(ids) != 1:
+    count = sum(id not in found.editions for id in found.names.values())
+    if version is not None and count != 1:
         raise InvalidRequest(
-            f"src_version is {version}, but the view reads {len(ids)} tables",
+            f"src_version is {version}, but the view reads {count} tables",
             detail="leave it out: it is the version of a view's only table",
         )
-    opened = {name: await open_source(catalog, id, version) for name, id in ids.items()}
+    opened = await open_sources(catalog, found, version)
     if amend is not None:
         opened = {name: amend(each) for name, each in opened.items()}
     request = partial(_make_request, asked, query, udtf, created, before)

@@ -15,11 +15,12 @@ from penstock.errors import (
     InvalidTableState,
     TableAlreadyExists,
     TableNotFound,
+    ViewIsNoTable,
 )
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.properties import decode_properties, encode_properties
-from penstock.model.rights import TABLE
+from penstock.model.rights import TABLE, VIEW
 from penstock.model.tables import MAIN, Table
 
 OWN_PROPERTIES = "penstock."
@@ -77,9 +78,15 @@ def check_rows(table: Table) -> Table:
     return table
 
 
-async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound:
+async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound | ViewIsNoTable:
     """The error for a name that no table has; a view or a function may have it."""
-    if (kind := await find_kind(tx, id)) is not None:
+    kind = await find_kind(tx, id)
+    if kind == VIEW:
+        return ViewIsNoTable(
+            f"{show(id)} is a view, not a table",
+            detail="it holds no rows: query it, or change the tables that it reads",
+        )
+    if kind is not None:
         return TableNotFound(f"{show(id)} is a {kind}, not a table", detail=f"use it as a {kind}")
     return missing(id)
 

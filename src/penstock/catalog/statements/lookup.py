@@ -141,6 +141,14 @@ def _add_sql(
     return queries.add_view(query, name, sql, dialect, namespace, held)
 
 
+async def open_sources(
+    catalog: Catalog, found: Lookup, version: int | None = None
+) -> "dict[Identifier, requests.SourceTable]":
+    """The tables among what was found, by their names."""
+    ids = {name: id for name, id in found.names.items() if id not in found.editions}
+    return {name: await open_source(catalog, id, version) for name, id in ids.items()}
+
+
 async def open_source(catalog: Catalog, id: str, version: int | None) -> "requests.SourceTable":
     table = await tables.find_by_id(catalog.database, id)
     if table is None:

@@ -29,7 +29,7 @@ from penstock.lance.errors import translated
 from penstock.model.identifiers import Identifier, from_path, show
 from penstock.model.jobs import SUCCEEDED, Job, NewJob
 from penstock.model.slots import slot_of_statement
-from penstock.sql.doors import queries
+from penstock.sql.doors import queries, requests
 from penstock.sql.doors import statements as statements_door
 from penstock.sql.statements import Statement
 
@@ -54,6 +54,8 @@ class StatementRequest:
     dialect: str | None = None
     limit: int | None = None
     cluster: str | None = None
+    # All rows of this Iceberg view, in place of `sql`.
+    view: Identifier | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,7 @@ async def read(
     """Read a statement against the tables as they are; what may not be read counts as missing."""
     found = Lookup({}, reading_as(catalog, grantees))
     try:
-        query = await catalog.workers.run(
-            queries.read_sql, asked.sql, asked.dialect, asked.namespace
-        )
+        query = await catalog.workers.run(_parse, asked)
         query = await look_up(catalog, query, found)
         ids = {name: id for name, id in found.names.items() if id not in found.editions}
         opened = {name: await open_source(catalog, id, None) for name, id in ids.items()}
@@ -87,6 +87,12 @@ async def read(
         lost = found.missing[:1]
         near = await find_near(catalog, lost[0], found.may_read) if lost else ""
         raise _reword(error, asked.sql, near) from error
+
+
+def _parse(asked: StatementRequest) -> "requests.Query":
+    if asked.view is not None:
+        return queries.read_name(asked.view)
+    return queries.read_sql(asked.sql, asked.dialect, asked.namespace)
 
 
 async def run_on_spark(

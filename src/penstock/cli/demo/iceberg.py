@@ -30,7 +30,7 @@ def show_iceberg(lake: Lake, printer: StepPrinter) -> None:
     documents = lake.table("demo.documents")
     first = documents.count("kind = 'dam'")
     printer.check("rows over the Iceberg view", view.count(), first)
-    lake.replace_iceberg_view(VIEW, SECOND)
+    lake.iceberg_view(VIEW).alter(SECOND)
     view.refresh(progress=False)
     second = documents.count("kind IN ('dam', 'storage')")
     printer.check("rows after the replace", view.count(), second)

@@ -160,7 +160,7 @@ def to_lance(
 ) -> "lance.query.FullTextQuery | dict[str, Any]":
     """The form that Lance's scanner takes."""
     if search.string_query is not None:
-        columns = search.string_query.columns or _indexed_columns(dataset)
+        columns = search.string_query.columns or list_indexed_columns(dataset)
         return {"query": search.string_query.query, "columns": columns}
     assert search.structured_query is not None
     return _to_clause(dataset, search.structured_query.query, MAX_DEPTH)
@@ -216,7 +216,7 @@ def _only(clause: Clause) -> Match | Phrase | Boost | MultiMatch | Boolean:
 
 def _to_match(dataset: "lance.LanceDataset", one: Match) -> "lance.query.FullTextQuery":
     if one.column is None:
-        columns = _indexed_columns(dataset)
+        columns = list_indexed_columns(dataset)
         return _to_matches(
             dataset, [msgspec.structs.replace(one, column=column) for column in columns]
         )
@@ -276,7 +276,7 @@ def _same_words(one: Match, other: Match) -> bool:
 
 
 def _to_phrase(dataset: "lance.LanceDataset", phrase: Phrase) -> "lance.query.FullTextQuery":
-    columns = [phrase.column] if phrase.column is not None else _indexed_columns(dataset)
+    columns = [phrase.column] if phrase.column is not None else list_indexed_columns(dataset)
     found = [
         lance.query.PhraseQuery(phrase.terms, column, slop=phrase.slop or 0) for column in columns
     ]
@@ -294,7 +294,8 @@ def _operator(one: Match) -> str:
     return word
 
 
-def _indexed_columns(dataset: "lance.LanceDataset") -> list[str]:
+def list_indexed_columns(dataset: "lance.LanceDataset") -> list[str]:
+    """The columns with a full-text index."""
     found = [
         name
         for index in dataset.describe_indices()

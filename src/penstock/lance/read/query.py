@@ -162,7 +162,7 @@ def _nearest(
     dataset: "lance.LanceDataset", vector: VectorSearch, most: int
 ) -> tuple[dict[str, Any], bool]:
     """The vector search in Lance's form, and whether it is several searches."""
-    path, kind = _find_column(dataset.schema, vector.column)
+    path, kind = find_vector_column(dataset.schema, vector.column)
     one = _one_vector(kind)
     rows = [_to_elements(path, one, found) for found in vector.vectors]
     k, tuning = max(most, 1), dict(vector.tuning)
@@ -180,7 +180,8 @@ def _nearest(
     return nearest, vector.batch and one == kind
 
 
-def _find_column(schema: "pa.Schema", path: str | None) -> "tuple[str, pa.DataType]":
+def find_vector_column(schema: "pa.Schema", path: str | None) -> "tuple[str, pa.DataType]":
+    """The named column of vectors, or the only one, and its type."""
     columns = dict(_all_columns(schema))
     vectors = {path: kind for path, kind in columns.items() if _is_vector(kind)}
     if path is None:

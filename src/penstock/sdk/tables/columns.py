@@ -15,7 +15,6 @@ from penstock.sdk.jobs.job import Job, RowError, list_errors
 from penstock.sdk.jobs.options import BackfillOptions, to_body
 from penstock.sdk.jobs.plans import Plan
 from penstock.sdk.jobs.previews import Preview
-from penstock.sdk.tables.dependents import Dependents, read_dependents
 from penstock.sdk.tables.handle import Handle
 
 # Type checkers take a decorated class for the class that it was. A text is a registered function's
@@ -125,11 +124,6 @@ class Columns(Handle):
         body = {"columns": list(columns), "branch": self._branch}
         self._change("drop_columns", body, cascade=cascade, force=force)
         return self
-
-    def dependents(self, column: str | None = None) -> Dependents:
-        """What depends on the table, or on one of its columns, and what a change would break."""
-        name = self.name if column is None else f"{self.name}.{column}"
-        return read_dependents(name, self._read("dependents", {"column": column}))
 
     @property
     def computed(self) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The rows of a table: reading, searching and changing them."""
+"""The rows of a table, and changes of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,100 +6,17 @@ from typing import TYPE_CHECKING, Any
 from penstock.sdk.connection.optional_libraries import load
 from penstock.sdk.connection.other_clients import namespace_client
 from penstock.sdk.tables.arrow import Data, Schema, is_path, to_stream
-from penstock.sdk.tables.handle import Handle
-from penstock.sdk.tables.query import Metric, Query, search_body, to_literal
+from penstock.sdk.tables.query import to_literal
+from penstock.sdk.tables.readable import Readable
 from penstock.sdk.tables.refs import Merged
 
 if TYPE_CHECKING:
     import lance
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
-# How many rows a search gives that is not told.
-NEAREST = 10
 
-
-class Rows(Handle):
+class Rows(Readable):
     """What a table does with rows."""
-
-    @property
-    def schema(self) -> "pa.Schema":
-        return self._query().schema()
-
-    def select(self, *columns: str | Sequence[str], **expressions: str) -> Query:
-        """These columns, and SQL expressions under a name: `select("id", size="length(text)")`."""
-        return self._query().select(*columns, **expressions)
-
-    def where(self, filter: str) -> Query:
-        """Only rows for which this SQL holds."""
-        return self._query().where(filter)
-
-    def limit(self, rows: int, offset: int = 0) -> Query:
-        return self._query().limit(rows, offset)
-
-    def search(
-        self,
-        query: str | Sequence[float] | None = None,
-        *,
-        vector: Sequence[float] | None = None,
-        text: str | None = None,
-        vector_column: str | None = None,
-        text_columns: Sequence[str] | None = None,
-        metric: Metric | None = None,
-        nprobes: int | None = None,
-        refine_factor: int | None = None,
-        prefilter: bool = True,
-    ) -> Query:
-        """The nearest rows: by a vector, by a text, or with both by the ranks of the two.
-
-        It gives ten rows unless `limit` says otherwise. A filter is applied before the search, or
-        with `prefilter=False` to what the search has found.
-        """
-        if isinstance(query, str):
-            text = query
-        elif query is not None:
-            vector = query
-        body = search_body(
-            vector,
-            text,
-            vector_column=vector_column,
-            text_columns=text_columns,
-            metric=metric,
-            nprobes=nprobes,
-            refine_factor=refine_factor,
-            prefilter=prefilter,
-        )
-        return Query(
-            self._wire,
-            self.id,
-            rows=NEAREST,
-            version=self._at,
-            branch=self._branch,
-            search=body,
-        )
-
-    def to_arrow(self) -> "pa.Table":
-        return self._query().to_arrow()
-
-    def to_pandas(self) -> "pd.DataFrame":
-        return self._query().to_pandas()
-
-    def to_polars(self) -> "pl.DataFrame":
-        return self._query().to_polars()
-
-    def to_list(self) -> list[dict[str, Any]]:
-        return self._query().to_list()
-
-    def head(self, rows: int = 5) -> "pa.Table":
-        return self._query().limit(rows).to_arrow()
-
-    def count(self, where: str | None = None) -> int:
-        query = self._query()
-        return (query if where is None else query.where(where)).count()
-
-    def __len__(self) -> int:
-        return self.count()
 
     def lance(self) -> "lance.LanceDataset":
         """The dataset itself, for all that Lance can do; commits go through the catalog."""

@@ -18,11 +18,12 @@ from penstock.sdk.functions.types import to_arrow_schema
 from penstock.sdk.tables.arrow import Schema, read_schema
 from penstock.sdk.tables.query import Query
 from penstock.sdk.tables.table import Table
+from penstock.sdk.views.iceberg_views import IcebergView
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Source: TypeAlias = Table | Query | str
+Source: TypeAlias = Table | IcebergView | Query | str
 RowsFunction: TypeAlias = "Chunker[..., Any] | Udtf[..., Any]"
 
 
@@ -42,6 +43,8 @@ def view_body(
     output_schema: Schema,
 ) -> dict[str, Any]:
     """The part of a request that defines the view."""
+    if isinstance(source, IcebergView):
+        source = source_query(source, view, dialect)
     query = source._query() if isinstance(source, Table) else source
     schema = None if output_schema is None else read_schema(output_schema, "output_schema")
     body: dict[str, Any] = {"kind": "query", "source_query": source_query(query, view, dialect)}
@@ -96,6 +99,8 @@ def choose_function(
 
 def source_query(source: Source, view: Identifier, dialect: str) -> str:
     """A query as the server takes it."""
+    if isinstance(source, IcebergView):
+        return msgspec.json.encode({"iceberg_view": list(source.id)}).decode()
     query = source._query() if isinstance(source, Table) else source
     if isinstance(query, Query):
         # Names of a selection are complete.

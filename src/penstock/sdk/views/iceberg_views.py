@@ -1,61 +1,82 @@
-"""Iceberg views, where other clients fall short: listed beside tables, and replaced."""
+"""Iceberg views: queries with a name, which hold no rows."""
 
-import time
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
-from penstock.errors import InvalidRequest
-from penstock.model.identifiers import Identifier
-from penstock.sdk.connection.wire import Wire, show_id
-
-# Joins the levels of a namespace in a path of the Iceberg protocol.
-LEVELS = "\x1f"
+from penstock.errors import PenstockError
+from penstock.sdk.connection.wire import Name, path_of, read_id
+from penstock.sdk.show import html_table, show_millis
+from penstock.sdk.tables.readable import Readable
 
 
-def list_views(wire: Wire, namespace: Identifier) -> list[str]:
-    """The names of the Iceberg views in a namespace; the root has none."""
-    found: list[str] = []
-    token = ""
-    while namespace:
-        answer = wire.get(f"{_path(namespace)}/views", pageToken=token, pageSize=1000)
-        found += [show_id((*each["namespace"], each["name"])) for each in answer["identifiers"]]
-        token = answer.get("next-page-token") or ""
-        if not token:
-            break
-    return found
+@dataclass(frozen=True)
+class ViewVersion:
+    """A query that an Iceberg view has, or has had."""
+
+    version: int
+    query: str
+    dialect: str
+    # Milliseconds.
+    made_at: int
+
+    def __str__(self) -> str:
+        return f"version {self.version}, {show_millis(self.made_at)}: {self.query}"
 
 
-def replace_view(wire: Wire, view: Identifier, sql: str, dialect: str) -> int:
-    """Give a view another query for one dialect, and no other; returns the new version."""
-    if len(view) < 2:
-        raise InvalidRequest(
-            f"{show_id(view)} is in no namespace", detail="Iceberg views are in one"
-        )
-    path = f"{_path(view[:-1])}/views/{quote(view[-1], safe='')}"
-    metadata = wire.get(path)["metadata"]
-    current = _current(metadata)
-    version = {
-        "version-id": max(each["version-id"] for each in metadata["versions"]) + 1,
-        "schema-id": current["schema-id"],
-        "timestamp-ms": int(time.time() * 1000),
-        "summary": {"engine-name": "penstock"},
-        "representations": [{"type": "sql", "sql": sql, "dialect": dialect}],
-        "default-namespace": current["default-namespace"],
-    }
-    body = {
-        "requirements": [{"type": "assert-view-uuid", "uuid": metadata["view-uuid"]}],
-        "updates": [
-            {"action": "add-view-version", "view-version": version},
-            {"action": "set-current-view-version", "view-version-id": -1},
-        ],
-    }
-    return int(wire.change(path, body)["metadata"]["current-version-id"])
+class IcebergView(Readable):
+    """A query with a name, which is run whenever it is read; Iceberg's clients know it as well."""
 
+    def describe(self) -> dict[str, Any]:
+        """Its query, columns, dialects, versions and properties, as the server tells them."""
+        found: dict[str, Any] = self._wire.read(self._path("describe"))
+        return found
 
-def _current(metadata: dict[str, Any]) -> dict[str, Any]:
-    wanted = metadata["current-version-id"]
-    return next(each for each in metadata["versions"] if each["version-id"] == wanted)
+    @property
+    def query(self) -> str:
+        """Its SQL: Spark's, if it has that."""
+        return str(self.describe()["query"])
 
+    @property
+    def version(self) -> int:
+        """The version of its query."""
+        return int(self.describe()["version"])
 
-def _path(namespace: Identifier) -> str:
-    return f"/iceberg/v1/namespaces/{quote(LEVELS.join(namespace), safe='')}"
+    def history(self) -> list[ViewVersion]:
+        """The queries that are kept, the newest first."""
+        return [
+            ViewVersion(each["version"], each["query"], each["dialect"], each["made_at"])
+            for each in self.describe()["versions"]
+        ]
+
+    def alter(self, query: str, *, dialect: str | None = None) -> int:
+        """Give it another query, in its own dialect unless it is said; returns its new version."""
+        body = {"query": query, "dialect": dialect}
+        return int(self._wire.change(self._path("alter"), body)["version"])
+
+    def rename(self, name: Name) -> "IcebergView":
+        """Give it another name; one without a namespace stays in its own."""
+        wanted = read_id(name)
+        if isinstance(name, str) and len(wanted) == 1:
+            wanted = (*self.id[:-1], *wanted)
+        body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
+        self._change("rename", body)
+        return IcebergView(self._wire, wanted)
+
+    def drop(self) -> None:
+        """Drop it; materialized views that read it refuse this."""
+        self._wire.change(self._path("drop"))
+
+    def _path(self, operation: str) -> str:
+        return path_of("view", self.id, operation)
+
+    def __repr__(self) -> str:
+        try:
+            shown = self.query
+        except PenstockError as error:
+            shown = error.message
+        return f"<IcebergView {self.name}: {shown}>"
+
+    def _repr_html_(self) -> str:
+        told = self.describe()
+        rows = [(each["name"], each["type"]["type"]) for each in told["schema"]["fields"]]
+        return html_table(f"Iceberg view {self.name}", rows, ("column", "type"), told["query"])

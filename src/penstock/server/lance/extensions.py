@@ -1,8 +1,8 @@
 """Operations beyond the Lance Namespace REST API: jobs, environments, views, runners.
 
-`/v1/jobs/list|describe|cancel|pause|resume|query_events`, `/v1/table/{id}/errors`, those of
-functions but for alter, and the operations to describe, list and drop materialized views are
-lancedb's, as is what `lancedb/` has; the rest is our own.
+lancedb's are `/v1/jobs/list|describe|cancel|pause|resume|query_events`, `/v1/table/{id}/errors`,
+the operations of functions but for alter, those to describe, list and drop materialized views, to
+create, describe, list and drop Iceberg views, and what `lancedb/` has; the rest is our own.
 """
 
 from penstock.server.access.limits import QUERIES, UPLOADS
@@ -22,24 +22,29 @@ from penstock.server.lance.handlers import (
 )
 from penstock.server.lance.handlers.functions import functions
 from penstock.server.lance.handlers.views import alterations as view_alterations
+from penstock.server.lance.handlers.views import iceberg as iceberg_views
 from penstock.server.lance.lancedb.operations import LANCEDB
 from penstock.server.lance.operation import changes, reads, reports
 from penstock.server.lance.rules import (
+    ALTER_VIEW,
     BACKFILL,
     BRING_CODE,
     CANCEL_JOB,
     CONSENT,
     CREATE_FUNCTION,
+    CREATE_ICEBERG_VIEW,
     GRANT,
     LIST_GRANTS,
     OWN_CATALOG,
     OWN_FUNCTION,
     OWN_TABLE,
+    OWN_VIEW,
     READ_CATALOG,
     READ_FUNCTION,
     READ_JOB,
     READ_JOB_IN_PATH,
     READ_TABLE,
+    READ_VIEW,
     RUN_JOBS,
     RUN_SQL,
     SEE_NAMESPACE,
@@ -143,6 +148,30 @@ EXTENSIONS = (
         "ListFunctions",
         "namespace/{id}/function/list",
         functions.list_functions,
+        SEE_NAMESPACE,
+        method="GET",
+        also="POST",
+    ),
+    changes(
+        "CreateView",
+        "view/{id}/create",
+        iceberg_views.create,
+        CREATE_ICEBERG_VIEW,
+        recover=recover.iceberg_view,
+    ),
+    reads("DescribeView", "view/{id}/describe", iceberg_views.describe, READ_VIEW),
+    changes(
+        "AlterView",
+        "view/{id}/alter",
+        iceberg_views.alter,
+        ALTER_VIEW,
+        recover=recover.iceberg_view,
+    ),
+    changes("DropView", "view/{id}/drop", iceberg_views.drop, OWN_VIEW),
+    reads(
+        "ListViews",
+        "namespace/{id}/view/list",
+        iceberg_views.list_names,
         SEE_NAMESPACE,
         method="GET",
         also="POST",

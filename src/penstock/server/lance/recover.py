@@ -28,6 +28,7 @@ from penstock.server.lance.handlers import (
     versions,
 )
 from penstock.server.lance.handlers.views import alterations as view_alterations
+from penstock.server.lance.handlers.views import iceberg as iceberg_views
 from penstock.server.transport.http import Reply
 
 Answer = dict[str, Any]
@@ -117,6 +118,11 @@ async def resumed_job(call: Call, used: KeyRecord) -> Reply:
 
 async def altered_view(call: Call, used: KeyRecord) -> Reply:
     return await view_alterations.recover_altered(_keyless(call), used.transaction_id)
+
+
+async def iceberg_view(call: Call, used: KeyRecord) -> Reply:
+    """The view as it is now, which may be newer."""
+    return _reply(await iceberg_views.describe(_keyless(call, body=b"")))
 
 
 async def consent(call: Call, used: KeyRecord) -> Reply:

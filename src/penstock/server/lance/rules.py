@@ -20,6 +20,7 @@ from penstock.model.rights import (
     READ,
     SEE,
     TABLE,
+    VIEW,
     WRITE,
     Need,
 )
@@ -271,6 +272,11 @@ CREATE_VIEW: Rule[Call] = Rule(
     PARENT,
     also="reader on what it reads and on a function that it names; functions, if it brings one",
 )
+READ_VIEW: Rule[Call] = Rule(READ, NAMED, VIEW)
+OWN_VIEW: Rule[Call] = Rule(OWN, NAMED, VIEW)
+# What an Iceberg view reads is known once its query was read: see `iceberg_views.definitions`.
+CREATE_ICEBERG_VIEW: Rule[Call] = Rule(OWN, PARENT, also="reader on what it reads")
+ALTER_VIEW: Rule[Call] = Rule(OWN, NAMED, VIEW, also="reader on what it reads")
 # New sources of a view are known once its query was read: see `consent_requests`.
 CONSENT: Rule[Call] = Rule(OWN, NAMED, TABLE, also="reader on what it has come to read")
 WRITE_ENTRIES: Rule[Call] = Rule(SEE, CATALOG, more=_write_entries, also="writer on each table")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from lance import LanceDataset
+from msgspec import structs
 
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.lance.columns.fields import check_column_name, parse_path, show_path
@@ -20,11 +21,13 @@ from penstock.sql.lance.query import LanceQuery, read_lance_query
 
 def read_lance(query: Query, known: KnownNames, kept: Sequence[str] | None) -> ParsedQuery:
     """Read the query against its table; a star gives only the `kept` columns."""
-    if len(query.references) != 1:
+    # Without those of an Iceberg view that it names, which is no table.
+    named = structs.replace(query, views=()).references
+    if len(named) != 1:
         raise InvalidRequest(
             "a query in Lance's SQL reads one table", detail='use {"dialect": "spark"} for joins'
         )
-    table = get_table(known, query.references[0])
+    table = get_table(known, named[0])
     hidden = [name for name in table.schema.names if name in SYSTEM_COLUMNS]
     if query.dump is not None:
         texts, where = _read_dump(query, table, hidden, kept)

@@ -12,6 +12,7 @@ from penstock.sql.definitions.dumps import read_dump
 from penstock.sql.definitions.refusals import refuse
 from penstock.sql.definitions.requests import Query, Reference, Statement
 from penstock.sql.parsing.languages import find_dialect
+from penstock.sql.parsing.parse import find_double_quoted
 from penstock.sql.parsing.statements import read_statement
 
 LANCE_NAMES = ("lance", "lancedb", "datafusion")
@@ -53,6 +54,32 @@ def read_sql(sql: str, dialect: str | None, namespace: Identifier) -> Query:
     statement = _read_statement(sql, known, namespace)
     language: Language = "lance" if known == "lance" else "spark"
     return Query(language=language, statement=statement, use="statement")
+
+
+def read_name(view: Identifier) -> Query:
+    """All rows of an Iceberg view, for once."""
+    return Query(language="spark", view=Reference(view, (view,)), use="statement")
+
+
+def read_view(sql: str, dialect: str | None, namespace: Identifier) -> Query:
+    """Read the query of a view that holds no rows, in any form; raises InvalidRequest.
+
+    Without a dialect it is Spark's, and nothing in it may be something else in other dialects.
+    """
+    if sql.lstrip().startswith("{"):
+        found = find_references(sql, namespace)
+        if found.view is not None or found.functions:
+            raise InvalidRequest(
+                "a view that holds no rows is a query, without functions that fill columns",
+                detail="write it as SELECT … FROM …, or make a materialized view",
+            )
+        return structs.replace(found, use="statement")
+    if dialect is None and (quoted := find_double_quoted(sql, "spark")) is not None:
+        raise InvalidRequest(
+            f"{quoted[:40]} is a text in Spark's dialect, and a name in others",
+            detail="write names in `back-quotes`, and texts in 'quotes'",
+        )
+    return read_sql(sql, dialect, namespace)
 
 
 class QueryText(NamedTuple):

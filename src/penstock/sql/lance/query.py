@@ -1,6 +1,6 @@
 """Queries in Lance's SQL: filter, projection and limit over one table, as texts for Lance."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -33,14 +33,25 @@ class LanceQuery:
 
 
 def read_lance_query(
-    sql: str, columns: Sequence[str], hidden: Sequence[str], kept: Sequence[str] | None
+    sql: str,
+    columns: Sequence[str],
+    hidden: Sequence[str],
+    kept: Sequence[str] | None,
+    texts: Mapping[str, str] | None = None,
 ) -> LanceQuery | Refusal:
-    """Read a statement over a table of these columns; a star gives `kept` ones, none `hidden`."""
-    return guard("reading the query", lambda: _read(sql, columns, hidden, kept))
+    """Read a statement over a table of these columns; a star gives `kept` ones, none `hidden`.
+
+    `texts` are written in place of columns.
+    """
+    return guard("reading the query", lambda: _read(sql, columns, hidden, kept, texts or {}))
 
 
 def _read(
-    sql: str, columns: Sequence[str], hidden: Sequence[str], kept: Sequence[str] | None
+    sql: str,
+    columns: Sequence[str],
+    hidden: Sequence[str],
+    kept: Sequence[str] | None,
+    texts: Mapping[str, str],
 ) -> LanceQuery:
     tree = parse_query(sql, LANCE)
     if isinstance(tree, SqlProblem):
@@ -50,7 +61,7 @@ def _read(
     flat = take_apart(sql, tree, LANCE)
     if flat is None:
         raise Refused(f"the query is not a plain SELECT of one table; {ELSE}")
-    names = _Names(sql, tree, columns)
+    names = _Names(sql, tree, columns, texts)
     outputs: list[LanceOutput] = []
     for piece in flat.outputs:
         if piece.node.is_star:
@@ -58,7 +69,7 @@ def _read(
                 raise Refused(f"{piece.node.table} is not the table of the query")
             left_out = [each.name for each in piece.node.args.get("except_") or []]
             outputs += [
-                LanceOutput(name, _quote(name), (name,))
+                LanceOutput(name, names.write(name), (name,))
                 for name in columns
                 if name not in hidden and name not in left_out and (kept is None or name in kept)
             ]
@@ -114,9 +125,12 @@ def _check_names(outputs: Sequence[LanceOutput]) -> None:
 class _Names:
     """The columns of the one table, and their names in the text."""
 
-    def __init__(self, sql: str, tree: exp.Query, columns: Sequence[str]) -> None:
+    def __init__(
+        self, sql: str, tree: exp.Query, columns: Sequence[str], texts: Mapping[str, str]
+    ) -> None:
         self._sql = sql
         self._columns = list(columns)
+        self._texts = texts
         table = tree.args["from_"].this
         self.table = (table.alias or table.name).lower()
 
@@ -143,7 +157,11 @@ class _Names:
         while isinstance(outer, exp.Dot) and isinstance(outer.expression, exp.Identifier):
             edits.append(Edit(*get_span(outer.expression), _quote(outer.expression.name)))
             outer = outer.parent
-        return [Edit(start, end, _quote(real)), *edits]
+        return [Edit(start, end, self.write(real)), *edits]
+
+    def write(self, name: str) -> str:
+        """A column in Lance's SQL."""
+        return self._texts[name] if name in self._texts else _quote(name)
 
     def _list_parts(self, column: exp.Column) -> list[exp.Expr]:
         """The column and its fields, without the table."""

@@ -83,6 +83,16 @@ def find_doubled_quote(sql: str, dialect: str) -> tuple[int, int] | None:
     return None
 
 
+def find_double_quoted(sql: str, dialect: str) -> str | None:
+    """A part of a text in double quotes, which hold names in most dialects, and texts in some."""
+    try:
+        tokens = Dialect.get_or_raise(dialect).tokenize(sql)
+    except TokenError:
+        return None  # whoever parses it says what is wrong
+    found = (sql[token.start : token.end + 1] for token in tokens)
+    return next((text for text in found if text.startswith('"')), None)
+
+
 def _parse(tokens: list[Token], sql: str, dialect: str) -> list[exp.Expr]:
     parser = _bounded(dialect)(dialect=dialect)
     parser.deadline = thread_time() + PARSE_SECONDS  # type: ignore[attr-defined]

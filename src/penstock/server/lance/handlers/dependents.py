@@ -4,9 +4,11 @@ from typing import Annotated
 
 import msgspec
 
+from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.impact import tree
 from penstock.catalog.impact.tree import Dependents
 from penstock.catalog.names import tables
+from penstock.errors import InvalidRequest, ViewIsNoTable
 from penstock.server.lance.call import Body, Call
 
 Column = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
@@ -21,5 +23,15 @@ _find = msgspec.json.Decoder(FindDependents)
 
 async def find(call: Call) -> Dependents:
     body = call.decode(_find)
-    table = await tables.get(call.catalog.database, call.id)
+    database = call.catalog.database
+    try:
+        table = await tables.get(database, call.id)
+    except ViewIsNoTable as error:
+        if body.column is not None:
+            raise InvalidRequest(
+                f"{error.message}, and what reads a column of it is not known",
+                detail="leave column out",
+            ) from error
+        view = await iceberg_views.get(database, call.id)
+        return await tree.find_dependents_of_view(call.catalog, view, call.origin)
     return await tree.find_dependents(call.catalog, table, body.column, call.origin)

@@ -12,7 +12,7 @@ from penstock.catalog.names import tables
 from penstock.catalog.statements import lance_rows, statements
 from penstock.catalog.statements import results as statement_results
 from penstock.catalog.statements.statements import StatementRequest
-from penstock.errors import Forbidden, InvalidRequest, PenstockError
+from penstock.errors import Forbidden, InvalidRequest, PenstockError, ViewIsNoTable
 from penstock.lance.expressions.check import check_expression, check_expressions
 from penstock.lance.read import fulltext, query, results
 from penstock.lance.read.query import Query, VectorSearch
@@ -21,6 +21,7 @@ from penstock.model.branches import check_branch
 from penstock.model.identifiers import check_identifier
 from penstock.server.lance.call import Body, Call, choose
 from penstock.server.lance.handlers.job_stream import watched
+from penstock.server.lance.handlers.views import rows as view_rows
 from penstock.server.lance.row_answers import answer_rows
 from penstock.server.transport.downloads import Download
 from penstock.server.transport.http import ClientGone, Reply
@@ -116,7 +117,11 @@ _sql = msgspec.json.Decoder(RunSql)
 async def query_table(call: Call) -> Reply:
     body = call.decode(_query)
     wanted, branch = to_query(body), check_branch(body.branch)
-    table = await tables.get(call.catalog.database, call.id)
+    try:
+        table = await tables.get(call.catalog.database, call.id)
+    except ViewIsNoTable:
+        found = await view_rows.query_rows(call, wanted, branch, body.version)
+        return await _answer(call, found) if isinstance(found, StatementRequest) else found
     # Read before the rows, which may then be fresher than stated, but never older.
     headers = (
         await view_description.list_headers(call.catalog.database, table) if table.is_view else ()
@@ -137,33 +142,43 @@ async def count_rows(call: Call) -> Reply:
     body = call.decode(_count)
     given = body.predicate
     predicate = None if given is None else check_expression("predicate", given)
-    return await _read(
-        call,
-        body.branch,
-        body.version,
-        lambda dataset: query.count(dataset, predicate),
-        # Without a predicate the manifest has the number.
-        is_brief=predicate is None,
-    )
+    try:
+        return await _read(
+            call,
+            body.branch,
+            body.version,
+            lambda dataset: query.count(dataset, predicate),
+            # Without a predicate the manifest has the number.
+            is_brief=predicate is None,
+        )
+    except ViewIsNoTable:
+        branch = check_branch(body.branch)
+        found = await view_rows.count_rows(call, predicate, branch, body.version)
+        if isinstance(found, StatementRequest):
+            found = view_rows.read_count(await _answer(call, found))
+        return Reply(200, msgspec.json.encode(found))
 
 
 async def explain_plan(call: Call) -> Reply:
     body = call.decode(_explain)
     wanted, verbose = to_query(body.query), bool(body.verbose)
     branch = body.branch if body.branch is not None else body.query.branch
-    return await _read(
-        call, branch, body.query.version, lambda d: query.explain(d, wanted, verbose)
+    return await _plan(
+        call, branch, body.query.version, wanted, lambda d, asked: query.explain(d, asked, verbose)
     )
 
 
 async def analyze_plan(call: Call) -> Reply:
     body = call.decode(_query)
     wanted = to_query(body)
-    return await _read(call, body.branch, body.version, lambda d: query.analyze(d, wanted))
+    return await _plan(call, body.branch, body.version, wanted, query.analyze)
 
 
 async def run_sql(call: Call) -> Reply:
-    asked = _read_sql(call)
+    return await _answer(call, _read_sql(call))
+
+
+async def _answer(call: Call, asked: StatementRequest) -> Reply:
     read = await statements.read(call.catalog, asked, call.origin.grantees)
     found = read.found
     if isinstance(found, Statement):
@@ -308,6 +323,20 @@ def _read_vectors(given: Vectors | Vector | None) -> tuple[list[list[float]], bo
             "vector has single_vector and multi_vector", detail="send only one of them"
         )
     return (several, True) if several else ([single] if single else [], False)
+
+
+async def _plan(
+    call: Call,
+    branch: str | None,
+    version: int | None,
+    wanted: Query,
+    show: Callable[[Any, Query], str],
+) -> Reply:
+    """Answer with how Lance carries a query out."""
+    try:
+        return await _read(call, branch, version, lambda dataset: show(dataset, wanted))
+    except ViewIsNoTable:
+        return await view_rows.plan(call, wanted, check_branch(branch), version, show)
 
 
 async def _read(

@@ -6,16 +6,19 @@ from typing import Any
 import msgspec
 
 from penstock.catalog.columns import backfills, computed_columns
+from penstock.catalog.iceberg_views import iceberg_views as iceberg_view_records
 from penstock.catalog.impact import renames
 from penstock.catalog.materialized_views import materialized_views, view_description
 from penstock.catalog.names import table_changes, table_listing, tables
 from penstock.catalog.versions import reconcile
-from penstock.errors import InvalidRequest, Unavailable
+from penstock.errors import InvalidRequest, TableNotFound, Unavailable, ViewIsNoTable
 from penstock.lance.read import details
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
 from penstock.model.tables import Table, TableVersion
 from penstock.server.lance.call import Body, Call, Version, choose
+from penstock.server.lance.handlers.views import iceberg as iceberg_views
+from penstock.server.lance.handlers.views import rows as view_rows
 from penstock.server.transport.http import NOT_STORED, Reply
 
 log = logging.getLogger(__name__)
@@ -152,7 +155,13 @@ async def describe(call: Call) -> DescribedTable:
         raise InvalidRequest(
             "tag cannot be used together with version or branch", detail="send only one of them"
         )
-    table = await tables.get(catalog.database, call.id)
+    try:
+        table = await tables.get(catalog.database, call.id)
+    except ViewIsNoTable as error:
+        # Its client opens whatever it reads as a table, and reads it by our routes.
+        if LANCEDB_HEADER in call.headers.values:
+            return await _describe_view(call, body)
+        raise TableNotFound(error.message, detail=error.detail) from error
     reply = DescribedTable(table.location, table.properties, table.managed or None)
     if call.flag("with_table_uri") or body.with_table_uri:
         reply.table_uri = catalog.lake.place(table.location).uri
@@ -181,9 +190,25 @@ async def describe(call: Call) -> DescribedTable:
     return reply
 
 
+async def _describe_view(call: Call, body: DescribeTable) -> DescribedTable:
+    view_rows.check_newest(call, check_branch(body.branch), body.version)
+    shown = await iceberg_views.describe_newest(call, in_lance_words=True)
+    return DescribedTable(
+        location=shown.location,
+        properties=shown.properties,
+        table=shown.name,
+        namespace=shown.namespace,
+        version=shown.version,
+        schema=shown.schema,
+    )
+
+
 async def exists(call: Call) -> None:
     body = call.decode(_exists)
-    table = await tables.get(call.catalog.database, call.id)
+    try:
+        table = await tables.get(call.catalog.database, call.id)
+    except ViewIsNoTable as error:
+        raise TableNotFound(error.message, detail=error.detail) from error
     if body.version is not None or body.branch is not None:
         branch = check_branch(body.branch)
         await reconcile.get_version_of_branch(call.catalog, table, branch, body.version)
@@ -210,9 +235,11 @@ async def rename(call: Call) -> RenamedTable:
     check_name(body.new_table_name, "new_table_name")
     namespace = call.id[:-1] if body.new_namespace_id is None else tuple(body.new_namespace_id)
     new = check_identifier((*namespace, body.new_table_name), "the new id")
-    return RenamedTable(
-        await renames.rename(call.catalog, call.id, new, call.origin, call.allowance())
-    )
+    try:
+        done = await renames.rename(call.catalog, call.id, new, call.origin, call.allowance())
+    except ViewIsNoTable:
+        done = await iceberg_view_records.rename(call.catalog, call.id, new, call.origin)
+    return RenamedTable(done)
 
 
 async def _storage_options(call: Call, table: Table, vend: bool | None) -> dict[str, str] | None:
