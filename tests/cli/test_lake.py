@@ -295,3 +295,34 @@ def _finish(server: Server, id: str | None, state: str = "SUCCEEDED", **body: An
     assert id in (None, leased["id"])
     runner.report(leased, progress={"rows_total": 3, "rows_done": 3}).raise_for_status()
     runner.finish(leased, state, **body).raise_for_status()
+
+
+def test_iceberg_views_are_made_told_altered_and_dropped(
+    server: Server, table: penstock.Table
+) -> None:
+    space = table.id[0]
+    name, sql = f"{space}.long", "SELECT id FROM docs WHERE size > 1"
+    made = run(server, "views", "create", name, "SELECT id, text FROM docs", "--kind", "iceberg")
+    assert made == f"created {name}\n"
+    shown = run(server, "describe", name)
+    assert "iceberg view\n" in shown
+    assert shown.splitlines()[-1].split() == ["text", "utf8"]
+    assert len(run(server, "query", name).splitlines()) == 4
+    assert ask(server, "views", "alter", name, "--query", sql)["version"] == 2
+    assert [each["version"] for each in ask(server, "views", "history", name)] == [2, 1]
+    assert ask(server, "views", "list", space, "--kind", "iceberg") == [
+        {"name": name, "kind": "iceberg", "query": sql}
+    ]
+    assert {"kind": "iceberg view", "name": name} in ask(server, "ls", space)
+    assert name in run(server, "impact", table.name)
+    run(server, "views", "rename", name, "short")
+    assert "nothing depends on" in run(server, "impact", f"{space}.short")
+    for wrong in (
+        ("views", "alter", f"{space}.short", "--auto-refresh"),
+        ("views", "drop", f"{space}.short", "--cascade"),
+        ("views", "rename", f"{space}.short", "x", "--force"),
+        ("views", "create", f"{space}.x", sql, "--kind", "iceberg", "--with-data"),
+        ("views", "refresh", f"{space}.short"),
+    ):
+        assert "view" in run(server, *wrong, code=2)
+    assert run(server, "views", "drop", f"{space}.short", "-y") == f"dropped {space}.short\n"

@@ -2,11 +2,13 @@
 
 import click
 
+from penstock.cli.catalog.readable import get_readable
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_pairs, echo_table
 from penstock.sdk.lake import Lake
 from penstock.sdk.show import show_filler
 from penstock.sdk.tables.table import Table
+from penstock.sdk.views.iceberg_views import IcebergView
 from penstock.sdk.views.view import View
 
 
@@ -24,7 +26,10 @@ def command(lake: Lake, *, name: str, as_json: bool) -> None:
       penstock describe shop.items
       penstock describe shop.items --json | jq .schema
     """
-    table = lake.table(name)
+    table = get_readable(lake, name)
+    if isinstance(table, IcebergView):
+        _echo_iceberg_view(table, as_json)
+        return
     told = table.describe()
     view = table.describe_view() if isinstance(table, View) else None
     if as_json:
@@ -43,6 +48,25 @@ def command(lake: Lake, *, name: str, as_json: bool) -> None:
     echo_pairs(pairs)
     click.echo()
     echo_table([("column", "type", "filled by"), *_columns(table)])
+
+
+def _echo_iceberg_view(view: IcebergView, as_json: bool) -> None:
+    told = view.describe()
+    if as_json:
+        echo_json(told)
+        return
+    echo_pairs(
+        [
+            ("name", view.name),
+            ("kind", "iceberg view"),
+            ("version", str(told["version"])),
+            ("dialects", ", ".join(told["dialects"])),
+            ("query", str(told["query"])),
+        ]
+    )
+    click.echo()
+    fields = told["schema"]["fields"]
+    echo_table([("column", "type"), *((each["name"], each["type"]["type"]) for each in fields)])
 
 
 def _columns(table: Table) -> list[tuple[str, ...]]:

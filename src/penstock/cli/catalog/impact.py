@@ -1,13 +1,17 @@
 """`penstock impact`: what depends on a table or a column, before somebody changes it."""
 
+import contextlib
+
 import click
 
+from penstock.cli.catalog.readable import get_readable
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import NotFound
 from penstock.sdk.connection.wire import read_id, show_id
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.table import Table
+from penstock.sdk.views.iceberg_views import IcebergView
 
 
 @click.command()
@@ -25,20 +29,21 @@ def command(lake: Lake, *, name: str, as_json: bool) -> None:
       penstock impact shop.pages
       penstock impact shop.pages.text --json
     """
-    table, column = find_target(lake, name)
-    found = table.dependents(column)
+    target, column = find_target(lake, name)
+    found = target.dependents(column)
     if as_json:
         echo_json({"name": found.name, **found.told})
     else:
         click.echo(str(found))
 
 
-def find_target(lake: Lake, name: str) -> tuple[Table, str | None]:
-    """The table that a name, or the longest beginning of it, has; the rest is a column."""
+def find_target(lake: Lake, name: str) -> tuple[Table | IcebergView, str | None]:
+    """What a name, or the longest beginning of it, stands for; the rest is a column."""
     parts = read_id(name)
     for cut in range(len(parts), 0, -1):
-        if parts[:cut] in lake:
-            return lake.table(parts[:cut]), show_id(parts[cut:]) if parts[cut:] else None
+        with contextlib.suppress(NotFound):
+            column = show_id(parts[cut:]) if parts[cut:] else None
+            return get_readable(lake, parts[:cut]), column
     raise NotFound(
         f"neither a table nor a column of one is called {name}",
         detail="write it as namespace.table or namespace.table.column",

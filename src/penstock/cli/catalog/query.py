@@ -3,6 +3,7 @@
 import click
 import msgspec
 
+from penstock.cli.catalog.readable import get_readable
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option
 from penstock.cli.rows import echo_rows
@@ -44,9 +45,7 @@ def command(
       penstock query shop.items --where "price > 10" --limit 5
       penstock query docs.chunks --text "spill gates" --select id,text --json
     """
-    source = lake.table(name)
-    if version is not None:
-        source = source.at(version)
+    source = get_readable(lake, name) if version is None else lake.table(name).at(version)
     if text is None and vector is None:
         found: Query = source.limit(limit, offset)
     else:

@@ -4,11 +4,14 @@ from collections.abc import Callable
 
 import click
 
+from penstock.cli.catalog.readable import get_readable
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, dry_run_option, echo_json
+from penstock.errors import InvalidRequest
 from penstock.sdk.connection.wire import read_id, show_id
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.table import Table
+from penstock.sdk.views.iceberg_views import IcebergView
 
 
 def rename_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -30,11 +33,17 @@ def command(lake: Lake, *, name: str, new: str, **options: bool) -> None:
       penstock rename shop.pages shop.documents
       penstock rename shop.pages archive.pages --dry-run
     """
-    echo_rename(lake.table(name), new, **options)
+    echo_rename(get_readable(lake, name), new, **options)
 
 
 def echo_rename(
-    table: Table, new: str, *, cascade: bool, force: bool, dry_run: bool, as_json: bool
+    table: Table | IcebergView,
+    new: str,
+    *,
+    cascade: bool,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Rename a table, and tell its name; a dry run tells what knows it by its old one."""
     wanted = read_id(new)
@@ -47,8 +56,16 @@ def echo_rename(
             broken = f"; it would break {', '.join(breaks)}" if breaks else ""
             click.echo(f"would rename {table.name} to {shown}{broken}")
         return
-    renamed = table.rename(new, cascade=cascade, force=force)
-    if as_json:
-        echo_json({"name": table.name, "new_name": renamed.name, "renamed": True})
+    if isinstance(table, Table):
+        name = table.rename(new, cascade=cascade, force=force).name
+    elif cascade or force:
+        raise InvalidRequest(
+            f"{table.name} is an Iceberg view, of which no others are told its new name",
+            detail="leave --cascade and --force out",
+        )
     else:
-        click.echo(f"renamed {table.name} to {renamed.name}")
+        name = table.rename(new).name
+    if as_json:
+        echo_json({"name": table.name, "new_name": name, "renamed": True})
+    else:
+        click.echo(f"renamed {table.name} to {name}")

@@ -5,12 +5,15 @@ from typing import Any
 import click
 import msgspec
 
+from penstock.cli.catalog.readable import get_readable
 from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_plan, echo_table
+from penstock.errors import InvalidRequest
 from penstock.sdk.lake import Lake
 from penstock.sdk.show import show_millis
 from penstock.sdk.views.altering import UNSET, Unset
+from penstock.sdk.views.iceberg_views import IcebergView, ViewVersion
 
 PROPERTY_HELP = "Set a property of its table; without a value it is removed."
 LAG_HELP = "Refresh itself within so many seconds; 0 takes that away."
@@ -19,7 +22,7 @@ LAG_HELP = "Refresh itself within so many seconds; 0 takes that away."
 @click.command()
 @click.argument("name")
 @click.option("--query", metavar="SQL", help="Another query.")
-@click.option("--dialect", default="spark", show_default=True, help="The dialect of the SQL.")
+@click.option("--dialect", help="The dialect of the SQL: Spark's, or an Iceberg view's own.")
 @click.option("--inherited", metavar="COLUMNS", help="A chunker's: the query's columns it has.")
 @click.option("--auto-refresh/--no-auto-refresh", default=None, help="Refresh itself, or not.")
 @click.option("--target-lag", type=click.IntRange(min=0), metavar="SECONDS", help=LAG_HELP)
@@ -37,7 +40,7 @@ def alter(
     *,
     name: str,
     query: str | None,
-    dialect: str,
+    dialect: str | None,
     inherited: str | None,
     auto_refresh: bool | None,
     target_lag: int | None,
@@ -59,7 +62,19 @@ def alter(
       penstock views alter shop.dear --query "SELECT id FROM items WHERE price > 20"
       penstock views alter shop.dear --target-lag 60 --property team=search
     """
+    found = get_readable(lake, name)
+    if isinstance(found, IcebergView):
+        given = (inherited, auto_refresh, target_lag, cluster, properties or None, explain or None)
+        if query is None or any(each is not None for each in given):
+            raise InvalidRequest(
+                f"{name} is an Iceberg view, of which nothing but the query is altered",
+                detail="use --query, and --dialect if it is to be another",
+            )
+        version = found.alter(query, dialect=dialect)
+        _echo_altered(name, as_json, version=version)
+        return
     view = lake.view(name)
+    dialect = dialect or "spark"
     columns = None if inherited is None else [each for each in inherited.split(",") if each]
     if explain:
         echo_plan(view.explain_alter(query, inherited=columns, dialect=dialect), as_json)
@@ -80,10 +95,8 @@ def alter(
         click.echo(f"penstock: new functions were not tried: {job.not_previewed}", err=True)
     if job is not None:
         follow(context, job, no_wait=no_wait, as_json=as_json)
-    elif as_json:
-        echo_json({"name": view.name, "altered": True})
     else:
-        click.echo(f"altered {view.name}")
+        _echo_altered(view.name, as_json)
 
 
 @click.command()
@@ -97,6 +110,10 @@ def history(lake: Lake, *, name: str, as_json: bool) -> None:
     Examples:
       penstock views history shop.dear
     """
+    view = get_readable(lake, name)
+    if isinstance(view, IcebergView):
+        _echo_versions(view.history(), as_json)
+        return
     found = lake.view(name).history()
     if as_json:
         echo_json([msgspec.to_builtins(each) for each in found])
@@ -107,6 +124,24 @@ def history(lake: Lake, *, name: str, as_json: bool) -> None:
         query = " ".join(each.source_query.split())[:80]
         rows.append((str(each.version), made, each.made_by or "-", changed, query))
     echo_table(rows)
+
+
+def _echo_altered(name: str, as_json: bool, **told: int) -> None:
+    if as_json:
+        echo_json({"name": name, "altered": True, **told})
+    else:
+        click.echo(f"altered {name}")
+
+
+def _echo_versions(found: list[ViewVersion], as_json: bool) -> None:
+    if as_json:
+        echo_json([msgspec.to_builtins(each) for each in found])
+        return
+    rows = [
+        (str(each.version), show_millis(each.made_at), each.dialect, " ".join(each.query.split()))
+        for each in found
+    ]
+    echo_table([("version", "made", "dialect", "query"), *rows])
 
 
 def _read_properties(given: tuple[str, ...]) -> dict[str, str | None] | None:

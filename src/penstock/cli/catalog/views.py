@@ -1,12 +1,14 @@
-"""`penstock views`: materialized views, made, refreshed, explained and verified."""
+"""`penstock views`: views, made, altered and dropped, and refreshed if they are materialized."""
 
 from typing import Any
 
 import click
 import msgspec
 
+from penstock.cli.catalog.readable import get_readable
 from penstock.cli.catalog.rename import echo_rename, rename_options
 from penstock.cli.catalog.view_alterations import alter, history
+from penstock.cli.catalog.view_creation import Kind, create, kind_option, timezone_option
 from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
 from penstock.cli.output import (
@@ -21,11 +23,9 @@ from penstock.cli.output import (
 )
 from penstock.errors import InvalidRequest, JobCanceled, JobFailed
 from penstock.sdk.lake import Lake
+from penstock.sdk.views.iceberg_views import IcebergView
 from penstock.sdk.views.view import Mode
 
-timezone_option = click.option(
-    "--timezone", metavar="NAME", help="The time zone of the schedule, as Europe/Berlin; else UTC."
-)
 mode_option = click.option(
     "--mode",
     type=click.Choice(["auto", "incremental", "full"]),
@@ -35,24 +35,37 @@ mode_option = click.option(
 
 @click.group()
 def command() -> None:
-    """Materialized views: list, make, refresh, explain, verify, schedule, rename, drop."""
+    """Views: list, make, alter, rename, drop; refresh, explain, verify those with rows.
+
+    A materialized view holds rows, an Iceberg view is a query that is run whenever it is read.
+    """
 
 
 command.add_command(alter)
+command.add_command(create)
 command.add_command(history)
 
 
 @command.command(name="list")
 @click.argument("namespace", default="")
+@kind_option
 @lake_option
 @as_json_option
-def list_views(lake: Lake, *, namespace: str, as_json: bool) -> None:
-    """List the views of NAMESPACE, with their freshness.
+def list_views(lake: Lake, *, namespace: str, kind: Kind, as_json: bool) -> None:
+    """List the views of NAMESPACE, with their freshness, or with their queries.
 
     \b
     Examples:
       penstock views list docs
+      penstock views list docs --kind iceberg
     """
+    if kind == "iceberg":
+        named = [(name, lake.iceberg_view(name).query) for name in lake.views(namespace, kind=kind)]
+        if as_json:
+            echo_json([{"name": name, "kind": kind, "query": query} for name, query in named])
+        else:
+            echo_table([("name", "query"), *named])
+        return
     found = [(view, view.freshness) for view in map(lake.view, lake.views(namespace))]
     if as_json:
         echo_json(
@@ -64,65 +77,6 @@ def list_views(lake: Lake, *, namespace: str, as_json: bool) -> None:
         return
     rows = [(view.name, view.kind, str(freshness)) for view, freshness in found]
     echo_table([("name", "kind", "freshness"), *rows])
-
-
-@command.command()
-@click.argument("name")
-@click.argument("sql")
-@click.option("--dialect", default="spark", show_default=True, help="The dialect of the SQL.")
-@click.option("--auto-refresh", is_flag=True, help="Let it refresh itself after changes.")
-@click.option(
-    "--refresh-schedule", metavar="CRON", help="Let it refresh itself by the clock: '0 6 * * *'."
-)
-@timezone_option
-@click.option("--with-data", is_flag=True, help="Fill it at once.")
-@no_wait_option
-@dry_run_option
-@lake_option
-@as_json_option
-@click.pass_context
-def create(
-    context: click.Context,
-    lake: Lake,
-    *,
-    name: str,
-    sql: str,
-    dialect: str,
-    auto_refresh: bool,
-    refresh_schedule: str | None,
-    timezone: str | None,
-    with_data: bool,
-    no_wait: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Make the view NAME of the rows that SQL gives; those of functions are made with the SDK.
-
-    \b
-    Examples:
-      penstock views create shop.dear "SELECT id, price FROM items WHERE price > 10" --with-data
-    """
-    if dry_run:
-        told: dict[str, Any] = {"name": name, "sql": sql, "dialect": dialect, "dry_run": True}
-        if as_json:
-            echo_json(told)
-        else:
-            click.echo(f"would create the view {name}: {sql}")
-        return
-    view = lake.create_view(
-        name,
-        sql,
-        dialect=dialect,
-        auto_refresh=auto_refresh,
-        refresh_schedule=refresh_schedule,
-        refresh_schedule_timezone=timezone,
-    )
-    if with_data:
-        follow(context, view.refresh(wait=False), no_wait=no_wait, as_json=as_json)
-    elif as_json:
-        echo_json({"name": view.name, "version": view.version})
-    else:
-        click.echo(f"created {view.name}; `penstock views refresh {view.name}` fills it")
 
 
 @command.command()
@@ -297,7 +251,8 @@ def rename(lake: Lake, *, name: str, new: str, **options: bool) -> None:
       penstock views rename shop.dear shop.expensive
       penstock views rename shop.dear expensive
     """
-    echo_rename(lake.view(name), new, **options)
+    found = get_readable(lake, name)
+    echo_rename(found if isinstance(found, IcebergView) else lake.view(name), new, **options)
 
 
 @command.command()
@@ -308,16 +263,27 @@ def rename(lake: Lake, *, name: str, new: str, **options: bool) -> None:
 @lake_option
 @as_json_option
 def drop(lake: Lake, *, name: str, cascade: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Drop the view NAME with its rows.
+    """Drop the view NAME, with its rows if it holds any.
 
     \b
     Examples:
       penstock views drop docs.chunks -y
     """
-    view = lake.view(name)
-    if not dry_run:
-        confirm(f"Drop the view {name} with its {view.count():,} rows?", yes)
-        view.drop(cascade=cascade)
+    found = get_readable(lake, name)
+    if isinstance(found, IcebergView):
+        if cascade:
+            raise InvalidRequest(
+                f"{name} is an Iceberg view, and what reads it is not dropped along with it",
+                detail="drop these first, and leave --cascade out",
+            )
+        if not dry_run:
+            confirm(f"Drop the Iceberg view {name}?", yes)
+            found.drop()
+    else:
+        view = lake.view(name)
+        if not dry_run:
+            confirm(f"Drop the view {name} with its {view.count():,} rows?", yes)
+            view.drop(cascade=cascade)
     if as_json:
         echo_json({"name": name, "dropped": not dry_run})
     else:
