@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.lance.columns import sql_types
     from penstock.lance.commit import evolution
     from penstock.lance.diff import row_diff
-    from penstock.lance.read import ordering
+    from penstock.lance.read import ordering, outside_blobs
     from penstock.lance.session import bridge
     from penstock.lance.write import layout
 else:
@@ -36,6 +36,7 @@ else:
     evolution = LateModule("penstock.lance.commit.evolution")
     layout = LateModule("penstock.lance.write.layout")
     ordering = LateModule("penstock.lance.read.ordering")
+    outside_blobs = LateModule("penstock.lance.read.outside_blobs")
     row_diff = LateModule("penstock.lance.diff.row_diff")
     sql_types = LateModule("penstock.lance.columns.sql_types")
 
@@ -50,6 +51,7 @@ __all__ = [
     "namespace_errors",
     "np",
     "ordering",
+    "outside_blobs",
     "pa",
     "pc",
     "row_diff",

@@ -15,6 +15,7 @@ from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post, to_json
 from tests.attack.families.routes import ICEBERG, LANCE
 from tests.attack.place import MINE, OWNER, PIT, Place
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.lance_paths import fill_path
 
 FAMILY = "bodies"
 # One value of each kind, and those at the limits of their kind.
@@ -57,9 +58,7 @@ def make(place: Place) -> Iterator[Attack]:
     for operation in sorted(LANCE, key=lambda each: each.name.startswith(LAST)):
         if operation.name in WAITING or operation.method == "GET":
             continue
-        path = f"/v1/{operation.path}".replace("{index_name}", "i").replace(
-            "{id}", _id(operation.path)
-        )
+        path = f"/v1/{fill_path(operation.path, _id(operation.path))}"
         for name, content in WHOLE.items():
             yield Attack(FAMILY, f"{operation.name}, {name}", OWNER, Request("POST", path, content))
         if operation.streams:

@@ -9,6 +9,7 @@ from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post
 from tests.attack.families.routes import ICEBERG, LANCE
 from tests.attack.place import OWNER, PIT, Place
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.lance_paths import fill_path, names_within
 
 FAMILY = "names"
 # As they stand in a path: never the name of anything.
@@ -70,10 +71,10 @@ def _in_lance(name: str, text: str, may: frozenset[int]) -> Iterator[Attack]:
             continue
         places = {"first part": f"{text}$pit$t", "last part": f"{PIT}${text}"}
         for where, id in places.items() if "{id}" in operation.path else ():
-            path = operation.path.replace("{id}", id).replace("{index_name}", "i")
+            path = fill_path(operation.path, id)
             yield _attack(operation.name, operation.method, path, where, name, may)
-        if "{index_name}" in operation.path:
-            path = operation.path.replace("{id}", f"{PIT}$t").replace("{index_name}", text)
+        if names_within(operation.path):
+            path = fill_path(operation.path, f"{PIT}$t", text)
             expected = REFUSED if name in PATHS else may
             yield _attack(operation.name, operation.method, path, "index", name, expected)
 

@@ -17,6 +17,7 @@ from penstock.server.lance.operations import OPERATIONS
 from penstock.server.operation import Operation
 from tests.attack.attack import HANDLED, REFUSED, UNKNOWN, Attack, Request, post
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, THEIRS, Caller, Place
+from tests.harness.clients.lance_paths import fill_path
 
 FAMILY = "routes"
 LANCE = (*OPERATIONS, *EXTENSIONS)
@@ -118,7 +119,7 @@ def lance_request(place: Place, operation: LanceOperation, ns: str) -> Request:
         id = f"{ns}$v"
     if operation.path.startswith(("jobs/", "runner/", "transaction/")):
         id = place.jobs[ns]
-    path = operation.path.replace("{id}", id).replace("{index_name}", "i")
+    path = fill_path(operation.path, id)
     if operation.method == "GET":
         return Request("GET", f"/v1/{path}")
     return post(f"/v1/{path}", None if operation.streams else _body_of(operation))

@@ -287,6 +287,25 @@ def rename_view(server: Server, ns: str) -> Request:
     return lance(f"table/{ns}$v/rename", {"new_table_name": "x"})
 
 
+def with_upload(server: Server, ns: str) -> tuple[str, str]:
+    """A table, and the id of an upload with one part."""
+    path = with_rows(server, ns)
+    upload: str = ask(server, f"{path}/multipart_write/create")["upload_id"]
+    part = {"upload_id": upload, "upload_part_id": "a"}
+    send(server, f"/v1/{path}/insert", people(4), **part).raise_for_status()
+    return path, upload
+
+
+def complete_upload(server: Server, ns: str) -> Request:
+    path, upload = with_upload(server, ns)
+    return lance(f"{path}/multipart_write/complete", upload_id=upload)
+
+
+def abort_upload(server: Server, ns: str) -> Request:
+    path, upload = with_upload(server, ns)
+    return lance(f"{path}/multipart_write/abort", upload_id=upload)
+
+
 # By the name of the operation, and what is special about the request if there are several.
 LANCE: dict[str, Prepare] = {
     "CreateNamespace": create_namespace,
@@ -311,6 +330,9 @@ LANCE: dict[str, Prepare] = {
     "InsertIntoTable overwrite": lambda s, ns: lance(
         f"{with_rows(s, ns)}/insert", to_stream(people(4)), mode="overwrite"
     ),
+    "BeginUpload": lambda s, ns: lance(f"{with_rows(s, ns)}/multipart_write/create"),
+    "CompleteUpload": complete_upload,
+    "AbortUpload": abort_upload,
     "MergeInsertIntoTable": merge,
     "UpdateTable": update_rows,
     "DeleteFromTable": lambda s, ns: lance(f"{with_rows(s, ns)}/delete", {"predicate": "id = 1"}),

@@ -16,6 +16,7 @@ from penstock.model.origins import NOBODY
 from penstock.model.rights import NAMESPACE, TABLE
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
+from tests.harness.clients.lance_paths import fill_path
 from tests.harness.data.arrow import people, send
 from tests.harness.processes.access import GuardedServer
 from tests.harness.processes.servers import Server
@@ -57,7 +58,7 @@ def try_all(narrow: tuple[Server, str], text: str) -> None:
     for operation in (*OPERATIONS, *EXTENSIONS):
         if operation.name in ("LeaseJobs", "StreamJob"):
             continue
-        path = operation.path.replace("{id}", segment).replace("{index_name}", segment)
+        path = fill_path(operation.path, segment, segment)
         body = {"id": None, "job_id": text, "principal": text, "role": text, "object": text}
         # Creating things with odd names in the root is not this caller's.
         check(server, ns, operation.method, f"/v1/{path}", body)

@@ -18,6 +18,7 @@ from penstock.server.lance.handlers.materialized_views import list_views
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients.lance_paths import fill_path
 from tests.harness.data.arrow import people, send
 from tests.harness.processes.access import GuardedServer
 from tests.harness.processes.servers import Server
@@ -44,11 +45,12 @@ LANCE = {
     "ListMaterializedViewDefinitions DescribeFunction DescribeView "
     # lancedb's own.
     "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
-    "CherryPickBranch PrewarmTableIndex PrewarmTableData",
+    "CherryPickBranch PrewarmTableIndex PrewarmTableData FetchBlobs ReadBlob",
     "writer": "RestoreTable CreateTableVersion BatchDeleteTableVersions InsertIntoTable "
     "MergeInsertIntoTable UpdateTable DeleteFromTable AlterTableBackfillColumns CreateTableIndex "
     "CreateTableScalarIndex DropTableIndex CreateTableTag DeleteTableTag UpdateTableTag "
-    "CreateTableBranch DeleteTableBranch RefreshMaterializedView PreviewColumn",
+    "CreateTableBranch DeleteTableBranch RefreshMaterializedView PreviewColumn "
+    "BeginUpload CompleteUpload AbortUpload",
     "owner": "CreateNamespace DropNamespace RegisterTable DropTable DeregisterTable RenameTable "
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
     "CreateTable AlterTableAddColumns CreateMaterializedView DeclareTable "
@@ -177,7 +179,7 @@ def ask_lance(server: Server, operation: LanceOperation, ns: str) -> httpx.Respo
     id = ns if is_namespace else f"{ns}$v" if path.startswith("view/") else f"{ns}$t"
     if operation.name == "CreateNamespace":
         id = f"{ns}$new"
-    path = path.replace("{id}", id).replace("{index_name}", "i")
+    path = fill_path(path, id)
     if operation.streams or operation.method == "GET":
         return server.client.request(operation.method, f"/v1/{path}")
     return server.post(f"/v1/{path}", WRONG)

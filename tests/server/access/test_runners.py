@@ -15,6 +15,7 @@ from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
 from penstock.server.runner_api.child import list_session
+from tests.harness.clients.lance_paths import fill_path
 from tests.harness.data.arrow import people, send
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes.access import GuardedServer, guarded, tls
@@ -108,8 +109,8 @@ def other_requests(table: str, job: str) -> list[tuple[str, str]]:
     for operation in (*OPERATIONS, *EXTENSIONS):
         if not operation.path.startswith("runner/") and operation.name not in A_RUNNER_NEEDS:
             is_job = operation.path.startswith("jobs/")
-            path = operation.path.replace("{id}", job if is_job else table)
-            found.append((operation.method, f"/v1/{path.replace('{index_name}', 'i')}"))
+            path = fill_path(operation.path, job if is_job else table)
+            found.append((operation.method, f"/v1/{path}"))
     namespace = table.partition("$")[0]
     for route in ROUTES:
         if route.name not in ("GetToken", "LoadView"):

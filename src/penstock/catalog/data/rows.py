@@ -16,6 +16,7 @@ from penstock.lance.doors import lance
 from penstock.lance.errors import translated
 from penstock.lance.write import first_version, row_changes, uploads
 from penstock.lance.write.row_changes import Merge, MergeResult
+from penstock.lance.write.spool import spooled
 from penstock.lance.write.uploads import ReadableFile, RowStream, WrittenFragments
 from penstock.model.identifiers import show
 from penstock.model.origins import NOBODY, Origin
@@ -94,16 +95,26 @@ async def overwrite(
     origin: Origin = NOBODY,
 ) -> AppendResult:
     """Replace all rows, and the schema with them."""
+    place = catalog.lake.place(table.location)
+
+    def write(dataset: "lance.LanceDataset") -> WrittenFragments:
+        stream = RowStream(source, catalog.max_batch_bytes)
+        return uploads.write_aside(place, branch, catalog.datasets, stream, None, dataset.schema)
+
+    written = await datasets.read(catalog, table, branch, None, write)
+    return await overwrite_with(catalog, table, branch, written, origin)
+
+
+async def overwrite_with(
+    catalog: Catalog, table: Table, branch: str, written: WrittenFragments, origin: Origin
+) -> AppendResult:
+    """Replace all rows by those that were written into the table's folder."""
     place, options = catalog.lake.place(table.location), catalog.lake.options
     bridge = datasets.make_bridge(catalog, table, origin)
     id = list(table.identifier)
 
     def run() -> AppendResult:
         with translated(bridge):
-            known = catalog.datasets.open_to_commit(place, branch, bridge, id).schema
-            stream = RowStream(source, catalog.max_batch_bytes)
-            written = uploads.write_aside(place, branch, catalog.datasets, stream, None, known)
-            # Reopened: a long upload may have taken minutes.
             base = catalog.datasets.open_to_commit(place, branch, bridge, id)
             dataset = row_changes.commit_overwrite(base, written, bridge, id, options)
             return AppendResult(written.rows, dataset.version, bridge.transaction_id)
@@ -136,7 +147,7 @@ async def merge(
         uploads.check_rows(dataset.schema, stream)
         if stream.is_whole:
             return row_changes.merge(dataset, stream, how)
-        with uploads.spooled(place, catalog.datasets, stream) as spool:
+        with spooled(place, catalog.datasets, stream) as spool:
             return row_changes.merge(dataset, spool, how)
 
     # A stream can be read only once.

@@ -14,6 +14,7 @@ from penstock.lance.columns.bindings import check_update
 from penstock.lance.doors import lance, pa
 from penstock.lance.errors import translated
 from penstock.lance.expressions.check import check_expression, check_expressions
+from penstock.lance.write.spool import Spool
 from penstock.lance.write.uploads import RowStream, WrittenFragments
 
 
@@ -85,9 +86,7 @@ def commit_overwrite(
         )
 
 
-def merge(
-    dataset: "lance.LanceDataset", rows: "RowStream | lance.LanceDataset", how: Merge
-) -> MergeResult:
+def merge(dataset: "lance.LanceDataset", rows: RowStream | Spool, how: Merge) -> MergeResult:
     """Merge rows into a table by key."""
     check_keys(dataset.schema, how.on)
     update_filter = _check_given("when_matched_update_all_filt", how.update_filter)
@@ -102,8 +101,9 @@ def merge(
     if how.timeout_seconds is not None:
         builder = builder.retry_timeout(timedelta(seconds=how.timeout_seconds))
     builder = builder.use_index(how.use_index)
-    source: Any = rows.reader().read_all() if isinstance(rows, RowStream) else rows
-    _check_repeated(source if isinstance(rows, RowStream) else rows.to_table(how.on), how.on)
+    source: Any = rows.reader().read_all() if isinstance(rows, RowStream) else rows.read()
+    keys = source if isinstance(rows, RowStream) else rows.dataset.to_table(how.on)
+    _check_repeated(keys, how.on)
     done = builder.execute(source)
     return MergeResult(
         dataset.version,

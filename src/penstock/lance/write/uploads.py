@@ -235,23 +235,48 @@ def write_aside(
     replace a known one.
     """
     name = f"{FOLDER}/{uuid.uuid4().hex}"
-    aside = Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}")
     try:
-        if base is None:
-            written = write_new(datasets, aside.location, rows, known)
-        else:
-            # A separate handle, because cloning one blocks all other use of it.
-            own = base.checkout_version((branch or None, base.version))
-            clone = own.shallow_clone(aside.location, base.version)
-            written = write_more(clone, rows)
-        target = f"tree/{branch}/data" if branch else "data"
-        for fragment in written.fragments:
-            for file in fragment.files:
-                files.move(place, f"{name}/data/{file.path}", f"{target}/{file.path}")
+        written = write_to(place, branch, name, datasets, rows, base, known)
+        adopt_files(place, branch, name)
     finally:
-        files.remove_all(aside)
+        files.remove_all(below(place, name))
         files.remove_if_empty(place, FOLDER)
     return written
+
+
+def write_to(
+    place: Place,
+    branch: str,
+    folder: str,
+    datasets: Datasets,
+    rows: RowStream,
+    base: "lance.LanceDataset | None",
+    known: "pa.Schema | None" = None,
+) -> WrittenFragments:
+    """Write rows into a folder inside the table; its caller moves or removes the files."""
+    aside = below(place, folder)
+    if base is None:
+        return write_new(datasets, aside.location, rows, known)
+    # A separate handle, because cloning one blocks all other use of it.
+    own = base.checkout_version((branch or None, base.version))
+    return write_more(own.shallow_clone(aside.location, base.version), rows)
+
+
+def below(place: Place, folder: str) -> Place:
+    """A folder inside a table as a place of its own."""
+    return Place(place.store, f"{place.key}/{folder}", f"{place.location}/{folder}")
+
+
+def data_folder(branch: str) -> str:
+    """Where a branch's files are."""
+    return f"tree/{branch}/data" if branch else "data"
+
+
+def adopt_files(place: Place, branch: str, folder: str) -> None:
+    """Move what was written into a folder to a branch's data: files of rows and of large blobs."""
+    start, target = f"{folder}/data/", data_folder(branch)
+    for path, _ in files.list_below(place, f"{folder}/data"):
+        files.move(place, path, f"{target}/{path.removeprefix(start)}")
 
 
 def sweep(place: Place, before_millis: int) -> None:
@@ -262,23 +287,8 @@ def sweep(place: Place, before_millis: int) -> None:
         newest[name] = max(millis, newest.get(name, 0))
     for name, millis in newest.items():
         if millis < before_millis:
-            files.remove_all(Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}"))
+            files.remove_all(below(place, name))
     files.remove_if_empty(place, FOLDER)
-
-
-@contextmanager
-def spooled(place: Place, datasets: Datasets, rows: RowStream) -> "Iterator[lance.LanceDataset]":
-    """A long stream as a temporary dataset, which can be read more than once."""
-    name = f"{FOLDER}/{uuid.uuid4().hex}"
-    aside = Place(place.store, f"{place.key}/{name}", f"{place.location}/{name}")
-    try:
-        with rows.telling():
-            yield lance.write_dataset(
-                rows.reader(), aside.location, schema=rows.schema, **datasets.write_options()
-            )
-    finally:
-        files.remove_all(aside)
-        files.remove_if_empty(place, FOLDER)
 
 
 def check_rows(table: "pa.Schema", rows: RowStream) -> None:

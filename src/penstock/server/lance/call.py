@@ -48,7 +48,8 @@ class Call:
     max_page: int
     receive: Receive
     connection: Connection
-    index_name: str = ""
+    # What the path names within the object: an index, or a column and a row.
+    names: tuple[str, ...] = ()
     key: IdempotencyKey | None = None
     # None where authentication is off.
     identity: Identity | None = None

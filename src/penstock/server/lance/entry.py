@@ -36,7 +36,7 @@ from penstock.server.transport.http import (
 
 # lancedb asks in the forms that a server of this version knows: several vectors in one request
 # from 0.2 on, structured text queries from 0.3 on. Without the header it sends the forms of 0.1.
-LANCEDB_HEADERS = ((b"phalanx-version", b"0.3.0"),)
+LANCEDB_HEADERS = ((b"phalanx-version", b"0.5.0"),)
 
 # What lancedb would take for a missing table if the status were 404.
 WITHIN_TABLE = (ColumnNotFound, FunctionNotFound, TagNotFound)
@@ -92,7 +92,7 @@ class LanceProtocol:
             else await read_body(receive, self._limits.max_json_bytes),
             headers=exchange.headers,
             max_page=self._limits.max_page,
-            index_name=decode_segment(match.index_name),
+            names=tuple(decode_segment(name) for name in match.names),
             receive=receive,
             connection=exchange.scope["extensions"][CONNECTION],
             key=None if arrival is None else arrival.key,

@@ -12,11 +12,11 @@ ByKey = dict[Key, LanceOperation]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An operation, and the still encoded id and index name in its path."""
+    """An operation, and the still encoded id and names in its path."""
 
     operation: LanceOperation
     id: str | None
-    index_name: str = ""
+    names: tuple[str, ...] = ()
 
 
 def find(segments: list[str]) -> Match | None:
@@ -33,8 +33,10 @@ def find(segments: list[str]) -> Match | None:
         return Match(operation, rest[1])
     if len(rest) == 4 and (operation := _DEEPER.get((*rest[:2], rest[3]))) is not None:
         return Match(operation, rest[2])
-    if len(key) == 4 and (operation := _BY_ID.get((*key[:2], "", key[3]))) is not None:
-        return Match(operation, rest[1], key[2])
+    names = key[2:-1]
+    deep = (*key[:2], *("" for _ in names), key[-1])
+    if names and (operation := _BY_ID.get(deep)) is not None:
+        return Match(operation, rest[1], names)
     return None
 
 
@@ -49,7 +51,7 @@ def _build() -> tuple[
         if "{id}" not in parts:
             fixed[tuple(parts)] = operation
             continue
-        key = tuple("" if p == "{index_name}" else p for p in parts if p != "{id}")
+        key = tuple("" if p.startswith("{") else p for p in parts if p != "{id}")
         (by_id if parts[1] == "{id}" else deeper)[key] = operation
     return fixed, by_id, deeper
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import lance
 import pyarrow as pa
 import pytest
+from lance.blob import blob_array, blob_field
 
 from tests.harness.data.arrow import people, send, to_stream, versions
 from tests.harness.data.tables import code, new_name
@@ -89,6 +90,36 @@ def test_a_long_insert_leaves_only_its_data(server: Server, store: Store, table:
     assert kinds == {"data", "_versions", "_transactions"}
     by_path = lance.dataset(describe(server, table)["location"], storage_options=store.options)
     assert by_path.count_rows() == 150_003
+
+
+def test_parts_with_large_blobs_become_one_version(server: Server, store: Store) -> None:
+    name, path = new_name(), "/v1/table/{}/multipart_write/{}"
+    schema = pa.schema([pa.field("id", pa.int64()), blob_field("blob")])
+
+    def some_rows(id: int, size: int) -> pa.Table:
+        return pa.table([pa.array([id]), blob_array([bytes([id]) * size])], schema=schema)
+
+    send(server, f"/v1/table/{name}/create", some_rows(1, 5_000_000)).raise_for_status()
+    upload = {"upload_id": server.post(path.format(name, "create")).json()["upload_id"]}
+    for id in (2, 3):
+        part = {**upload, "upload_part_id": f"p{id}"}
+        rows = some_rows(id, 5_000_000 * (id - 2) + 100_000)
+        send(server, f"/v1/table/{name}/insert", rows, **part).raise_for_status()
+    done = server.post(path.format(name, "complete"), None, **upload)
+    assert done.raise_for_status().json() == {"version": 2}
+    assert ids(server, name) == [1, 2, 3]
+    body = {"column": "blob", "row_ids": [2, 0, 1]}
+    found = server.post(f"/v1/table/{name}/fetch_blobs", body).raise_for_status()
+    blobs = pa.ipc.open_file(found.content).read_all()["blob"].to_pylist()
+    assert [(blob[:1], len(blob)) for blob in blobs] == [
+        (b"\x03", 5_100_000),
+        (b"\x01", 5_000_000),
+        (b"\x02", 100_000),
+    ]
+    whole = server.get(f"/v1/table/{name}/blob/blob/2/bytes")
+    assert (whole.status_code, len(whole.content)) == (200, 5_100_000)
+    kinds = {key.split("/")[2] for key in store.keys(folder(server, name))}
+    assert kinds == {"data", "_versions", "_transactions"}
 
 
 def test_a_long_create_that_breaks_off_leaves_nothing(server: Server, store: Store) -> None:

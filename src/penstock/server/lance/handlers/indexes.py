@@ -130,7 +130,7 @@ async def list_indices(call: Call) -> Indices:
 
 async def describe_stats(call: Call) -> IndexStats:
     body = call.decode(_describe)
-    name = call.index_name
+    (name,) = call.names
     if body.index_name not in (None, name):
         raise InvalidRequest(
             f"index_name in the body is {body.index_name!r}, in the path {name!r}",
@@ -148,7 +148,7 @@ async def describe_stats(call: Call) -> IndexStats:
 
 async def drop(call: Call) -> EmptyReply:
     call.decode(_body)
-    name = call.index_name
+    (name,) = call.names
     return await _change(
         call, call.text("branch"), lambda dataset: indexes.drop_index(dataset, name)
     )

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from penstock.catalog.columns import computed_columns
-from penstock.catalog.data import datasets, rows
+from penstock.catalog.data import datasets, part_uploads, rows
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest
 from penstock.lance.write.row_changes import Merge, delete, update
@@ -97,6 +97,8 @@ async def insert(call: Call) -> InsertedRows:
     mode = choose("mode", call.text("mode"), ("append", "overwrite"))
     branch = check_branch(call.text("branch"))
     table = await _get_writable(call)
+    if (upload := call.text("upload_id")) is not None:
+        return await _add_part(call, table, branch, mode, upload)
     write = rows.insert if mode == "append" else rows.overwrite
     if mode == "overwrite" and not await datasets.has_version(call.catalog, table, branch):
         write = rows.insert
@@ -105,6 +107,18 @@ async def insert(call: Call) -> InsertedRows:
     if mode == "overwrite" and table.has_bound_columns:
         await computed_columns.mirror(call.catalog, table, branch)
     return InsertedRows(done.version, done.rows, done.transaction_id or None)
+
+
+async def _add_part(call: Call, table: Table, branch: str, mode: str, upload: str) -> InsertedRows:
+    """One part of an upload, which is committed when the upload is completed."""
+    part = call.text("upload_part_id")
+    if part is None:
+        raise InvalidRequest("upload_part_id is missing", detail="name each part of the upload")
+    async with arriving(call) as source:
+        count, version = await part_uploads.add_part(
+            call.catalog, table, branch, upload, part, mode, source
+        )
+    return InsertedRows(version, count)
 
 
 async def merge(call: Call) -> MergedRows:

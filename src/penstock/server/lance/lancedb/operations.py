@@ -1,9 +1,9 @@
 """Operations of lancedb's remote tables that the Lance Namespace REST API does not have."""
 
 from penstock.server.access.limits import QUERIES
-from penstock.server.lance.lancedb import lsm, prewarm, secrets
-from penstock.server.lance.operation import reads
-from penstock.server.lance.rules import READ_TABLE, SIGNED_IN
+from penstock.server.lance.lancedb import blobs, lsm, part_uploads, prewarm, secrets
+from penstock.server.lance.operation import changes, reads
+from penstock.server.lance.rules import READ_TABLE, SIGNED_IN, WRITE_TABLE
 
 _LSM = ("log-structured writes", "leave the write spec unset; plain writes are durable at once")
 _BRANCHES = (
@@ -12,6 +12,23 @@ _BRANCHES = (
 )
 
 LANCEDB = (
+    reads("FetchBlobs", "table/{id}/fetch_blobs", blobs.fetch, READ_TABLE, work=QUERIES),
+    # A client keeps many of these open and reads on as it likes, so they are no queries.
+    reads(
+        "ReadBlob",
+        "table/{id}/blob/{column}/{row_id}/bytes",
+        blobs.read_range,
+        READ_TABLE,
+        method="GET",
+    ),
+    changes("BeginUpload", "table/{id}/multipart_write/create", part_uploads.begin, WRITE_TABLE),
+    changes(
+        "CompleteUpload",
+        "table/{id}/multipart_write/complete",
+        part_uploads.complete,
+        WRITE_TABLE,
+    ),
+    changes("AbortUpload", "table/{id}/multipart_write/abort", part_uploads.abort, WRITE_TABLE),
     reads("GetLsmWriteSpec", "table/{id}/get_lsm_write_spec", lsm.get_spec, READ_TABLE),
     reads("GetLsmStats", "table/{id}/get_lsm_stats", lsm.get_stats, READ_TABLE),
     reads("SetLsmWriteSpec", "table/{id}/set_lsm_write_spec", lsm.refuse(*_LSM), READ_TABLE),

@@ -23,7 +23,7 @@ _columns = msgspec.json.Decoder(PrewarmColumns)
 
 async def prewarm_index(call: Call) -> None:
     call.decode(_body)
-    name = call.index_name
+    (name,) = call.names
     table = await tables.get(call.catalog.database, call.id)
     await datasets.read(call.catalog, table, MAIN, None, lambda dataset: prewarm(dataset, name))
 
