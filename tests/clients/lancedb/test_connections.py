@@ -72,6 +72,16 @@ def test_an_old_version_or_a_branch_is_opened(lake: Lake, table: Any) -> None:
         assert lake.done(opened.count_rows()) == 3
 
 
+@covers("connection", "clone_table")
+def test_a_table_is_cloned(lake: Lake, table: Any) -> None:
+    lake.done(table.add(some_rows(4)))
+    clone, name = lake.database.clone_table, new_name("copy")
+    made = lake.done(clone(name, lake.get(table, "uri"), source_version=1))
+    lake.done(made.delete("id = 1"))
+    counts = [lake.done(each.count_rows()) for each in (made, table)]
+    assert counts == [2, 4]
+
+
 @covers("connection", "list_jobs", "open_job", "cancel_job")
 def test_jobs_are_listed_opened_and_canceled(lake: Lake, table: Any) -> None:
     lake.done(table.add_columns(computed={"twice": "id * 2"}))

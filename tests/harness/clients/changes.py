@@ -306,6 +306,11 @@ def abort_upload(server: Server, ns: str) -> Request:
     return lance(f"{path}/multipart_write/abort", upload_id=upload)
 
 
+def clone_table(server: Server, ns: str) -> Request:
+    location = ask(server, f"{with_rows(server, ns)}/describe")["location"]
+    return lance(f"table/{ns}$copy/clone", {"source_location": location, "is_shallow": True})
+
+
 # By the name of the operation, and what is special about the request if there are several.
 LANCE: dict[str, Prepare] = {
     "CreateNamespace": create_namespace,
@@ -324,6 +329,7 @@ LANCE: dict[str, Prepare] = {
     "AlterTransaction": alter_transaction,
     "CreateTable": lambda s, ns: lance(f"table/{ns}$t/create", to_stream(people(1, 2))),
     "CreateTable long": create_long,
+    "CloneTable": clone_table,
     "InsertIntoTable": lambda s, ns: lance(f"{with_rows(s, ns)}/insert", to_stream(people(4))),
     "InsertIntoTable first": insert_first,
     "InsertIntoTable long": insert_long,

@@ -53,7 +53,7 @@ LANCE = {
     "BeginUpload CompleteUpload AbortUpload",
     "owner": "CreateNamespace DropNamespace RegisterTable DropTable DeregisterTable RenameTable "
     "UpdateTableSchemaMetadata AlterTableAlterColumns UpdateFieldMetadata AlterTableDropColumns "
-    "CreateTable AlterTableAddColumns CreateMaterializedView DeclareTable "
+    "CreateTable CloneTable AlterTableAddColumns CreateMaterializedView DeclareTable "
     "AlterMaterializedView ExplainAlterMaterializedView ConsentMaterializedView "
     "DropMaterializedView AlterFunction DropFunction CreateView AlterView DropView",
 }

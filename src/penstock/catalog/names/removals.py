@@ -51,6 +51,34 @@ async def carry_out(catalog: Catalog, locations: Sequence[str]) -> None:
             await catalog.database.write(_forget, location)
 
 
+async def hold(tx: Transaction, location: str) -> int:
+    """Record a folder that is being written, as if it were being removed; returns since when.
+
+    Whoever writes it lets go of it when it belongs to a table. Otherwise it is removed.
+    """
+    row = await tx.fetch_one(
+        "INSERT INTO removals (location, created_at, claimed_at) "
+        "VALUES (relative($1), now_millis(), now_millis()) RETURNING claimed_at",
+        location,
+    )
+    assert row is not None
+    return int(row[0])
+
+
+async def let_go(tx: Transaction, location: str, since: int) -> bool:
+    """Take back such a record; False when somebody else removes the folder meanwhile."""
+    row = await tx.fetch_one(
+        "DELETE FROM removals WHERE location = relative($1) AND claimed_at = $2 RETURNING location",
+        *(location, since),
+    )
+    return row is not None
+
+
+async def release(tx: Transaction, location: str) -> None:
+    """Leave a folder to the next round of maintenance."""
+    await _unclaim(tx, location)
+
+
 async def list_pending(tx: Transaction) -> list[str]:
     """The folders that are still to be deleted, oldest first."""
     rows = await tx.fetch(

@@ -68,6 +68,16 @@ async def find_by_id(tx: Transaction, id: str) -> Table | None:
     return None if row is None else to_table(row)
 
 
+async def find_at(tx: Transaction, location: str) -> Table | None:
+    """Find the table at this location."""
+    row = await tx.fetch_one(
+        f"SELECT {COLUMNS}, {HAS_BOUND}, {IS_VIEW} FROM objects o JOIN tables t ON t.id = o.id "
+        "WHERE t.location = relative($1)",
+        location,
+    )
+    return None if row is None else to_table(row)
+
+
 def check_rows(table: Table) -> Table:
     """Get the table, unless it is a materialized view's, whose rows only a refresh writes."""
     if table.is_view:

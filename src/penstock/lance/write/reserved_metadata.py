@@ -16,8 +16,8 @@ def check_brought(rows: "pa.Schema", known: "pa.Schema | None" = None) -> None:
 
     Rows that were read from a table have its keys, and may come back into it with them.
     """
-    has = dict(_list_fields(known or ()))
-    for path, metadata in _list_fields(rows):
+    has = dict(list_fields(known or ()))
+    for path, metadata in list_fields(rows):
         for key, value in metadata.items():
             text = key.decode(errors="replace")
             if text.lower().startswith(RESERVED) and has.get(path, {}).get(key) != value:
@@ -45,7 +45,7 @@ def _refuse(key: str, where: str, remedy: str) -> InvalidRequest:
     )
 
 
-def _list_fields(
+def list_fields(
     fields: Any, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Metadata]]:
     """Every field, including nested ones, with its metadata."""
@@ -53,7 +53,7 @@ def _list_fields(
         path = (*above, field.name)
         if field.metadata:
             yield path, field.metadata
-        yield from _list_fields(_children(field.type), path)
+        yield from list_fields(_children(field.type), path)
 
 
 def _children(kind: Any) -> "list[pa.Field[Any]]":

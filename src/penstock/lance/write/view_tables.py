@@ -10,6 +10,8 @@ KIND_KEY = "penstock.view"
 # Another client reads these; by the format it recognises views that follow their source by row ids,
 # and those that a function makes.
 FORMAT_KEY, QUERY_KEY = "geneva::view::version", "geneva::view::query"
+# What all of these keys begin with.
+VIEW_KEYS = ("penstock.", "geneva::view::")
 FORMATS = {"query": "2", "udtf": "udtf", "chunker": "chunker"}
 # Metadata is read whenever the table is opened, and queries with functions are long.
 MAX_QUERY_CHARACTERS = 65_536

@@ -1,7 +1,8 @@
 """Operations of lancedb's remote tables that the Lance Namespace REST API does not have."""
 
 from penstock.server.access.limits import QUERIES
-from penstock.server.lance.lancedb import blobs, lsm, part_uploads, prewarm, secrets
+from penstock.server.lance import recover
+from penstock.server.lance.lancedb import blobs, clones, lsm, part_uploads, prewarm, secrets
 from penstock.server.lance.operation import changes, reads
 from penstock.server.lance.rules import READ_TABLE, SIGNED_IN, WRITE_TABLE
 
@@ -29,6 +30,13 @@ LANCEDB = (
         WRITE_TABLE,
     ),
     changes("AbortUpload", "table/{id}/multipart_write/abort", part_uploads.abort, WRITE_TABLE),
+    changes(
+        "CloneTable",
+        "table/{id}/clone",
+        clones.clone,
+        clones.CLONE,
+        recover=recover.made_table,
+    ),
     reads("GetLsmWriteSpec", "table/{id}/get_lsm_write_spec", lsm.get_spec, READ_TABLE),
     reads("GetLsmStats", "table/{id}/get_lsm_stats", lsm.get_stats, READ_TABLE),
     reads("SetLsmWriteSpec", "table/{id}/set_lsm_write_spec", lsm.refuse(*_LSM), READ_TABLE),
