@@ -108,7 +108,7 @@ def test_the_next_job_goes_on_where_a_canceled_one_was(
 
 
 def test_progress_is_told_while_a_job_runs(server: Server, runner: RunnerProcess) -> None:
-    table = make_filled(server, rows=3_000, fragments=30, expression=SLOW)
+    table = make_filled(server, rows=6_000, fragments=60, expression=SLOW)
     # One task after the other, so that it takes several seconds and reports.
     job = table.request(concurrency=1)
     seen = set()

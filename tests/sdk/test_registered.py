@@ -89,13 +89,13 @@ def test_a_version_is_a_number(lake: penstock.Lake, name: str) -> None:
 
 
 def test_a_view_is_made_by_a_registered_chunker(
-    lake: penstock.Lake, space: str, table: penstock.Table, server: Server
+    lake: penstock.Lake, space: str, table: penstock.Table, server: Server, cluster: str
 ) -> None:
     made = lake.create_function(f"{space}.letters", letters)
     view = lake.create_view(f"{space}.v", table, chunker=f"{space}.letters")
     assert view.schema.names[-2:] == ["id", "letter"]
-    view.refresh(wait=False)
-    (job,) = Runner(server).lease(wait_seconds=20)
+    view.refresh(wait=False, cluster=cluster)
+    (job,) = Runner(server, cluster=cluster).lease(wait_seconds=20)
     assert job["spec"]["definition"]["function"]["registered"]["version"] == 1
     run_here(server, job)
     assert view.count() == 6

@@ -147,7 +147,7 @@ def test_views_are_not_tables_of_lance(ns: Namespace) -> None:
     server = ns.client.server
     assert server.get(f"/v1/namespace/{ns.lance_id}/table/list").json()["tables"] == []
     assert code(server.post(f"/v1/table/{ns.lance_id}$view/describe")) == (404, 4)
-    assert code(server.post(f"/v1/table/{ns.lance_id}$view/drop")) == (404, 4)
+    assert code(server.post(f"/v1/table/{ns.lance_id}$view/drop")) == (400, 19)
     assert server.post(f"/v1/table/{ns.lance_id}$view/exists").status_code == 404
     assert ns.view().exists()
 

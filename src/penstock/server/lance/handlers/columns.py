@@ -127,7 +127,8 @@ async def add(call: Call) -> ChangedColumns:
             used = read_use(c.function)
             declared.append(await binding.bind_new(call.catalog, c.name, used, call.origin))
     filled = [output.column for new, _ in declared for output in new.outputs]
-    names = [*plain, *sql, *filled]
+    names = [c.name for c in body.new_columns if c.virtual_column is None and c.function is None]
+    names += filled
     if len(set(names)) < len(names):
         raise InvalidRequest("new_columns names a column twice", detail="name each column once")
     catalog, branch = call.catalog, check_branch(body.branch)
