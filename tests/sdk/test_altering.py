@@ -9,6 +9,7 @@ import pytest
 import penstock
 from penstock.errors import InvalidFunction, InvalidRequest, TableInUse
 from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes import servers
 from tests.harness.processes.servers import Server
 from tests.harness.views.server_views import run_here
 
@@ -28,6 +29,19 @@ def letters(text: str) -> Iterator[dict[str, Any]]:
 @penstock.chunker(outputs={"word": str}, version="3")
 def broken(text: str) -> Iterator[dict[str, Any]]:
     raise ValueError("no words")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of this module's own: no other test's jobs wait in its queue."""
+    with servers.running(tmp_path_factory.mktemp("data")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def lake(server: Server) -> Iterator[penstock.Lake]:
+    with penstock.connect(server.url) as found:
+        yield found
 
 
 def work(server: Server) -> None:

@@ -110,7 +110,7 @@ def test_a_view_is_made_by_a_registered_chunker(
     other = penstock.chunker(version="2")(letters.call)
     lake.create_function(f"{space}.letters", other)
     made.enable()
-    view.alter(function=f"{space}.letters@2", wait=False)
-    (job,) = Runner(server).lease(wait_seconds=20)
+    view.alter(function=f"{space}.letters@2", wait=False, cluster=cluster)
+    (job,) = Runner(server, cluster=cluster).lease(wait_seconds=20)
     run_here(server, job)
     assert [use["version"] for use in made.used_by] == [2]
