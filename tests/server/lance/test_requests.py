@@ -90,6 +90,17 @@ def test_an_unknown_route_answers_in_json(server: Server, path: str, method: str
     assert {"error", "code", "instance"} <= answer.json().keys()
 
 
+@pytest.mark.parametrize("path", ["index//stats", "index//drop", "index//prewarm"])
+def test_an_empty_name_in_a_path_is_refused(table: Table, path: str) -> None:
+    answer = table.server.post(f"/v1/table/{table.id}/{path}")
+    assert answer.status_code in (400, 404), answer.text
+
+
+def test_an_empty_column_of_a_blob_is_refused(table: Table) -> None:
+    answer = table.server.get(f"/v1/table/{table.id}/blob///bytes")
+    assert answer.status_code in (400, 404), answer.text
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [

@@ -29,7 +29,8 @@ def find(segments: list[str]) -> Match | None:
     if len(rest) < 3:
         return None
     key = (rest[0], *rest[2:])
-    if (operation := _BY_ID.get(key)) is not None:
+    # An empty part of a path is an empty name, not the blank that stands for any name.
+    if "" not in key and (operation := _BY_ID.get(key)) is not None:
         return Match(operation, rest[1])
     if len(rest) == 4 and (operation := _DEEPER.get((*rest[:2], rest[3]))) is not None:
         return Match(operation, rest[2])
