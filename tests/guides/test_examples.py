@@ -14,15 +14,28 @@ from tests.harness.processes.servers import Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-SCRIPTS = ("rag.py", "images.py", "features.py")
+SCRIPTS = ("rag.py", "images.py", "features.py", "lancedb_only.py")
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_runs(server: Server, team: Team, script: str, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / script), server.url]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PENSTOCK_URL": server.url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
+
+
+def test_an_example_needs_nothing_of_ours() -> None:
+    text = (ROOT / "examples" / "lancedb_only.py").read_text(encoding="utf-8")
+    assert "import penstock" not in text
+    assert "from penstock" not in text
 
 
 def test_the_notebook_runs(server: Server, team: Team, tmp_path: Path) -> None:
