@@ -1,14 +1,17 @@
 """Functions with a name: who registers them, who uses them, and what others hear of them."""
 
+import hashlib
 import uuid
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.harness.data.arrow import people, send
 from tests.harness.data.functions import envelope
 from tests.harness.processes.access import GuardedServer
 from tests.harness.processes.servers import Server
+from tests.harness.views.definitions import encode_schema, make_spec
 
 F: dict[str, Any] = {
     "udf": envelope(b"\x80\x05N."),
@@ -104,3 +107,115 @@ def test_users_are_named_to_those_who_may_see_them(place: Place) -> None:
     assert (refused.status_code, place.ns + "$t" in refused.text) == (409, False)
     told = place.admin.post(f"{path}/drop", {})
     assert f"column c of {place.ns}$t" in told.json()["error"]
+
+
+CHUNKS = pa.schema([("word", pa.string())])
+EVIL = '{"pip": ["evil==1"], "py_modules": ["s3://evil/code.zip"], "env_vars": {"PYTHONPATH": "/"}}'
+
+
+def register_chunker(place: Place) -> None:
+    """A chunker of the admin's, in the variables of which there is a secret."""
+    spec = make_spec("chunker", CHUNKS, input_columns=["name"], batch=False)
+    body = {"udtf_spec": {**spec, "kind": "chunker"}, "secrets": {"KEY": "planted"}}
+    assert place.ask(place.admin, "create", "chunks", **body) == 200
+
+
+def view_of(place: Place, **spec: Any) -> dict[str, Any]:
+    return {
+        "kind": "chunker",
+        "source_query": f"SELECT name FROM {place.ns}.t",
+        "udtf_spec": {"kind": "chunker", "function": [place.ns, "chunks"], **spec},
+        "output_schema": encode_schema(CHUNKS),
+    }
+
+
+def test_who_uses_a_function_of_rows_brings_no_environment(place: Place) -> None:
+    register_chunker(place)
+    home = f"h{uuid.uuid4().hex[:8]}"
+    place.admin.post(f"/v1/namespace/{home}/create").raise_for_status()
+    name, user = place.person(("owner", "namespace", home), ("reader", "namespace", place.ns))
+    path = f"/v1/materialized_view/{home}$v"
+    for spec in (
+        {"manifest": EVIL},
+        {"manifest": EVIL, "manifest_checksum": hashlib.sha256(EVIL.encode()).hexdigest()},
+    ):
+        answer = user.post(f"{path}/create", view_of(place, **spec))
+        assert (answer.status_code, "manifest" in answer.text) == (400, True), answer.text
+    assert user.post(f"{path}/create", view_of(place)).status_code == 201
+    altered: list[dict[str, Any]] = [
+        {"manifest": EVIL},
+        {"manifest": EVIL, "function": [place.ns, "chunks"]},
+    ]
+    for spec in altered:
+        answer = user.post(f"{path}/alter", {"udtf_spec": {"kind": "chunker", **spec}})
+        assert answer.status_code in (400, 403), answer.text
+    assert user.post(f"{path}/refresh", {"manifest": EVIL}).status_code == 403
+    # Whoever may bring code gives the view a function of their own.
+    place.gate.grant(name, "functions", "namespace", home)
+    assert user.post(f"{path}/refresh", {"manifest": EVIL}).status_code == 202
+
+
+def test_a_disabled_function_does_nothing_by_any_door(place: Place) -> None:
+    register_chunker(place)
+    assert place.use(place.admin, "t").status_code == 200
+    view = f"/v1/materialized_view/{place.ns}$v"
+    place.admin.post(f"{view}/create", view_of(place)).raise_for_status()
+    for function in ("f", "chunks"):
+        assert place.ask(place.admin, "alter", function, disabled=True) == 200
+    named = {"function": {"name": [place.ns, "f"]}}
+    more = {"alterations": [{"path": "c", **named}]}
+    query = f"SELECT name FROM {place.ns}.t WHERE id > 1"
+    asked = [
+        (f"/v1/table/{place.ns}$t/backfill_column", {"column": "c"}),
+        (f"/v1/table/{place.ns}$t/backfill_column", {"column": "c", "errors_only": True}),
+        (f"/v1/table/{place.ns}$t/preview_column", {"column": "c"}),
+        (f"/v1/table/{place.ns}$t/alter_columns", more),
+        (f"{view}2/create", view_of(place)),
+        (f"{view}/refresh", {}),
+        (f"{view}/refresh", {"cascade": True}),
+        (f"{view}/alter", {"source_query": query, "preview": False}),
+        (f"{view}/alter", {"source_query": query}),
+        (f"/v1/table/{place.ns}$t/refresh_column", {"column": "c"}),
+    ]
+    for path, body in asked:
+        answer = place.admin.post(path, body)
+        assert answer.status_code in (400, 404), (path, answer.text)
+        assert answer.status_code == 404 or "is disabled" in answer.text, (path, answer.text)
+    # Its source can still be read, and what it has filled stays.
+    assert place.ask(place.admin, "describe") == 200
+
+
+def test_a_clone_of_a_table_uses_no_function_that_its_maker_may_not(place: Place) -> None:
+    assert place.use(place.admin, "t").status_code == 200
+    home = f"h{uuid.uuid4().hex[:8]}"
+    place.admin.post(f"/v1/namespace/{home}/create").raise_for_status()
+    _, user = place.person(("owner", "namespace", home), ("reader", "table", place.ns, "t"))
+    location = user.post(f"/v1/table/{place.ns}$t/describe").json()["location"]
+    body = {"source_location": location}
+    user.post(f"/v1/table/{home}$copy/clone", body).raise_for_status()
+    # Its column has the values, and is a plain one.
+    answer = user.post(f"/v1/table/{home}$copy/backfill_column", {"column": "c"})
+    assert (answer.status_code, "not computed" in answer.text) == (400, True)
+    described = place.admin.post(f"/v1/function/{place.ns}$f/describe", {}).json()
+    assert [each["table"] for each in described["used_by"]] == [[place.ns, "t"]]
+
+
+def test_a_hidden_function_is_missing_by_lancedbs_door_as_well(place: Place) -> None:
+    _, stranger = place.person(("owner", "table", place.ns, "t"))
+    told = []
+    for function in ("f", "x"):
+        reference = {"name": function, "namespace_path": [place.ns], "version": "1"}
+        application = {
+            "function": {**reference, "object_id": "0" * 32, "manifest_digest": ""},
+            "inputs": [{"parameter": "no", "kind": "column", "value": {"path": "id"}}],
+        }
+        body = {
+            "new_columns": [{"name": "c"}],
+            "function": {
+                "application": application,
+                "outputs": [{"result_field": "$value", "output_name": "c"}],
+            },
+        }
+        answer = stranger.post(f"/v1/table/{place.ns}$t/add_columns/", body)
+        told.append((answer.status_code, answer.json()["code"], answer.json()["error"]))
+    assert told[0] == (*told[1][:2], told[1][2].replace("$x", "$f")), told

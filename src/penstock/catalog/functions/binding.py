@@ -120,6 +120,12 @@ async def fill_spec(
         return spec
     if "udtf" in spec:
         raise InvalidRequest("udtf_spec has both udtf and function", detail="send one of them")
+    if brought := [each for each in OF_VERSION if spec.get(each) is not None]:
+        # An environment is code: it would run beside the function, with its secrets.
+        raise InvalidRequest(
+            f"udtf_spec names a function and has {brought[0]}, which comes with the function",
+            detail=f"leave {brought[0]} out, or register a version that has it",
+        )
     sent = _convert({k: v for k, v in spec.items() if k in ("function", "function_version")})
     rest = {k: v for k, v in spec.items() if k not in ("function", "function_version")}
     version, content = await functions.choose(
@@ -142,6 +148,10 @@ async def fill_spec(
         "registered": msgspec.to_builtins(registered),
         **({} if (text := version.definition.manifest) is None else {"manifest": text}),
     }
+
+
+# What a version of a function has of its own, besides its code.
+OF_VERSION = ("manifest", "manifest_checksum")
 
 
 class _Named(msgspec.Struct):

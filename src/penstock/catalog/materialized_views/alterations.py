@@ -171,7 +171,9 @@ async def _define(
     before = await _find_before(catalog, view, origin)
     known_codes = {each.sha256 for each in refreshes.list_functions(before)}
     codes = {code_files.hash_of(content) for content in list_codes(defined)}
-    if brings_code(defined) and codes - known_codes:
+    # An environment is code as well.
+    is_new = bool(codes - known_codes) or _find_manifest(asked) != _find_manifest(view.asked)
+    if brings_code(defined) and is_new:
         need = Need(FUNCTIONS, NAMESPACE, view.table.namespace)
         await grants.check_in(catalog.database, origin, need)
     return _NewDefinition(asked, replace(defined, edition=view.edition), before)
@@ -206,6 +208,10 @@ def merge(view: MaterializedView, wanted: ViewAlteration) -> SentDefinition:
         inherited=inherited,
         sql=asked.sql if wanted.source_query is None else None,
     )
+
+
+def _find_manifest(asked: SentDefinition) -> object:
+    return (asked.udtf_spec or {}).get("manifest") or None
 
 
 async def _find_before(catalog: Catalog, view: MaterializedView, origin: Origin) -> Definition:

@@ -81,6 +81,11 @@ def test_altering_a_function_brings_code(place: Place) -> None:
     new = {"cluster": CLUSTER, "udtf_spec": spec | {"udtf": repack(spec["udtf"]), "udtf_sha": None}}
     refused = place.ask(place.ann, "alter", new)
     assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
+    # An environment is code, too; beside the code that is there, it would run with it.
+    evil = chunker()["udtf_spec"] | {"manifest": '{"pip": ["evil==1"]}'}
+    other = {"source_query": f"SELECT id, name FROM {place.data}.t WHERE id > 0"}
+    refused = place.ask(place.ann, "alter", {"cluster": CLUSTER, "udtf_spec": evil, **other})
+    assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
     # The code that is there needs no right to be brought.
     same = {"cluster": CLUSTER, "inherited": ["id"]}
     assert place.ask(place.ann, "alter", same).status_code in (200, 202)
