@@ -13,7 +13,11 @@ SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2,4]"}}'}
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    started = servers.start(tmp_path_factory.mktemp("data"), "--no-runner")
+    port = servers.free_port()
+    # Where lancedb's client looks for it.
+    environ = {"PENSTOCK__SERVER__FLIGHT_PORT": str(port + 1)}
+    data = tmp_path_factory.mktemp("data")
+    started = servers.start(data, "--no-runner", "--port", str(port), environ=environ)
     yield started
     with contextlib.suppress(ProcessLookupError):
         started.stop()

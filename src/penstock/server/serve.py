@@ -39,6 +39,7 @@ from penstock.server.access.bootstrap_security import (
 )
 from penstock.server.access.browser_origins import AllowedPages
 from penstock.server.app import App
+from penstock.server.flight.endpoint import FlightEndpoint
 from penstock.server.runner_api.child import RunnerChild, lease_prefix, make_child
 from penstock.server.transport.connections import ConnectionTracker, TrackedConnection, make_limits
 from penstock.server.transport.http import Limits
@@ -156,15 +157,17 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     if not (settings.auth.enabled or is_loopback(settings.server.host)):
         log.warning("listening beyond this machine without authentication")
     limits = Limits(settings.server.max_json_bytes, settings.server.max_page)
+    app = App(
+        catalog,
+        limits,
+        settings.iceberg.warehouse,
+        gate,
+        AllowedPages(settings.server.allowed_origins, is_loopback(settings.server.host)),
+    )
+    flight = FlightEndpoint(app, gate)
     server = _Server(
         uvicorn.Config(
-            App(
-                catalog,
-                limits,
-                settings.iceberg.warehouse,
-                gate,
-                AllowedPages(settings.server.allowed_origins, is_loopback(settings.server.host)),
-            ),
+            app,
             http=make_protocol(_make_patience(settings)),
             **tls,
             loop="none",
@@ -226,8 +229,11 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
     # While the server still answers, so that the runner can give its jobs back.
     server.before_exit = None if child is None else child.stop
     try:
+        if settings.server.flight_port:
+            await flight.start(settings.server.flight_host, settings.server.flight_port, tls)
         await server.serve(sockets=[listener])
     finally:
+        await flight.stop(settings.server.stop_seconds)
         catalog.queue.close()
         if child is not None:
             await child.stop()

@@ -79,6 +79,23 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
             description="How many bytes the result of a statement may have.",
         ),
     ] = 134_217_728
+    flight_port: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=65535,
+            description="Port for SQL by Arrow Flight, which lancedb's client expects at the port "
+            "after the server's; 0 is none.",
+        ),
+    ] = 0
+    flight_host: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Address that Flight listens on.",
+            extra={"wanted": "an address of this machine, not empty"},
+        ),
+    ] = "127.0.0.1"
     max_batch_bytes: Annotated[
         int,
         Meta(

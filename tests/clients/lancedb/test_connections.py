@@ -1,11 +1,14 @@
 """lancedb's remote connection: names, namespaces, how tables are made, and what goes wrong."""
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import lancedb
 import pytest
+from lancedb.integrations.pyarrow import PyarrowDatasetAdapter
 from lancedb.permutation import Permutation, permutation_builder
 from lancedb.remote import ClientConfig, RetryConfig, TimeoutConfig
 from lancedb.remote.errors import HttpError
@@ -178,6 +181,31 @@ def test_permutations_are_made_of_remote_tables_which_can_be_pickled(server: Ser
     assert sorted(seen) == [1, 2, 3, 4]
 
     assert pickle.loads(pickle.dumps(table)).count_rows() == 4
+
+
+def test_a_remote_table_is_a_dataset_of_pyarrow(server: Server) -> None:
+    database = lancedb.connect("db://x", api_key="k", host_override=server.url)
+    dataset = PyarrowDatasetAdapter(database.create_table(new_name(), some_rows(1, 2, 3)))
+    assert (dataset.count_rows(), dataset.head(1)["id"].to_pylist()) == (3, [1])
+    assert dataset.to_table()["id"].to_pylist() == [1, 2, 3]
+    assert dataset.schema == some_rows(1).schema
+
+
+def test_what_the_client_measures_is_no_remote_connection(server: Server) -> None:
+    # What its bridge to OpenTelemetry reads; in a process of its own, as there is one recorder.
+    program = (
+        "import sys, lancedb\n"
+        "from lancedb import _lancedb as inner\n"
+        "assert inner.register_lancedb_metrics_recorder()\n"
+        "known = {each.name for each in inner.lancedb_metrics_catalog()}\n"
+        "assert known and all('object_store' in name for name in known), known\n"
+        "db = lancedb.connect('db://x', api_key='k', host_override=sys.argv[1])\n"
+        "table = db.create_table(sys.argv[2], [{'id': 1}])\n"
+        "assert table.search().to_list() and not inner.snapshot_lancedb_metrics()\n"
+    )
+    command = [sys.executable, "-c", program, server.url, new_name()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_headers_retries_and_time_limits_are_the_clients(server: Server) -> None:

@@ -28,9 +28,12 @@ log = logging.getLogger(__name__)
 
 def check_access(settings: Settings) -> None:
     """Refuse settings that would let everyone in by accident, or that authentication can't use."""
-    if not (settings.auth.enabled or settings.server.insecure or is_loopback(settings.server.host)):
+    server = settings.server
+    hosts = (server.host, *((server.flight_host,) if server.flight_port else ()))
+    open_to = [host for host in hosts if not is_loopback(host)]
+    if open_to and not (settings.auth.enabled or server.insecure):
         raise InvalidRequest(
-            f"listening on {settings.server.host} would let everybody in who reaches it",
+            f"listening on {open_to[0]} would let everybody in who reaches it",
             detail="set auth.enabled = true and make a key with 'penstock token create', "
             "or add --insecure",
         )
