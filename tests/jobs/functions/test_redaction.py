@@ -1,11 +1,14 @@
 """Secrets are hidden in texts, however they are written there."""
 
 import json
+import os
+import subprocess
+import sys
 from urllib.parse import quote
 
 import pytest
 
-from penstock.jobs.functions.redaction import Redaction
+from penstock.jobs.functions.redaction import VARIABLE, Redaction
 
 VALUE = "pa'ss\"wörd/first\nsecond line\\n"
 
@@ -37,3 +40,18 @@ def test_what_is_longer_is_hidden_first() -> None:
 
 def test_without_secrets_a_text_stays() -> None:
     assert Redaction(["", ""]).hide("nothing ''") == "nothing ''"
+
+
+def test_a_function_gets_its_secrets_whatever_another_did_to_the_environment() -> None:
+    program = (
+        "import os\n"
+        "from penstock.jobs.functions import redaction\n"
+        "redaction.restore()\n"
+        "os.environ['KEY'] = 'another'\n"
+        "del os.environ['OTHER']\n"
+        "redaction.restore()\n"
+        "assert (os.environ['KEY'], os.environ['OTHER']) == ('first', 'second')\n"
+        "assert redaction.hide('a first') == 'a ***'\n"
+    )
+    environ = {**os.environ, VARIABLE: "KEY,OTHER", "KEY": "first", "OTHER": "second"}
+    subprocess.run([sys.executable, "-c", program], env=environ, check=True)

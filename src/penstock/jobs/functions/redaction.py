@@ -35,8 +35,18 @@ def hide(text: str) -> str:
 @functools.cache
 def of_worker() -> Redaction:
     """The secrets that this process was started with, whatever becomes of its environment."""
+    return Redaction(_values_at_start().values())
+
+
+def restore() -> None:
+    """Give a function its secrets as they are, whatever another one did to the environment."""
+    os.environ.update(_values_at_start())
+
+
+@functools.cache
+def _values_at_start() -> dict[str, str]:
     names = os.environ.get(VARIABLE, "").split(",")
-    return Redaction(os.environ.get(name, "") for name in names if name)
+    return {name: os.environ.get(name, "") for name in names if name}
 
 
 def _spell(value: str) -> set[str]:

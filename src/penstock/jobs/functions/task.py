@@ -17,6 +17,7 @@ from penstock.jobs.functions.isolation.isolate import IsolatedCaller
 from penstock.jobs.functions.load import load, unusable
 from penstock.jobs.functions.outcomes import Caller
 from penstock.jobs.functions.output import PrintedOutput, captured
+from penstock.jobs.functions.redaction import restore
 from penstock.jobs.kept.parts import KeptParts
 from penstock.jobs.kept.store import Store, name_view_store
 from penstock.lance.columns.function_code import path_of
@@ -127,6 +128,8 @@ class FunctionTask:
 
     def _make_caller(self, isolated: bool) -> tuple[Caller, str]:
         content = read_function(self.place, self.function)
+        # The process may have served another function before.
+        restore()
         function = self.function
         if isolated or function.timeout_seconds or function.needs.memory:
             apart = IsolatedCaller(content, function, self.kinds, self.output, self.is_stopped)
