@@ -1,12 +1,16 @@
 """lancedb's remote tables: rows in and out, and what the results of changes say."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import lancedb
 import pyarrow as pa
 import pytest
 
 from tests.harness.clients.lancedb_modes import SYNC, Lake, covers, some_rows
+from tests.harness.data.tables import new_name
+from tests.harness.processes.servers import Server
 
 
 def ids(lake: Lake, table: Any) -> list[int]:
@@ -106,3 +110,27 @@ def test_a_take_is_explained(lake: Lake, table: Any) -> None:
 
 def _values(lake: Lake, values: dict[str, Any]) -> dict[str, Any]:
     return {"values" if lake.mode == SYNC else "updates": values}
+
+
+def test_counts_are_true_whatever_others_write_meanwhile(lake: Lake, server: Server) -> None:
+    """Each of several clients changes rows of its own, in fragments that they share."""
+    name, clients = new_name(), 4
+    table = lake.done(lake.database.create_table(name, some_rows(*range(400))))
+    lake.done(table.add(some_rows(*range(400, 800))))
+
+    def work(client: int) -> list[int]:
+        database = lancedb.connect("db://x", api_key="k", host_override=server.url)
+        own: Any = database.open_table(name)
+        told = []
+        for low in range(client * 200, client * 200 + 60, 20):
+            told.append(own.delete(f"id >= {low} AND id < {low + 5}").num_deleted_rows)
+            where = f"id >= {low} AND id < {low + 12}"
+            told.append(own.update(where=where, values={"text": "new"}).rows_updated)
+            own.add(some_rows(10_000))
+        return told
+
+    with ThreadPoolExecutor(clients) as pool:
+        assert list(pool.map(work, range(clients))) == [[5, 7] * 3] * clients
+    assert lake.done(table.count_rows()) == 800 + clients * 3 - clients * 3 * 5
+    assert lake.done(table.count_rows("text = 'new'")) == clients * 3 * 7
+    assert lake.done(table.count_rows("id >= 10000")) == clients * 3
