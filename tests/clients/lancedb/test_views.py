@@ -203,3 +203,21 @@ def test_types_that_its_client_cannot_be_told_are_told_as_the_nearest(lake: Lake
     assert made.schema == pa.schema([("at", pa.timestamp("us"))])
     view = lake.done(lake.database.open_table(name))
     assert lake.done(lake.query(view).to_arrow()).schema.field("at").type == times.type
+
+
+def test_a_view_is_a_source_of_materialized_views_in_sparks_sql(lake: Lake, server: Server) -> None:
+    view, (kept, other) = new_name(), (new_name(), new_name())
+    lake.done(lake.database.create_table(f"{view}t", some_rows(1, 2, 3)))
+    lake.done(lake.database.create_view(view, f"SELECT id, text FROM {view}t WHERE id > 1"))
+    # The client's own words for it are Lance's SQL, which knows tables.
+    make = lake.database.create_materialized_view_async
+    with pytest.raises(HttpError, match=r"is an Iceberg view, and Lance's SQL reads tables only"):
+        lake.done(make(kept, view, select=["id"], with_no_data=True))
+    with penstock.connect(server.url) as sdk:
+        sdk.create_view(other, f"SELECT id FROM {view} WHERE id < 3")
+    opened = lake.done(lake.database.open_materialized_view(other))
+    assert lake.get(opened, "table").name == other
+    with pytest.raises(HttpError, match=rf"is read by .*{other}"):
+        lake.done(lake.database.drop_view(view))
+    lake.done(lake.database.drop_materialized_view(other))
+    lake.done(lake.database.drop_view(view))
