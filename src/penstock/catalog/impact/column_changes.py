@@ -12,7 +12,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.columns import computed_columns
 from penstock.catalog.data import datasets
 from penstock.catalog.iceberg_views import replace as view_replacing
-from penstock.catalog.impact import columns, following
+from penstock.catalog.impact import columns, following, view_reads
 from penstock.catalog.impact.columns import ColumnReaders
 from penstock.catalog.impact.following import Followers, Renamed
 from penstock.catalog.names import dependents, table_changes
@@ -143,7 +143,7 @@ async def _follow_in(
     table = renamed.table
     # Locked first, so that on PostgreSQL a view that is being created is seen.
     await tx.fetch("UPDATE objects SET id = id WHERE id = $1", table.id)
-    views = await columns.find_views(tx, table.id, [(renamed.old,)])
+    views = await view_reads.find_views(tx, table.id, [(renamed.old,)])
     if set(views) - {each.view.table.id for each in followers.views}:
         raise ConcurrentCommit(f"views of {table} were made meanwhile", detail="retry")
     return await following.record_in(tx, str(renamed), followers, origin)
@@ -168,7 +168,7 @@ async def _check_in(
 ) -> Undo | None:
     # Locked first, so that on PostgreSQL a view that is being created is seen.
     await tx.fetch("UPDATE objects SET id = id WHERE id = $1", table.id)
-    views = await columns.find_views(tx, table.id, [parse_path(path) for path in paths])
+    views = await view_reads.find_views(tx, table.id, [parse_path(path) for path in paths])
     await _refuse(tx, table, paths, ColumnReaders(views=views), options, origin)
     return None
 

@@ -15,8 +15,8 @@ from penstock.catalog.iceberg_views import dialects
 from penstock.catalog.iceberg_views.iceberg_views import IcebergView
 from penstock.catalog.impact import graph, iceberg_readers
 from penstock.catalog.impact.iceberg_readers import NamedObject
-from penstock.catalog.materialized_views import materialized_views
-from penstock.catalog.names import dependents, tables
+from penstock.catalog.impact.view_reads import find_views, list_touched
+from penstock.catalog.names import dependents
 from penstock.database.interface import Transaction
 from penstock.lance.columns.fields import Path, parse_path
 from penstock.model.tables import MAIN, Table
@@ -71,34 +71,6 @@ async def find_computed(
         ComputedReader(row[0], msgspec.json.decode(row[1], type=tuple[str, ...])) for row in rows
     ]
     return [each for each in found if list_touched(each.inputs, wanted)]
-
-
-async def find_views(
-    tx: Transaction, table_id: str, wanted: Sequence[Path]
-) -> dict[str, tuple[str, ...]]:
-    """The materialized views whose queries read one of some paths, with those of its paths."""
-    found = {}
-    for id in await dependents.list_readers(tx, table_id):
-        view = await tables.find_by_id(tx, id)
-        if view is None:
-            continue
-        definition = (await materialized_views.load(tx, view)).definition
-        reads = [
-            path for s in definition.sources if s.id == table_id for path in (*s.reads, *s.named)
-        ]
-        if touched := list_touched(reads, wanted):
-            found[id] = touched
-    return found
-
-
-def list_touched(reads: Sequence[str], wanted: Sequence[Path]) -> tuple[str, ...]:
-    """Those of some paths that are among others, contain one of them, or are part of one."""
-    return tuple(text for text in reads if any(_overlap(parse_path(text), each) for each in wanted))
-
-
-def _overlap(one: Path, other: Path) -> bool:
-    shared = min(len(one), len(other))
-    return one[:shared] == other[:shared]
 
 
 async def _find_iceberg(

@@ -4,21 +4,22 @@ One is under way while its job is queued or running; what an ended job left here
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
 
+from penstock.catalog.impact import overtaken_alterations
 from penstock.catalog.jobs.jobs import UNFINISHED
 from penstock.catalog.materialized_views import freshness, materialized_views
 from penstock.catalog.materialized_views.cron import Schedule
 from penstock.catalog.materialized_views.materialized_views import SentDefinition
-from penstock.catalog.names import dependents
+from penstock.catalog.names import dependents, tables
 from penstock.database.interface import Transaction
 from penstock.errors import InvalidTableState, TableInUse
 from penstock.jobs.specs import REFRESH, RefreshSpec
 from penstock.model.identifiers import from_path
-from penstock.model.origins import Origin
+from penstock.model.origins import NOBODY, Origin
 from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.slots import slot_of_view
 from penstock.model.tables import Table
@@ -140,9 +141,12 @@ async def apply_in(tx: Transaction, table: Table, commit: AlteringCommit, versio
         )
     _, request, text, sources, settings, owner, made_by = row
     reads = msgspec.json.decode(sources, type=NewSources)
-    undo = await remember(tx, table.id)
     grantees = msgspec.json.decode(owner, type=tuple[str, ...])
-    await materialized_views.check_sources(tx, grantees, set(reads.names.values()))
+    ids = set(reads.names.values())
+    await overtaken_alterations.lock_in(tx, table, ids)
+    undo = await remember(tx, table.id)
+    await materialized_views.check_sources(tx, grantees, ids)
+    await _check(tx, table, ids, definition, grantees)
     watermark = structs.replace(commit.watermark, view_version=version)
     watermark = structs.replace(watermark, bases=await freshness.find_bases(tx, watermark))
     edited = await tx.fetch_one(
@@ -164,6 +168,37 @@ async def apply_in(tx: Transaction, table: Table, commit: AlteringCommit, versio
     await tx.fetch("DELETE FROM view_alterations WHERE view_id = $1", table.id)
     await renew_queued(tx, table.id, definition, edited[0])
     return undo
+
+
+async def find_obstacle(tx: Transaction, spec: RefreshSpec) -> str:
+    """Why the job of an alteration must not begin: what others did since it was requested."""
+    row = await tx.fetch_one(
+        "SELECT owner, sources FROM view_alterations WHERE view_id = $1", spec.table_id
+    )
+    table = await tables.find_by_id(tx, spec.table_id)
+    # Without a record, an attempt that could not report has committed it.
+    if spec.alteration is None or row is None or table is None:
+        return ""
+    ids = set(msgspec.json.decode(row[1], type=NewSources).names.values())
+    grantees = msgspec.json.decode(row[0], type=tuple[str, ...])
+    try:
+        await _check(tx, table, ids, spec.definition, grantees)
+    except TableInUse as error:
+        return f"{error.message}; {error.detail}"
+    return ""
+
+
+async def _check(
+    tx: Transaction,
+    table: Table,
+    ids: set[str],
+    definition: Definition,
+    grantees: tuple[str, ...],
+) -> None:
+    """Refuse what others stand in the way of, told to who asked for the alteration."""
+    before = (await materialized_views.load(tx, table)).definition
+    asking = replace(NOBODY, grantees=grantees)
+    await overtaken_alterations.check_in(tx, table, ids, before, definition, asking)
 
 
 async def renew_queued(tx: Transaction, view_id: str, definition: Definition, edition: int) -> None:

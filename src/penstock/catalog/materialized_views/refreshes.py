@@ -11,7 +11,13 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.data import datasets
 from penstock.catalog.functions import function_code, functions
 from penstock.catalog.jobs import environments, jobs
-from penstock.catalog.materialized_views import consents, definitions, freshness, materialized_views
+from penstock.catalog.materialized_views import (
+    consents,
+    definitions,
+    freshness,
+    materialized_views,
+    pending_alterations,
+)
 from penstock.catalog.materialized_views.definitions import Check, ResolvedView
 from penstock.catalog.materialized_views.materialized_views import MaterializedView
 from penstock.catalog.names import dependents, idempotency, tables
@@ -216,6 +222,8 @@ async def complete(
     """The spec of a refresh when it is leased; None and a reason when there is nothing to do."""
     found, error = await complete_spec(tx, spec)
     if found is not None and (obstacle := await consents.find_obstacle(tx, spec)):
+        return None, obstacle
+    if found is not None and (obstacle := await pending_alterations.find_obstacle(tx, spec)):
         return None, obstacle
     for each in () if found is None else (found, *found.upstream):
         for function in list_functions(each.definition):

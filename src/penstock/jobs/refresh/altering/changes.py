@@ -50,6 +50,12 @@ def compare_definitions(before: Definition, after: Definition) -> DefinitionChan
     return DefinitionChanges(kept, computed, dropped)
 
 
+def find_broken(before: Definition, after: Definition) -> list[str]:
+    """Columns that go, or get another type, so that what reads them cannot go on."""
+    old, new = decode_schema(before.schema), decode_schema(after.schema)
+    return [n for n in old.names if n not in new.names or new.field(n).type != old.field(n).type]
+
+
 def list_new_functions(before: Definition, after: Definition) -> tuple[Function, ...]:
     """The functions of the new definition that have not filled these columns from these inputs."""
     functions = (*after.column_functions, *filter(None, [after.function]))

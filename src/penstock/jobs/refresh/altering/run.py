@@ -24,6 +24,7 @@ from penstock.jobs.engine.committing import NoFit, commit_until_in
 from penstock.jobs.refresh import view_notes
 from penstock.jobs.refresh.altering.changes import find_changes
 from penstock.jobs.refresh.altering.fill import fill_columns, write_nulls
+from penstock.jobs.refresh.altering.uses import check_uses
 from penstock.jobs.refresh.carrying import carry_columns, forget_ids
 from penstock.jobs.refresh.context import Context, Plan, ViewChange, Work
 from penstock.jobs.refresh.history import RefreshCommit, commit_refresh, read_history
@@ -102,6 +103,8 @@ class AlterationRun(RefreshRun):
 
     def _compute(self, work: Work, plan: Plan) -> ViewChange:
         """Compute the rows that the plan asks for, and what the rows that stay lack."""
+        # Somebody may have built on the view since the request.
+        check_uses(work.view, work.spec.made_by, work.spec.definition)
         self._schema = plan_schema(work.spec, work.view)
         filling = replace(work, attempt=self._name_work("columns"))
         # Lance wants to see columns that take the names of others in every fragment.
