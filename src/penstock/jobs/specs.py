@@ -176,11 +176,17 @@ class RefreshSpec(JobSpec, frozen=True, kw_only=True):
         return self.definition if self.followed is None else self.followed.before
 
     @property
+    def made_then(self) -> Definition:
+        """The same, with the names that columns of the sources had when the rows were made."""
+        return self.made_by if self.followed is None else self.followed.before
+
+    @property
     def followed(self) -> FollowedRename | None:
         """The renames since the view's rows were made."""
-        if self.watermark is None or self.alteration is not None:
+        if self.watermark is None:
             return None
-        return self.definition.find_followed(self.watermark.digest)
+        known = self.definition if self.alteration is None else self.alteration.before
+        return known.find_followed(self.watermark.digest)
 
 
 class UpstreamSpec(RefreshSpec, frozen=True, kw_only=True):

@@ -218,7 +218,7 @@ def test_histories_with_renames_are_exact(
     pick = random.Random(seed)
     view = make_of(kind, server, cluster, tmp_path / "calls")
     names = {"a": "a", "b": "b"}
-    steps = ["rename", "update", "delete", "insert", "swap", "refresh", "compact"]
+    steps = ["rename", "update", "delete", "insert", "swap", "refresh", "compact", "alter"]
     for step in range(12):
         match pick.choice(steps):
             case "rename":
@@ -241,9 +241,65 @@ def test_histories_with_renames_are_exact(
                 send(server, f"/v1/table/{view.source}/insert", rows).raise_for_status()
             case "compact":
                 open_by_path(server, view.source).optimize.compact_files()
+            case "alter":
+                a, b = names["a"], names["b"]
+                more = f"{b} AS b, concat({a}, {b}) AS c"
+                more = more if kind in FUNCTIONS else f"concat({b}, {a}) AS both"
+                wanted = f"SELECT id, {a} AS a, {more} FROM t"
+                answer = view.ask(
+                    "alter",
+                    {
+                        "cluster": cluster,
+                        "preview": False,
+                        "source_query": f"{wanted} WHERE {b} <> 'b{pick.randrange(3)}'",
+                    },
+                )
+                if answer.status_code == 202:
+                    assert run_here(server, view.lease())["mode"] == "incremental"
             case "refresh":
                 assert refresh(view)["mode"] in ("none", "incremental")
     refresh(view)
+    found = view.rows()
+    view.request(mode="full")
+    run_here(server, view.lease())
+    assert view.rows() == found
+
+
+def alter(view: View, **body: Any) -> dict[str, Any]:
+    """Alter a view, as was told before; returns what was told."""
+    told: dict[str, Any] = view.ask("explain_alter", body).raise_for_status().json()
+    answer = view.ask("alter", {"cluster": view.cluster, "preview": False} | body)
+    assert answer.status_code == 202, answer.text
+    assert run_here(view.server, view.lease())["mode"] == told["mode"]
+    return told
+
+
+@ON_SQLITE
+def test_an_alteration_after_a_rename_keeps_rows(server: Server, cluster: str) -> None:
+    view = make_of("query", server, cluster, Path())
+    rename(view, ("a", "first"), ("b", "second"))
+    update(view, "id = 1", first="'new'")
+    wanted = "SELECT id, first AS a, concat(second, first) AS both, id AS n FROM t"
+    told = alter(view, source_query=f"{wanted} WHERE second <> 'b0'")
+    assert (told["mode"], told["rows_staying"], told["rows_to_insert"]) == ("incremental", 12, 0)
+    assert {(1, "new", "b1new", 1), (2, "a2", "b2a2", 2)} <= {*view.rows()}
+    assert explain(view)["mode"] == "none"
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_an_alteration_after_a_rename_calls_functions_for_what_changed(
+    server: Server, cluster: str, tmp_path: Path, kind: str
+) -> None:
+    log = tmp_path / "calls"
+    view = make_of(kind, server, cluster, log)
+    rename(view, ("a", "b2"), ("b", "a"))
+    update(view, "id = 1", b2="'A'")
+    take_calls(log)
+    more = ", doc.text AS t" if kind == "chunker" else ""
+    query = f"SELECT id, b2 AS a, a AS b, concat(b2, a) AS c{more} FROM t WHERE a IN ('b1', 'b2')"
+    told = alter(view, source_query=query)
+    assert (told["mode"], len(take_calls(log))) == ("incremental", 1)
     found = view.rows()
     view.request(mode="full")
     run_here(server, view.lease())

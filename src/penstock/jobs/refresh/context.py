@@ -89,9 +89,20 @@ class Context:
 
     @property
     def definition_then(self) -> Definition:
-        """The definition by which the view's rows were made, at the moment that it follows now."""
-        moment = self.moment if self.watermark is None else self.watermark.moment
-        return define_at(self.spec.made_by, moment)
+        """The definition by which the view's rows were made, at the moment that it follows now.
+
+        It has the names of then; `definition_before` is the same with those of now.
+        """
+        return define_at(self.spec.made_then, self._moment_then)
+
+    @property
+    def definition_before(self) -> Definition:
+        """The definition that an alteration replaces, at the moment that the view follows now."""
+        return define_at(self.spec.made_by, self._moment_then)
+
+    @property
+    def _moment_then(self) -> int | None:
+        return self.moment if self.watermark is None else self.watermark.moment
 
     @property
     def watermark(self) -> Watermark | None:

@@ -58,7 +58,7 @@ def _why_unlike(spec: RefreshSpec, watermark: Watermark, view: LanceDataset, gap
     names = decode_schema(spec.made_by.schema).names
     if moved := find_moved(view, then, names):
         return f"column {moved} of the view is not the one that was filled"
-    is_used = spec.mode != "full" and watermark.digest == spec.made_by.digest
+    is_used = spec.mode != "full" and watermark.digest == spec.made_then.digest
     if not gap or not is_used or not view.has_stable_row_ids:
         return gap
     is_same = compare(view, then, [show_path((name,)) for name in names]).is_empty
@@ -202,7 +202,7 @@ def _why_rebuild(spec: RefreshSpec, view: LanceDataset, foreign: str) -> str:
         return "a full refresh was asked for"
     if spec.watermark is None:
         return "the view was never filled"
-    if spec.watermark.digest != spec.made_by.digest:
+    if spec.watermark.digest != spec.made_then.digest:
         return "the view's query means something else than at its last refresh"
     if spec.watermark.versions.keys() != {source.id for source in spec.made_by.sources}:
         return "the view had other sources at its last refresh"

@@ -29,7 +29,7 @@ from penstock.jobs.refresh.chunks.plan import (
 from penstock.jobs.refresh.context import Context, Plan, SourceVersions
 from penstock.jobs.refresh.inputs import reads_differ
 from penstock.jobs.refresh.view_notes import read_failed
-from penstock.lance.diff.row_diff import compare, find_taken, scan_all
+from penstock.lance.diff.row_diff import find_taken, scan_all
 from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
 from penstock.model.views import Definition, Rows
 
@@ -78,7 +78,8 @@ class _Planner:
     def __init__(self, context: Context, source: SourceVersions, then: LanceDataset) -> None:
         mark = context.watermark
         assert mark is not None
-        self._before, self._view = context.definition_then, context.view
+        self._before, self._view = context.definition_before, context.view
+        self._rows_then = _rows_of(context.definition_then)
         self._rows = _rows_of(context.definition)
         self._now, self._then = source.dataset_now, then
         function = context.definition.function
@@ -91,7 +92,7 @@ class _Planner:
         changes = compare_definitions(self._before, context.definition)
         self._inherited = [n for n in context.definition.inherited if n in changes.kept]
         reads = list_reads(self._before, tuple(self._inherited))
-        self._difference = compare(self._now, then, reads)
+        self._difference = source.compare(reads)
         self._failed = read_failed(context.place, mark.failed, mark.failed_rows)
 
     def settle(self, match: Match) -> ChunkWork:
@@ -117,7 +118,7 @@ class _Planner:
 
     def _find_called(self, with_children: Ids, match: Match) -> Ids:
         """The source rows that the function was called for; at least those with children."""
-        rows = _rows_of(self._before)
+        rows = self._rows_then
         if rows.filter is not None and rows.engine != "lance" and match is _match_by_lance:
             return np.unique(with_children)
         return match(self._then, scan_all(self._then), rows).ids

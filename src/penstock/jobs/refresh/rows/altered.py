@@ -5,7 +5,6 @@ keep are still right. Others are computed; what the rows that stay lack is fille
 """
 
 import numpy as np
-from lance import LanceDataset
 
 from penstock.errors import ColumnNotFound
 from penstock.jobs.refresh.altering.changes import (
@@ -26,28 +25,26 @@ from penstock.jobs.refresh.rows.plan import (
 )
 from penstock.jobs.refresh.rows.view_rows import find_view_rows
 from penstock.jobs.refresh.view_notes import read_failed
-from penstock.lance.diff.row_diff import compare, join_rows, scan_all
+from penstock.lance.diff.row_diff import join_rows, scan_all
 from penstock.lance.diff.row_sets import is_among
 
 
 def plan(context: Context) -> Plan:
     """Keep the rows that the new query still takes, and whose kept columns are still right."""
     (source,) = context.sources.values()
-    then = source.dataset_then
-    assert then is not None
     try:
-        return _plan(context, source, then)
+        return _plan(context, source)
     except ColumnNotFound as error:
         return plan_all(context, source, error.message)
 
 
-def _plan(context: Context, source: SourceVersions, then: LanceDataset) -> Plan:
-    before, after, mark = context.definition_then, context.definition, context.watermark
+def _plan(context: Context, source: SourceVersions) -> Plan:
+    before, after, mark = context.definition_before, context.definition, context.watermark
     assert mark is not None
     changes = compare_definitions(before, after)
     is_same_filter = has_same_filter(before, after)
     reads = before.sources[0].reads if is_same_filter else list_reads(before, changes.kept)
-    difference = compare(source.dataset_now, then, reads)
+    difference = source.compare(reads)
     failed = read_failed(context.place, mark.failed, mark.failed_rows)
     changed = difference.changed
     if is_same_filter:
