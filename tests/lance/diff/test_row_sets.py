@@ -1,5 +1,8 @@
 """Sets of row ids say of each id what a set of Python says."""
 
+import time
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidTableState
 from penstock.jobs.backfill.left_rows import LeftRows, decode_left_rows
 from penstock.jobs.backfill.row_states import FAILED, FRESH, FUNCTION_CHANGED, REASONS
-from penstock.lance.diff.row_sets import decode_row_set, make_row_set
+from penstock.lance.diff.row_sets import decode_row_set, make_row_set, sort_distinct
 
 IDS = st.integers(0, 60) | st.integers(2**40, 2**40 + 5)
 
@@ -61,3 +64,22 @@ def test_a_damaged_list_of_rows_is_named() -> None:
     for data in (b"", rows.encode(), whole[:-1], whole[:12], whole + b"x", whole + b"\x09" * 20):
         with pytest.raises(InvalidTableState, match="row ids"):
             decode_left_rows(data)
+
+
+@given(st.lists(st.lists(IDS), min_size=1))
+def test_ids_are_sorted_each_once(parts: list[list[int]]) -> None:
+    found = sort_distinct(*(np.array(part, np.int64) for part in parts))
+    assert found.tolist() == sorted({id for part in parts for id in part})
+
+
+def test_many_ids_are_sorted_as_fast_as_numpy_sorts() -> None:
+    ids = np.arange(3_000_000)
+
+    def measure(work: Callable[[], object]) -> float:
+        started = time.perf_counter()
+        work()
+        return time.perf_counter() - started
+
+    # numpy.unique takes fifty times as long.
+    sorting = min(measure(lambda: np.sort(ids)) for _ in range(5))
+    assert min(measure(lambda: sort_distinct(ids)) for _ in range(5)) < 20 * sorting + 0.1

@@ -27,7 +27,7 @@ from penstock.lance.columns.schemas import decode_schema, encode_schema
 from penstock.lance.commit.replacement import ColumnFile
 from penstock.lance.diff.equal import as_ids
 from penstock.lance.diff.row_diff import scan_all
-from penstock.lance.diff.row_sets import Ids, is_among, make_row_set
+from penstock.lance.diff.row_sets import Ids, is_among, make_row_set, sort_distinct
 from penstock.lance.errors import translated
 from penstock.lance.read.scans import offsets_of
 from penstock.lance.session.remote import Location
@@ -58,7 +58,7 @@ def fill_columns(
     staying = dict(_find_staying(work.view, removed))
     if not staying:
         return change, {}
-    needed = np.unique(np.concatenate([sources for sources, _ in staying.values()]))
+    needed = sort_distinct(*(sources for sources, _ in staying.values()))
     made = _compute(work, needed, names)
     values = _Values(work.location, made.fragments, names)
     targets = get_targets(work.view, names)

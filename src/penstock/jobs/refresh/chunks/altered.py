@@ -30,7 +30,7 @@ from penstock.jobs.refresh.context import Context, Plan, SourceVersions
 from penstock.jobs.refresh.inputs import reads_differ
 from penstock.jobs.refresh.view_notes import read_failed
 from penstock.lance.diff.row_diff import find_taken, scan_all
-from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
+from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among, sort_distinct
 from penstock.model.views import Definition, Rows
 
 
@@ -64,7 +64,7 @@ def plan(context: Context) -> Plan:
         mode="incremental",
         reason=planner.reason,
         rows_to_insert=MADE if calls else 0,
-        rows_to_update=count_updates(work, np.unique(work.removed.sources[~is_gone])),
+        rows_to_update=count_updates(work, sort_distinct(work.removed.sources[~is_gone])),
         rows_to_delete=int(is_gone.sum()),
         function_calls=calls,
         fragments=len(np.unique(work.call.fragments)),
@@ -106,7 +106,8 @@ class _Planner:
             is_known &= ~self._failed.contains(rows.ids)
             inherits = is_known & is_among(rows.ids, self._find_changed(self._inherited))
         call = rows.take(~is_known | inherits)
-        gone = np.setdiff1d(children.sources, rows.ids)
+        known = sort_distinct(children.sources)
+        gone = known[~is_among(known, rows.ids)]
         stale = np.sort(np.concatenate([gone, call.ids]))
         return ChunkWork(
             call=call,
@@ -120,7 +121,7 @@ class _Planner:
         """The source rows that the function was called for; at least those with children."""
         rows = self._rows_then
         if rows.filter is not None and rows.engine != "lance" and match is _match_by_lance:
-            return np.unique(with_children)
+            return sort_distinct(with_children)
         return match(self._then, scan_all(self._then), rows).ids
 
     def _find_changed(self, names: Sequence[str]) -> Ids:

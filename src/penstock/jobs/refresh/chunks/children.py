@@ -11,7 +11,7 @@ from penstock.jobs.kept.parts import FoundRows
 from penstock.jobs.refresh.inputs import take
 from penstock.lance.diff.equal import as_ids
 from penstock.lance.diff.masks import Mask
-from penstock.lance.diff.row_sets import Ids, RowSet, is_among
+from penstock.lance.diff.row_sets import Ids, RowSet, is_among, sort_distinct
 from penstock.lance.errors import translated
 from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.scans import ADDRESS, OFFSET_BITS, quote_parts
@@ -44,7 +44,7 @@ def find_children(view: LanceDataset, sources: Ids | None = None) -> ChildRows:
     if sources is not None:
         if not len(sources):
             return ChildRows(*parts[0])
-        sources = np.unique(sources)
+        sources = sort_distinct(sources)
         if len(sources) <= MAX_LISTED:
             where = f"`{SOURCE_ROW_ID}` IN ({', '.join(map(str, sources.tolist()))})"
     with translated():

@@ -28,7 +28,7 @@ from penstock.lance.columns.fields import get_field
 from penstock.lance.diff.fragments import has_blobs
 from penstock.lance.diff.masks import Mask
 from penstock.lance.diff.row_diff import find_taken, join_rows, scan_all
-from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
+from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among, sort_distinct
 from penstock.lance.errors import translated
 from penstock.lance.read.row_ids import scan_rows
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Rows
@@ -176,7 +176,7 @@ class _Planner:
         childless = passes & ~again
         childless[childless] = ~is_among(
             changed.ids[childless],
-            np.unique(find_children(self._context.view, changed.ids[childless]).sources),
+            sort_distinct(find_children(self._context.view, changed.ids[childless]).sources),
         )
         if childless.any():
             before = scan_all(self._then)
@@ -275,8 +275,8 @@ class _Planner:
         if over:
             told.append(f"{over} of the view's are over the limit")
         # What is made of rows that have children in the view is no insertion.
-        is_new = ~is_among(work.call.ids, np.unique(work.removed.sources))
-        with_children = np.unique(work.removed.sources[~is_gone])
+        is_new = ~is_among(work.call.ids, sort_distinct(work.removed.sources))
+        with_children = sort_distinct(work.removed.sources[~is_gone])
         # The function's results, or Spark, decide which rows are admitted, and so which have to go.
         open_count: Unknown | None = None
         if maybe or (calls and self._is_spark):

@@ -30,7 +30,14 @@ from penstock.lance.columns.computed import list_computed
 from penstock.lance.columns.fields import parse_path
 from penstock.lance.diff.fragments import has_blobs
 from penstock.lance.diff.row_diff import scan_all
-from penstock.lance.diff.row_sets import Ids, RowPlaces, RowSet, is_among, join_row_sets
+from penstock.lance.diff.row_sets import (
+    Ids,
+    RowPlaces,
+    RowSet,
+    is_among,
+    join_row_sets,
+    sort_distinct,
+)
 from penstock.lance.read.row_ids import scan_rows
 from penstock.lance.read.scans import quote_path
 from penstock.model.views import CHILD_INDEX, SOURCE_ROW_ID, Column, Rows
@@ -199,7 +206,7 @@ def _to_change(work: Work, todo: ChunkWork, notes: list[NewRows]) -> ViewChange:
     if removed is not None:
         parts.append(removed.row_ids)
         is_gone = is_among(removed.sources, todo.gone)
-        gone, updated = int(is_gone.sum()), len(np.unique(removed.sources[~is_gone]))
+        gone, updated = int(is_gone.sum()), len(sort_distinct(removed.sources[~is_gone]))
     if work.spec.output_limit is not None:
         over, replaced, cut = _cut_off(work.spec.output_limit, todo, notes)
         parts += [over, replaced]

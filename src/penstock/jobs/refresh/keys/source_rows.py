@@ -17,7 +17,7 @@ from penstock.jobs.spark.types import cast_in, to_spark_arrow
 from penstock.lance.diff.equal import as_ids, combine
 from penstock.lance.diff.masks import Mask
 from penstock.lance.diff.row_diff import Difference
-from penstock.lance.diff.row_sets import Ids
+from penstock.lance.diff.row_sets import Ids, sort_distinct
 from penstock.lance.errors import translated
 from penstock.lance.read.by_id import RowReader
 from penstock.lance.read.scans import quote_path
@@ -147,7 +147,7 @@ def _list_ids(conditions: Sequence[tuple[Sequence[str], KeySet]]) -> Ids | None:
     """The row ids, if conditions name few of them."""
     for names, keys in conditions:
         if ROW_ID in names:
-            ids = np.unique(np.asarray(keys.keys[list(names).index(ROW_ID)]))
+            ids = sort_distinct(np.asarray(keys.keys[list(names).index(ROW_ID)]))
             if 0 < len(ids) <= MAX_LOOKED_UP:
                 return ids
     return None

@@ -18,7 +18,7 @@ from msgspec import Struct, json
 from penstock.errors import InvalidRequest
 from penstock.lance.diff.equal import as_ids
 from penstock.lance.diff.row_diff import scan_all
-from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among
+from penstock.lance.diff.row_sets import Ids, RowPlaces, is_among, sort_distinct
 from penstock.lance.errors import translated
 from penstock.lance.read.scans import ADDRESS, BATCH_ROWS, OFFSET_BITS
 
@@ -45,7 +45,7 @@ class Division(NamedTuple):
 
     def labels_of(self, ids: Ids) -> set[str]:
         """The partitions that have one of these rows, which are sorted."""
-        found = np.unique(self.numbers[is_among(self.rows.ids, ids)])
+        found = sort_distinct(self.numbers[is_among(self.rows.ids, ids)])
         return {self.labels[number] for number in found.tolist()}
 
 
@@ -165,7 +165,7 @@ def _number(rows: RowPlaces, labels: list[str], numbers: Ids | None) -> Division
     """Rows by id, with partitions numbered; partitions without rows are dropped."""
     if numbers is None:
         numbers = np.zeros(len(rows.ids), np.int64)
-    names = sorted({labels[number] for number in np.unique(numbers).tolist()})
+    names = sorted({labels[number] for number in sort_distinct(numbers).tolist()})
     places = {name: place for place, name in enumerate(names)}
     again = np.array([places.get(label, -1) for label in labels], np.int64)
     order = np.argsort(rows.ids, kind="stable")

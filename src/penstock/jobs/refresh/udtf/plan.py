@@ -21,7 +21,7 @@ from penstock.jobs.refresh.udtf.partitions import Division, Partitioning, divide
 from penstock.jobs.refresh.view_notes import read_failed, read_partitions
 from penstock.jobs.refresh.whole.plan import has_changed
 from penstock.lance.diff.equal import as_ids
-from penstock.lance.diff.row_sets import Ids
+from penstock.lance.diff.row_sets import Ids, sort_distinct
 from penstock.lance.errors import translated
 from penstock.model.views import PARTITION, Definition
 
@@ -180,11 +180,11 @@ def _find_touched(
     assert query_then is not None
     differs = differs_in(query, query_then, names, source, difference)
     changed = difference.changed.ids[differs]
-    changed = np.union1d(changed, moved(now, before))
+    changed = sort_distinct(changed, moved(now, before))
     came = np.setdiff1d(now.rows.ids, before.rows.ids, assume_unique=True)
     went = np.setdiff1d(before.rows.ids, now.rows.ids, assume_unique=True)
-    touched = now.labels_of(np.union1d(came, changed))
-    touched |= before.labels_of(np.union1d(went, changed))
+    touched = now.labels_of(sort_distinct(came, changed))
+    touched |= before.labels_of(sort_distinct(went, changed))
     failed = read_failed(context.place, watermark.failed, watermark.failed_rows)
     if len(failed):
         numbers = np.array([number_of(label) for label in now.labels], np.int64)
