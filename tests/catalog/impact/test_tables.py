@@ -1,5 +1,7 @@
 """Tables that views read, dropped and renamed: refused, with them, or although they break."""
 
+import itertools
+
 import httpx
 import pytest
 
@@ -56,6 +58,18 @@ def test_a_table_that_an_iceberg_view_names_keeps_its_name(
         assert f"{space}$i" in answer.json()["error"]
         assert "?force=true" in answer.json()["detail"]
     server.post(f"/v1/table/{space}$t/describe").raise_for_status()
+
+
+def test_of_many_tables_that_differ_in_case_the_named_one_is_read(
+    server: Server, namespace: str
+) -> None:
+    names = ["".join(each) for each in itertools.product("aA", "bB", "cC", "dD")]
+    for name in names:
+        send(server, f"/v1/table/{namespace}${name}/create", TEXTS).raise_for_status()
+    make_iceberg_view(server, namespace, "i", f"SELECT id FROM {names[-1]}")
+    for name in names:
+        found = server.post(f"/v1/table/{namespace}${name}/dependents", {}).raise_for_status()
+        assert len(found.json()["dependents"]) == (name == names[-1]), name
 
 
 @pytest.mark.parametrize(

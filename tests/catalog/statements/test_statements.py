@@ -1,6 +1,7 @@
 """Statements as clients ask for them: by Lance at once, by a runner, or not at all."""
 
 import http.client
+import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -161,6 +162,18 @@ def test_a_name_that_nothing_has_is_told_with_near_ones(server: Server, place: s
     send(server, f"/v1/table/{place}$texts/create", TEXTS).raise_for_status()
     refused = ask_sql(server, place, "SELECT id FROM text")
     assert refused.json()["detail"] == f"there is {place}$texts"
+
+
+def test_of_many_names_that_differ_in_case_the_exact_one_is_read(
+    server: Server, namespace: str
+) -> None:
+    names = ["".join(each) for each in itertools.product("aA", "bB", "cC", "dD")]
+    for number, name in enumerate(names):
+        rows = pa.table({"id": pa.array([number], pa.int64())})
+        send(server, f"/v1/table/{namespace}${name}/create", rows).raise_for_status()
+    for number, name in enumerate(names):
+        found = read_rows(ask_sql(server, namespace, f"SELECT id FROM {name}"))
+        assert found["id"].to_pylist() == [number], name
 
 
 def test_a_runner_answers_everything_else(server: Server, place: str, cluster: str) -> None:

@@ -79,7 +79,9 @@ async def find_meant(tx: Transaction, name: Identifier) -> list[NamedObject]:
         rows = await tx.fetch(
             "SELECT id, namespace, name FROM objects "
             "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) "
-            "AND kind <> 'function' LIMIT 10",
+            "AND kind <> 'function' "
+            # However many are alike, the exact one is among them.
+            "ORDER BY CASE WHEN namespace = $1 AND name = $3 THEN 0 ELSE 1 END LIMIT 10",
             *(path, path.lower(), candidate[-1]),
         )
         found = [NamedObject(row[0], (*from_path(row[1]), row[2])) for row in rows]

@@ -112,7 +112,9 @@ async def _search(
         rows = await catalog.database.fetch(
             "SELECT namespace, name, id, kind FROM objects "
             "WHERE namespace IN ($1, $2) AND lower(name) = lower($3) "
-            "AND kind <> 'function' LIMIT 10",
+            "AND kind <> 'function' "
+            # However many are alike, the exact one is among them.
+            "ORDER BY CASE WHEN namespace = $1 AND name = $3 THEN 0 ELSE 1 END LIMIT 10",
             *(to_path(candidate[:-1]), to_path(candidate[:-1]).lower(), candidate[-1]),
         )
         named = [((*from_path(row[0]), row[1]), row[2], row[3]) for row in rows]
