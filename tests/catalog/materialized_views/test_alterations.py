@@ -171,6 +171,15 @@ def test_the_same_definition_is_no_alteration(view: View) -> None:
     assert len(view.ask("history").json()["definitions"]) == 1
 
 
+def test_the_plan_of_no_alteration_tells_as_much_as_any_other(view: View) -> None:
+    same, other = (
+        view.ask("explain_alter", {"source_query": sql}).raise_for_status().json()
+        for sql in (QUERY, WIDER)
+    )
+    assert (same["mode"], same["rows_staying"], same["shape"]) == ("none", 2, "rows")
+    assert same.keys() == other.keys()
+
+
 def test_the_plan_is_told_before(view: View) -> None:
     plan = view.ask("explain_alter", {"source_query": "SELECT id, id AS n FROM t"}).json()
     assert plan["mode"] == "incremental"

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType, structs
 
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.data import datasets
 from penstock.catalog.functions import function_code
 from penstock.catalog.jobs import job_events
 from penstock.catalog.materialized_views import (
@@ -43,6 +44,7 @@ from penstock.model.identifiers import show, to_path
 from penstock.model.jobs import NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.rights import FUNCTIONS, NAMESPACE, Need
+from penstock.model.tables import MAIN
 from penstock.model.udtfs import read_kind
 from penstock.model.views import SYSTEM_COLUMNS, Definition
 
@@ -129,14 +131,18 @@ async def explain(
     catalog.queue.check_cluster(wanted.cluster)
     new = await _define(catalog, view, wanted, origin) if wanted.defines else None
     if new is None or new.is_same:
-        return _explain_nothing(view)
+        return await _explain_nothing(catalog, view)
     await alteration_checks.check(catalog, view, new.before, new.defined.definition, origin)
     return await refreshes.explain_spec(catalog, _make_spec(view, new), new.defined)
 
 
-def _explain_nothing(view: MaterializedView) -> dict[str, Any]:
-    names = [name for name in read_schema(view.definition).names if name not in SYSTEM_COLUMNS]
+async def _explain_nothing(catalog: Catalog, view: MaterializedView) -> dict[str, Any]:
+    definition = view.definition
+    names = [name for name in read_schema(definition).names if name not in SYSTEM_COLUMNS]
     counts = ("rows_to_insert", "rows_to_update", "rows_to_delete", "function_calls", "fragments")
+    rows = await datasets.read(
+        catalog, view.table, MAIN, None, lambda dataset: dataset.count_rows(), is_brief=True
+    )
     return {
         "mode": "none",
         "reason": "the view's definition stays as it is",
@@ -145,6 +151,12 @@ def _explain_nothing(view: MaterializedView) -> dict[str, Any]:
         "columns_kept": names,
         "columns_computed": [],
         "columns_dropped": [],
+        "rows_staying": rows,
+        "kind": definition.kind,
+        "shape": definition.shape,
+        "obstacle": definition.obstacle,
+        "source_versions": {},
+        "estimated_seconds": None,
     }
 
 
