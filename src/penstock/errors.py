@@ -6,6 +6,7 @@
     │   ├── UnknownEncoding       a body that is compressed as a whole
     │   ├── OutsideLake           a location where this server keeps nothing
     │   ├── InvalidView           a view's schema, version or representation can't be right
+    │   ├── InvalidTable          an Iceberg table's schema, spec, snapshot or ref can't be right
     │   ├── FunctionFailed        a function that fills a column can't be run, or failed on a row
     │   ├── InvalidFunction       a function as it is declared can't be right
     │   ├── FunctionDisabled      a registered function, or a version of it, takes no new work
@@ -91,6 +92,10 @@ class OutsideLake(InvalidRequest):
 
 class InvalidView(InvalidRequest):
     default = "the view is not valid"
+
+
+class InvalidTable(InvalidRequest):
+    default = "the table is not valid"
 
 
 class FunctionFailed(InvalidRequest):
@@ -235,6 +240,10 @@ class InvalidTableState(PenstockError):
 
 class ViewIsNoTable(InvalidTableState):
     default = "it is a view, not a table"
+
+
+class NotALanceTable(InvalidTableState):
+    default = "it is an Iceberg table, not a Lance table"
 
 
 class VanishedFile(InvalidTableState):

@@ -10,6 +10,7 @@ from penstock.errors import (
     FileNotFound,
     Forbidden,
     InvalidRequest,
+    InvalidTable,
     InvalidView,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
@@ -38,6 +39,7 @@ from penstock.server.transport.http import Reply, retry_headers
 ICEBERG_ERRORS: dict[type[PenstockError], tuple[int, str, str]] = {
     InvalidRequest: (400, "BadRequestException", ""),
     InvalidView: (400, "IllegalArgumentException", ""),
+    InvalidTable: (400, "IllegalArgumentException", ""),
     NothingAdded: (400, "ValidationException", ""),
     DialectLost: (400, "IllegalStateException", ""),
     NotAuthenticated: (401, "NotAuthorizedException", ""),
