@@ -1,0 +1,1 @@
+"""A table while one request changes it."""
