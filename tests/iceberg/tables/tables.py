@@ -57,7 +57,7 @@ def update(action: str, **more: Any) -> Json:
 
 
 def add_schema(*fields: Json, **more: Any) -> Json:
-    return update("add-schema", schema=schema(*fields, **more))
+    return update("add-schema", schema=schema(*fields, **hyphens(more)))
 
 
 def add_spec(*fields: Json, **more: Any) -> Json:
