@@ -29,6 +29,7 @@
     ├── NamespaceNotEmpty
     ├── InvalidTableState         the table's files, or what it is, don't allow it
     │   ├── ViewIsNoTable         the name is that of a view that holds no rows
+    │   ├── NotALanceTable        the name is that of an Iceberg table
     │   └── VanishedFile          a version, or a name for one, that was there a moment ago is gone
     ├── TableInUse                views read it, or columns and views use the function
     ├── SchemaMismatch            the data does not fit the table's columns

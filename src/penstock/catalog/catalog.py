@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
+from penstock.catalog.iceberg_tables.kept_documents import KeptDocuments
 from penstock.catalog.jobs.queue import Queue
 from penstock.catalog.versions import versions
 from penstock.catalog.versions.settling import Key, Settler
@@ -45,6 +46,8 @@ class Catalog:
     workers: Workers = field(init=False)
     # Held while the ledger is read and appended to.
     ledger_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Metadata of Iceberg tables.
+    documents: KeptDocuments = field(default_factory=KeptDocuments)
     # By table and branch; managed by `appends`.
     appenders: dict[tuple[str, str], object] = field(default_factory=dict)
     # By table and branch: held by the merge that is running there, and removed when none is.

@@ -16,6 +16,8 @@ ROLES = {"reader": READ, "writer": READ | WRITE, "owner": SEEING, "functions": F
 ROLE_OF = {READ: "reader", WRITE: "writer", OWN: "owner", FUNCTIONS: "functions"}
 
 NAMESPACE, TABLE, VIEW, FUNCTION = "namespace", "table", "view", "function"
+# An Iceberg table; grants name it as a table, and no other table has its name.
+ICEBERG_TABLE = "iceberg table"
 KINDS = (NAMESPACE, TABLE, VIEW, FUNCTION)
 
 

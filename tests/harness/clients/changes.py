@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients import iceberg_tables
 from tests.harness.clients.idempotency_keys import Request
 from tests.harness.data.arrow import people, send, to_stream
 from tests.harness.data.functions import new_column, virtual_column
@@ -311,6 +312,32 @@ def clone_table(server: Server, ns: str) -> Request:
     return lance(f"table/{ns}$copy/clone", {"source_location": location, "is_shallow": True})
 
 
+def with_iceberg_table(server: Server, ns: str) -> str:
+    iceberg_tables.make(server, ns)
+    return ns
+
+
+def append_snapshot(server: Server, ns: str) -> Request:
+    metadata = iceberg_tables.make(server, ns)["metadata"]
+    return iceberg_tables.append_to(ns, "t", metadata)
+
+
+def commit_iceberg_tables(server: Server, ns: str) -> Request:
+    """One that exists, and one that is made."""
+    old = iceberg_tables.make(server, ns)["metadata"]
+    new = iceberg_tables.make(server, ns, "staged", stage=True)["metadata"]
+    return iceberg_tables.transaction(
+        (ns, "t", *iceberg_tables.append(old)), (ns, "x", *iceberg_tables.created(new))
+    )
+
+
+def register_iceberg_table(server: Server, ns: str) -> Request:
+    """A registration of a file that a table, which is gone again, has left."""
+    made = iceberg_tables.make(server, ns, "left")
+    iceberg_tables.drop(ns, "left").send(server).raise_for_status()
+    return iceberg_tables.register(ns, "t", made["metadata-location"])
+
+
 # By the name of the operation, and what is special about the request if there are several.
 LANCE: dict[str, Prepare] = {
     "CreateNamespace": create_namespace,
@@ -420,6 +447,13 @@ ICEBERG: dict[str, Prepare] = {
     "RenameView": lambda s, ns: views.rename(with_view(s, ns), "v", "w"),
     "DropView": lambda s, ns: views.drop(with_view(s, ns)),
     "RegisterView": lambda s, ns: views.register(s, ns),
+    "CreateTable": lambda s, ns: iceberg_tables.create(ns),
+    "CommitTable": append_snapshot,
+    "DropTable": lambda s, ns: iceberg_tables.drop(with_iceberg_table(s, ns), purge=True),
+    "UnregisterTable": lambda s, ns: iceberg_tables.unregister(with_iceberg_table(s, ns)),
+    "RegisterTable": register_iceberg_table,
+    "RenameTable": lambda s, ns: iceberg_tables.rename(with_iceberg_table(s, ns), "t", "x"),
+    "CommitTransaction": commit_iceberg_tables,
 }
 
 CHANGES = {f"Lance {name}": prepare for name, prepare in LANCE.items()} | {

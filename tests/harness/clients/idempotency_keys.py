@@ -27,6 +27,7 @@ RELATIONS = {
     "table_versions": "table_id, branch, version, manifest_path, transaction_id",
     "transactions": "id, operation, target, properties",
     "views": "id, metadata_location, metadata",
+    "iceberg_tables": "id, uuid, location, metadata_location",
     "jobs": "id, spec, state, cancel_requested",
     "manifests": "name, content",
     "columns": "table_id, branch, name, binding, function",

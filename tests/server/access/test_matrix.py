@@ -18,6 +18,7 @@ from penstock.server.lance.handlers.materialized_views import list_views
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients import iceberg_tables as tables
 from tests.harness.clients.lance_paths import fill_path
 from tests.harness.data.arrow import people, send
 from tests.harness.processes.access import GuardedServer
@@ -37,12 +38,12 @@ WRONG = {"id": ["something", "else"]}
 # What an operation needs on what its path names, or on the namespace of what it would make.
 LANCE = {
     "see": "ListNamespaces NamespaceExists ListTables ListMaterializedViews ListFunctions "
-    "ListViews",
+    "ListViews ListIcebergTables",
     "reader": "DescribeNamespace DescribeTable TableExists ListTableVersions DescribeTableVersion "
     "GetTableStats QueryTable CountTableRows ExplainTableQueryPlan AnalyzeTableQueryPlan "
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
     "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents "
-    "ListMaterializedViewDefinitions DescribeFunction DescribeView "
+    "ListMaterializedViewDefinitions DescribeFunction DescribeView DescribeIcebergTable "
     # lancedb's own.
     "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
     "CherryPickBranch PrewarmTableIndex PrewarmTableData FetchBlobs ReadBlob",
@@ -115,12 +116,23 @@ ICEBERG_NEEDS = {
     "ListTables": "see",
     "CreateTable": "owner",
     "RegisterTable": "owner",
+    "LoadTable": "reader",
+    "TableExists": "reader",
+    "LoadCredentials": "reader",
+    "ReportMetrics": "reader",
+    "CommitTable": "writer",
+    "CommitTransaction": "writer",
+    "DropTable": "owner",
+    "UnregisterTable": "owner",
+    "RenameTable": "owner",
 }
-# There are no Iceberg tables, whoever asks; the others are open, or for everybody with a key.
-ICEBERG_ELSEWHERE = {
-    *("GetConfig", "GetToken", "LoadTable", "TableExists", "CommitTable", "DropTable"),
-    "RenameTable",
-}
+# Commits that change what a table is; another test has each kind of them.
+ICEBERG_MORE = (
+    *("CommitTable schema", "CommitTable new"),
+    *("CommitTransaction schema", "CommitTransaction new"),
+)
+# Open, or for everybody with a key.
+ICEBERG_ELSEWHERE = {"GetConfig", "GetToken"}
 
 
 @dataclass
@@ -152,6 +164,7 @@ def world(gate: GuardedServer) -> Iterator[World]:
         answer = admin.post(f"/v1/table/{ns}$t/backfill_column", {"column": "double"})
         made.jobs[ns] = answer.json()["job_id"]
         make_view(admin, ns, "v")
+        tables.make(admin, ns, "i")
     for role in ROLES[1:]:
         principal = whoami(gate, callers[role])
         gate.grant(principal, role, "namespace", mine)
@@ -176,7 +189,8 @@ def make_view(server: Server, ns: str, name: str) -> None:
 def ask_lance(server: Server, operation: LanceOperation, ns: str) -> httpx.Response:
     path = operation.path
     is_namespace = path.startswith("namespace/")
-    id = ns if is_namespace else f"{ns}$v" if path.startswith("view/") else f"{ns}$t"
+    name = "i" if path.startswith("iceberg_table/") else "v" if path.startswith("view/") else "t"
+    id = ns if is_namespace else f"{ns}${name}"
     if operation.name == "CreateNamespace":
         id = f"{ns}$new"
     path = fill_path(path, id)
@@ -214,9 +228,18 @@ def ask_iceberg(server: Server, name: str, world: World, ns: str, admin: Server)
     in_ns = f"{root}/namespaces/{ns}"
     both = {"source": {"namespace": [ns], "name": "v"}}
     both["destination"] = both["source"]
+    table = {"namespace": [ns], "name": "i"}
     if name == "DropView":
         make_view(admin, ns, gone := f"v{uuid.uuid4().hex[:8]}")
         return server.client.delete(f"{in_ns}/views/{gone}")
+    if name in ("DropTable", "UnregisterTable"):
+        tables.make(admin, ns, gone := f"i{uuid.uuid4().hex[:8]}")
+        ask = tables.drop if name == "DropTable" else tables.unregister
+        return ask(ns, gone).send(server)
+    # Updates that any right of that kind allows, and that cannot be.
+    rows = {"requirements": [], "updates": [{"action": "remove-snapshot-ref"}]}
+    schema = {"requirements": [], "updates": [{"action": "add-schema"}]}
+    new = {"requirements": [{"type": "assert-create"}], "updates": [{"action": "add-snapshot"}]}
     requests: dict[str, tuple[str, str, Any]] = {
         "ListNamespaces": ("GET", f"{root}/namespaces?parent={ns}", None),
         "CreateNamespace": (
@@ -240,6 +263,22 @@ def ask_iceberg(server: Server, name: str, world: World, ns: str, admin: Server)
         "ListTables": ("GET", f"{in_ns}/tables", None),
         "CreateTable": ("POST", f"{in_ns}/tables", []),
         "RegisterTable": ("POST", f"{in_ns}/register", []),
+        "LoadTable": ("GET", f"{in_ns}/tables/i", None),
+        "TableExists": ("HEAD", f"{in_ns}/tables/i", None),
+        "LoadCredentials": ("GET", f"{in_ns}/tables/i/credentials", None),
+        "ReportMetrics": ("POST", f"{in_ns}/tables/i/metrics", {}),
+        "CommitTable": ("POST", f"{in_ns}/tables/i", rows),
+        "CommitTable schema": ("POST", f"{in_ns}/tables/i", schema),
+        "CommitTable new": ("POST", f"{in_ns}/tables/i", new),
+        "RenameTable": ("POST", f"{root}/tables/rename", {"source": table, "destination": table}),
+        **{
+            f"CommitTransaction{kind}": (
+                "POST",
+                f"{root}/transactions/commit",
+                {"table-changes": [{"identifier": table, **change}]},
+            )
+            for kind, change in (("", rows), (" schema", schema), (" new", new))
+        },
     }
     method, path, body = requests[name]
     return server.client.request(method, path, json=body)
@@ -299,6 +338,18 @@ def test_each_iceberg_route_is_allowed_to_who_it_must_be(world: World, role: str
     assert wrong == {}
 
 
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", ICEBERG_MORE)
+def test_a_commit_that_changes_what_a_table_is_needs_an_owner(
+    world: World, role: str, name: str
+) -> None:
+    for ns in (world.mine, world.other):
+        answer = ask_iceberg(world.callers[role], name, world, ns, world.admin)
+        sees = ns == world.mine and role in SEEING
+        wanted = 400 if sees and role == "owner" else 403 if sees else 404
+        assert answer.status_code == wanted, answer.text
+
+
 def test_no_route_is_missing_from_the_matrix() -> None:
     known = {*LANCE_NEEDS, *BY_BODY, *ELSEWHERE}
     assert {operation.name for operation in (*OPERATIONS, *EXTENSIONS)} == known
@@ -320,6 +371,9 @@ def test_what_may_not_be_seen_looks_as_if_it_did_not_exist(world: World) -> None
         ("GET", "/iceberg/v1/namespaces/{}"),
         ("GET", "/iceberg/v1/namespaces/{}/views/v"),
         ("DELETE", "/iceberg/v1/namespaces/{}/views/v"),
+        ("GET", "/iceberg/v1/namespaces/{}/tables/i"),
+        ("POST", "/iceberg/v1/namespaces/{}/tables/i"),
+        ("GET", "/iceberg/v1/namespaces/{}/tables/i/credentials"),
     ]
     for method, path in paths:
         found, missing = (

@@ -66,10 +66,21 @@ def test_clients_are_told_of_each_route_of_views(iceberg: Iceberg, endpoint: str
     assert endpoint in ask_config(iceberg).ok()["endpoints"]
 
 
-def test_clients_are_not_told_of_routes_that_refuse(iceberg: Iceberg) -> None:
+def test_clients_are_told_of_all_routes_of_tables_and_of_nothing_else(iceberg: Iceberg) -> None:
     endpoints = ask_config(iceberg).ok()["endpoints"]
-    assert not [each for each in endpoints if "tables" in each and each[:4] in ("POST", "DELE")]
-    assert "POST /v1/{prefix}/namespaces/{namespace}/register" not in endpoints
+    of_tables = [each for each in endpoints if "tables" in each or "transactions" in each]
+    names = "/v1/{prefix}/namespaces/{namespace}/tables"
+    table = f"{names}/{{table}}"
+    assert sorted(of_tables) == sorted(
+        [
+            *(f"GET {names}", f"POST {names}", f"GET {table}", f"HEAD {table}", f"POST {table}"),
+            *(f"DELETE {table}", f"POST {table}/unregister", f"GET {table}/credentials"),
+            *(f"POST {table}/metrics", "POST /v1/{prefix}/tables/rename"),
+            "POST /v1/{prefix}/transactions/commit",
+        ]
+    )
+    assert "POST /v1/{prefix}/namespaces/{namespace}/register" in endpoints
+    assert not [each for each in endpoints if "/plan" in each or "/sign" in each]
 
 
 def test_the_warehouse_has_a_name_and_a_place(iceberg: Iceberg) -> None:

@@ -30,7 +30,7 @@ BASE = "/iceberg/v1/penstock"
     [
         *("/iceberg", "/iceberg/", "/iceberg/v1", "/iceberg/v2/config", "/iceberg/v1/nothing"),
         *(f"{BASE}/views", f"{BASE}/namespaces/a/nothing", f"{BASE}/namespaces/a/views/b/c"),
-        *(f"{BASE}/transactions/commit", f"{BASE}/penstock/namespaces", "/iceberg/v1/config/x"),
+        *(f"{BASE}/transactions", f"{BASE}/penstock/namespaces", "/iceberg/v1/config/x"),
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -26,6 +26,7 @@ from penstock.model.paging import Page, PageRequest, cut_page
 from penstock.model.principals import check_grantee
 from penstock.model.rights import (
     FUNCTION,
+    ICEBERG_TABLE,
     NAMESPACE,
     ROLE_OF,
     ROLES,
@@ -298,8 +299,9 @@ async def _resolve(tx: Transaction, target: Target) -> tuple[str, str]:
         return NAMESPACE, path
     namespace, name = split_table(target.id)
     row = await tx.fetch_one(
-        "SELECT id FROM objects WHERE namespace = $1 AND name = $2 AND kind = $3",
+        "SELECT id FROM objects WHERE namespace = $1 AND name = $2 AND kind IN ($3, $4)",
         *(to_path(namespace), name, target.kind),
+        ICEBERG_TABLE if target.kind == TABLE else target.kind,
     )
     if row is None:
         raise MISSING[target.kind](f"{target} does not exist")
@@ -326,5 +328,6 @@ def _to_grant(row: Row) -> Grant:
     grantee, scope, key, role, created_at, created_by, kind, namespace, name = row
     target = Target(NAMESPACE, from_path(key))
     if scope == OBJECT:
+        kind = TABLE if kind == ICEBERG_TABLE else kind
         target = Target(kind or "object", (*from_path(namespace or ""), name or key))
     return Grant(grantee, role, target, created_at, created_by)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from penstock.catalog.access import grants, tokens
 from penstock.catalog.access.tokens import Token
 from penstock.catalog.functions import functions
+from penstock.catalog.iceberg_tables import iceberg_tables
 from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.names import namespaces, tables
 from penstock.database.interface import Database
@@ -22,6 +23,7 @@ from penstock.model.identifiers import Identifier, to_path
 from penstock.model.principals import Identity
 from penstock.model.rights import (
     FUNCTION,
+    ICEBERG_TABLE,
     NAMESPACE,
     READ,
     VIEW,
@@ -142,6 +144,8 @@ class AccessCache:
         """The error for an object that does not exist."""
         if need.kind == VIEW:
             return iceberg_views.missing(need.id)
+        if need.kind == ICEBERG_TABLE:
+            return iceberg_tables.missing(need.id)
         if need.kind == NAMESPACE:
             return namespaces.missing(need.id)
         if not (await self.standing(identity, NAMESPACE, need.id[:-1])).sees:

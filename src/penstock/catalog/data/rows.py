@@ -11,7 +11,7 @@ from penstock.catalog.names import tables
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.versions import reconcile
 from penstock.catalog.versions.commits import Declare
-from penstock.errors import TableAlreadyExists, TableNotFound, ViewIsNoTable
+from penstock.errors import NotALanceTable, TableAlreadyExists, TableNotFound, ViewIsNoTable
 from penstock.lance.doors import lance
 from penstock.lance.errors import translated
 from penstock.lance.write import first_version, row_changes, uploads
@@ -40,7 +40,7 @@ async def create(
     """Create a table with rows; mode is create, exist_ok or overwrite."""
     try:
         table = await tables.get(catalog.database, new.table.identifier)
-    except (TableNotFound, ViewIsNoTable):
+    except (TableNotFound, ViewIsNoTable, NotALanceTable):
         return await _create_new(catalog, new, source, origin)
     if await tables.has_data(catalog, table):
         if mode == "create":

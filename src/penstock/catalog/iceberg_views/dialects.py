@@ -10,13 +10,21 @@ import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.data import datasets
+from penstock.catalog.iceberg_tables import iceberg_tables, metadata_files
 from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.names import tables
-from penstock.errors import InvalidRequest, InvalidTableState, NotFound, Unprocessable
+from penstock.errors import (
+    DamagedFile,
+    InvalidRequest,
+    InvalidTableState,
+    NotFound,
+    Unprocessable,
+)
 from penstock.iceberg.metadata import current_representations, current_schema, current_version
 from penstock.iceberg.sql_types import list_columns
 from penstock.lance.doors import sql_types
 from penstock.model.identifiers import Identifier, from_path, to_path
+from penstock.model.rights import ICEBERG_TABLE
 from penstock.model.tables import MAIN
 from penstock.sql.doors import lineage, reads, references
 from penstock.sql.doors import translate as translating
@@ -169,6 +177,8 @@ async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
             return {}
         if kind == iceberg_views.KIND:
             return list_columns(current_schema(await get_metadata(catalog, id)))
+        if kind == ICEBERG_TABLE:
+            return await _find_table_columns(catalog, id)
         table = await tables.get(catalog.database, id)
         return await datasets.read(
             catalog, table, MAIN, None, lambda dataset: sql_types.list_columns(dataset.schema)
@@ -177,6 +187,19 @@ async def _find_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
         return {}  # dropped since
     except InvalidTableState:
         return None  # declared, but not written yet
+
+
+async def _find_table_columns(catalog: Catalog, id: Identifier) -> "Columns | None":
+    table = await iceberg_tables.get(catalog.database, id)
+    try:
+        _, text = await metadata_files.load(catalog, table)
+    except DamagedFile:
+        return None
+    document: Json = msgspec.json.decode(text)
+    wanted = document["current-schema-id"]
+    return next(
+        list_columns(each) for each in document["schemas"] if each.get("schema-id", 0) == wanted
+    )
 
 
 async def get_metadata(catalog: Catalog, id: Identifier) -> Json:

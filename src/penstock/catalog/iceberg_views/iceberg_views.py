@@ -316,7 +316,8 @@ async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Orig
     if kind is not None:
         raised = ViewAlreadyExists if kind == KIND else TableAlreadyExists
         raise raised(
-            f"Cannot rename {'.'.join(id)} to {'.'.join(new)}. {kind.capitalize()} already exists"
+            f"Cannot rename {'.'.join(id)} to {'.'.join(new)}. {tables.name_kind(kind)} "
+            "already exists"
         )
     moved = await tx.fetch(
         "UPDATE objects SET namespace = $2, name = $3 "

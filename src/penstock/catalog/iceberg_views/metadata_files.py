@@ -76,9 +76,15 @@ def plan(lake: Lake, metadata: dict[str, Any], previous: str | None) -> Document
 def write(planned: DocumentPlan) -> MetadataDocument:
     """Write a document to its file; blocks."""
     path, target = planned.path, planned.target
+    write_file(target, path, encode_metadata(planned.metadata, path))
+    return MetadataDocument(path, msgspec.json.encode(planned.metadata).decode(), target.location)
+
+
+def write_file(target: Place, path: str, content: bytes) -> None:
+    """Write a metadata file into its folder, durably; blocks."""
     folder, _, name = path.rpartition("/")
     try:
-        files.write_new(target, name, encode_metadata(planned.metadata, path))
+        files.write_new(target, name, content)
     except FileNotFoundError as error:
         if error.errno == errno.ENOENT:
             raise ConcurrentCommit(
@@ -87,18 +93,11 @@ def write(planned: DocumentPlan) -> MetadataDocument:
         raise InvalidRequest(
             f"no folder can be made at {folder!r}", detail="choose another location"
         ) from error
-    return MetadataDocument(path, msgspec.json.encode(planned.metadata).decode(), target.location)
 
 
 def read_document(lake: Lake, location: str) -> MetadataDocument:
     """Read a document that someone else wrote; blocks."""
-    # Accept the whole location, so that a link cannot lead out of the lake or to another's file.
-    what = "metadata-location"
-    folder, _, name = lake.accept(plain(location, what), what).rpartition("/")
-    if location.rpartition("/")[2] not in (name, "", "."):
-        raise InvalidRequest(
-            f"metadata-location {location!r} is a link", detail="name the file itself"
-        )
+    folder, name = split_location(lake, location)
     place = lake.place(folder)
     try:
         if (size := files.get_size(place, name)) > MAX_BYTES:
@@ -109,6 +108,18 @@ def read_document(lake: Lake, location: str) -> MetadataDocument:
     metadata = register.check_metadata(decode_metadata(raw, location))
     lake.accept(plain(metadata["location"]))
     return MetadataDocument(location, msgspec.json.encode(metadata).decode(), place.location)
+
+
+def split_location(lake: Lake, location: str) -> tuple[str, str]:
+    """The folder of a file that a client names, as the lake spells it, and the file's name."""
+    # Accept the whole location, so that a link cannot lead out of the lake or to another's file.
+    what = "metadata-location"
+    folder, _, name = lake.accept(plain(location, what), what).rpartition("/")
+    if location.rpartition("/")[2] not in (name, "", "."):
+        raise InvalidRequest(
+            f"metadata-location {location!r} is a link", detail="name the file itself"
+        )
+    return folder, name
 
 
 def missing_file(location: str) -> FileNotFound:

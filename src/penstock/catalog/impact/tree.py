@@ -9,7 +9,6 @@ import msgspec
 from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.data import datasets
-from penstock.catalog.iceberg_views.iceberg_views import IcebergView
 from penstock.catalog.impact import columns, graph
 from penstock.catalog.impact.graph import Reader, ReaderGraph
 from penstock.catalog.impact.iceberg_readers import NamedObject
@@ -71,13 +70,12 @@ async def find_dependents(
     return Dependents(dependents=found, hidden=len(telling.hidden), jobs=working)
 
 
-async def find_dependents_of_view(
-    catalog: Catalog, view: IcebergView, origin: Origin
+async def find_dependents_of_other(
+    catalog: Catalog, target: NamedObject, origin: Origin
 ) -> Dependents:
-    """What depends on an Iceberg view."""
-    target = NamedObject(view.id, view.identifier)
+    """What depends on an Iceberg view or table, whose columns nobody asks about."""
     telling = _Telling(catalog, origin, await graph.find_graph(catalog, [target]), set())
-    found = await _tell_readers(telling, view.id, frozenset([view.id]))
+    found = await _tell_readers(telling, target.id, frozenset([target.id]))
     return Dependents(dependents=found, hidden=len(telling.hidden))
 
 
@@ -131,7 +129,7 @@ def _list_nearest(found: ReaderGraph, readers: Sequence[Reader]) -> list[Reader]
 
 
 async def _tell_readers(telling: _Telling, id: str, above: frozenset[str]) -> list[Dependent]:
-    """What reads an Iceberg view."""
+    """What reads an Iceberg view or table."""
     direct = [telling.graph.readers[each] for each in telling.graph.edges.get(id, ())]
     return [
         told

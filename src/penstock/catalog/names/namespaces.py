@@ -277,6 +277,8 @@ async def _drop_tree(
         "RETURNING absolute(folder), metadata_location, metadata",
         *below,
     )
+    # Files of Iceberg tables stay: only their own drop may ask for a purge.
+    await tx.fetch(f"DELETE FROM iceberg_tables WHERE id IN {objects}", *below)
     await tx.fetch(f"DELETE FROM function_versions WHERE function_id IN {objects}", *below)
     await tx.fetch(f"DELETE FROM functions WHERE id IN {objects}", *below)
     await grants.forget_tree_in(tx, path)

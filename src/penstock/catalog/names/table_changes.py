@@ -20,7 +20,7 @@ from penstock.catalog.names.dependents import KeptVersions
 from penstock.catalog.names.tables import NewTable
 from penstock.catalog.versions import reconcile
 from penstock.database.interface import Transaction
-from penstock.errors import InvalidRequest, TableNotFound, ViewIsNoTable
+from penstock.errors import InvalidRequest, NotALanceTable, TableNotFound, ViewIsNoTable
 from penstock.lance.commit.manifest import parse_name, versions_folder
 from penstock.lance.storage import files
 from penstock.model.allowances import CASCADE, NOTHING_BREAKS, Allowance
@@ -141,7 +141,7 @@ async def deregister_in(tx: Transaction, id: Identifier, origin: Origin) -> tupl
 
 async def _register(tx: Transaction, new: NewTable, mode: str, origin: Origin) -> str:
     if mode == "overwrite":
-        with contextlib.suppress(TableNotFound, ViewIsNoTable):
+        with contextlib.suppress(TableNotFound, ViewIsNoTable, NotALanceTable):
             table = await tables.get(tx, new.table.identifier)
             tables.check_rows(table)
             await _delete(tx, table.identifier, origin, None)

@@ -13,6 +13,7 @@ from penstock.database.interface import Row, Transaction
 from penstock.errors import (
     InvalidRequest,
     InvalidTableState,
+    NotALanceTable,
     TableAlreadyExists,
     TableNotFound,
     ViewIsNoTable,
@@ -20,7 +21,7 @@ from penstock.errors import (
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.properties import decode_properties, encode_properties
-from penstock.model.rights import TABLE, VIEW
+from penstock.model.rights import ICEBERG_TABLE, TABLE, VIEW
 from penstock.model.tables import MAIN, Table
 
 OWN_PROPERTIES = "penstock."
@@ -88,13 +89,20 @@ def check_rows(table: Table) -> Table:
     return table
 
 
-async def _explain_missing(tx: Transaction, id: Identifier) -> TableNotFound | ViewIsNoTable:
-    """The error for a name that no table has; a view or a function may have it."""
+async def _explain_missing(
+    tx: Transaction, id: Identifier
+) -> TableNotFound | ViewIsNoTable | NotALanceTable:
+    """The error for a name that no Lance table has; something else may have it."""
     kind = await find_kind(tx, id)
     if kind == VIEW:
         return ViewIsNoTable(
             f"{show(id)} is a view, not a table",
             detail="it holds no rows: query it, or change the tables that it reads",
+        )
+    if kind == ICEBERG_TABLE:
+        return NotALanceTable(
+            f"{show(id)} is an Iceberg table, not a Lance table",
+            detail="read and change it with a client of the Iceberg protocol",
         )
     if kind is not None:
         return TableNotFound(f"{show(id)} is a {kind}, not a table", detail=f"use it as a {kind}")
@@ -199,12 +207,17 @@ async def delete_in(tx: Transaction, table: Table) -> None:
 
 
 async def find_kind(tx: Transaction, id: Identifier) -> str | None:
-    """Whether a table, a view, a function or nothing has this name."""
+    """The kind of what has this name: a table of either format, a view or a function."""
     namespace, name = split_table(id)
     row = await tx.fetch_one(
         "SELECT kind FROM objects WHERE namespace = $1 AND name = $2", to_path(namespace), name
     )
     return None if row is None else row[0]
+
+
+def name_kind(kind: str) -> str:
+    """A kind in the words of the Iceberg protocol, which has one kind of table."""
+    return "Table" if kind in (TABLE, ICEBERG_TABLE) else kind.capitalize()
 
 
 async def check_free(tx: Transaction, id: Identifier) -> None:

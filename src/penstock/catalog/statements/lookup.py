@@ -17,7 +17,7 @@ from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest
 from penstock.lance.doors import lance
 from penstock.model.identifiers import Identifier, from_path, show, to_path
-from penstock.model.rights import READ, TABLE, Need
+from penstock.model.rights import ICEBERG_TABLE, READ, TABLE, Need
 from penstock.model.tables import MAIN
 from penstock.sql.doors import queries, requests
 
@@ -82,6 +82,11 @@ async def _find(
     found.meant[reference] = name
     if name in found.names:
         return query
+    if kind == ICEBERG_TABLE:
+        raise InvalidRequest(
+            f"{show(name)} is an Iceberg table, which this server does not read",
+            detail="query it with an engine that is a client of the Iceberg protocol",
+        )
     found.names[name] = id
     return query if kind != iceberg_views.KIND else await _add_view(catalog, query, name, id, found)
 

@@ -108,10 +108,10 @@ class Lake:
         """A location for a new table: readable, and never another table's."""
         return join(self.root, f"{_slug(name)}-{unique}.lance")
 
-    def new_folder(self, above: str | None, name: str, unique: str) -> str:
-        """A folder for the files of a new view, below what a client named or the root."""
+    def new_folder(self, above: str | None, name: str, unique: str, kind: str = "view") -> str:
+        """A folder for the files of a new view or table, below what a client named or the root."""
         if not above:
-            return join(self.root, f"{_slug(name)}-{unique}.view")
+            return join(self.root, f"{_slug(name)}-{unique}.{kind}")
         return self.accept(join(above, f"{_slug(name)}-{unique}"), "the namespace's location")
 
     def accept(self, location: str, what: str = "location") -> str:

@@ -15,7 +15,7 @@ from penstock.model.paging import PageRequest, request_page
 from penstock.model.principals import Identity
 from penstock.model.rights import READ, VIEW, Need
 from penstock.server.access.gate import Gate
-from penstock.server.iceberg.replies import LoadedViews
+from penstock.server.iceberg.loaded import LoadedReplies
 from penstock.server.transport.http import Headers, decode_json, find_trace_id
 
 B = TypeVar("B")
@@ -53,7 +53,7 @@ class Call:
     body: bytes
     headers: Headers
     max_page: int
-    loaded: LoadedViews
+    loaded: LoadedReplies
     # The endpoints that clients are told about.
     endpoints: Sequence[str]
     key: IdempotencyKey | None = None
@@ -63,6 +63,8 @@ class Call:
     address: str = ""
     # The grantees that a listing is limited to; None when the caller may see everything.
     only: tuple[str, ...] | None = None
+    # Whether the caller may write what it reads.
+    may_write: bool = True
 
     @property
     def id(self) -> Identifier:
@@ -92,6 +94,13 @@ class Call:
     def text(self, name: str) -> str | None:
         values = self.query.get(name)
         return values[-1] if values else None
+
+    def choose(self, name: str, choices: Sequence[str]) -> str:
+        """A parameter with a few values; the first one if it is not given."""
+        found = self.text(name) or choices[0]
+        if found.lower() not in choices:
+            raise InvalidRequest(f"{name} is {found!r}", detail="use " + " or ".join(choices))
+        return found.lower()
 
     def page(self, scope: str) -> PageRequest:
         """The page that the query asks for; everything without a token."""

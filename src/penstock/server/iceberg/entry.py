@@ -5,6 +5,7 @@ from functools import partial
 from penstock.catalog.catalog import Catalog
 from penstock.errors import PenstockError
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
+from penstock.model.rights import WRITE, Standing
 from penstock.server.access.admission import Admission, receive_of
 from penstock.server.access.gate import MAX_UNKNOWN_BODY, Gate
 from penstock.server.access.idempotency import IdempotentRequests
@@ -12,8 +13,8 @@ from penstock.server.access.rules import PathNames
 from penstock.server.iceberg import routes
 from penstock.server.iceberg.call import Call, split_namespace
 from penstock.server.iceberg.errors import error_reply, to_reply
+from penstock.server.iceberg.loaded import LoadedReplies
 from penstock.server.iceberg.recover import nothing
-from penstock.server.iceberg.replies import LoadedViews
 from penstock.server.transport.exchange import Exchange
 from penstock.server.transport.http import (
     Limits,
@@ -41,7 +42,7 @@ class IcebergProtocol:
         self._admission = Admission(gate, once)
         self._warehouse = warehouse
         self._gate = gate
-        self._loaded = LoadedViews()
+        self._loaded = LoadedReplies()
 
     async def answer(self, exchange: Exchange) -> Reply:
         reply = await self._answer(exchange)
@@ -89,13 +90,18 @@ class IcebergProtocol:
             address=exchange.address,
         )
         exchange.call = call
+
+        async def run(standing: Standing | None) -> Reply:
+            call.may_write = standing is None or standing.has(WRITE)
+            return await route.handler(call)
+
         return await self._admission.answer(
             exchange,
             route,
             call,
             PathNames(call.id, call.namespace),
             arrival,
-            lambda standing: route.handler(call),
+            run,
             self.fail,
             partial(route.recover or nothing, call),
         )

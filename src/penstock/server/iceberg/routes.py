@@ -1,18 +1,31 @@
 """All routes under /iceberg, with their handlers."""
 
-from penstock.server.iceberg import config, dialects, namespaces, recover, tables, tokens, views
+from penstock.server.iceberg import (
+    config,
+    dialects,
+    namespaces,
+    recover,
+    table_replies,
+    tables,
+    tokens,
+    views,
+)
 from penstock.server.iceberg.call import Call
 from penstock.server.iceberg.rules import (
+    COMMIT,
+    COMMIT_ALL,
     CREATE_NAMESPACE,
-    FIND_TABLE,
     LIST_NAMESPACES,
     OPEN,
     OWN_NAMESPACE,
+    OWN_TABLE,
     OWN_VIEW,
     READ_NAMESPACE,
+    READ_TABLE,
     READ_VIEW,
     REGISTER,
     RENAME,
+    RENAME_TABLE,
     SEE_NAMESPACE,
     SIGNED_IN,
 )
@@ -124,40 +137,66 @@ ROUTES: tuple[Route, ...] = (
         effect=READS,
         needs=SEE_NAMESPACE,
     ),
-    Operation("LoadTable", "GET", TABLE, tables.find, effect=READS, needs=FIND_TABLE),
-    Operation("TableExists", "HEAD", TABLE, tables.find, effect=READS, needs=FIND_TABLE),
     Operation(
         "CreateTable",
         "POST",
         f"{NAMESPACE}/tables",
         tables.create,
-        is_told=False,
-        effect=READS,
+        effect=CHANGES,
         needs=OWN_NAMESPACE,
+        recover=recover.made_table,
+    ),
+    Operation("LoadTable", "GET", TABLE, table_replies.load, effect=READS, needs=READ_TABLE),
+    Operation("TableExists", "HEAD", TABLE, tables.exists, effect=READS, needs=READ_TABLE),
+    Operation(
+        "CommitTable",
+        "POST",
+        TABLE,
+        tables.commit,
+        effect=CHANGES,
+        needs=COMMIT,
+        recover=recover.committed_table,
+    ),
+    Operation("DropTable", "DELETE", TABLE, tables.drop, effect=CHANGES, needs=OWN_TABLE),
+    Operation(
+        "UnregisterTable",
+        "POST",
+        f"{TABLE}/unregister",
+        tables.unregister,
+        effect=CHANGES,
+        needs=OWN_TABLE,
+        recover=recover.unregistered_table,
     ),
     Operation(
-        "CommitTable", "POST", TABLE, tables.find, is_told=False, effect=READS, needs=FIND_TABLE
+        "LoadCredentials",
+        "GET",
+        f"{TABLE}/credentials",
+        table_replies.load_credentials,
+        effect=READS,
+        needs=READ_TABLE,
     ),
     Operation(
-        "DropTable", "DELETE", TABLE, tables.find, is_told=False, effect=READS, needs=FIND_TABLE
+        "ReportMetrics", "POST", f"{TABLE}/metrics", tables.report, effect=READS, needs=READ_TABLE
     ),
     Operation(
         "RegisterTable",
         "POST",
         f"{NAMESPACE}/register",
-        tables.create,
-        is_told=False,
-        effect=READS,
-        needs=OWN_NAMESPACE,
+        tables.register,
+        effect=CHANGES,
+        needs=REGISTER,
+        recover=recover.made_table,
     ),
     Operation(
-        "RenameTable",
+        "RenameTable", "POST", "tables/rename", tables.rename, effect=CHANGES, needs=RENAME_TABLE
+    ),
+    Operation(
+        "CommitTransaction",
         "POST",
-        "tables/rename",
-        tables.rename,
-        is_told=False,
-        effect=READS,
-        needs=SIGNED_IN,
+        "transactions/commit",
+        tables.commit_all,
+        effect=CHANGES,
+        needs=COMMIT_ALL,
     ),
 )
 

@@ -37,7 +37,7 @@ async def list_names(call: Call) -> Reply:
 async def load(call: Call) -> Reply:
     accepts_gzip = accepts(call.headers.values.get("accept-encoding", ""), "gzip")
     state = await iceberg_views.get_state(call.catalog.database, call.id)
-    found = call.loaded.find(state, accepts_gzip)
+    found = call.loaded.find((*state, "", accepts_gzip))
     if found is not None:
         return found
     view = await iceberg_views.get(call.catalog.database, call.id)
@@ -45,7 +45,7 @@ async def load(call: Call) -> Reply:
         reply = await call.catalog.lake.run(make_reply, view, accepts_gzip)
     else:
         reply = make_reply(view, accepts_gzip)
-    return call.loaded.keep(view, accepts_gzip, reply)
+    return call.loaded.keep((*view.state, "", accepts_gzip), reply)
 
 
 async def load_plain(call: Call) -> Reply:
@@ -94,7 +94,7 @@ async def rename(call: Call) -> Reply:
 
 def _changed(call: Call, view: IcebergView) -> Reply:
     """A changed view in the form of a load; uncompressed, so that it can be stored under a key."""
-    return call.loaded.keep(view, False, make_reply(view, accepts_gzip=False))
+    return call.loaded.keep((*view.state, "", False), make_reply(view, accepts_gzip=False))
 
 
 def _read_create(body: dict[str, Any]) -> "requests.CreateView":

@@ -15,6 +15,7 @@ from penstock.model.jobs import Job
 from penstock.model.rights import (
     FUNCTION,
     FUNCTIONS,
+    ICEBERG_TABLE,
     NAMESPACE,
     OWN,
     READ,
@@ -274,6 +275,7 @@ CREATE_VIEW: Rule[Call] = Rule(
 )
 READ_VIEW: Rule[Call] = Rule(READ, NAMED, VIEW)
 OWN_VIEW: Rule[Call] = Rule(OWN, NAMED, VIEW)
+READ_ICEBERG_TABLE: Rule[Call] = Rule(READ, NAMED, ICEBERG_TABLE)
 # What an Iceberg view reads is known once its query was read: see `iceberg_views.definitions`.
 CREATE_ICEBERG_VIEW: Rule[Call] = Rule(OWN, PARENT, also="reader on what it reads")
 ALTER_VIEW: Rule[Call] = Rule(OWN, NAMED, VIEW, also="reader on what it reads")

@@ -28,7 +28,7 @@ JSON = b"application/json"
 NOT_STORED = ((b"cache-control", b"no-store"),)
 # The extension of a request's scope that holds its connection.
 CONNECTION = "penstock.connection"
-NO_CONTENT = 204
+NO_CONTENT = (204, 304)
 # Headers that decide about access, where another reader may take another one of several.
 SINGLE = frozenset(
     (
@@ -257,7 +257,7 @@ def decode_json(decoder: "msgspec.json.Decoder[B]", body: bytes, taker: str) -> 
 
 async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
     headers = [(b"x-request-id", request_id.encode("latin-1")), *reply.headers]
-    if reply.status != NO_CONTENT:
+    if reply.status not in NO_CONTENT:
         headers.append((b"content-type", reply.content_type))
         if reply.chunks is None and reply.sending is None:
             headers.append((b"content-length", str(len(reply.body)).encode()))

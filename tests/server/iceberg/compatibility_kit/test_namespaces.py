@@ -8,7 +8,6 @@ import uuid
 import pytest
 
 from tests.harness.clients.iceberg import Iceberg, Namespace
-from tests.harness.clients.iceberg_views import SCHEMA
 
 
 @pytest.fixture
@@ -139,12 +138,3 @@ def test_a_missing_table_cannot_be_renamed(ns: Namespace) -> None:
     names = {"source": source, "destination": {**source, "name": "renamed"}}
     answer = ns.client.post("tables/rename", names)
     answer.refused(404, "NoSuchTableException", f"Table does not exist: {ns.name}.tbl")
-
-
-def test_a_new_table_is_refused_and_says_why(ns: Namespace) -> None:
-    """testBasicCreateTable: not before this server has Iceberg tables"""
-    body = {"name": "tbl", "schema": SCHEMA, "stage-create": False, "properties": {}}
-    message = ns.client.post(f"{ns.path}/tables", body).refused(
-        406, "UnsupportedOperationException"
-    )
-    assert "tables are not served" in message

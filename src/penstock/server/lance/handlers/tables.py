@@ -11,7 +11,13 @@ from penstock.catalog.impact import renames
 from penstock.catalog.materialized_views import materialized_views, view_description
 from penstock.catalog.names import table_changes, table_listing, tables
 from penstock.catalog.versions import reconcile
-from penstock.errors import InvalidRequest, TableNotFound, Unavailable, ViewIsNoTable
+from penstock.errors import (
+    InvalidRequest,
+    NotALanceTable,
+    TableNotFound,
+    Unavailable,
+    ViewIsNoTable,
+)
 from penstock.lance.read import details
 from penstock.model.branches import check_branch, check_tag
 from penstock.model.identifiers import check_identifier, check_name, to_path
@@ -157,6 +163,8 @@ async def describe(call: Call) -> DescribedTable:
         )
     try:
         table = await tables.get(catalog.database, call.id)
+    except NotALanceTable as error:
+        raise TableNotFound(error.message, detail=error.detail) from error
     except ViewIsNoTable as error:
         # Its client opens whatever it reads as a table, and reads it by our routes.
         if LANCEDB_HEADER in call.headers.values:
@@ -207,7 +215,7 @@ async def exists(call: Call) -> None:
     body = call.decode(_exists)
     try:
         table = await tables.get(call.catalog.database, call.id)
-    except ViewIsNoTable as error:
+    except (ViewIsNoTable, NotALanceTable) as error:
         raise TableNotFound(error.message, detail=error.detail) from error
     if body.version is not None or body.branch is not None:
         branch = check_branch(body.branch)

@@ -1,0 +1,1 @@
+"""Iceberg tables: their records, metadata files, commits and credentials."""
