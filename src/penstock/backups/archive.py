@@ -39,6 +39,13 @@ class CopiedTable(msgspec.Struct, frozen=True):
     bytes: int = 0
 
 
+class LeftOutTable(msgspec.Struct, frozen=True):
+    """An Iceberg table, which no backup has, and the metadata file that it can be registered by."""
+
+    name: str
+    metadata_location: str
+
+
 class BackupInfo(msgspec.Struct, frozen=True):
     """What `backup.json` says about its backup."""
 
@@ -53,6 +60,7 @@ class BackupInfo(msgspec.Struct, frozen=True):
     pieces: list[str]
     tables: list[CopiedTable]
     left_out: list[SkippedVersion] = []
+    iceberg_tables: list[LeftOutTable] = []
 
     @property
     def bytes(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.database.interface import Transaction
+from penstock.model.rights import ICEBERG_TABLE
 
 # Ordered so that a row comes after the rows it refers to.
 KEPT = (
@@ -19,8 +20,17 @@ KEPT = (
     *("view_alterations", "locks"),
 )
 # Not dumped: a restored catalog signs tokens with keys of its own, and has nothing to remove,
-# because dropped tables are not copied.
-LEFT_OUT = ("signing_keys", "lake_mark", "removals", "migrations")
+# because dropped tables are not copied. Files of Iceberg tables name each other by absolute paths,
+# and are not copied either: two catalogs must not commit to the same ones.
+LEFT_OUT = ("signing_keys", "lake_mark", "removals", "migrations", "iceberg_tables")
+_ICEBERG_TABLES = f"SELECT id FROM objects WHERE kind = '{ICEBERG_TABLE}'"
+# Which rows of a relation are dumped, if not all.
+_WHERE = {
+    # Claims of running processes mean nothing in another catalog.
+    "locks": "WHERE name NOT LIKE '%:%'",
+    "objects": f"WHERE id NOT IN ({_ICEBERG_TABLES})",
+    "grants": f"WHERE target NOT IN ({_ICEBERG_TABLES})",
+}
 # The second is the first as backups of schema 16 and older call it.
 BINARY = {("function_code", "content"), ("functions", "content")}
 # Rows that every fresh database has.
@@ -58,8 +68,7 @@ async def dump(tx: Transaction, kind: str) -> Dump:
     for relation in KEPT:
         columns = await _list_columns(tx, kind, relation)
         by = "path" if relation == "namespaces" else ", ".join(map(str, range(1, len(columns) + 1)))
-        # Claims of running processes mean nothing in another catalog.
-        where = "WHERE name NOT LIKE '%:%'" if relation == "locks" else ""
+        where = _WHERE.get(relation, "")
         rows = await tx.fetch(f"SELECT {', '.join(columns)} FROM {relation} {where} ORDER BY {by}")
         found[relation] = Relation(relation, columns, [list(row) for row in rows])
     return found

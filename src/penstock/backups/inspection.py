@@ -1,4 +1,4 @@
-"""Check all that a catalog names: each version's manifest and files, each view's metadata."""
+"""Check all that a catalog names: versions with their files, and Iceberg metadata."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.backups import archive
 from penstock.backups.make_backup import check_current, check_root
+from penstock.catalog.iceberg_tables.metadata_files import read_text
 from penstock.catalog.iceberg_views.metadata_files import read_document
 from penstock.catalog.names import lake_identity
 from penstock.database.interface import Database, Transaction
@@ -38,6 +39,7 @@ class Inspection:
 
     tables: int
     views: int
+    iceberg_tables: int
     versions: int
     files: int
     missing: list[UnreadableItem]
@@ -52,9 +54,12 @@ class _Table:
 
 
 async def inspect_catalog(database: Database, lake: Lake, tell: Told) -> Inspection:
-    """Check all tables and views of a catalog; changes nothing."""
+    """Check all tables and views of a catalog; changes nothing.
+
+    Of Iceberg tables only the metadata file: what it names is for engines to read.
+    """
     await check_current(database)
-    root, tables, views = await database.read(_read)
+    root, tables, views, iceberg_tables = await database.read(_read)
     check_root(root, lake)
     missing, versions, files = list[UnreadableItem](), 0, 0
     loop = asyncio.get_running_loop()
@@ -68,8 +73,10 @@ async def inspect_catalog(database: Database, lake: Lake, tell: Told) -> Inspect
             tell(number, len(tables), name)
         for name, location in views:
             missing += await loop.run_in_executor(pool, _look_at_view, lake, name, location)
+        for each in iceberg_tables:
+            missing += await loop.run_in_executor(pool, _look_at_iceberg_table, lake, *each)
     missing.sort(key=lambda each: (each.what, each.wrong))
-    return Inspection(len(tables), len(views), versions, files, missing)
+    return Inspection(len(tables), len(views), len(iceberg_tables), versions, files, missing)
 
 
 def _look_at(lake: Lake, table: _Table) -> tuple[str, list[UnreadableItem], int, int]:
@@ -106,7 +113,19 @@ def _look_at_view(lake: Lake, name: str, location: str) -> list[UnreadableItem]:
     return []
 
 
-async def _read(tx: Transaction) -> tuple[str, list[_Table], list[tuple[str, str]]]:
+def _look_at_iceberg_table(
+    lake: Lake, name: str, folder: str, location: str, uuid: str
+) -> list[UnreadableItem]:
+    try:
+        read_text(lake, folder, location, uuid)
+    except PenstockError as error:
+        return [UnreadableItem(f"Iceberg table {name}", error.message)]
+    return []
+
+
+async def _read(
+    tx: Transaction,
+) -> tuple[str, list[_Table], list[tuple[str, str]], list[tuple[str, str, str, str]]]:
     versions: dict[str, dict[str, set[int]]] = {}
     for id, branch, version in await tx.fetch(
         # An unsettled version may still be withdrawn.
@@ -126,7 +145,14 @@ async def _read(tx: Transaction) -> tuple[str, list[_Table], list[tuple[str, str
         "JOIN objects o ON o.id = v.id ORDER BY o.namespace, o.name"
     )
     named = [(_name(row[0], row[1]), str(row[2])) for row in views]
-    return await lake_identity.find_root(tx), tables, named
+    rows = await tx.fetch(
+        "SELECT o.namespace, o.name, absolute(i.metadata_folder), i.metadata_location, i.uuid "
+        "FROM iceberg_tables i JOIN objects o ON o.id = i.id ORDER BY o.namespace, o.name"
+    )
+    iceberg_tables = [
+        (_name(row[0], row[1]), str(row[2]), str(row[3]), str(row[4])) for row in rows
+    ]
+    return await lake_identity.find_root(tx), tables, named, iceberg_tables
 
 
 def _name(namespace: Any, name: Any) -> str:

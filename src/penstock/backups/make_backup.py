@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import version as version_of
 
 from penstock.backups import archive, dump, holds
-from penstock.backups.archive import BackupInfo, CopiedTable, SkippedVersion
+from penstock.backups.archive import BackupInfo, CopiedTable, LeftOutTable, SkippedVersion
 from penstock.backups.dump import Dump
 from penstock.catalog.names import lake_identity
 from penstock.database.interface import Database, Transaction
@@ -37,6 +37,7 @@ class _Snapshot:
     catalog: str
     root: str
     at_millis: int
+    iceberg_tables: list[LeftOutTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ async def make(database: Database, lake: Lake, target: Lake, tell: Told) -> Back
         pieces=await target.run(archive.write_rows, target, rows),
         tables=sorted(copied, key=lambda table: table.name),
         left_out=left_out,
+        iceberg_tables=taken.iceberg_tables,
     )
     await target.run(archive.write_info, target, page)
     return page
@@ -140,7 +142,15 @@ async def _snapshot(tx: Transaction, kind: str) -> _Snapshot:
     root = await lake_identity.find_root(tx)
     mark = await tx.fetch_one("SELECT id FROM lake_mark")
     rows = await dump.dump(tx, kind)
-    return _Snapshot(rows, str(mark[0]) if mark else "", root, time.time_ns() // 1_000_000)
+    left_out = [
+        LeftOutTable(show((*from_path(namespace), name)), location)
+        for namespace, name, location in await tx.fetch(
+            "SELECT o.namespace, o.name, i.metadata_location FROM iceberg_tables i "
+            "JOIN objects o ON o.id = i.id ORDER BY o.namespace, o.name"
+        )
+    ]
+    now = time.time_ns() // 1_000_000
+    return _Snapshot(rows, str(mark[0]) if mark else "", root, now, left_out)
 
 
 def _list_tables(taken: _Snapshot, lake: Lake) -> Iterable[_TableJob]:

@@ -14,11 +14,13 @@ from penstock.backups.moved_views import Move, MovedView, move_view, set_sizes_i
 from penstock.catalog.names import lake_identity
 from penstock.catalog.names.lake_identity import NAME
 from penstock.database.interface import Database, Transaction
+from penstock.database.location_sql import is_relative
 from penstock.errors import DatabaseMismatch, InvalidRequest, Unavailable
 from penstock.lance.copies import tables, transfer
 from penstock.lance.copies.copy_plan import split_version
 from penstock.lance.storage import files, lake_marker
 from penstock.lance.storage.lake import Lake
+from penstock.model.identifiers import from_path, show
 from penstock.model.locations import join
 
 TABLES = 4
@@ -43,6 +45,8 @@ class _CatalogContents:
     # Each table below the root: its id, its path, and a manifest that must exist.
     tables: list[tuple[str, str, str | None]]
     views: list[dict[str, Any]]
+    # The names of Iceberg tables below the root.
+    iceberg_tables: list[str]
 
 
 async def relocate(database: Database, lake: Lake, tell: Told, was: str = "") -> Relocation:
@@ -93,7 +97,14 @@ async def _check_alone(database: Database) -> None:
 
 
 async def _check_lake(lake: Lake, known: _CatalogContents) -> None:
-    """Refuse a place without this lake, or with another one."""
+    """Refuse a place without this lake, or with another one, and a lake that can't be moved."""
+    if known.iceberg_tables:
+        raise InvalidRequest(
+            f"{len(known.iceberg_tables)} Iceberg tables are in the lake, the first is "
+            f"{known.iceberg_tables[0]}: all their files name the old place",
+            detail="keep the lake where it was; or unregister them first, and register copies "
+            "whose paths an engine has rewritten",
+        )
     place = lake.place(lake.root)
     found = await lake.run(lake_marker.read_marker, place)
     if found and known.id and found != known.id:
@@ -121,11 +132,16 @@ async def _read(tx: Transaction) -> _CatalogContents:
     )
     below = [tuple(row) for row in rows if not row[1].startswith("/") and "://" not in row[1]]
     views = await tx.fetch("SELECT id, metadata_location, metadata FROM views")
+    iceberg = await tx.fetch(
+        "SELECT o.namespace, o.name FROM iceberg_tables i JOIN objects o ON o.id = i.id "
+        f"WHERE {is_relative('i.location')} ORDER BY o.namespace, o.name"
+    )
     return _CatalogContents(
         "" if mark is None else str(mark[0]),
         await lake_identity.find_root(tx),
         [(str(id), str(path), manifest) for id, path, manifest in below],
         [dict(zip(("id", "metadata_location", "metadata"), row, strict=True)) for row in views],
+        [show((*from_path(namespace), name)) for namespace, name in iceberg],
     )
 
 

@@ -45,6 +45,7 @@ def command(context: click.Context, loaded: LoadedSettings, *, folder: str, as_j
                 "bytes": page.bytes,
                 "rows": sum(page.rows.values()),
                 "left_out": page.left_out,
+                "iceberg_tables": page.iceberg_tables,
             }
         )
     else:
@@ -53,6 +54,11 @@ def command(context: click.Context, loaded: LoadedSettings, *, folder: str, as_j
             branch = each.branch or "main"
             click.echo(
                 f"not in it: {each.table}, branch {branch}, version {each.version}: {each.why}"
+            )
+        if page.iceberg_tables:
+            click.echo(
+                f"not in it: {len(page.iceberg_tables)} Iceberg tables; backup.json names them and "
+                "their metadata files, by which they can be registered"
             )
     if lost:
         context.exit(1)

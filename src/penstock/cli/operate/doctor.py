@@ -106,7 +106,7 @@ async def look_deep(loaded: LoadedSettings, *, as_json: bool) -> list[Finding]:
         lake.close()
     counts = (
         f"{seen.tables} tables with {seen.versions} versions and {seen.files} files, "
-        f"{seen.views} Iceberg views"
+        f"{seen.views} Iceberg views, {seen.iceberg_tables} Iceberg tables"
     )
     if not seen.missing:
         return [Finding("lake", OK, f"{counts}; everything is there")]
