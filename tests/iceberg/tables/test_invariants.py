@@ -103,7 +103,7 @@ updates = st.one_of(
 commits = st.lists(st.lists(updates, max_size=4).map(number), max_size=15)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(1, 3), commits)
 def test_any_updates_that_are_accepted_keep_a_table_whole(
     version: int, history: list[list[Json]]
