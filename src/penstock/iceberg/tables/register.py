@@ -19,7 +19,7 @@ from penstock.iceberg.tables.document import (
 )
 from penstock.iceberg.tables.parts import orders, specs
 from penstock.iceberg.tables.parts.orders import check_order
-from penstock.iceberg.tables.parts.schemas import check_schema
+from penstock.iceberg.tables.parts.schemas import Columns, check_schema
 from penstock.iceberg.tables.parts.snapshot_log import check_times
 from penstock.iceberg.tables.parts.snapshots import (
     check_ref,
@@ -111,6 +111,10 @@ def _check_parts(document: Json) -> Json:
         found[key] = [check(each, f"{key}[{n}]") for n, each in enumerate(parts)]
         if id:
             _check_unique(found[key], key, id)
+    unsorted = all(each["order-id"] != orders.UNSORTED_ID for each in found["sort-orders"])
+    if unsorted and document.get("default-sort-order-id") == orders.UNSORTED_ID:
+        # Some writers leave out the order that is none.
+        found["sort-orders"].append(orders.UNSORTED)
     return found
 
 
@@ -130,8 +134,9 @@ def _check_columns(document: Json) -> None:
     for position, each in enumerate(document["partition-specs"]):
         for n, field in enumerate(each["fields"]):
             checks.get_integer(field, "field-id", f"partition-specs[{position}].fields[{n}]")
-    specs.check_fit(spec, schema, names=False)
-    orders.check_fit(_find(document, "sort-orders", "order-id", "default-sort-order-id"), schema)
+    columns = Columns(schema)
+    specs.check_fit(spec, columns, names=False)
+    orders.check_fit(_find(document, "sort-orders", "order-id", "default-sort-order-id"), columns)
 
 
 def _find(document: Json, key: str, id: str, chooser: str) -> Json:

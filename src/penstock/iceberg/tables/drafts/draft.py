@@ -19,6 +19,7 @@ from penstock.iceberg.tables.document import (
 from penstock.iceberg.tables.drafts.numbered import Numbered
 from penstock.iceberg.tables.parts import orders, specs
 from penstock.iceberg.tables.parts.orders import UNSORTED_ID
+from penstock.iceberg.tables.parts.schemas import Columns
 from penstock.iceberg.tables.parts.snapshot_log import check_times, correct_log
 from penstock.iceberg.tables.properties import check_values
 
@@ -78,8 +79,12 @@ class Draft:
     # Statistics files by the name of their list, then by snapshot.
     files: dict[str, dict[int, list[Json]]] = field(default_factory=dict)
     keys: dict[str, Json] = field(default_factory=dict)
+    # The ids of partition fields, by what each is made of.
+    field_ids: dict[tuple[int, str], int] = field(default_factory=dict)
     added_snapshots: set[int] = field(default_factory=set)
     removed_snapshots: bool = False
+    # Those of the schema beside them.
+    _columns: tuple[Json, Columns] | None = None
 
     @property
     def schema(self) -> Json:
@@ -89,6 +94,14 @@ class Draft:
                 "the table has no schema", detail="put add-schema before what refers to columns"
             )
         return found
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of the current schema."""
+        schema = self.schema
+        if self._columns is None or self._columns[0] is not schema:
+            self._columns = schema, Columns(schema)
+        return self._columns[1]
 
 
 def new_draft(format_version: int, now_ms: int) -> Draft:
@@ -117,6 +130,7 @@ def open_draft(document: Json, now_ms: int) -> Draft:
         refs=dict(document.get("refs", {})),
         log=list(document.get("snapshot-log", ())),
         files=_group(document),
+        field_ids=_list_field_ids(document),
         keys={each["key-id"]: each for each in document.get(_KEYS, ())},
     )
 
@@ -220,7 +234,7 @@ def _check(draft: Draft) -> None:
 
 def _check_columns(draft: Draft) -> None:
     """Check that default spec and sort order fit the current schema, if one of them changed."""
-    schema, before = draft.schema, draft.document
+    before = draft.document
     if (
         draft.current_schema == before["current-schema-id"]
         and draft.default_spec == before["default-spec-id"]
@@ -232,15 +246,10 @@ def _check_columns(draft: Draft) -> None:
         # Clients that make tables in one request may leave out what is empty.
         if not draft.specs.by_id:
             draft.specs.add(specs.UNPARTITIONED)
-        if not draft.orders.by_id:
+        if draft.default_order not in draft.orders.by_id:
             draft.orders.add(orders.UNSORTED, id=orders.UNSORTED_ID)
-    if draft.default_spec not in draft.specs.by_id or draft.default_order not in draft.orders.by_id:
-        raise InvalidTable(
-            "the table has no default partition spec or no default sort order",
-            detail="put set-default-spec and set-default-sort-order into the updates",
-        )
-    specs.check_fit(draft.specs.by_id[draft.default_spec], schema, names=False)
-    orders.check_fit(draft.orders.by_id[draft.default_order], schema)
+    specs.check_fit(draft.specs.by_id[draft.default_spec], draft.columns, names=False)
+    orders.check_fit(draft.orders.by_id[draft.default_order], draft.columns)
 
 
 def _number(document: Json) -> tuple[Numbered, Numbered, Numbered]:
@@ -251,6 +260,13 @@ def _number(document: Json) -> tuple[Numbered, Numbered, Numbered]:
             "sort order", "order-id", orders.fingerprint, orders.content, document["sort-orders"]
         ),
     )
+
+
+def _list_field_ids(document: Json) -> dict[tuple[int, str], int]:
+    found: dict[tuple[int, str], int] = {}
+    for spec in document["partition-specs"]:
+        found |= specs.list_field_ids(spec)
+    return found
 
 
 def _group(document: Json) -> dict[str, dict[int, list[Json]]]:

@@ -32,11 +32,12 @@ def add_spec(draft: Draft, spec: Json) -> None:
     """Add a spec, or find the one that is the same; its id is given here, whatever was sent."""
     if draft.specs.find(spec) is not None:
         return
-    specs.check_fit(spec, draft.schema)
-    whole = specs.with_field_ids(spec, draft.specs.by_id.values(), draft.last_partition)
+    specs.check_fit(spec, draft.columns)
+    whole = specs.with_field_ids(spec, draft.field_ids, draft.last_partition)
     if draft.format_version == 1:
         specs.check_sequence(whole)
     draft.specs.add(whole)
+    draft.field_ids |= specs.list_field_ids(whole)
     draft.last_partition = max(draft.last_partition, specs.last_field_id(whole))
 
 
@@ -56,7 +57,7 @@ def add_order(draft: Draft, order: Json) -> None:
     """Add an order, or find the one that is the same; its id is given here, whatever was sent."""
     if draft.orders.find(order) is not None:
         return
-    orders.check_fit(order, draft.schema)
+    orders.check_fit(order, draft.columns)
     # Who does not sort has the same order in every table.
     id = None if order["fields"] else orders.UNSORTED_ID
     draft.orders.add(order, id=id, first=orders.FIRST_ID)

@@ -9,7 +9,7 @@ from penstock.iceberg import checks
 from penstock.iceberg.checks import clip, join, show
 from penstock.iceberg.metadata import Json
 from penstock.iceberg.tables.document import without_nulls
-from penstock.iceberg.tables.parts.schemas import list_columns
+from penstock.iceberg.tables.parts.schemas import Columns
 from penstock.iceberg.tables.parts.transforms import can_transform, check_transform
 
 UNSORTED_ID = 0
@@ -54,13 +54,10 @@ def with_fresh_ids(order: Json, columns: Mapping[int, int]) -> Json:
     return {**order, "order-id": FIRST_ID if fields else UNSORTED_ID, "fields": fields}
 
 
-def check_fit(order: Json, schema: Json) -> None:
-    """Refuse an order that can't sort the schema's rows."""
-    if not order["fields"]:
-        return
-    columns = {column.id: column for column in list_columns(schema)}
+def check_fit(order: Json, columns: Columns) -> None:
+    """Refuse an order that can't sort a schema's rows."""
     for field in order["fields"]:
-        if (column := columns.get(field["source-id"])) is None:
+        if (column := columns.by_id.get(field["source-id"])) is None:
             raise _without_source(field)
         if not isinstance(column.type, str):
             raise InvalidTable(

@@ -27,6 +27,14 @@ class Column:
     inside: str | None
 
 
+class Columns:
+    """All columns of a schema, also nested ones, elements, keys and values, by id and by name."""
+
+    def __init__(self, schema: Json) -> None:
+        self.by_id = {column.id: column for column in list_columns(schema)}
+        self.ids = {column.name: column.id for column in self.by_id.values()}
+
+
 def check_schema(value: object, path: str) -> Json:
     """Check a schema that every reader must understand; returns it as sent."""
     with of_tables("mend the schema as the message says"):
@@ -34,7 +42,6 @@ def check_schema(value: object, path: str) -> Json:
 
 
 def list_columns(schema: Json) -> list[Column]:
-    """All columns, also nested ones, elements, keys and values."""
     return list(_walk(schema, "", None))
 
 

@@ -1,6 +1,6 @@
 """Partition specs: their shape, how they fit a schema, and when two are the same."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from penstock.iceberg import checks
 from penstock.iceberg.checks import INT32, clip, join, show
 from penstock.iceberg.metadata import Json
 from penstock.iceberg.tables.document import FIRST_PARTITION_FIELD, without_nulls
-from penstock.iceberg.tables.parts.schemas import Column, list_columns
+from penstock.iceberg.tables.parts.schemas import Column, Columns
 from penstock.iceberg.tables.parts.transforms import can_transform, check_transform, is_void
 
 UNPARTITIONED: Json = {"spec-id": 0, "fields": []}
@@ -50,11 +50,15 @@ def last_field_id(spec: Json) -> int:
     return max((each["field-id"] for each in spec["fields"]), default=FIRST_PARTITION_FIELD - 1)
 
 
-def with_field_ids(spec: Json, known: Iterable[Json], last: int) -> Json:
-    """The spec with an id for each field: as sent, or that of an equal field, or a new one."""
+def list_field_ids(spec: Json) -> dict[tuple[int, str], int]:
+    """The ids of the spec's fields, by what each is made of."""
+    return {_source(field): field["field-id"] for field in spec["fields"]}
+
+
+def with_field_ids(spec: Json, older: Mapping[tuple[int, str], int], last: int) -> Json:
+    """The spec with an id for each field: as sent, or that of an older equal one, or a new one."""
     if all("field-id" in each for each in spec["fields"]):
         return spec
-    older = {_source(field): field["field-id"] for each in known for field in each["fields"]}
     taken = {each["field-id"] for each in spec["fields"] if "field-id" in each}
     last = max([last, *taken])
     fields = []
@@ -80,22 +84,18 @@ def with_fresh_ids(spec: Json, columns: Mapping[int, int]) -> Json:
     return {**spec, "spec-id": 0, "fields": fields}
 
 
-def check_fit(spec: Json, schema: Json, *, names: bool = True) -> None:
-    """Refuse a spec that can't partition the schema's rows, or whose names mean its columns."""
-    if not spec["fields"]:
-        return
-    columns = {column.id: column for column in list_columns(schema)}
-    named = {column.name: column.id for column in columns.values()}
+def check_fit(spec: Json, columns: Columns, *, names: bool = True) -> None:
+    """Refuse a spec that can't partition a schema's rows, or whose names mean other columns."""
     for field in spec["fields"]:
         source = field["source-id"]
-        if names and named.get(field["name"], source) != source:
+        if names and columns.ids.get(field["name"], source) != source:
             raise InvalidTable(
                 "Cannot create identity partition sourced from different field in schema: "
                 f"{clip(field['name'])}",
                 detail="give the partition field a name that no other column has",
             )
         if not is_void(field["transform"]):
-            _check_source(field, columns.get(source))
+            _check_source(field, columns.by_id.get(source))
 
 
 def check_sequence(spec: Json) -> None:
