@@ -1,4 +1,4 @@
-"""Penstock: a catalog server and data pipeline for Lance tables and Iceberg views.
+"""Penstock: a catalog server for Lance and Iceberg tables, and a data pipeline for Lance.
 
 The names of the SDK are loaded when they are first used, so that importing the package costs
 nothing to the server and the command line.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.sdk.jobs.plans import Plan
     from penstock.sdk.lake import Lake
     from penstock.sdk.sql_result import SqlResult
+    from penstock.sdk.tables.iceberg_table import IcebergTable
     from penstock.sdk.tables.query import Query
     from penstock.sdk.tables.table import Table
     from penstock.sdk.views.iceberg_views import IcebergView
@@ -31,6 +32,7 @@ _HOMES = {
     "chunker": "functions.decorators",
     "udf": "functions.decorators",
     "udtf": "functions.decorators",
+    "IcebergTable": "tables.iceberg_table",
     "IcebergView": "views.iceberg_views",
     "Job": "jobs.job",
     "Lake": "lake",
@@ -45,6 +47,7 @@ _HOMES = {
 
 __all__ = [
     "Chunker",
+    "IcebergTable",
     "IcebergView",
     "Job",
     "Lake",

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
+from tests.harness.clients import iceberg_tables as tables
 from tests.harness.data.tables import new_name
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes.servers import Server, running
@@ -295,6 +296,19 @@ def _finish(server: Server, id: str | None, state: str = "SUCCEEDED", **body: An
     assert id in (None, leased["id"])
     runner.report(leased, progress={"rows_total": 3, "rows_done": 3}).raise_for_status()
     runner.finish(leased, state, **body).raise_for_status()
+
+
+def test_iceberg_tables_are_listed_and_told(server: Server, table: penstock.Table) -> None:
+    space = table.id[0]
+    made = tables.make(server, space, "i")
+    assert {"kind": "iceberg table", "name": f"{space}.i"} in ask(server, "ls", space)
+    shown = run(server, "describe", f"{space}.i")
+    assert "iceberg table (version 2 of the format)\n" in shown
+    assert made["metadata"]["location"] in shown
+    assert shown.splitlines()[-1].split() == ["b", "int64"]
+    told = ask(server, "describe", f"{space}.i")
+    assert told["metadata_location"] == made["metadata-location"]
+    assert "nothing depends on" in run(server, "impact", f"{space}.i")
 
 
 def test_iceberg_views_are_made_told_altered_and_dropped(

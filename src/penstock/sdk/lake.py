@@ -1,7 +1,6 @@
 """A lake: everything that one server has."""
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,6 +15,7 @@ from penstock.sdk.jobs.job import Job
 from penstock.sdk.show import html_table
 from penstock.sdk.sql_result import SqlResult
 from penstock.sdk.tables.arrow import Data, Schema, read_file, to_stream
+from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.altering import send_alteration
 from penstock.sdk.views.create import Source, choose_function, source_query, view_body
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog
 
 IfExists = Literal["error", "ok", "overwrite"]
+TABLE_LISTS = {"lance": "table/list", "iceberg": "iceberg_table/list"}
 VIEW_LISTS = {"materialized": "materialized_view/list", "iceberg": "view/list"}
 MODES = {"error": "create", "ok": "exist_ok", "overwrite": "overwrite"}
 
@@ -63,12 +64,12 @@ class Lake:
 
     # Tables
 
-    def tables(self, namespace: Name | None = None) -> list[str]:
-        """The names of all tables and views, or of those of a namespace."""
-        if namespace is not None:
-            parent = read_id(namespace)
-            found = self._list(path_of("namespace", parent, "table/list"), "tables")
-            return [show_id((*parent, each)) for each in found]
+    def tables(
+        self, namespace: Name | None = None, *, kind: Literal["lance", "iceberg"] = "lance"
+    ) -> list[str]:
+        """The names of all Lance tables and views, or of the tables of a kind in a namespace."""
+        if namespace is not None or kind != "lance":
+            return self._names(namespace or "", "tables", TABLE_LISTS, kind)
         return [show_id(from_path(each)) for each in self._list("/v1/table", "tables")]
 
     def table(self, name: Name) -> Table:
@@ -78,6 +79,12 @@ class Lake:
         return (View if is_view(told["properties"]) else Table)(self._wire, id)
 
     __getitem__ = table
+
+    def iceberg_table(self, name: Name) -> IcebergTable:
+        """An Iceberg table that exists."""
+        found = IcebergTable(self._wire, read_id(name))
+        found.describe()
+        return found
 
     def __contains__(self, name: Name) -> bool:
         try:
@@ -137,11 +144,7 @@ class Lake:
         self, namespace: Name = "", *, kind: Literal["materialized", "iceberg"] = "materialized"
     ) -> list[str]:
         """The names of the views of a kind in a namespace."""
-        if kind not in VIEW_LISTS:
-            raise InvalidRequest(f"kind is {kind!r}", detail="use 'materialized' or 'iceberg'")
-        parent = read_id(namespace)
-        found = self._list(path_of("namespace", parent, VIEW_LISTS[kind]), "views")
-        return [show_id((*parent, each)) for each in found]
+        return self._names(namespace, "views", VIEW_LISTS, kind)
 
     def view(self, name: Name) -> View:
         found = self.table(name)
@@ -346,7 +349,7 @@ class Lake:
         return other_clients.lancedb(self._wire)
 
     def iceberg_catalog(self, name: str = "penstock", **properties: str) -> "RestCatalog":
-        """pyiceberg's catalog of the Iceberg views."""
+        """pyiceberg's catalog of the Iceberg tables and views."""
         return other_clients.iceberg_catalog(self._wire, name, **properties)
 
     def readiness(self) -> dict[str, str]:
@@ -360,12 +363,7 @@ class Lake:
     def __enter__(self) -> "Lake":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -378,6 +376,15 @@ class Lake:
             [(name,) for name in names],
             note=f"{len(names)} tables and views",
         )
+
+    def _names(self, parent: Name, field: str, lists: dict[str, str], kind: str) -> list[str]:
+        """What a namespace has of a kind."""
+        if kind not in lists:
+            known = " or ".join(map(repr, lists))
+            raise InvalidRequest(f"kind is {kind!r}", detail=f"use {known}")
+        id = read_id(parent)
+        found = self._list(path_of("namespace", id, lists[kind]), field)
+        return [show_id((*id, each)) for each in found]
 
     def _list(self, path: str, field: str) -> Iterator[str]:
         pages = self._wire.pages(lambda token: self._wire.get(path, page_token=token), field)

@@ -1,12 +1,15 @@
 """`penstock describe`: what a table or view is."""
 
+from typing import Any
+
 import click
 
-from penstock.cli.catalog.readable import get_readable
+from penstock.cli.catalog.readable import get_any
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_pairs, echo_table
 from penstock.sdk.lake import Lake
 from penstock.sdk.show import show_filler
+from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.iceberg_views import IcebergView
 from penstock.sdk.views.view import View
@@ -26,7 +29,10 @@ def command(lake: Lake, *, name: str, as_json: bool) -> None:
       penstock describe shop.items
       penstock describe shop.items --json | jq .schema
     """
-    table = get_readable(lake, name)
+    table = get_any(lake, name)
+    if isinstance(table, IcebergTable):
+        _echo_iceberg_table(table, as_json)
+        return
     if isinstance(table, IcebergView):
         _echo_iceberg_view(table, as_json)
         return
@@ -50,6 +56,30 @@ def command(lake: Lake, *, name: str, as_json: bool) -> None:
     echo_table([("column", "type", "filled by"), *_columns(table)])
 
 
+def _echo_iceberg_table(table: IcebergTable, as_json: bool) -> None:
+    told = table.describe()
+    if as_json:
+        echo_json(told)
+        return
+    echo_pairs(
+        [
+            ("name", table.name),
+            ("kind", f"iceberg table (version {told['format_version']} of the format)"),
+            ("snapshot", str(told.get("snapshot", "none"))),
+            ("rows", f"{told['rows']:,}" if "rows" in told else "not told"),
+            ("partitioning", ", ".join(told["partitioning"]) or "none"),
+            ("location", str(told["location"])),
+        ]
+    )
+    click.echo()
+    _echo_columns(told)
+
+
+def _echo_columns(told: dict[str, Any]) -> None:
+    fields = told["schema"]["fields"]
+    echo_table([("column", "type"), *((each["name"], each["type"]["type"]) for each in fields)])
+
+
 def _echo_iceberg_view(view: IcebergView, as_json: bool) -> None:
     told = view.describe()
     if as_json:
@@ -65,8 +95,7 @@ def _echo_iceberg_view(view: IcebergView, as_json: bool) -> None:
         ]
     )
     click.echo()
-    fields = told["schema"]["fields"]
-    echo_table([("column", "type"), *((each["name"], each["type"]["type"]) for each in fields)])
+    _echo_columns(told)
 
 
 def _columns(table: Table) -> list[tuple[str, ...]]:

@@ -4,14 +4,17 @@ import contextlib
 
 import click
 
-from penstock.cli.catalog.readable import get_readable
+from penstock.cli.catalog.readable import get_any
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import NotFound
 from penstock.sdk.connection.wire import read_id, show_id
 from penstock.sdk.lake import Lake
+from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.iceberg_views import IcebergView
+
+Target = Table | IcebergView | IcebergTable
 
 
 @click.command()
@@ -37,13 +40,13 @@ def command(lake: Lake, *, name: str, as_json: bool) -> None:
         click.echo(str(found))
 
 
-def find_target(lake: Lake, name: str) -> tuple[Table | IcebergView, str | None]:
+def find_target(lake: Lake, name: str) -> tuple[Target, str | None]:
     """What a name, or the longest beginning of it, stands for; the rest is a column."""
     parts = read_id(name)
     for cut in range(len(parts), 0, -1):
         with contextlib.suppress(NotFound):
             column = show_id(parts[cut:]) if parts[cut:] else None
-            return get_readable(lake, parts[:cut]), column
+            return get_any(lake, parts[:cut]), column
     raise NotFound(
         f"neither a table nor a column of one is called {name}",
         detail="write it as namespace.table or namespace.table.column",

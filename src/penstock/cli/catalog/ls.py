@@ -23,6 +23,7 @@ def command(lake: Lake, *, namespace: str, as_json: bool) -> None:
     views = {*lake.views(namespace)}
     found = [("namespace", name) for name in lake.namespaces(namespace)]
     found += [("view" if name in views else "table", name) for name in lake.tables(namespace)]
+    found += [("iceberg table", name) for name in lake.tables(namespace, kind="iceberg")]
     found += [("iceberg view", name) for name in lake.views(namespace, kind="iceberg")]
     functions = dict.fromkeys(each.name for each in lake.functions(namespace))
     found += [("function", name) for name in functions]

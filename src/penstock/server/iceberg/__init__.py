@@ -1,1 +1,1 @@
-"""The Iceberg REST catalog's views, mounted at /iceberg."""
+"""The Iceberg REST catalog: tables and views, mounted at /iceberg."""

@@ -6,6 +6,8 @@ import pytest
 from tests.harness.clients import iceberg_tables as tables
 from tests.harness.processes.servers import Server
 
+Change = tuple[str, str, list[tables.Json], list[tables.Json]]
+
 
 def refused(answer: httpx.Response, status: int, kind: str) -> str:
     """The message of an answer that must be this error."""
@@ -225,7 +227,12 @@ def test_a_transaction_commits_to_all_tables_or_to_none(server: Server, namespac
         (namespace, "b", *tables.append(second)),
         (namespace, "c", *tables.created(staged)),
     ]
-    wrong = (namespace, "a", [{"type": "assert-table-uuid", "uuid": staged["table-uuid"]}], [])
+    wrong: Change = (
+        namespace,
+        "a",
+        [{"type": "assert-table-uuid", "uuid": staged["table-uuid"]}],
+        [],
+    )
     answer = tables.transaction(*changes[1:], wrong).send(server)
     refused(answer, 409, "CommitFailedException")
     assert (
@@ -251,7 +258,7 @@ def test_a_transaction_names_tables_that_are_there_each_once(
 ) -> None:
     metadata = tables.make(server, namespace)["metadata"]
     change = (namespace, "t", *tables.append(metadata))
-    missing = (namespace, "x", [], change[3])
+    missing: Change = (namespace, "x", [], change[3])
     message = refused(tables.transaction(change, missing).send(server), 404, "NoSuchTableException")
     assert message == f"Table does not exist: {namespace}.x"
     refused(tables.transaction(change, change).send(server), 400, "BadRequestException")

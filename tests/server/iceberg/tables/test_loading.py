@@ -112,7 +112,8 @@ def test_a_table_exists_or_not(server: Server, namespace: str) -> None:
     tables.make(server, namespace)
     assert server.client.head(tables.path(namespace)).status_code == 204
     for method, name in (("HEAD", "x"), ("GET", "x"), ("DELETE", "x"), ("POST", "x")):
-        body = {"requirements": [], "updates": []} if method == "POST" else None
+        nothing: tables.Json = {"requirements": [], "updates": []}
+        body = nothing if method == "POST" else None
         answer = server.client.request(method, tables.path(namespace, name), json=body)
         assert answer.status_code == 404
         if method != "HEAD":

@@ -11,7 +11,6 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
@@ -42,7 +41,7 @@ def test_rows_are_appended_overwritten_deleted_and_read(rest: RestCatalog, names
     assert first is not None
     table.append(ROWS.slice(0, 1))
     assert ids(table) == [1, 1, 2, 3]
-    table.overwrite(ROWS.slice(2), EqualTo("id", 1))
+    table.overwrite(ROWS.slice(2), "id = 1")
     assert ids(table) == [2, 3, 3]
     table.delete("id = 3")
     assert ids(rest.load_table(f"{namespace}.t")) == [2]
