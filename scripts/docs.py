@@ -85,8 +85,9 @@ ROUTES_HEAD = """\
 # Routes of the Iceberg protocol
 
 Everything that is served under `/iceberg/v1/`, with or without the warehouse as prefix. Those that
-are told are among the `endpoints` of the configuration. [Iceberg tables and views](iceberg.md) tells how
-they behave. What a route *needs* counts with `auth.enabled` ([security](security.md#grants)).
+are told are among the `endpoints` of the configuration. [Iceberg tables and views](iceberg.md)
+tells how they behave. What a route *needs* counts with `auth.enabled`
+([security](security.md#grants)).
 """
 
 

@@ -12,7 +12,7 @@ from penstock.catalog.iceberg_tables.creation import LoadedTable
 from penstock.catalog.iceberg_tables.iceberg_tables import IcebergTable
 from penstock.catalog.names import removals, transactions
 from penstock.database.interface import Transaction
-from penstock.errors import ConcurrentCommit, DamagedFile, InvalidRequest
+from penstock.errors import ConcurrentCommit, DamagedFile, FileNotFound, InvalidRequest
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import NOBODY, Origin
 from penstock.retries import spread
@@ -57,7 +57,7 @@ async def _check_purge(catalog: Catalog, table: IcebergTable) -> None:
     """Refuse to purge a table whose properties say that its files belong to others as well."""
     try:
         _, text = await metadata_files.load(catalog, table)
-    except DamagedFile:
+    except (DamagedFile, FileNotFound):
         return  # nothing is said, and nothing can be read any more
     document: dict[str, Any] = msgspec.json.decode(text)
     properties = document.get("properties") or {}

@@ -24,6 +24,7 @@ from penstock.catalog.iceberg_views.metadata_files import (
 from penstock.database.interface import P, T, Work
 from penstock.errors import (
     DamagedFile,
+    FileNotFound,
     InvalidTable,
     OutcomeUnknown,
     PenstockError,
@@ -38,6 +39,7 @@ Json = dict[str, Any]
 
 # How often a document is looked for again when a commit replaced and removed it meanwhile.
 READS = 5
+MEND = "bring the file back, or register an older one with overwrite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +92,11 @@ def read_registered(lake: Lake, location: str) -> tuple[Json, str]:
 async def load(catalog: Catalog, table: IcebergTable) -> tuple[IcebergTable, bytes]:
     """The table's metadata as JSON, with the record that it belongs to."""
     for _ in range(READS):
-        found = catalog.documents.find(table.state)
-        if found is not None:
-            return table, found
         try:
-            text = await catalog.lake.run(_read_own, catalog.lake, table)
-        except DamagedFile:
+            check_there(catalog.lake, table)
+            found = catalog.documents.find(table.state)
+            text = found or await catalog.lake.run(_read_own, catalog.lake, table)
+        except (DamagedFile, FileNotFound):
             # It may have been replaced, and then removed, since the record was read.
             now = await iceberg_tables.get(catalog.database, table.identifier)
             if now.state == table.state:
@@ -108,15 +109,34 @@ async def load(catalog: Catalog, table: IcebergTable) -> tuple[IcebergTable, byt
     )
 
 
+def check_there(lake: Lake, table: IcebergTable) -> None:
+    """Refuse a table whose metadata file was taken away, as far as that can be seen at once.
+
+    A store would have to be asked each time; there, the next server that reads the file notices.
+    """
+    place = lake.place(table.metadata_folder)
+    if place.is_local and not files.exists(place, table.metadata_location.rpartition("/")[2]):
+        raise _gone(table)
+
+
+def _gone(table: IcebergTable) -> FileNotFound:
+    # The words that clients know from engines.
+    return FileNotFound(
+        f"Failed to open input stream for file: {table.metadata_location}", detail=MEND
+    )
+
+
 def _read_own(lake: Lake, table: IcebergTable) -> bytes:
     try:
         return read_text(lake, table.metadata_folder, table.metadata_location, table.uuid)
     except Unavailable:
         raise
+    except FileNotFound as error:
+        raise _gone(table) from error
     except PenstockError as error:
         raise DamagedFile(
             f"the metadata of table {'.'.join(table.identifier)} cannot be read: {error.message}",
-            detail="bring the file back, or register an older one with overwrite",
+            detail=MEND,
         ) from error
 
 

@@ -15,6 +15,7 @@ from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.names import tables
 from penstock.errors import (
     DamagedFile,
+    FileNotFound,
     InvalidRequest,
     InvalidTableState,
     NotFound,
@@ -193,7 +194,7 @@ async def _find_table_columns(catalog: Catalog, id: Identifier) -> "Columns | No
     table = await iceberg_tables.get(catalog.database, id)
     try:
         _, text = await metadata_files.load(catalog, table)
-    except DamagedFile:
+    except (DamagedFile, FileNotFound):
         return None
     document: Json = msgspec.json.decode(text)
     wanted = document["current-schema-id"]

@@ -32,6 +32,7 @@ async def load(call: Call) -> Reply:
         )
         if access.config or access.credentials:
             return await _load_with(call, table, shown, access)
+    metadata_files.check_there(call.catalog.lake, table)
     tag = table_loading.etag(table.metadata_location, shown)
     if _has_tag(call.headers.values.get("if-none-match", ""), tag):
         return Reply(304, headers=_tagged(tag))

@@ -100,9 +100,12 @@ def test_another_server_reads_the_file_and_says_when_it_is_gone(tmp_path: Path) 
             file.write_bytes(damage)
         with servers.running(tmp_path) as server:
             found = server.get(tables.path("ns"))
-            assert found.status_code == 503, found.text
-            assert "cannot be read" in found.json()["error"]["message"]
+            status, words = (404, "Failed to open") if damage is None else (503, "cannot be read")
+            assert found.status_code == status, found.text
+            assert words in found.json()["error"]["message"]
             refused = tables.set_property("ns", a="b").send(server)
-            assert refused.status_code == 503, refused.text
+            assert refused.status_code == status, refused.text
+            told = server.post("/v1/iceberg_table/ns$t/describe")
+            assert (told.status_code, told.json()["code"]) == (503, 17)
     with servers.running(tmp_path) as server:
         assert tables.drop("ns", purge=True).send(server).status_code == 204

@@ -122,6 +122,26 @@ def test_a_table_exists_or_not(server: Server, namespace: str) -> None:
             assert told["message"] == f"Table does not exist: {namespace}.x"
 
 
+def test_a_metadata_file_that_was_taken_away_is_missed(server: Server, namespace: str) -> None:
+    """testLoadTableWithMissingMetadataFile, of Iceberg's compatibility kit"""
+    made = tables.make(server, namespace)
+    tag = server.get(tables.path(namespace)).headers["etag"]
+    file = tables.local(made["metadata-location"])
+    content = file.read_bytes()
+    file.unlink()
+    for headers in ({}, {"If-None-Match": tag}):
+        found = server.client.get(tables.path(namespace), headers=headers)
+        assert found.status_code == 404, found.text
+        told = found.json()["error"]
+        assert told["type"] == "NotFoundException"
+        assert (
+            f"Failed to open input stream for file: {made['metadata-location']}"
+            in (told["message"])
+        )
+    file.write_bytes(content)
+    assert tables.load(server, namespace) == made | {"config": {}}
+
+
 def test_reports_are_accepted_for_tables_that_are_there(server: Server, namespace: str) -> None:
     tables.make(server, namespace)
     path = f"{tables.path(namespace)}/metrics"

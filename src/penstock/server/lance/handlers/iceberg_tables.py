@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.catalog.iceberg_tables import iceberg_tables, metadata_files
 from penstock.catalog.iceberg_tables.iceberg_tables import IcebergTable
+from penstock.errors import DamagedFile, FileNotFound
 from penstock.lance.read import details
 from penstock.model.identifiers import to_path
 from penstock.server.lance.call import Body, Call
@@ -51,7 +52,10 @@ async def list_names(call: Call) -> IcebergTables:
 async def describe(call: Call) -> DescribedIcebergTable:
     call.decode(_body)
     table = await iceberg_tables.get(call.catalog.database, call.id)
-    table, text = await metadata_files.load(call.catalog, table)
+    try:
+        table, text = await metadata_files.load(call.catalog, table)
+    except FileNotFound as error:
+        raise DamagedFile(error.message, detail=error.detail) from error
     return await call.catalog.workers.run(_describe, table, text)
 
 
