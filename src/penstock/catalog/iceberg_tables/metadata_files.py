@@ -94,8 +94,9 @@ async def load(catalog: Catalog, table: IcebergTable) -> tuple[IcebergTable, byt
     for _ in range(READS):
         try:
             check_there(catalog.lake, table)
-            found = catalog.documents.find(table.state)
-            text = found or await catalog.lake.run(_read_own, catalog.lake, table)
+            text = catalog.documents.find(table.state)
+            if text is None:
+                text = await catalog.lake.run(_read_own, catalog.lake, table)
         except (DamagedFile, FileNotFound):
             # It may have been replaced, and then removed, since the record was read.
             now = await iceberg_tables.get(catalog.database, table.identifier)
