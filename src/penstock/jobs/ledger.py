@@ -38,8 +38,8 @@ class FailureOrigin:
 class LedgerFilter:
     """Which entries to list; None matches any."""
 
-    table_id: str
-    branch: str
+    table_id: str | None = None
+    branch: str | None = None
     column: str | None = None
     job_id: str | None = None
 
@@ -136,11 +136,11 @@ def list_rows(dataset: "lance.LanceDataset", table_id: str, branch: str, binding
 
 def list_entries(dataset: "lance.LanceDataset", wanted: LedgerFilter, limit: int) -> Listing:
     """The newest entries, and which fragments have more."""
-    condition = _join({"table_id": wanted.table_id, "branch": wanted.branch})
+    equal = {"table_id": wanted.table_id, "branch": wanted.branch, "job_id": wanted.job_id}
+    terms = [_join({name: text}) for name, text in equal.items() if text is not None]
     if wanted.column is not None:
-        condition += f" AND array_has(columns, {_quote(wanted.column)})"
-    if wanted.job_id is not None:
-        condition += f" AND job_id = {_quote(wanted.job_id)}"
+        terms.append(f"array_has(columns, {_quote(wanted.column)})")
+    condition = " AND ".join(terms) or None
     keys = ["at", "job_id", "fragment", "row_id"]
     found = dataset.to_table(columns=keys, filter=condition, with_row_id=True)
     order = pc.sort_indices(

@@ -57,6 +57,7 @@ class JobFilter:
     kind: str | None = None
     # The table or view, or the part of it that the job works on.
     target: str | None = None
+    ids: Sequence[str] | None = None
     # Only jobs on objects that these grantees may see.
     only: Sequence[str] | None = None
 
@@ -172,6 +173,8 @@ async def list_jobs(catalog: Catalog, page: PageRequest, wanted: JobFilter) -> P
         conditions.append(f"kind = {place(wanted.kind)}")
     if wanted.target is not None:
         conditions.append(f"(target = {place(wanted.target)} OR object = {place(wanted.target)})")
+    if wanted.ids is not None:
+        conditions.append(f"id IN ({', '.join(place(id) for id in wanted.ids) or 'NULL'})")
     if wanted.only is not None:
         seen = grants.visible_objects(wanted.only, len(values) + 1)
         values += wanted.only

@@ -105,6 +105,15 @@ async def get(tx: Transaction, id: Identifier) -> dict[str, str]:
     return decode_properties(row[0])
 
 
+async def provide_in(tx: Transaction, id: Identifier) -> None:
+    """Have the namespace of a new table: the system's own is made when it is first needed."""
+    if id == SYSTEM:
+        # Of nobody, so that whoever comes first gets no more rights in it than others.
+        await _create(tx, id, {}, "exist_ok", NOBODY)
+    else:
+        await get(tx, id)
+
+
 async def list_children(
     tx: Transaction, id: Identifier, page: PageRequest, only: Sequence[str] | None = None
 ) -> Page[str]:

@@ -22,6 +22,7 @@ from penstock.model.identifiers import Identifier, from_path, show, split_table,
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.properties import decode_properties, encode_properties
 from penstock.model.rights import ICEBERG_TABLE, TABLE, VIEW
+from penstock.model.system_tables import SYSTEM
 from penstock.model.tables import MAIN, Table
 
 OWN_PROPERTIES = "penstock."
@@ -54,7 +55,9 @@ async def get(tx: Transaction, id: Identifier) -> Table:
         name,
     )
     if row is None:
-        await namespaces.get(tx, namespace)
+        # The system's own namespace is there as soon as a table of it is.
+        if namespace != SYSTEM:
+            await namespaces.get(tx, namespace)
         raise await _explain_missing(tx, id)
     return to_table(row)
 
@@ -170,7 +173,8 @@ async def declare_in(tx: Transaction, new: NewTable, origin: Origin) -> str:
 
 async def check_new(tx: Transaction, new: NewTable) -> None:
     """Refuse a new table whose name or place is taken or whose namespace is missing."""
-    await namespaces.get(tx, new.table.namespace)
+    if new.table.namespace != SYSTEM:
+        await namespaces.get(tx, new.table.namespace)
     await check_free(tx, new.table.identifier)
     if new.is_placed:
         await locations.check_table(tx, new.table.location, early=True)
@@ -178,7 +182,7 @@ async def check_new(tx: Transaction, new: NewTable) -> None:
 
 async def insert_in(tx: Transaction, new: NewTable, origin: Origin = NOBODY) -> None:
     table = new.table
-    await namespaces.get(tx, table.namespace)
+    await namespaces.provide_in(tx, table.namespace)
     await check_free(tx, table.identifier)
     if new.is_placed:
         await locations.check_table(tx, table.location)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from penstock.catalog.data import datasets
+from penstock.catalog.jobs.geneva_tables import ANSWERED
 from penstock.catalog.materialized_views import view_description
 from penstock.catalog.names import tables
 from penstock.catalog.statements import lance_rows, statements
@@ -20,6 +21,7 @@ from penstock.lance.storage.data_threads import Deadline
 from penstock.model.branches import check_branch
 from penstock.model.identifiers import check_identifier
 from penstock.server.lance.call import Body, Call, choose
+from penstock.server.lance.geneva import system_tables
 from penstock.server.lance.handlers.job_stream import watched
 from penstock.server.lance.handlers.views import rows as view_rows
 from penstock.server.lance.row_answers import answer_rows
@@ -117,6 +119,8 @@ _sql = msgspec.json.Decoder(RunSql)
 async def query_table(call: Call) -> Reply:
     body = call.decode(_query)
     wanted, branch = to_query(body), check_branch(body.branch)
+    if call.id in ANSWERED:
+        return await system_tables.query_rows(call, wanted)
     try:
         table = await tables.get(call.catalog.database, call.id)
     except ViewIsNoTable:

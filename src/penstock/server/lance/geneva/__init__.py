@@ -1,0 +1,1 @@
+"""What only Geneva's remote client asks for."""
