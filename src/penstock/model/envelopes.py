@@ -7,6 +7,7 @@ another client's (JSON with `udf_pickle`), or a bare pickle. Everything here is 
 import base64
 import binascii
 import hashlib
+import json
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +15,7 @@ from msgspec import Meta, Struct
 
 from penstock.errors import InvalidRequest
 from penstock.model.functions import Form, Kind, Needs, OnError, Registered
+from penstock.model.pickles.options import read_options
 
 FORMAT: Form = "penstock/1"
 FORMS = f'"format": "{FORMAT}" or "udf_pickle"'
@@ -26,6 +28,11 @@ SourcePath = Annotated[
     str, Meta(max_length=400, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*\.py$")
 ]
 PythonName = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+# What another client leaves out of a manifest's checksum.
+NOT_SAID = (
+    *("name", "checksum", "created_at", "created_by"),
+    *("delete_local_zips", "local_zip_output_dir"),
+)
 # The module that has the function itself.
 ENTRY_FILE = "user_function.py"
 
@@ -50,6 +57,11 @@ class FunctionCode(Struct, frozen=True, kw_only=True):
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def takes_whole_rows(self) -> bool:
+        """Whether it may name no inputs: another client's functions of batches take all columns."""
+        return self.form == "udf_pickle"
 
 
 class _OnError(Struct, forbid_unknown_fields=True):
@@ -130,6 +142,26 @@ def check_sha256(what: str, given: str, content: bytes) -> None:
         )
 
 
+def check_manifest(manifest: str, given: str) -> None:
+    """Refuse a checksum that is neither that of a manifest's text nor of what the manifest says."""
+    if given.strip().lower() != _hash_said(manifest):
+        check_sha256("manifest_checksum", given, manifest.encode())
+
+
+def _hash_said(manifest: str) -> str | None:
+    """The checksum of what a manifest says, whatever it is called."""
+    try:
+        found = msgspec.json.decode(manifest)
+        if not isinstance(found, dict):
+            return None
+        said = {key: value for key, value in found.items() if key not in NOT_SAID}
+        # In that client's form: sorted, without spaces, and in ASCII.
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _read_own(content: bytes, found: dict[str, Any]) -> FunctionCode:
     if found["format"] != FORMAT:
         raise InvalidRequest(
@@ -183,7 +215,15 @@ def _read_foreign(content: bytes, found: dict[str, Any]) -> FunctionCode:
     pickled = from_base64("udf_pickle in udf", sent.udf_pickle)
     if sent.udf_checksum is not None:
         check_sha256("udf_checksum in udf", sent.udf_checksum, pickled)
-    return FunctionCode(content=content, form="udf_pickle")
+    options = read_options(pickled)
+    return FunctionCode(
+        content=content,
+        form="udf_pickle",
+        batch_size=options.batch_size,
+        timeout_seconds=options.timeout_seconds,
+        on_error=options.on_error,
+        needs=options.needs,
+    )
 
 
 def _read_platform(sent: _Envelope) -> dict[str, str]:

@@ -11,8 +11,15 @@ import msgspec
 from msgspec import Meta, Struct
 
 from penstock.errors import InvalidRequest
-from penstock.model.envelopes import check_sha256, from_base64, read_needs, read_on_error
+from penstock.model.envelopes import (
+    check_manifest,
+    check_sha256,
+    from_base64,
+    read_needs,
+    read_on_error,
+)
 from penstock.model.functions import Needs, OnError, Registered, RowsKind, check_label
+from penstock.model.pickles.options import PickledOptions, read_options
 from penstock.model.views import Kind
 
 Label = Annotated[str, Meta(min_length=1, max_length=400, pattern="^[^\\x00-\\x1f]*$")]
@@ -116,6 +123,8 @@ def read_udtf(kind: str, spec: object) -> Udtf | None:
     if sent.udtf_sha is not None:
         _check_sha(sent, content)
     envelope = _read_envelope(wanted, content)
+    payload = envelope.chunker_payload or envelope.udtf_payload or ""
+    options = read_options(from_base64(f"{PAYLOADS[wanted]} in udtf", payload))
     batch = sent.batch if sent.batch is not None else envelope.batch
     if wanted == "udtf" and batch:
         raise InvalidRequest(
@@ -129,12 +138,14 @@ def read_udtf(kind: str, spec: object) -> Udtf | None:
         sha256=hashlib.sha256(content).hexdigest(),
         input_columns=_read_inputs(sent, envelope),
         output_schema=envelope.output_schema_bytes,
-        on_error=read_on_error("error_handling in udtf_spec", sent.error_handling),
+        on_error=options.on_error
+        if sent.error_handling is None
+        else read_on_error("error_handling in udtf_spec", sent.error_handling),
         needs=_read_needs(sent),
         python=envelope.python,
         manifest=_read_manifest(sent),
         registered=sent.registered,
-        **_read_partition(wanted, sent, envelope),
+        **_read_partition(wanted, sent, envelope, options),
     )
 
 
@@ -177,9 +188,12 @@ def _read_inputs(sent: _Spec, envelope: _Envelope) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def _read_partition(kind: str, sent: _Spec, envelope: _Envelope) -> dict[str, str | None]:
+def _read_partition(
+    kind: str, sent: _Spec, envelope: _Envelope, options: PickledOptions
+) -> dict[str, str | None]:
     by = sent.partition_by or envelope.partition_by
-    indexed = sent.partition_by_indexed_column or envelope.partition_by_indexed_column
+    told = (each.partition_by_indexed_column for each in (sent, envelope, options))
+    indexed = next(filter(None, told), None)
     if kind != "udtf" and (by or indexed):
         raise InvalidRequest(
             "partition_by is for views of kind 'udtf'; a chunker gets row by row",
@@ -212,7 +226,7 @@ def _read_manifest(sent: _Spec) -> str | None:
             )
         return None
     if sent.manifest_checksum is not None:
-        check_sha256("manifest_checksum", sent.manifest_checksum, sent.manifest.encode())
+        check_manifest(sent.manifest, sent.manifest_checksum)
     return sent.manifest
 
 

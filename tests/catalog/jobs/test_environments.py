@@ -65,7 +65,17 @@ def test_manifests_are_listed_in_pages(server: Server) -> None:
 
 @pytest.mark.parametrize(
     "manifest",
-    [None, 5, "", "[]", "{", '{"pip": "numpy"}', '{"env_vars": {"A": 1}}', {"py_modules": [1]}],
+    [
+        None,
+        5,
+        "",
+        "[]",
+        "{",
+        '{"pip": "numpy"}',
+        '{"env_vars": {"A": 1}}',
+        {"py_modules": [1]},
+        '{"conda": ["numpy"]}',
+    ],
 )
 def test_what_is_no_manifest_is_refused(server: Server, manifest: Any) -> None:
     assert code(create(server, new_name(), manifest)) == (400, 13)

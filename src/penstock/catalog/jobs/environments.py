@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import msgspec
 
@@ -102,12 +103,17 @@ async def record_in(tx: Transaction, content: str) -> None:
 def check_content(content: str) -> str:
     """Refuse a manifest with invalid known keys; unknown keys are kept."""
     try:
-        msgspec.json.decode(content, type=_ManifestContent)
+        found = msgspec.json.decode(content, type=_ManifestContent)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidRequest(
             f"the manifest is not right: {error}",
             detail='write {"pip": ["package==1.2"], "env_vars": {"NAME": "value"}}',
         ) from error
+    if found.conda or found.conda_environment_path:
+        raise InvalidRequest(
+            "the manifest has a conda environment, and only those of pip are made",
+            detail="name the packages in pip, or start a runner within the environment",
+        )
     return content
 
 
@@ -117,6 +123,9 @@ class _ManifestContent(msgspec.Struct):
     pip: list[str] | None = None
     py_modules: list[str] | None = None
     env_vars: dict[str, str] | None = None
+    # Another client's.
+    conda: Any = None
+    conda_environment_path: Any = None
 
 
 async def _create(

@@ -4,7 +4,6 @@ import base64
 import binascii
 import functools
 import hashlib
-import inspect
 import pickle
 import sys
 import threading
@@ -16,6 +15,7 @@ import msgspec
 
 from penstock.errors import FunctionFailed, PenstockError
 from penstock.jobs.functions.children import listed
+from penstock.jobs.functions.foreign import adapt, list_parameters, unpickle
 from penstock.jobs.functions.frames import show_frames
 from penstock.jobs.functions.redaction import hide, of_worker
 from penstock.jobs.functions.source import import_function
@@ -34,6 +34,8 @@ KEYS: dict[Form, tuple[tuple[str, ...], str]] = {
     "udf_pickle": (("udf_pickle",), "udf_checksum"),
     "udtf_spec": (("chunker_payload", "udtf_payload"), ""),
 }
+# Envelopes that other clients use too, around objects of their own.
+FOREIGN: tuple[Form, ...] = ("udf_pickle", "udtf_spec")
 _loaded: dict[tuple[str, str, str], "LoadedFunction"] = {}
 _loading = threading.Lock()
 
@@ -73,7 +75,8 @@ def _load(content: bytes, function: Function) -> LoadedFunction:
         if function.python and function.python != PYTHON:
             raise _other_python(function, f"it was made with Python {function.python}")
         made = _unpickle(payload, function)
-    if _is_foreign(made, function):
+    is_foreign = _is_foreign(made, function)
+    if is_foreign:
         kind = function.kind or _declared_kind(made.func)
         made = made.func
     kind = kind or getattr(made, "penstock_kind", None) or "scalar"
@@ -86,6 +89,8 @@ def _load(content: bytes, function: Function) -> LoadedFunction:
         raise unusable(
             function, f"it is a {type(made).__name__}, which can't be called", "send a callable"
         )
+    if is_foreign:
+        return LoadedFunction(adapt(made, kind, function), kind)
     return LoadedFunction(listed(made) if makes_rows else made, kind)
 
 
@@ -130,7 +135,7 @@ def _initialization(function: Function) -> dict[str, Any]:
 
 def _is_foreign(made: Any, function: Function) -> bool:
     """Whether it is an object of another client's, which has the function in it."""
-    packed = function.form in ("udf_pickle", "udtf_spec")
+    packed = function.form in FOREIGN
     return packed and hasattr(made, "func") and not isinstance(made, functools.partial)
 
 
@@ -149,7 +154,8 @@ def _unpickle(payload: bytes, function: Function) -> Any:
         # What cloudpickle makes is read by pickle itself; functions in it need cloudpickle there.
         import cloudpickle  # noqa: F401
 
-        return pickle.loads(payload)
+        packed = function.form in FOREIGN
+        return unpickle(payload) if packed else pickle.loads(payload)
     except ImportError as error:
         missing = error.name or str(error)
         raise unusable(
@@ -185,13 +191,8 @@ def _instantiate(made: type, function: Function) -> Any:
 
 def _declared_kind(func: Any) -> Kind:
     """The kind that the annotations of another client's function mean."""
-    if isinstance(func, type) or not inspect.isroutine(func):
-        func = func.__call__
-    try:
-        parameters = inspect.signature(func).parameters.values()
-    except (TypeError, ValueError):
-        return "scalar"
-    names = {getattr(p.annotation, "__name__", str(p.annotation)) for p in parameters}
+    annotations = [parameter.annotation for parameter in list_parameters(func)]
+    names = {getattr(each, "__name__", str(each)) for each in annotations}
     if any(name.endswith("RecordBatch") for name in names):
         return "batch"
     return "arrow" if any(name.endswith("Array") for name in names) else "scalar"

@@ -62,6 +62,11 @@ class MetadataUpdate:
     replace: bool = False
 
 
+def quote_name(name: str) -> str:
+    """The path of a column of this name, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def parse_path(text: str) -> Path:
     """The parts of a field path."""
     parts: list[str] = []

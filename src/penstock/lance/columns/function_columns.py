@@ -24,7 +24,7 @@ from penstock.lance.columns.computed import (
     list_computed,
     show_type,
 )
-from penstock.lance.columns.fields import get_field, parse_path
+from penstock.lance.columns.fields import get_field, parse_path, quote_name
 from penstock.lance.columns.function_code import path_of
 from penstock.lance.columns.schemas import to_arrow_type
 from penstock.lance.doors import lance, pa
@@ -46,7 +46,7 @@ def make_fields(
         sha256=code.sha256,
         form=code.form,
         kind=code.kind,
-        inputs=_check_inputs(dataset, wanted.inputs),
+        inputs=_check_inputs(dataset, _list_inputs(dataset, wanted, code)),
         outputs=tuple(
             structs.replace(output, data_type=show_type(kind))
             for output, kind in zip(wanted.outputs, kinds, strict=True)
@@ -83,6 +83,8 @@ def plan_redeclaration(
             detail="drop it and add it with `virtual_column`",
         )
     inputs = function.inputs
+    if not wanted.inputs and code is not None and code.takes_whole_rows:
+        wanted = structs.replace(wanted, inputs=None)
     if wanted.inputs is not None:
         inputs = _check_inputs(dataset, wanted.inputs)
         _check_no_circle(dataset, column, inputs)
@@ -160,7 +162,9 @@ def _describe(
     if len(function.outputs) > 1:
         found[f"{VIRTUAL}.unpack"] = "true"
         found[f"{VIRTUAL}.unpack_group"] = binding[:16]
-        parts = [output.struct_field for output in function.outputs]
+        parts = [
+            {"field": output.struct_field, "column": output.column} for output in function.outputs
+        ]
         found[f"{VIRTUAL}.unpack_fields"] = json.dumps(parts, ensure_ascii=False)
     return found
 
@@ -203,6 +207,15 @@ def _check_outputs(column: ComputedColumn, wanted: Redeclaration) -> None:
                 f"which is {kind}",
                 detail="drop the column, and add it with the function",
             )
+
+
+def _list_inputs(
+    dataset: "lance.LanceDataset", wanted: Declaration, code: FunctionCode
+) -> Sequence[str]:
+    """What a function reads; another client's that names nothing gets all columns there are."""
+    if not wanted.inputs and code.takes_whole_rows:
+        return [quote_name(name) for name in dataset.schema.names]
+    return wanted.inputs
 
 
 def _check_inputs(dataset: "lance.LanceDataset", paths: Sequence[str]) -> tuple[str, ...]:

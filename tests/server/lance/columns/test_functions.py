@@ -11,6 +11,7 @@ import pytest
 from tests.harness.data.calls import pickled
 from tests.harness.data.functions import (
     add_function,
+    alter_function,
     b64,
     make_output,
     new_column,
@@ -32,6 +33,8 @@ ROWS = pa.table(
     }
 )
 PAYLOAD = b"\x80\x05N."
+# The envelope of another client.
+FOREIGN = pack({"udf_pickle": b64(PAYLOAD)})
 
 
 @pytest.fixture
@@ -181,7 +184,45 @@ def test_one_function_fills_several_columns(server: Server, table: str) -> None:
         "a",
         "b",
     )
-    assert json.loads(first["virtual_column.unpack_fields"]) == ["a", "b"]
+    parts = [{"field": "a", "column": "a"}, {"field": "b", "column": "b"}]
+    assert json.loads(first["virtual_column.unpack_fields"]) == parts
+
+
+def test_what_a_client_says_of_several_columns_once_more_is_left_out(
+    server: Server, table: str
+) -> None:
+    told = {"virtual_column.unpack": "true", "virtual_column.unpack_group": "0" * 16, "who": "me"}
+    outputs = [make_output(name, "int64", struct_field=name, metadata=told) for name in "ab"]
+    column = virtual_column(PAYLOAD, ["id"], outputs, udf=FOREIGN)
+    add_function(server, table, column).raise_for_status()
+    found = metadata(server, table, "a")
+    assert (found["virtual_column.unpack_field"], found["who"]) == ("a", "me")
+    assert found["virtual_column.unpack_group"] == found["penstock.binding"][:16]
+
+
+def test_another_clients_function_that_names_no_inputs_reads_all_columns(
+    server: Server, table: str
+) -> None:
+    kept = open_by_path(server, table).schema.names
+    add_function(server, table, simple(udf=FOREIGN, input_columns=[])).raise_for_status()
+    assert json.loads(metadata(server, table, "len")["virtual_column.udf_inputs"]) == kept
+    altered = alter_function(server, table, "len", udf=FOREIGN, udf_version="2", input_columns=[])
+    altered.raise_for_status()
+    assert json.loads(metadata(server, table, "len")["virtual_column.udf_inputs"]) == kept
+    refused = add_function(server, table, simple(outputs=[OUT], input_columns=[]))
+    assert code(refused) == (400, 13)
+
+
+def test_a_checksum_of_what_a_manifest_says_is_right_too(server: Server, table: str) -> None:
+    says = {"conda": {}, "env_vars": {"A": "ü"}, "pip": ["numpy==2.4.6"], "zips": [[]]}
+    text = json.dumps(says, sort_keys=True, separators=(",", ":"))
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    manifest = json.dumps({**says, "checksum": checksum, "name": "m", "created_by": "me"})
+    column = simple(udf=FOREIGN, manifest=manifest, manifest_checksum=checksum)
+    add_function(server, table, column).raise_for_status()
+    assert metadata(server, table, "len")["virtual_column.manifest"] == manifest
+    other = simple(outputs=[OUT], manifest=manifest, manifest_checksum="0" * 64)
+    assert code(add_function(server, table, other)) == (400, 13)
 
 
 def test_bound_columns_of_one_request_take_one_version(server: Server, table: str) -> None:

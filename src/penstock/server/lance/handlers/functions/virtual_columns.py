@@ -11,7 +11,7 @@ from penstock.catalog.functions.binding import FunctionUseRequest, UsedOutput
 from penstock.catalog.jobs.environments import check_content
 from penstock.errors import InvalidRequest
 from penstock.lance.columns.bindings import New
-from penstock.model.envelopes import FunctionCode, check_sha256, read_code
+from penstock.model.envelopes import FunctionCode, check_manifest, read_code
 from penstock.model.functions import Declaration, FunctionOutput, Redeclaration, check_label
 from penstock.model.identifiers import check_identifier
 
@@ -21,6 +21,7 @@ Label = Annotated[str, msgspec.Meta(min_length=1, max_length=400, pattern="^[^\\
 Note = Annotated[str, msgspec.Meta(max_length=4000, pattern="^[^\\x00]*$")]
 Metadata = dict[str, Note]
 MAX_OUTPUTS = 1000
+UNPACKING = "virtual_column.unpack"
 
 
 class AddedOutput(msgspec.Struct):
@@ -109,7 +110,7 @@ def read_new(name: str, column: AddVirtualColumn) -> New:
         inputs=tuple(column.input_columns),
         outputs=outputs,
         metadata=tuple(
-            {**(column.field_metadata or {}), **(output.metadata or {})}
+            {**(column.field_metadata or {}), **_drop_unpacking(output.metadata or {})}
             for output in column.outputs
         ),
         backend=column.udf_backend,
@@ -175,6 +176,11 @@ def _read_outputs(name: str, sent: list[AddedOutput]) -> tuple[FunctionOutput, .
     )
 
 
+def _drop_unpacking(metadata: Metadata) -> Metadata:
+    """Without what a client says of several results once more: `outputs` has it."""
+    return {key: text for key, text in metadata.items() if not key.startswith(UNPACKING)}
+
+
 def _to_type(column: str, data_type: Any) -> dict[str, Any]:
     if isinstance(data_type, str):
         return {"type": data_type}
@@ -194,5 +200,5 @@ def _check_manifest(manifest: str | None, checksum: str | None) -> str | None:
             )
         return None
     if checksum is not None:
-        check_sha256("manifest_checksum", checksum, manifest.encode())
+        check_manifest(manifest, checksum)
     return check_content(manifest)
