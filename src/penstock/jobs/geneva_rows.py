@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.jobs.specs import BACKFILL, REFRESH
 from penstock.lance.doors import lance, pa, pc
-from penstock.model.jobs import CANCELED, FAILED, PAUSED, QUEUED, RUNNING, SUCCEEDED, Job, Value
+from penstock.model.jobs import CANCELED, FAILED, PAUSED, QUEUED, RUNNING, SUCCEEDED, Job
 
 MAX_OWN = 1_000
 # The kinds of jobs that are told of.
@@ -25,8 +25,10 @@ STATES = {
 # Of progress: the client's name, what is done, of how much, and in words.
 METRICS = (
     ("fragments", "fragments_done", "fragments_total", "fragments done"),
+    ("rows_checkpointed", "rows_done", "rows_total", "rows computed"),
     ("rows_committed", "rows_done", "rows_total", "rows done"),
     ("udf_values_computed", "function_calls", None, "calls of the function"),
+    ("rows_refreshed", "rows_refreshed", None, "rows that a refresh wrote"),
     ("rows_skipped", "rows_failed", None, "rows that the function failed on"),
 )
 
@@ -139,7 +141,7 @@ def _tell_job(job: Job) -> dict[str, Any]:
         "completed_at": None if job.finished_at is None else job.finished_at * 1000,
         "config": json.dumps({"table": job.object, "attempt": job.attempt}),
         "manifest_id": job.manifest,
-        "metrics": list(_list_metrics(job.progress)),
+        "metrics": list(_list_metrics(job)),
         # What the client tells of a job that did not succeed is the last of them.
         "events": [job.error] if job.error else ["canceled"] if job.state == CANCELED else [],
         "updated_at": (job.finished_at or job.started_at or job.created_at) * 1000,
@@ -148,12 +150,14 @@ def _tell_job(job: Job) -> dict[str, Any]:
     }
 
 
-def _list_metrics(progress: dict[str, Value]) -> Iterable[str]:
+def _list_metrics(job: Job) -> Iterable[str]:
+    refreshed = [_number(job.result.get(key)) for key in ("rows_inserted", "rows_updated")]
+    known = job.progress | {"rows_refreshed": sum(each or 0 for each in refreshed)}
     for name, done, total, words in METRICS:
-        found = _number(progress.get(done))
+        found = _number(known.get(done))
         if found is None:
             continue
-        wanted = found if total is None else _number(progress.get(total)) or found
+        wanted = found if total is None else _number(known.get(total)) or found
         told = {"name": name, "n": found, "total": wanted, "done": found >= wanted, "desc": words}
         yield json.dumps(told)
 
@@ -191,5 +195,5 @@ def _last(object: str) -> str:
     return object.rpartition("$")[2]
 
 
-def _number(value: Value) -> int | None:
+def _number(value: Any) -> int | None:
     return int(value) if isinstance(value, int | float) and math.isfinite(value) else None

@@ -4,8 +4,7 @@ import base64
 import json
 import pickletools
 import sys
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 
 from penstock.errors import FunctionFailed
 from penstock.jobs.functions.load import load
-from tests.harness.data.calls import pickled
+from tests.harness.data.foreign_pickles import Named, dump, fill, wrap
 from tests.harness.jobs.kernel import declare
 
 PAYLOADS = {"udf_pickle": "udf_pickle", "chunker": "chunker_payload", "udtf": "udtf_payload"}
@@ -23,36 +22,6 @@ PAYLOADS = {"udf_pickle": "udf_pickle", "chunker": "chunker_payload", "udtf": "u
 class Piece(NamedTuple):
     word: str
     number: int
-
-
-def dump(make: Callable[[Callable[[str, str], Any]], Any]) -> bytes:
-    """A pickle that names classes of modules which are there only while it is made."""
-    made: dict[str, ModuleType] = {}
-
-    def named(module: str, name: str) -> Any:
-        parts = module.split(".")
-        for count in range(1, len(parts) + 1):
-            path = ".".join(parts[:count])
-            made.setdefault(path, ModuleType(path))
-            sys.modules[path] = made[path]
-        kind = type(name, (), {"__module__": module})
-        setattr(made[module], name, kind)
-        return kind
-
-    try:
-        return pickled(make(named))
-    finally:
-        for path in made:
-            del sys.modules[path]
-
-
-def wrap(func: Any, name: str = "UDF", **state: Any) -> bytes:
-    def make(named: Callable[[str, str], Any]) -> Any:
-        wrapped = named("geneva.transformer", name)()
-        wrapped.__dict__.update({"func": func, "name": "f", "manifest": None} | state)
-        return wrapped
-
-    return dump(make)
 
 
 def load_packed(payload: bytes, kind: Any = None, inputs: tuple[str, ...] = ("id",)) -> Any:
@@ -69,7 +38,7 @@ def test_its_classes_are_not_needed() -> None:
 
 
 def test_nor_is_what_it_says_of_errors_and_environments() -> None:
-    def make(named: Callable[[str, str], Any]) -> Any:
+    def make(named: Named) -> Any:
         wrapped = named("geneva.transformer", "UDF")()
         config = named("geneva.debug.error_store", "ErrorHandlingConfig")()
         stop = named("tenacity.stop", "stop_after_attempt")()
@@ -80,6 +49,22 @@ def test_nor_is_what_it_says_of_errors_and_environments() -> None:
         return wrapped
 
     assert load_packed(dump(make)).call([1, 2]) == 2
+
+
+def test_a_module_that_code_names_in_passing_is_missed_only_when_it_is_used() -> None:
+    def make(named: Named) -> Any:
+        named("geneva.transformer", "UDF")
+        geneva = sys.modules["geneva"]
+
+        def double(n: int, use: bool = False) -> Any:
+            return geneva.anything if use else n * 2
+
+        return fill(named("geneva.transformer", "UDF"), func=double)
+
+    loaded = load_packed(dump(make))
+    assert loaded.call(2) == 4
+    with pytest.raises(AttributeError, match="module geneva is not there"):
+        loaded.call(2, True)
 
 
 def test_its_copy_of_cloudpickle_is_read_by_the_real_one() -> None:

@@ -38,6 +38,8 @@ FIELDS = f"{OWN}fields"
 # On a column that SQL computes; columns of functions have the protocol's key.
 SQL_AUTO = f"{OWN}auto_backfill"
 UDF_INPUTS = f"{VIRTUAL}.udf_inputs"
+# What it says where a client named none, so that the function got all columns.
+NO_INPUTS = "null"
 # Which of several results of a function goes into the field.
 PART = f"{VIRTUAL}.unpack_field"
 RESERVED = (COMPUTED, REFRESH, VIRTUAL, OWN)
@@ -71,6 +73,12 @@ def list_computed(schema: "pa.Schema") -> list[ComputedColumn]:
     metadata = {field.name: _to_text(field) for field in schema}
     found = [each for field in schema if (each := _read(field, metadata[field.name])) is not None]
     return [_with_group(each, found, metadata) for each in found]
+
+
+def show_inputs(schema: "pa.Schema", column: str, inputs: Sequence[str]) -> str:
+    """The inputs of a column's function for its metadata: none where its client named none."""
+    told = (schema.field(column).metadata or {}).get(UDF_INPUTS.encode())
+    return NO_INPUTS if told == NO_INPUTS.encode() else json.dumps(inputs, ensure_ascii=False)
 
 
 def get_computed(dataset: "lance.LanceDataset", path: str) -> ComputedColumn:

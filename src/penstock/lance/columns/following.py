@@ -20,6 +20,7 @@ from penstock.lance.columns.computed import (
     UDF_INPUTS,
     ComputedColumn,
     list_computed,
+    show_inputs,
 )
 from penstock.lance.columns.fields import (
     Path,
@@ -96,7 +97,7 @@ def _follow(
     inputs = tuple(_move(path, names) for path in column.inputs)
     if column.function is not None:
         return {
-            UDF_INPUTS: json.dumps(inputs, ensure_ascii=False),
+            UDF_INPUTS: show_inputs(dataset.schema, column.name, inputs),
             FUNCTION: msgspec.json.encode(column.function.reading(inputs)).decode(),
         }
     assert column.expression is not None

@@ -15,6 +15,7 @@ from penstock.lance.columns.computed import (
     BINDING,
     FUNCTION,
     MANIFEST,
+    NO_INPUTS,
     PART,
     RESERVED,
     UDF_INPUTS,
@@ -22,6 +23,7 @@ from penstock.lance.columns.computed import (
     ComputedColumn,
     get_computed,
     list_computed,
+    show_inputs,
     show_type,
 )
 from penstock.lance.columns.fields import get_field, parse_path, quote_name
@@ -60,6 +62,8 @@ def make_fields(
     )
     _check_kind(function)
     shared = _describe(function, uuid.uuid4().hex, wanted) | _describe_code(code)
+    if not wanted.inputs:
+        shared[UDF_INPUTS] = NO_INPUTS
     fields = []
     for output, kind, extra in zip(wanted.outputs, kinds, wanted.metadata, strict=True):
         check_metadata(extra)
@@ -117,6 +121,8 @@ def plan_redeclaration(
     # How far it was filled means nothing once it has other inputs.
     binding = column.binding if inputs == function.inputs else uuid.uuid4().hex
     described = _describe(changed, binding, wanted)
+    if wanted.inputs is None:
+        described[UDF_INPUTS] = show_inputs(dataset.schema, column.name, inputs)
     if wanted.auto_backfill is None:
         described[AUTO] = json.dumps(column.auto_backfill)
     if code is not None and code.registered is not None and wanted.manifest is None:

@@ -203,12 +203,21 @@ def test_what_a_client_says_of_several_columns_once_more_is_left_out(
 def test_another_clients_function_that_names_no_inputs_reads_all_columns(
     server: Server, table: str
 ) -> None:
-    kept = open_by_path(server, table).schema.names
+    names = open_by_path(server, table).schema.names
     add_function(server, table, simple(udf=FOREIGN, input_columns=[])).raise_for_status()
-    assert json.loads(metadata(server, table, "len")["virtual_column.udf_inputs"]) == kept
-    altered = alter_function(server, table, "len", udf=FOREIGN, udf_version="2", input_columns=[])
-    altered.raise_for_status()
-    assert json.loads(metadata(server, table, "len")["virtual_column.udf_inputs"]) == kept
+    altered = {"udf": FOREIGN, "udf_version": "2", "input_columns": []}
+    for change in ({}, altered, {"udf": FOREIGN, "udf_version": "3"}):
+        if change:
+            alter_function(server, table, "len", **change).raise_for_status()
+        found = metadata(server, table, "len")
+        assert json.loads(found["penstock.function"])["inputs"] == names
+        # That client checks that none are named, and cannot write down an empty list.
+        assert found["virtual_column.udf_inputs"] == "null"
+    body = {"alterations": [{"path": "text", "rename": "words"}]}
+    server.post(f"/v1/table/{table}/alter_columns?cascade=true", body).raise_for_status()
+    found = metadata(server, table, "len")
+    assert "words" in json.loads(found["penstock.function"])["inputs"]
+    assert found["virtual_column.udf_inputs"] == "null"
     refused = add_function(server, table, simple(outputs=[OUT], input_columns=[]))
     assert code(refused) == (400, 13)
 
