@@ -6,7 +6,7 @@ WORKERS = 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test slow attack soak kills joins check bench lock clean
+.PHONY: help setup demo test slow attack soak kills joins engines check bench lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 16
@@ -42,6 +42,11 @@ kills: setup  ## kill server, runner, JVM, workers under jobs of all kinds, in N
 joins: setup  ## run N=500 random histories of joined tables and the views that follow them
 	@$(PYTHON_BIN) -m tests.soak.joins --count $(or $(N),500) $(if $(SEED),--first $(SEED))
 
+# What it fetches goes to .engines, or to the folder that ENGINES_CACHE names.
+engines: setup  ## run Iceberg's kit, Spark, Trino, pyiceberg against a server (ONLY=kit,spark; KEEP=1)
+	@$(PYTHON_BIN) -m tests.engines $(if $(ONLY),--only $(ONLY)) \
+		$(if $(KEEP),--json tests/engines/results.json)
+
 check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
@@ -63,5 +68,5 @@ lock:  ## renew constraints.txt with the newest versions that pyproject.toml all
 	@scripts/lock
 
 clean:  ## remove .venv and caches
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .engines dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
