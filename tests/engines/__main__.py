@@ -12,8 +12,13 @@ from typing import Protocol
 from tests.engines.cache import Cache, Missing
 from tests.engines.checks import Refused
 from tests.engines.kit import run as kit
+from tests.engines.lance_spark import run as lance_spark
 from tests.engines.place import Place, open_place
+from tests.engines.pyiceberg import run as pyiceberg
 from tests.engines.results import Outcome, Result, Run, Runs, merge, table
+from tests.engines.spark import run as spark
+from tests.engines.together import run as together
+from tests.engines.trino import run as trino
 
 
 class Engine(Protocol):
@@ -28,6 +33,11 @@ class Engine(Protocol):
 
 ENGINES: dict[str, Engine] = {
     "kit": kit,
+    "spark": spark,
+    "trino": trino,
+    "pyiceberg": pyiceberg,
+    "together": together,
+    "lance_spark": lance_spark,
 }
 
 
