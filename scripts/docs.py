@@ -12,12 +12,16 @@ from pathlib import Path
 import click
 import msgspec
 
+# Run as a file, Python looks for modules beside it, not beside its folder.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from penstock.cli.main import COMMANDS, load_command
 from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
 from penstock.settings.keys import Section, SettingKey, list_sections
+from tests.engines.page import engines_page
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -164,6 +168,7 @@ def _llms_line(page: Path) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
+    "docs/engines.md": engines_page,
     "docs/iceberg-routes.md": routes_page,
     "docs/operations.md": operations_page,
     "docs/settings.md": settings_page,
