@@ -31,7 +31,7 @@ from penstock.errors import (
     Unavailable,
 )
 from penstock.iceberg.doors import table_places, table_register
-from penstock.iceberg.files import MAX_BYTES, METADATA_PATH, decode_metadata
+from penstock.iceberg.files import MAX_BYTES, METADATA_PATH
 from penstock.lance.storage import files
 from penstock.lance.storage.lake import Lake, Place
 
@@ -129,7 +129,9 @@ def _gone(table: IcebergTable) -> FileNotFound:
 
 def _read_own(lake: Lake, table: IcebergTable) -> bytes:
     try:
-        return read_text(lake, table.metadata_folder, table.metadata_location, table.uuid)
+        document = _read_checked(lake, table.metadata_folder, table.metadata_location, table.uuid)
+        _check_own(lake, table, document)
+        return msgspec.json.encode(document)
     except Unavailable:
         raise
     except FileNotFound as error:
@@ -141,19 +143,23 @@ def _read_own(lake: Lake, table: IcebergTable) -> bytes:
         ) from error
 
 
+def _check_own(lake: Lake, table: IcebergTable, document: Json) -> None:
+    """Refuse a file that came to say another table, or another place, than the record."""
+    if document["table-uuid"].lower() != table.uuid.lower():
+        raise InvalidTable(f"it is that of another table, {document['table-uuid']}")
+    if lake.accept(plain(document["location"])) != table.location:
+        raise InvalidTable(f"it says that the table is at {document['location']!r}")
+
+
 def read_text(lake: Lake, folder: str, location: str, table_uuid: str) -> bytes:
-    """The document of a file in this folder, as JSON, as it was read when it came; blocks."""
+    """The document of a file in this folder, as JSON, checked as when it came; blocks."""
+    # Who may write a table's rows may write into its folder, so its own files are checked as well.
+    return msgspec.json.encode(_read_checked(lake, folder, location, table_uuid))
+
+
+def _read_checked(lake: Lake, folder: str, location: str, table_uuid: str) -> Json:
     raw = _read(lake.place(folder), location.rpartition("/")[2], location)
-    document = decode_metadata(raw, location)
-    if not _is_complete(document):
-        document = table_register.read(raw, location, uuid=table_uuid)
-    return msgspec.json.encode(document)
-
-
-def _is_complete(document: Json) -> bool:
-    """Whether nothing is left out that older writers leave out."""
-    is_old = document.get("format-version") in (None, 1) or None in document.values()
-    return not is_old and ("refs" in document or "current-snapshot-id" not in document)
+    return table_register.read(raw, location, uuid=table_uuid)
 
 
 def _read(place: Place, name: str, location: str) -> bytes:
