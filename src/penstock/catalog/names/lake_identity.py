@@ -28,6 +28,9 @@ KEPT = (
     ("removals", "location"),
     ("views", "location"),
     ("views", "folder"),
+    ("iceberg_tables", "location"),
+    ("iceberg_tables", "folder"),
+    ("iceberg_tables", "metadata_folder"),
 )
 RESTORE = (
     "restore the catalog's database from a backup, or name the right one (database.url, --data). "

@@ -13,7 +13,7 @@ from penstock.lance.storage.lake import Place
 MARKER = "_penstock.json"
 ABOUT = "This folder belongs to a Penstock catalog; keep this file with it."
 # The folders that a catalog creates have distinctive names.
-_OURS = re.compile(r"-[0-9a-f]{16}\.(lance|view)")
+_OURS = re.compile(r"-[0-9a-f]{16}\.(lance|view|iceberg)")
 
 
 class Marker(msgspec.Struct):
