@@ -14,10 +14,9 @@ from penstock.lance.doors import pa
 from penstock.lance.read import results
 from penstock.lance.storage import files, scratch
 from penstock.lance.storage.data_threads import Deadline
-from penstock.lance.storage.lake import Place
+from penstock.lance.storage.lake import RESULTS, Place
 from penstock.model.locations import join
 
-FOLDER = "_results"
 # A stream has headers that the limit of a result does not count.
 HEADER_BYTES = 16 * 1024 * 1024
 
@@ -57,7 +56,7 @@ async def sweep(catalog: Catalog) -> int:
 
 
 def _place(catalog: Catalog) -> Place:
-    return catalog.lake.place(join(catalog.lake.root, FOLDER))
+    return catalog.lake.place(join(catalog.lake.root, RESULTS))
 
 
 def _name(id: str) -> str:

@@ -40,6 +40,8 @@ PUBLIC_OPTIONS = frozenset(
         *("allow_http", "virtual_hosted_style_request", "skip_signature", "use_emulator"),
     )
 )
+# The folder at a root in which results of statements wait for whoever asked.
+RESULTS = "_results"
 # Storage calls block; this bounds how many run at once.
 THREADS = 16
 
@@ -128,7 +130,12 @@ class Lake:
         for root in self._roots:
             if is_within(normal, root):
                 # Only below the root: the operator chose what is above it.
-                check_steps(normal[len(join(root, "")) :], what)
+                below = check_steps(normal[len(join(root, "")) :], what)
+                if is_within(below, RESULTS):
+                    raise OutsideLake(
+                        f"{what} {location!r} is in the folder of this server's own files",
+                        detail=f"choose one outside {RESULTS}",
+                    )
                 return normal
         raise OutsideLake(
             f"{what} {location!r} is outside the roots of this lake",
