@@ -106,6 +106,7 @@ async def _plan(catalog: Catalog, asked: TableCommit) -> _Change:
         base,
         uuid=planned.document["table-uuid"],
         location=planned.location,
+        folder=base.folder_after(planned.location),
         metadata_location=planned.path,
         metadata_folder=planned.target.location,
         digest=asked.digest,

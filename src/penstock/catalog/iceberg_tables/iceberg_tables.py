@@ -12,7 +12,7 @@ from penstock.catalog.access.grants import Target
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.names import dependents, namespaces, tables, transactions
 from penstock.database.interface import Row, Transaction
-from penstock.errors import TableAlreadyExists, TableNotFound
+from penstock.errors import InvalidRequest, TableAlreadyExists, TableNotFound
 from penstock.model.identifiers import Identifier, from_path, show, split_table, to_path
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.paging import Page, PageRequest, cut_page
@@ -29,8 +29,8 @@ COLUMNS = (
 class IcebergTable:
     """A table's record.
 
-    `folder` is the folder that this server made for it, or empty; `digest` is that of the commit
-    that made it what it is.
+    `folder` is another one that its files are in, or empty: the one that this server made for it,
+    or where it was before it moved. `digest` is that of the commit that made it what it is.
     """
 
     id: str
@@ -55,16 +55,31 @@ class IcebergTable:
     @property
     def folders(self) -> list[str]:
         """The folders in which nothing but this table is, outermost only."""
-        both = [each for each in (self.location, self.folder) if each]
-        return [
-            each
-            for each in dict.fromkeys(both)
-            if not any(each.startswith(f"{other}/") for other in both)
-        ]
+        return _outermost((self.location, self.folder))
 
     def holds(self, folder: str) -> bool:
         """Whether a folder is in one of the table's own."""
         return any(f"{folder}/".startswith(f"{own}/") for own in self.folders)
+
+    def folder_after(self, location: str) -> str:
+        """The other folder of the table once it has moved; what is in its files stays its own."""
+        if location == self.location:
+            return self.folder
+        others = [each for each in _outermost((*self.folders, location)) if each != location]
+        if len(others) > 1:
+            raise InvalidRequest(
+                f"table {show(self.identifier)} has files at {others[0]!r} and {others[1]!r}",
+                detail="a table's files are in two folders at most; move it back to one of them",
+            )
+        return others[0] if others else ""
+
+
+def _outermost(folders: Sequence[str]) -> list[str]:
+    return [
+        each
+        for each in dict.fromkeys(folders)
+        if each and not any(other and each.startswith(f"{other}/") for other in folders)
+    ]
 
 
 async def get(tx: Transaction, id: Identifier) -> IcebergTable:
