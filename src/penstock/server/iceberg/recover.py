@@ -28,11 +28,14 @@ async def committed_table(call: Call, used: KeyRecord) -> Reply:
 
 
 async def made_table(call: Call, used: KeyRecord) -> Reply:
-    body = call.decode(any_object)
-    if body.get("stage-create"):
+    if call.decode(any_object).get("stage-create"):
         # Nothing was made, and what was told is told anew.
         return await tables.create(call)
-    call.name = body["name"]
+    return await registered_table(call, used)
+
+
+async def registered_table(call: Call, used: KeyRecord) -> Reply:
+    call.name = call.decode(any_object)["name"]
     return await table_replies.load_plain(call)
 
 

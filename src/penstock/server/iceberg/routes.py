@@ -185,7 +185,7 @@ ROUTES: tuple[Route, ...] = (
         tables.register,
         effect=CHANGES,
         needs=REGISTER,
-        recover=recover.made_table,
+        recover=recover.registered_table,
     ),
     Operation(
         "RenameTable", "POST", "tables/rename", tables.rename, effect=CHANGES, needs=RENAME_TABLE

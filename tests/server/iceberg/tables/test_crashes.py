@@ -109,3 +109,17 @@ def test_another_server_reads_the_file_and_says_when_it_is_gone(tmp_path: Path) 
             assert (told.status_code, told.json()["code"]) == (503, 17)
     with servers.running(tmp_path) as server:
         assert tables.drop("ns", purge=True).send(server).status_code == 204
+
+
+def test_a_lost_answer_to_a_registration_is_rebuilt_as_one(tmp_path: Path) -> None:
+    with servers.running(tmp_path) as server:
+        server.post("/v1/namespace/ns/create").raise_for_status()
+        made = tables.make(server, "ns")
+        tables.drop("ns").send(server).raise_for_status()
+    request = tables.register("ns", "t", made["metadata-location"])
+    # Not a field of this request, and so without a meaning.
+    request.body["stage-create"] = True
+    die(tmp_path, "", "answer not noted", request, key := new_key())
+    with servers.running(tmp_path) as server:
+        told = request.send(server, key).raise_for_status().json()
+        assert told["metadata"] == made["metadata"]
