@@ -3,7 +3,7 @@
 from functools import partial
 
 from penstock.catalog.catalog import Catalog
-from penstock.errors import PenstockError
+from penstock.errors import NamespaceNotFound, PenstockError, TableNotFound, ViewNotFound
 from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier
 from penstock.model.rights import WRITE, Standing
 from penstock.server.access.admission import Admission, receive_of
@@ -139,12 +139,28 @@ def _without_body(reply: Reply) -> Reply:
     return Reply(reply.status, headers=reply.headers)
 
 
+def _missing(levels: str, name: str, parts: list[str]) -> PenstockError:
+    """The error for a namespace without a name: engines look for tables there, to say that none is.
+
+    They take another error for a failure of the catalog.
+    """
+    namespace = tuple(levels.split(SEPARATOR))
+    told = f"{'.'.join(namespace)!r} has a level without a name"
+    if not name:
+        return NamespaceNotFound(f"the namespace {told}", subject=namespace)
+    error = ViewNotFound if parts[2] == "views" else TableNotFound
+    return error(f"the namespace {told}", subject=(*namespace, name))
+
+
 def _read_names(parts: list[str]) -> tuple[Identifier, str]:
     """The namespace in a path, and the name after it."""
     if parts[0] != "namespaces" or len(parts) < 2:
         return ROOT, ""
-    namespace = split_namespace(decode_segment(parts[1]), "the namespace in the path")
+    levels = decode_segment(parts[1])
     name = decode_segment(parts[3]) if len(parts) > 3 else ""
+    if "" in levels.split(SEPARATOR):
+        raise _missing(levels, name, parts)
+    namespace = split_namespace(levels, "the namespace in the path")
     if len(parts) > 3:
         check_identifier((*namespace, name), "the path")
     return namespace, name
