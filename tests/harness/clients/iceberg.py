@@ -144,7 +144,10 @@ class Namespace:
         return self.client.get(self.path)
 
     def properties(self) -> dict[str, str]:
+        """Its own properties; the lake's root is told for a location where it has none."""
         found: dict[str, str] = self.load().ok()["properties"]
+        if found["location"] == f"file://{self.client.server.lake.resolve()}":
+            del found["location"]
         return found
 
     def exists(self) -> bool:

@@ -1,9 +1,11 @@
 """Namespaces: their names in paths, their properties, and that Lance has the very same ones."""
 
+import uuid
 from typing import Any
 
 import pytest
 
+from tests.harness.clients import iceberg_tables as tables
 from tests.harness.clients.iceberg import Iceberg, Namespace
 from tests.harness.data.manifests import commit_by_path
 from tests.harness.data.tables import code, declare
@@ -19,7 +21,8 @@ ODD_NAMES = [
 def test_a_name_survives_the_way_through_paths(ns: Namespace, name: str) -> None:
     odd = ns.child(name)
     assert odd.create({"k": "v"}).ok()["namespace"] == [*ns.levels, name]
-    assert odd.load().ok() == {"namespace": [*ns.levels, name], "properties": {"k": "v"}}
+    assert odd.load().ok()["namespace"] == [*ns.levels, name]
+    assert odd.properties() == {"k": "v"}
     view = odd.create_view(name)
     assert odd.view_names() == [name]
     assert view.load().metadata["view-uuid"] == view.uuid
@@ -61,9 +64,39 @@ def test_levels_are_separated_by_the_unit_separator(iceberg: Iceberg, ns: Namesp
     assert listed["namespaces"] == [list(deep.levels)]
 
 
-def test_an_empty_level_is_refused(iceberg: Iceberg, ns: Namespace) -> None:
-    for path in (f"{ns.name}%1F", f"%1F{ns.name}", f"{ns.name}%1F%1Fa"):
-        iceberg.get(f"namespaces/{path}").refused(400, "BadRequestException")
+def test_nothing_is_in_a_namespace_with_an_empty_level(iceberg: Iceberg, ns: Namespace) -> None:
+    # As engines ask for a name without a namespace, to say that they know no such table.
+    for path in ("", f"{ns.name}%1F", f"%1F{ns.name}", f"{ns.name}%1F%1Fa", "%1F"):
+        if path:
+            iceberg.get(f"namespaces/{path}").refused(404, "NoSuchNamespaceException")
+        for inside, kind in {
+            "tables": "NoSuchNamespaceException",
+            "views": "NoSuchNamespaceException",
+            "tables/x": "NoSuchTableException",
+            "tables/x/credentials": "NoSuchTableException",
+            "views/x": "NoSuchViewException",
+        }.items():
+            iceberg.get(f"namespaces/{path}/{inside}").refused(404, kind)
+        made = iceberg.post(f"namespaces/{path}/tables", {"name": "x", "schema": {}})
+        made.refused(404, "NoSuchNamespaceException")
+
+
+def test_a_namespace_tells_where_its_tables_are_made(iceberg: Iceberg, ns: Namespace) -> None:
+    lake = str(iceberg.server.lake.resolve())
+    told = ns.load().ok()["properties"]
+    assert told == {"location": f"file://{lake}"}
+    # As Trino does: a place of its choice, and a commit that makes the table.
+    place = f"{told['location']}/orders-{uuid.uuid4().hex}"
+    staged = tables.make(iceberg.server, ns.name, "orders", stage=True, location=place)
+    done = tables.finish(ns.name, "orders", staged["metadata"]).send(iceberg.server)
+    assert done.raise_for_status().json()["metadata"]["location"] == place
+    own = ns.child("own")
+    own.create({"location": f"{lake}/own-{ns.name}"}).ok()
+    assert own.load().ok()["properties"] == {"location": f"{lake}/own-{ns.name}"}
+    # It is no property.
+    path = f"namespaces/{ns.name}/properties"
+    removed = iceberg.post(path, {"removals": ["location"]}).ok()
+    assert removed["missing"] == ["location"]
 
 
 def test_a_path_must_be_utf8(iceberg: Iceberg) -> None:
@@ -135,7 +168,8 @@ def test_lance_shows_what_iceberg_created(iceberg: Iceberg) -> None:
 def test_iceberg_shows_what_lance_created(iceberg: Iceberg, namespace: str) -> None:
     ns = iceberg.namespace(namespace)
     iceberg.server.post(f"/v1/namespace/{namespace}$inner/create", {"properties": {"a": "b"}})
-    assert ns.load().ok() == {"namespace": [namespace], "properties": {}}
+    assert ns.load().ok()["namespace"] == [namespace]
+    assert ns.properties() == {}
     assert ns.child("inner").properties() == {"a": "b"}
     ns.create().refused(409, "AlreadyExistsException")
     ns.child("inner").drop().done()

@@ -136,7 +136,8 @@ def test_namespaces_come_change_and_go(rest: RestCatalog, ns: Namespace) -> None
         rest.create_namespace(child)
     summary = rest.update_namespace_properties(child, {"a", "x"}, {"c": "3"})
     assert (summary.removed, summary.updated, summary.missing) == (["a"], ["c"], ["x"])
-    assert rest.load_namespace_properties(child) == {"b": "2", "c": "3"}
+    found = rest.load_namespace_properties(child)
+    assert {"b": "2", "c": "3"} == {k: v for k, v in found.items() if k != "location"}
     assert rest.list_namespaces(ns.levels) == [child]
     with pytest.raises(NamespaceNotEmptyError):
         rest.drop_namespace(ns.levels)
@@ -207,7 +208,7 @@ def test_the_command_makes_describes_and_drops_a_namespace(cli: Cli, ns: Namespa
     child = f"{ns.name}.inner"
     cli("create", "namespace", child)
     cli("properties", "set", "namespace", child, "owner", "me")
-    assert json.loads(cli("describe", child)) == {"owner": "me"}
+    assert json.loads(cli("describe", child))["owner"] == "me"
     assert json.loads(cli("properties", "get", "namespace", child, "owner")) == "me"
     cli("properties", "remove", "namespace", child, "owner")
     assert ns.child("inner").properties() == {}

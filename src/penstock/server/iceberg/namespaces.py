@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from penstock.catalog.iceberg_views.metadata_files import spell
 from penstock.catalog.names import namespaces
 from penstock.errors import InvalidRequest, Unprocessable
 from penstock.model.identifiers import ROOT, to_path
@@ -43,6 +44,17 @@ async def create(call: Call) -> Reply:
 
 
 async def load(call: Call) -> Reply:
+    """The namespace, with the location below which its tables are made.
+
+    Some engines choose the places of tables below it, and make none where it is not told.
+    """
+    properties = await namespaces.get(call.catalog.database, call.namespace)
+    told = {"location": spell(call.catalog.lake.root), **properties}
+    return json_reply({"namespace": call.namespace, "properties": told})
+
+
+async def load_plain(call: Call) -> Reply:
+    """The namespace in the form that making it answers."""
     properties = await namespaces.get(call.catalog.database, call.namespace)
     return json_reply({"namespace": call.namespace, "properties": properties})
 

@@ -45,7 +45,7 @@ async def unregistered_table(call: Call, used: KeyRecord) -> Reply:
 
 async def made_namespace(call: Call, used: KeyRecord) -> Reply:
     call.namespace = tuple(call.decode(any_object)["namespace"])
-    return await namespaces.load(call)
+    return await namespaces.load_plain(call)
 
 
 async def updated_properties(call: Call, used: KeyRecord) -> Reply:

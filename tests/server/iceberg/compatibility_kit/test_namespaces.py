@@ -48,7 +48,8 @@ def test_a_missing_namespace_cannot_be_loaded(new: Namespace) -> None:
     message = f"Namespace does not exist: {new.name}"
     new.load().refused(404, "NoSuchNamespaceException", message)
     new.create().ok()
-    assert new.load().ok() == {"namespace": list(new.levels), "properties": {}}
+    assert new.load().ok()["namespace"] == list(new.levels)
+    assert new.properties() == {}
 
 
 def test_properties_are_set_and_updated(ns: Namespace) -> None:
