@@ -169,6 +169,18 @@ def test_a_transaction_names_each_table_once() -> None:
     )
 
 
+def test_a_transaction_has_a_bounded_number_of_tables() -> None:
+    def change(number: int) -> Json:
+        return {"identifier": {"namespace": ["n"], "name": f"t{number}"}, "updates": []}
+
+    assert len(read_transaction({"table-changes": list(map(change, range(1_000)))})) == 1_000
+    refused(
+        read_transaction,
+        {"table-changes": list(map(change, range(1_001)))},
+        "table-changes has 1001 changes",
+    )
+
+
 def test_a_registration_is_read() -> None:
     request = read_register({"name": "t", "metadata-location": f"{LOCATION}/m.json"})
     assert (request.metadata_location, request.overwrite) == (f"{LOCATION}/m.json", False)

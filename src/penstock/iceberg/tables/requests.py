@@ -22,6 +22,9 @@ from penstock.model.identifiers import Identifier, check_name
 
 T = TypeVar("T")
 
+# Each has a file to write, and all are swapped while others wait.
+MAX_CHANGES = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
@@ -79,7 +82,13 @@ def read_transaction(body: object) -> tuple[CommitTable, ...]:
     given = _read_body(body)
     found = []
     seen: set[tuple[Identifier, str]] = set()
-    for position, each in enumerate(checks.get_objects(given, "table-changes", "")):
+    changes = checks.get_objects(given, "table-changes", "")
+    if len(changes) > MAX_CHANGES:
+        raise InvalidRequest(
+            f"table-changes has {len(changes)} changes",
+            detail=f"commit to at most {MAX_CHANGES} tables at once",
+        )
+    for position, each in enumerate(changes):
         path = f"table-changes[{position}]"
         change = _read_commit(each, path)
         if change.identifier is None:
