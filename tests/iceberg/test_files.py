@@ -1,13 +1,22 @@
 """Metadata files: names, numbers and bytes."""
 
 import gzip
+import subprocess
+import sys
 import tracemalloc
 
 import msgspec
 import pytest
 
 from penstock.errors import InvalidRequest, InvalidView
-from penstock.iceberg.files import decode_metadata, encode_metadata, next_metadata_path
+from penstock.iceberg.files import (
+    MAX_BYTES,
+    MAX_MEMORY,
+    decode_metadata,
+    encode_metadata,
+    estimate_memory,
+    next_metadata_path,
+)
 from tests.iceberg.views import LOCATION, UUID, created, with_versions
 
 
@@ -138,3 +147,47 @@ def test_a_file_that_swells_is_refused_before_it_is_whole() -> None:
 def test_a_plain_file_that_is_too_large_is_refused() -> None:
     with pytest.raises(InvalidView, match="holds more than 1000 bytes"):
         decode_metadata(b" " * 1001, "f.metadata.json", max_bytes=1000)
+
+
+def peak(body: str) -> int:
+    """How much more memory a process of its own takes to read this text, an expression."""
+    code = f"""
+import resource
+from penstock.errors import InvalidView
+from penstock.iceberg.files import decode_metadata
+raw = {body}
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    decode_metadata(raw, "f.metadata.json")
+except InvalidView as error:
+    assert "so many values" in error.message
+else:
+    print("read", end=" ")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    return int(told[-1]) * 1024
+
+
+@pytest.mark.parametrize("unit", ["[],", "{},", "1,", "1.5,", "999,", '"a",', '{"a":{}},'])
+@pytest.mark.parametrize("size", [5_000_000, 60_000_000])
+def test_no_file_takes_much_more_memory_than_it_has_bytes(unit: str, size: int) -> None:
+    count = size // len(unit)
+    assert peak(f"b'{{\"x\": [' + {unit.encode()!r} * {count} + b'0]}}'") < 800 * 1024 * 1024
+
+
+def test_a_long_history_is_read_as_long_as_its_file_may_be() -> None:
+    summary = {f"total-{name}": "123456" for name in ("data-files", "records", "files-size")}
+    snapshot = {
+        "snapshot-id": 2**62,
+        "sequence-number": 1,
+        "timestamp-ms": 1_700_000_000_000,
+        "manifest-list": f"s3://bucket/lake/a-table.iceberg/metadata/snap-{'0' * 40}.avro",
+        "summary": {"operation": "append", **summary},
+    }
+    field = {"id": 1_000, "name": "a_column", "required": False, "type": "long"}
+    for each in (snapshot, field):
+        body = msgspec.json.encode(each)
+        assert estimate_memory(body) / len(body) * MAX_BYTES < MAX_MEMORY

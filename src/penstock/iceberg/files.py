@@ -15,6 +15,10 @@ METADATA_PATH = "write.metadata.path"
 COMPRESSION_CODEC = "write.metadata.compression-codec"
 EXTENSIONS = {"gzip": ".gz.metadata.json", "none": ".metadata.json"}
 MAX_BYTES = 64 * 1024 * 1024
+# What a document may take once it is read, and about how much each mark in its text stands for:
+# millions of empty lists take twenty times the bytes of their text.
+MAX_MEMORY = 640 * 1024 * 1024
+_BYTES_OF = {b'"': 25, b",": 36, b"[": 60, b"{": 130}
 
 _NUMBER = re.compile(r"([0-9]{1,18})-")
 _GZIPPED = (".gz.metadata.json", ".metadata.json.gz")
@@ -51,6 +55,11 @@ def decode_metadata(raw: bytes, path: str, max_bytes: int = MAX_BYTES) -> Json:
             f"the file {show(path)} holds more than {max_bytes} bytes",
             detail="register a smaller metadata file",
         )
+    if (size := estimate_memory(body)) > MAX_MEMORY:
+        raise InvalidView(
+            f"the file {show(path)} holds so many values that they take {size} bytes",
+            detail="register a smaller metadata file",
+        )
     try:
         found = msgspec.json.decode(body)
     except (ValueError, RecursionError) as error:
@@ -60,6 +69,11 @@ def decode_metadata(raw: bytes, path: str, max_bytes: int = MAX_BYTES) -> Json:
     if not isinstance(found, dict):
         raise InvalidView(f"the file {show(path)} holds {show(found)}, no object", detail=_WANTED)
     return found
+
+
+def estimate_memory(body: bytes) -> int:
+    """About how many bytes the values of a JSON text take, at most."""
+    return sum(body.count(mark) * size for mark, size in _BYTES_OF.items())
 
 
 _WANTED = "name a metadata file of an Iceberg view"

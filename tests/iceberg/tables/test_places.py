@@ -45,3 +45,9 @@ def test_metadata_that_is_too_large_is_refused_before_it_is_written() -> None:
         with pytest.raises(InvalidTable, match="more than 1000") as error:
             encode(table, path, max_bytes=1000)
         assert "expire snapshots" in error.value.detail
+
+
+def test_metadata_of_more_values_than_anybody_could_load_is_refused_before_it_is_written() -> None:
+    table = {**with_snapshots(1), "x": [[]] * 8_000_000}
+    with pytest.raises(InvalidTable, match="more values than anybody could load"):
+        encode(table, "x.metadata.json")

@@ -29,4 +29,9 @@ def encode(document: Json, path: str, max_bytes: int = MAX_BYTES) -> bytes:
             f"the table's metadata would have {len(body)} bytes, more than {max_bytes}",
             detail="expire snapshots, and remove schemas, specs and statistics that are not needed",
         )
+    if files.estimate_memory(body) > files.MAX_MEMORY:
+        raise InvalidTable(
+            "the table's metadata would have more values than anybody could load",
+            detail="expire snapshots, and remove schemas, specs and statistics that are not needed",
+        )
     return files.encode_metadata(document, path) if is_compressed(path) else body
