@@ -11,8 +11,8 @@ from penstock.model.rights import FUNCTIONS, OWN, READ, WRITE
 from tests.harness.processes.access import Issuer
 
 # Namespaces, of one length: the attackers', one that they may read, one that they may not see,
-# and one that is not there. Each that is there holds a table `t`, a view `v` and a view `m` with
-# rows. `pit` is below `mine`: what attackers break there is theirs.
+# and one that is not there. Each that is there holds a table `t`, an Iceberg table `i`, a view `v`
+# and a view `m` with rows. `pit` is below `mine`: what attackers break there is theirs.
 MINE, THEIRS, HIDDEN, ABSENT = "mine", "them", "veil", "gone"
 PIT = f"{MINE}$pit"
 # What nobody but an owner of the catalog may ever be told.
@@ -63,6 +63,8 @@ class Place:
     jobs: Mapping[str, str]
     # Where the tables `t` lie, by namespace; and the roots.
     tables: Mapping[str, str]
+    # The metadata files of the Iceberg tables `i`, by namespace.
+    metadata: Mapping[str, str]
     root: str
     remote_root: str
     # A folder beside the lake, which nobody may reach; its file `note` holds the secret.
@@ -76,6 +78,10 @@ class Place:
     def table(self, namespace: str) -> str:
         return self.tables[namespace]
 
+    def iceberg_table(self, namespace: str) -> str:
+        """Where an Iceberg table is."""
+        return self.metadata[namespace].partition("/metadata/")[0].removeprefix("file://")
+
 
 @cache
 def imagined() -> Place:
@@ -86,6 +92,7 @@ def imagined() -> Place:
     return Place(
         jobs={ns: f"job-of-{ns}" for ns in everywhere},
         tables={ns: f"/lake/{ns}.lance" for ns in everywhere},
+        metadata={ns: f"file:///lake/{ns}.iceberg/metadata/0.json" for ns in everywhere},
         root="/lake",
         remote_root="s3://bucket/lake",
         outside="/outside",

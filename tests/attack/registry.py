@@ -9,6 +9,7 @@ from tests.attack.families import (
     bodies,
     expressions,
     http,
+    iceberg_tables,
     locations,
     names,
     pickles,
@@ -30,6 +31,7 @@ FAMILIES: Mapping[str, Callable[[Place], Iterator[Attack]]] = {
     "sql": sql.make,
     "pickles": pickles.make,
     "expressions": expressions.make,
+    "iceberg tables": iceberg_tables.make,
 }
 
 

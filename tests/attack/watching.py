@@ -20,6 +20,8 @@ ROWS = {
     "JOIN objects o ON o.id = v.table_id",
     "views": "SELECT o.namespace, o.name, v.metadata_location FROM views v "
     "JOIN objects o ON o.id = v.id",
+    "iceberg tables": "SELECT o.namespace, o.name, i.metadata_location FROM iceberg_tables i "
+    "JOIN objects o ON o.id = i.id",
     "made views": "SELECT o.namespace, o.name, m.request, m.owner FROM materialized_views m "
     "JOIN objects o ON o.id = m.id",
     "columns": "SELECT o.namespace, o.name, c.name, c.expression FROM columns c "
@@ -68,7 +70,14 @@ async def _read_rows(database: Database) -> tuple[set[tuple[str, ...]], list[str
         "UNION SELECT absolute(v.folder) FROM views v JOIN objects o ON o.id = v.id "
         "WHERE o.namespace LIKE $1 "
         "UNION SELECT absolute(v.location) FROM views v JOIN objects o ON o.id = v.id "
-        "WHERE o.namespace LIKE $1 UNION SELECT absolute(location) FROM removals",
+        "WHERE o.namespace LIKE $1 "
+        "UNION SELECT absolute(i.location) FROM iceberg_tables i JOIN objects o ON o.id = i.id "
+        "WHERE o.namespace LIKE $1 "
+        "UNION SELECT absolute(i.folder) FROM iceberg_tables i JOIN objects o ON o.id = i.id "
+        "WHERE o.namespace LIKE $1 "
+        "UNION SELECT absolute(i.metadata_folder) FROM iceberg_tables i "
+        "JOIN objects o ON o.id = i.id WHERE o.namespace LIKE $1 "
+        "UNION SELECT absolute(location) FROM removals",
         below,
     )
     return found, [str(row[0]).removeprefix("file://") for row in places if row[0]]

@@ -18,6 +18,7 @@ from penstock.database.interface import Database, Transaction
 from penstock.model.rights import FUNCTIONS, OWN, WRITE
 from tests.attack.place import ABSENT, CALLERS, HIDDEN, MINE, PIT, SECRET, THEIRS, Place
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients import iceberg_tables
 from tests.harness.data.arrow import send
 from tests.harness.data.functions import pack
 from tests.harness.processes import servers
@@ -68,6 +69,7 @@ class World:
         admin = self.gate.as_(self.place.keys["admin"])
         for name in admin.get(f"/v1/namespace/{PIT}/table/list").json().get("tables", []):
             admin.post(f"/v1/table/{quote(f'{PIT}${name}', safe='')}/drop", cascade="true")
+        admin.client.delete(iceberg_tables.path(f"{MINE}%1Fpit", "i"))
         _dig(admin)
 
     def revive(self) -> None:
@@ -123,8 +125,13 @@ def _build(gate: GuardedServer, store: Store, outside: Path, issuer: Issuer) -> 
         ns: admin.post(f"/v1/table/{ns}$t/describe").json()["location"]
         for ns in (MINE, THEIRS, HIDDEN)
     }
+    metadata = {
+        ns: admin.get(iceberg_tables.path(ns, "i")).json()["metadata-location"]
+        for ns in (MINE, THEIRS, HIDDEN)
+    }
     return Place(
         jobs=jobs,
+        metadata={**metadata, ABSENT: f"{gate.server.lake}/gone.iceberg/metadata/0.json"},
         tables={**tables, ABSENT: f"{gate.server.lake}/gone.lance"},
         root=str(gate.server.lake),
         remote_root=REMOTE_ROOT,
@@ -139,6 +146,7 @@ def _dig(admin: Server) -> None:
     admin.post(f"/v1/namespace/{PIT}/create")
     send(admin, f"/v1/table/{PIT}$t/create", rows("pit")).raise_for_status()
     views.create(f"{MINE}%1Fpit", "v", "select 1 as a, 2 as b").send(admin)
+    iceberg_tables.create(f"{MINE}%1Fpit", "i").send(admin)
     view = {"kind": "query", "source_query": f"SELECT id FROM {PIT.replace('$', '.')}.t"}
     admin.post(f"/v1/materialized_view/{PIT}$m/create", view).raise_for_status()
 
@@ -162,6 +170,7 @@ def _fill(admin: Server, ns: str) -> str:
     admin.post(f"/v1/table/{ns}$t/add_columns", column).raise_for_status()
     wanted = {"column": "double", "cluster": CLUSTER}
     job = admin.post(f"/v1/table/{ns}$t/backfill_column", wanted).raise_for_status().json()
+    iceberg_tables.make(admin, ns, "i", properties={"word": word})
     views.create(ns, "v", f"select 1 as {word}, 2 as b").send(admin).raise_for_status()
     view = {"kind": "query", "source_query": f"SELECT id AS {word} FROM {ns}.t"}
     admin.post(f"/v1/materialized_view/{ns}$m/create", view).raise_for_status()

@@ -15,6 +15,7 @@ from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post, to_json
 from tests.attack.families.routes import ICEBERG, LANCE
 from tests.attack.place import MINE, OWNER, PIT, Place
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients import iceberg_tables as tables
 from tests.harness.clients.lance_paths import fill_path
 
 FAMILY = "bodies"
@@ -52,6 +53,60 @@ LAST = ("Drop", "Deregister", "Rename", "Delete", "Restore", "BatchDelete")
 # These answer only when something happens, or for long.
 WAITING = ("StreamJob", "LeaseJobs", "PreviewColumn")
 MAX_DEPTH = 3
+_SPEC = {"spec-id": 0, "fields": [{"name": "p", "transform": "identity", "source-id": 1}]}
+_ORDER = {
+    "order-id": 1,
+    "fields": [
+        {"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-last"}
+    ],
+}
+MORE_OF_A_TABLE = {
+    "partition-spec": _SPEC,
+    "write-order": _ORDER,
+    "properties": {"write.metadata.previous-versions-max": "3"},
+}
+_FILE = {"statistics-path": "x", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1}
+# One of each update of an Iceberg table, and of each requirement.
+COMMIT: dict[str, Any] = {
+    "requirements": [
+        {"type": "assert-ref-snapshot-id", "ref": "nothing", "snapshot-id": None},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 2},
+    ],
+    "updates": [
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": tables.schema("a", "b", "c"), "last-column-id": 3},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": _SPEC},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": _ORDER},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {
+            "action": "add-snapshot",
+            "snapshot": {
+                "snapshot-id": 7,
+                "sequence-number": 1,
+                "timestamp-ms": 1_700_000_000_000,
+                "manifest-list": "x",
+                "summary": {"operation": "append"},
+            },
+        },
+        {"action": "set-snapshot-ref", "ref-name": "b", "type": "branch", "snapshot-id": 7},
+        {
+            "action": "set-statistics",
+            "statistics": {**_FILE, "snapshot-id": 7, "blob-metadata": []},
+        },
+        {"action": "remove-statistics", "snapshot-id": 7},
+        {"action": "remove-snapshot-ref", "ref-name": "b"},
+        {"action": "remove-snapshots", "snapshot-ids": [7]},
+        {"action": "set-properties", "updates": {"a": "b"}},
+        {"action": "remove-properties", "removals": ["a"]},
+        {
+            "action": "add-encryption-key",
+            "encryption-key": {"key-id": "k", "encrypted-key-metadata": "aa"},
+        },
+        {"action": "remove-encryption-key", "key-id": "k"},
+    ],
+}
 
 
 def make(place: Place) -> Iterator[Attack]:
@@ -171,6 +226,7 @@ def _sample(found: inspect.Type) -> Any:
 def _in_iceberg() -> Iterator[Attack]:
     pit = PIT.replace("$", "%1F")
     view = {"namespace": PIT.split("$"), "name": "v"}
+    table = {**view, "name": "i"}
     samples: dict[str, Any] = {
         "CreateNamespace": {"namespace": [*PIT.split("$"), "n"], "properties": {"a": "b"}},
         "UpdateProperties": {"removals": ["a"], "updates": {"b": "c"}},
@@ -178,16 +234,20 @@ def _in_iceberg() -> Iterator[Attack]:
         "ReplaceView": views.replace(pit, "v", "select 2 as a").body,
         "RenameView": {"source": view, "destination": {**view, "name": "gone"}},
         "RegisterView": {"name": "n", "metadata-location": "x"},
-        "CreateTable": {"name": "n"},
-        "CommitTable": {"updates": []},
-        "RegisterTable": {"name": "n"},
-        "RenameTable": {"source": view, "destination": view},
+        "CreateTable": {**tables.create(pit, "n").body, **MORE_OF_A_TABLE},
+        "CommitTable": COMMIT,
+        "CommitTransaction": {"table-changes": [{"identifier": table, **COMMIT}]},
+        "RegisterTable": {"name": "n", "metadata-location": "x", "overwrite": True},
+        "RenameTable": {"source": table, "destination": table},
         "GetToken": {"grant_type": "client_credentials"},
     }
     for route in ROUTES:
         if route.method != "POST":
             continue
-        path = route.path.replace("{namespace}", pit).replace("{view}", "v").replace("{table}", "t")
+        # Files of a table that was unregistered stay, and then nobody knows whose they are.
+        table_name = "none" if route.name == "UnregisterTable" else "i"
+        path = route.path.replace("{namespace}", pit).replace("{view}", "v")
+        path = path.replace("{table}", table_name)
         path = f"{ICEBERG}/{path}" if route.is_told else f"/iceberg/v1/{path}"
         for name, content in WHOLE.items():
             yield Attack(

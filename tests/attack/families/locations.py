@@ -10,9 +10,11 @@ from tests.attack.attack import HANDLED, REFUSED, Attack, Request, post, send_ar
 from tests.attack.families.routes import ICEBERG
 from tests.attack.place import HIDDEN, MINE, OWNER, PIT, THEIRS, Place
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients import iceberg_tables as tables
 from tests.harness.data.arrow import to_stream
 
 FAMILY = "locations"
+TABLE = tables.create("", "").body
 # How '..' is written: by what no file system takes for a name, and by what one might.
 UPS = ("..", "..%2f..", "%2e%2e", "%2E%2E", ".%2e", "%2e.", "%2e%2e%2f")
 ODD_UPS = (
@@ -98,6 +100,12 @@ def _never(place: Place) -> Iterator[tuple[str, str]]:
             "{} on this machine": "file://localhost{}",
         }.items():
             yield name.format(ns), place_of.replace("{}", place.table(ns))
+        for below in ("", "/", "/metadata", "/data/x"):
+            yield f"{ns}'s Iceberg table{below}", f"{place.iceberg_table(ns)}{below}"
+            yield (
+                f"{ns}'s Iceberg table{below} as a file",
+                (f"file:{place.iceberg_table(ns)}{below}"),
+            )
         encoded = place.table(ns)[:-1] + f"%{ord(place.table(ns)[-1]):02x}"
         yield f"{ns} with its last letter encoded", f"file://{encoded}"
         yield f"{ns} all encoded", "file://" + quote(place.table(ns), safe="/").replace("l", "%6c")
@@ -113,6 +121,9 @@ def _never(place: Place) -> Iterator[tuple[str, str]]:
             "far by a dot": far.replace("/lake/", "/lake/./"),
         }.items():
             yield f"{ns} {name}", location
+    for root in (place.root, place.remote_root):
+        yield f"{root[:5]} results", f"{root}/_results"
+        yield f"{root[:5]} below results", f"{root}/_results/x"
     for number, location in enumerate(SCHEMES):
         yield f"scheme {number} {location}", location
     for location in (place.outside, f"{place.outside}/note", "/", "/etc", "/proc/self/root", "."):
@@ -125,6 +136,7 @@ def _requests(location: str, new: str) -> dict[str, tuple[tuple[Request, ...], R
     id = [*PIT.split("$"), new]
     made = views.create("", new).body
     view = (post(f"{root}/views", made),)
+    table = (post(f"{root}/tables", {**TABLE, "name": new}),)
     declare = {"declare_table": {"id": id, "location": location}}
     move = {"action": "set-location", "location": location}
     files = {"action": "set-properties", "updates": {"write.metadata.path": location}}
@@ -140,6 +152,21 @@ def _requests(location: str, new: str) -> dict[str, tuple[tuple[Request, ...], R
         ),
         "batch": ((), post("/v1/table/batch-commit", {"operations": [declare]})),
         "view": ((), post(f"{root}/views", {**made, "location": location})),
+        "iceberg table": ((), post(f"{root}/tables", {**TABLE, "name": new, "location": location})),
+        "iceberg table's stage": (
+            (),
+            post(
+                f"{root}/tables",
+                {**TABLE, "name": new, "location": location, "stage-create": True},
+                x_iceberg_access_delegation="vended-credentials",
+            ),
+        ),
+        "iceberg table's going": (table, post(f"{root}/tables/{new}", {"updates": [move]})),
+        "iceberg table's metadata": (table, post(f"{root}/tables/{new}", {"updates": [files]})),
+        "iceberg table's document": (
+            (),
+            post(f"{root}/register", {"name": new, "metadata-location": file}),
+        ),
         "view's files": (view, post(f"{root}/views/{new}", {"updates": [files]})),
         "view's move": (view, post(f"{root}/views/{new}", {"updates": [move]})),
         # A view whose files are elsewhere says where it is, and then its files come back to it.

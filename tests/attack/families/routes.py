@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.model.rights import NAMESPACE, OWN, READ, SEE, TABLE, VIEW, WRITE
+from penstock.model.rights import ICEBERG_TABLE, NAMESPACE, OWN, READ, SEE, TABLE, VIEW, WRITE
 from penstock.server.access.rules import CATALOG, PARENT, Rule
 from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
@@ -84,6 +84,20 @@ ICEBERG_BODIES = {
     "RenameView": About(
         OWN, VIEW, lambda p, ns: {"source": _view(ns), "destination": _view(ns, "w")}
     ),
+    "RenameTable": About(
+        OWN,
+        ICEBERG_TABLE,
+        lambda p, ns: {"source": _view(ns, "i"), "destination": _view(ns, "j")},
+    ),
+    "CommitTable": About(WRITE, ICEBERG_TABLE, lambda p, ns: {"requirements": [], "updates": []}),
+    "CommitTransaction": About(
+        WRITE,
+        ICEBERG_TABLE,
+        lambda p, ns: {"table-changes": [{"identifier": _view(ns, "i"), "updates": []}]},
+    ),
+    "RegisterTable": About(
+        OWN, NAMESPACE, lambda p, ns: {"name": "x", "metadata-location": f"{p.root}/x.json"}
+    ),
     "RegisterView": About(
         OWN, NAMESPACE, lambda p, ns: {"name": "x", "metadata-location": f"{p.root}/x.json"}
     ),
@@ -113,6 +127,8 @@ def lance_request(place: Place, operation: LanceOperation, ns: str) -> Request:
         id = f"{ns}$new" if operation.name == "CreateNamespace" else ns
     if operation.path.startswith("materialized_view/"):
         id = f"{ns}$m"
+    if operation.path.startswith("iceberg_table/"):
+        id = f"{ns}$i"
     if operation.path.startswith("function/"):
         id = f"{ns}$f"
     if operation.path.startswith("view/"):
@@ -134,7 +150,7 @@ def _body_of(operation: LanceOperation) -> Any:
 
 
 def iceberg_request(place: Place, route: Route, ns: str) -> Request:
-    path = route.path.replace("{namespace}", ns).replace("{view}", "v").replace("{table}", "t")
+    path = route.path.replace("{namespace}", ns).replace("{view}", "v").replace("{table}", "i")
     if route.name == "ListNamespaces":
         path = f"{path}?parent={ns}"
     if route.name == "TranslateView":

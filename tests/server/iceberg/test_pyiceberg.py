@@ -137,7 +137,7 @@ def test_namespaces_come_change_and_go(rest: RestCatalog, ns: Namespace) -> None
     summary = rest.update_namespace_properties(child, {"a", "x"}, {"c": "3"})
     assert (summary.removed, summary.updated, summary.missing) == (["a"], ["c"], ["x"])
     found = rest.load_namespace_properties(child)
-    assert {"b": "2", "c": "3"} == {k: v for k, v in found.items() if k != "location"}
+    assert {k: v for k, v in found.items() if k != "location"} == {"b": "2", "c": "3"}
     assert rest.list_namespaces(ns.levels) == [child]
     with pytest.raises(NamespaceNotEmptyError):
         rest.drop_namespace(ns.levels)
