@@ -18,7 +18,7 @@ def run(place: Place) -> Iterator[Result]:
     with spark.open_spark(place) as session, open_trino(place) as server:
         catalog = connect(place)
         try:
-            catalog.create_namespace("shop", {"location": f"file://{place.outside}/shop"})
+            catalog.create_namespace("shop")
             yield from carry_out(
                 list_operations(
                     Sql("spark", session, "shop"),

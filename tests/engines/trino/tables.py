@@ -10,7 +10,7 @@ OF_TIMED = {
     "then": f"SELECT to_iso8601(committed_at) FROM {SNAPSHOTS} ORDER BY committed_at LIMIT 1",
 }
 OF_KEPT = {
-    "folder": "SELECT regexp_replace(\"$path\", '/data/.*') FROM lake.shop.kept LIMIT 1",
+    "folder": "SELECT regexp_replace(\"$path\", '/data/[^/]+$') FROM lake.shop.kept LIMIT 1",
     "file": "SELECT regexp_extract(file, '[^/]+$') FROM lake.shop.\"kept$metadata_log_entries\" "
     "ORDER BY timestamp DESC LIMIT 1",
 }
@@ -24,19 +24,19 @@ def _made(outside: Path) -> list[Sql]:
     return [
         Sql(
             "namespaces",
-            (
-                f"CREATE SCHEMA lake.shop WITH (location = 'file://{outside}/shop')",
-                'CREATE SCHEMA lake."shop.inner"',
-            ),
+            ("CREATE SCHEMA lake.shop", 'CREATE SCHEMA lake."shop.inner"'),
             "SHOW SCHEMAS FROM lake LIKE 'shop%'",
             [["shop"], ["shop.inner"]],
         ),
         Sql(
-            "a table in a namespace without a location",
-            ("CREATE SCHEMA lake.bare", "CREATE TABLE lake.bare.items (id INT)"),
-            limit="Cannot create a table on a non-empty location",
-            reason="Trino makes the table and then wants its folder to be empty: give the "
-            "namespace a location (`CREATE SCHEMA … WITH (location = …)`)",
+            "a location of the namespace's own",
+            (
+                f"CREATE SCHEMA lake.placed WITH (location = 'file://{outside}/placed')",
+                "CREATE TABLE lake.placed.items AS SELECT 1 AS id",
+            ),
+            "SELECT count(*) FROM lake.placed.items "
+            f"WHERE \"$path\" LIKE 'file://{outside}/placed/items-%'",
+            [[1]],
         ),
         Sql(
             "create a table",
