@@ -57,6 +57,7 @@ check: setup  ## lint, format, types, import contracts, docs
 bench: setup  ## measure everything beside its counterpart (docs/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/catalog.py
 	@$(PYTHON_BIN) benchmarks/views.py
+	@$(PYTHON_BIN) benchmarks/iceberg_tables.py
 	@$(PYTHON_BIN) benchmarks/jobs.py
 	@$(PYTHON_BIN) benchmarks/backfill.py
 	@$(PYTHON_BIN) benchmarks/access.py

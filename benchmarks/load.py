@@ -148,12 +148,14 @@ def _is_complete(reply: bytearray) -> bool:
     head = reply.find(b"\r\n\r\n")
     if head < 0:
         return False
-    # uvicorn and hyper both write their header names in lower case.
-    at = reply.find(b"content-length: ", 0, head)
+    # uvicorn and hyper write their header names in lower case, Jetty does not.
+    at = reply.find(b"ontent-", 0, head)
+    while at >= 0 and reply[at + 7 : at + 15].lower() != b"length: ":
+        at = reply.find(b"ontent-", at + 1, head)
     if at < 0:
         return reply.endswith(b"0\r\n\r\n")
     end = reply.find(b"\r\n", at)
-    return len(reply) >= head + 4 + int(reply[at + 16 : end])
+    return len(reply) >= head + 4 + int(reply[at + 15 : end])
 
 
 async def _run(job: Job) -> Measured:

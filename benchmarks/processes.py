@@ -1,4 +1,4 @@
-"""Child processes of the benchmark: Python modules that see neither settings nor each other."""
+"""Child processes of the benchmark, which see neither settings nor each other."""
 
 import os
 import subprocess
@@ -11,9 +11,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def start_module(module: str, *arguments: str, stderr: int) -> "subprocess.Popen[bytes]":
     """Start `python -m module` with pipes for its input and output."""
+    return start_command([sys.executable, "-m", module, *arguments], stderr=stderr)
+
+
+def start_command(command: list[str], *, stderr: int) -> "subprocess.Popen[bytes]":
+    """Start another program likewise."""
     environ = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK__")}
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

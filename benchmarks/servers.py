@@ -6,14 +6,14 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from benchmarks.processes import start_module
+from benchmarks.processes import ROOT, start_command, start_module
 
 START_SECONDS = 60
 STOP_SECONDS = 30
@@ -87,11 +87,30 @@ def receiver(folder: Path) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def _running(name: str, command: list[str], probe: str) -> Iterator[Server]:
-    """Start a module that prints its address; it is asked to stop at the end of the block."""
+def fixture(jars: Path, warehouse: Path) -> Iterator[Server]:
+    """The REST catalog that Iceberg tests its clients with; its records are in memory only."""
+    source = ROOT / "benchmarks" / "iceberg" / "Fixture.java"
+    command = ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+    command += ["-cp", f"{jars.resolve()}/*", str(source), str(warehouse)]
+    with _running("fixture", command, "/v1/config", start_command) as server:
+        yield server
+
+
+def _start_module(command: list[str], *, stderr: int) -> "subprocess.Popen[bytes]":
+    return start_module(*command, stderr=stderr)
+
+
+@contextlib.contextmanager
+def _running(
+    name: str,
+    command: list[str],
+    probe: str,
+    start: Callable[..., "subprocess.Popen[bytes]"] = _start_module,
+) -> Iterator[Server]:
+    """Start a program that prints its address; it is asked to stop at the end of the block."""
     with tempfile.TemporaryFile() as errors:
         started = time.perf_counter()
-        process = start_module(*command, stderr=errors.fileno())
+        process = start(command, stderr=errors.fileno())
         try:
             port = _read_port(process)
             if port is None:
