@@ -25,6 +25,8 @@ class Identity:
     expires_at: int | None = None
     # The clusters whose jobs a runner leases; none means the default cluster.
     clusters: tuple[str, ...] = ()
+    # The browser's session that the request belongs to; empty without one.
+    session: str = ""
     # The names under which this caller holds grants; a runner has the rights of its jobs.
     grantees: tuple[str, ...] = field(init=False, compare=False)
 

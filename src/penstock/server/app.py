@@ -12,6 +12,9 @@ from penstock.server import probes
 from penstock.server.access.browser_origins import AllowedPages
 from penstock.server.access.gate import Gate
 from penstock.server.access.idempotency import IdempotentRequests
+from penstock.server.console import entry as console
+from penstock.server.console.entry import ConsoleProtocol
+from penstock.server.console.sessions import SessionRequests
 from penstock.server.iceberg.entry import IcebergProtocol
 from penstock.server.lance.entry import LanceProtocol
 from penstock.server.logs import REQUESTS
@@ -55,6 +58,7 @@ class App:
         warehouse: str,
         gate: Gate | None = None,
         pages: AllowedPages | None = None,
+        sessions: SessionRequests | None = None,
     ) -> None:
         self._catalog = catalog
         self._gate = gate
@@ -65,6 +69,8 @@ class App:
         once = IdempotentRequests(catalog)
         self._lance = LanceProtocol(catalog, limits, once, gate)
         self._iceberg = IcebergProtocol(catalog, limits, once, warehouse, gate)
+        # None where it is switched off.
+        self._console = None if sessions is None else ConsoleProtocol(sessions)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,6 +102,8 @@ class App:
     async def _answer(self, exchange: Exchange) -> Reply:
         first = exchange.segments[0] if exchange.segments else ""
         entry: ProtocolEntry = self._iceberg if first == "iceberg" else self._lance
+        if self._console is not None and first == console.NAME:
+            entry = self._console
         try:
             exchange.headers.check()
             if self._pages is not None:
@@ -104,6 +112,8 @@ class App:
                 check_encoding(exchange.headers.values["content-encoding"])
             if len(exchange.segments) == 1 and first in probes.PATHS:
                 return await self._probe(first, exchange)
+            if self._console is not None and console.is_browser(exchange):
+                return console.AT_HOME
             return await entry.answer(exchange)
         except PenstockError as error:
             return entry.fail(error, exchange)

@@ -9,6 +9,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Iterator
+from importlib.metadata import version
 from types import FrameType
 from typing import Any, cast
 
@@ -38,7 +39,9 @@ from penstock.server.access.bootstrap_security import (
     read_tls,
 )
 from penstock.server.access.browser_origins import AllowedPages
+from penstock.server.access.gate import Gate
 from penstock.server.app import App
+from penstock.server.console.sessions import SessionRequests
 from penstock.server.flight.endpoint import FlightEndpoint
 from penstock.server.runner_api.child import RunnerChild, lease_prefix, make_child
 from penstock.server.transport.connections import ConnectionTracker, TrackedConnection, make_limits
@@ -163,6 +166,7 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         settings.iceberg.warehouse,
         gate,
         AllowedPages(settings.server.allowed_origins, is_loopback(settings.server.host)),
+        _make_sessions(settings, catalog, gate),
     )
     flight = FlightEndpoint(app, gate)
     server = _Server(
@@ -248,6 +252,15 @@ async def _serve(settings: Settings, on_ready: Callable[[str], None], config: st
         except PenstockError as error:
             log.warning("the end is not on record: %s", error.message)
         await catalog.close()
+
+
+def _make_sessions(
+    settings: Settings, catalog: Catalog, gate: Gate | None
+) -> SessionRequests | None:
+    """Who signs in at the console; None without one."""
+    if not settings.server.console:
+        return None
+    return SessionRequests(catalog, gate, settings.auth.session_seconds, version("penstock"))
 
 
 def _make_patience(settings: Settings) -> ClientLimits:

@@ -42,6 +42,9 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
             extra={"wanted": "a list of origins, each as https://console.example, without a path"},
         ),
     ] = ()
+    console: Annotated[
+        bool, Meta(description="Whether to serve the console's pages at `/console`.")
+    ] = True
     max_json_bytes: Annotated[
         int, Meta(ge=1024, description="Size of the largest JSON body a request may have.")
     ] = 16_777_216
@@ -180,6 +183,14 @@ class AuthSettings(Struct, frozen=True, kw_only=True):
             description="How long a token from `/iceberg/v1/oauth/tokens` is valid.",
         ),
     ] = 3600
+    session_seconds: Annotated[
+        int,
+        Meta(
+            ge=60,
+            le=2_592_000,
+            description="How long somebody who signed in at the console stays signed in.",
+        ),
+    ] = 43_200
     oidc_issuer: Annotated[
         str,
         Meta(

@@ -10,7 +10,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from penstock.catalog.access import grants, tokens
+from penstock.catalog.access import grants, sessions, tokens
+from penstock.catalog.access.sessions import Session
 from penstock.catalog.access.tokens import Token
 from penstock.catalog.functions import functions
 from penstock.catalog.iceberg_tables import iceberg_tables
@@ -51,6 +52,7 @@ class AccessCache:
         # How often the cache was emptied, for those who cache things that depend on it.
         self.generation = -1
         self._tokens: dict[str, Token | None] = {}
+        self._sessions: dict[str, Session] = {}
         self._standings: dict[tuple[tuple[str, ...], str, Identifier], Standing] = {}
         self._signing_keys: Sequence[tuple[str, str]] = ()
         self._uses: dict[str, int] = {}
@@ -91,6 +93,7 @@ class AccessCache:
 
     def forget(self) -> None:
         self._tokens.clear()
+        self._sessions.clear()
         self._standings.clear()
         self._signing_keys = ()
 
@@ -111,6 +114,18 @@ class AccessCache:
                 self._tokens.clear()
             self._tokens[id] = found
         return found
+
+    async def find_session(self, digest: str) -> Session | None:
+        """Find the record of a session that has not expired."""
+        found = self._sessions.get(digest)
+        if found is None:
+            generation = self.generation
+            found = await sessions.find(self.database, digest)
+            if found is not None and generation == self.generation:
+                if len(self._sessions) >= MAX_KEPT:
+                    self._sessions.clear()
+                self._sessions[digest] = found
+        return found if found is not None and found.is_valid(self.now_millis) else None
 
     async def standing(self, identity: Identity, kind: str, id: Identifier) -> Standing:
         """What a caller may do with an object."""

@@ -6,17 +6,18 @@ With authentication off there is no gate, and requests pass unchecked.
 import hashlib
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import msgspec
 
-from penstock.catalog.access import tokens
+from penstock.catalog.access import sessions, tokens
 from penstock.catalog.access.audit import AuditLog, make_entry
 from penstock.catalog.access.permissions import MAX_KEPT, AccessCache
 from penstock.errors import Forbidden, NotAuthenticated, PenstockError
 from penstock.model.identifiers import ROOT
 from penstock.model.principals import Identity
 from penstock.model.rights import NAMESPACE, Need, Standing
-from penstock.server.access import signing
+from penstock.server.access import browser_sessions, signing
 from penstock.server.access.jwts import HOW, NOT_JSON, read_head
 from penstock.server.access.limits import Limiter
 from penstock.server.access.oidc import Oidc
@@ -123,11 +124,41 @@ class Gate:
 
     async def identify(self, exchange: Exchange) -> Identity | None:
         """The sender of a request, by its headers; None when they have no credentials."""
-        credential = find_credential(exchange.headers.values)
+        headers = exchange.headers.values
+        credential = find_credential(headers)
         if credential is not None:
             return await self.prove(credential, exchange.address)
         self._limiter.check_address(exchange.address)
-        return None
+        secret = browser_sessions.find_secret(headers, exchange.scope["scheme"])
+        if secret is None:
+            return None
+        browser_sessions.check_page(headers)
+        identity = await self.find_session(secret)
+        if identity is None:
+            self._limiter.note_failure(exchange.address)
+            raise NotAuthenticated("the session has ended", detail="sign in again")
+        browser_sessions.check_proof(headers, exchange.method, secret)
+        return identity
+
+    async def find_session(self, secret: str) -> Identity | None:
+        """Whose session it is: the rights of the key that it began with, while both are valid."""
+        await self.access.refresh()
+        session = await self.access.find_session(sessions.digest_of(secret))
+        if session is None:
+            return None
+        if not session.token:
+            return Identity(
+                session.principal,
+                session.groups,
+                expires_at=session.expires_at,
+                session=session.digest,
+            )
+        key = await self.access.find_token(session.token)
+        if key is None or not key.is_valid(self.access.now_millis):
+            return None
+        self.access.note_use(key.id)
+        ends = min(session.expires_at, key.expires_at or session.expires_at)
+        return replace(key.identity, expires_at=ends, session=session.digest)
 
     async def identify_body(self, body: bytes, exchange: Exchange) -> Identity:
         """The sender of a request, by `identity` in its body."""
@@ -168,6 +199,8 @@ class Gate:
                 key = await self.access.find_token(identity.token)
                 if key is None or not key.is_valid(self.access.now_millis):
                     return False
+            if identity.session and await self.access.find_session(identity.session) is None:
+                return False
             await self.admit(identity, rule, call, names, exchange)
         except PenstockError:
             return False

@@ -33,7 +33,7 @@ NO_CONTENT = (204, 304)
 SINGLE = frozenset(
     (
         *("host", "origin", "authorization", "x-api-key", "idempotency-key"),
-        *("content-type", "content-encoding", "sec-fetch-site"),
+        *("content-type", "content-encoding", "sec-fetch-site", "cookie", "x-penstock-csrf"),
     )
 )
 

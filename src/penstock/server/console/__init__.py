@@ -1,0 +1,1 @@
+"""The console: pages for people in a browser, and their sessions."""
