@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.lance.columns import sql_types
     from penstock.lance.commit import evolution
     from penstock.lance.diff import row_diff
-    from penstock.lance.read import ordering, outside_blobs
+    from penstock.lance.read import formats, ordering, outside_blobs, whole_values
     from penstock.lance.session import bridge
     from penstock.lance.write import layout
 else:
@@ -34,15 +34,18 @@ else:
     pc = LateModule("pyarrow.compute")
     bridge = LateModule("penstock.lance.session.bridge")
     evolution = LateModule("penstock.lance.commit.evolution")
+    formats = LateModule("penstock.lance.read.formats")
     layout = LateModule("penstock.lance.write.layout")
     ordering = LateModule("penstock.lance.read.ordering")
     outside_blobs = LateModule("penstock.lance.read.outside_blobs")
     row_diff = LateModule("penstock.lance.diff.row_diff")
     sql_types = LateModule("penstock.lance.columns.sql_types")
+    whole_values = LateModule("penstock.lance.read.whole_values")
 
 __all__ = [
     "bridge",
     "evolution",
+    "formats",
     "indices",
     "lance",
     "lance_namespace",
@@ -56,4 +59,5 @@ __all__ = [
     "pc",
     "row_diff",
     "sql_types",
+    "whole_values",
 ]

@@ -44,6 +44,7 @@ LANCE = {
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
     "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents "
     "ListMaterializedViewDefinitions DescribeFunction DescribeView DescribeIcebergTable "
+    "ReadTableCell "
     # lancedb's own.
     "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
     "CherryPickBranch PrewarmTableIndex PrewarmTableData FetchBlobs ReadBlob",

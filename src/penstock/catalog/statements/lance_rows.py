@@ -44,9 +44,10 @@ async def write_to(
     asked: StatementRequest,
     found: "LanceStatement | LanceCount",
     deadline: Deadline,
+    write: results.Write,
     sink: Any,
 ) -> None:
-    """Write the rows as an Arrow file, as they are found."""
+    """Write the rows as a file, as they are found."""
 
     def work() -> None:
         with translated():
@@ -54,7 +55,7 @@ async def write_to(
                 rows = _count(found, asked.limit)
             else:
                 rows = _bound(_search(asked, found), asked.max_bytes)
-            results.write_file(rows, sink)
+            write(rows, sink)
             sink.end()
 
     await catalog.workers.run_until(deadline, work)

@@ -27,13 +27,19 @@ async def store(catalog: Catalog, id: str, source: Any, max_bytes: int) -> None:
     await catalog.workers.run(scratch.write, _place(catalog), _name(id), source, most)
 
 
-async def write_to(catalog: Catalog, id: str, sink: Any, deadline: Deadline) -> None:
-    """Write a result as an Arrow file, batch by batch, and remove it."""
+async def write_to(
+    catalog: Catalog,
+    id: str,
+    sink: Any,
+    deadline: Deadline,
+    write: results.Write = results.write_file,
+) -> None:
+    """Write a result as a file, batch by batch, and remove it."""
     place = _place(catalog)
 
     def copy() -> None:
         with scratch.read(place, _name(id)) as file:
-            results.write_file(pa.ipc.open_stream(file), sink)
+            write(pa.ipc.open_stream(file), sink)
         sink.end()
 
     try:

@@ -1,11 +1,13 @@
 """Write query results as an Arrow IPC file."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain, islice
 from typing import Any
 
 from penstock.lance.doors import layout, pa
 
+# Writes rows into a file that grows.
+Write = Callable[["pa.RecordBatchReader | pa.Table", Any], None]
 # A result up to this size is assembled before it is handed on.
 SMALL_BYTES = 2**18
 

@@ -21,6 +21,7 @@ from penstock.server.lance.handlers import (
     previews,
     queries,
 )
+from penstock.server.lance.handlers.explore import cells
 from penstock.server.lance.handlers.functions import functions
 from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.handlers.views import iceberg as iceberg_views
@@ -71,6 +72,14 @@ EXTENSIONS = (
         work=QUERIES,
     ),
     reads("PreviewColumn", "table/{id}/preview_column", previews.preview, BACKFILL, work=QUERIES),
+    reads(
+        "ReadTableCell",
+        "table/{id}/cell",
+        cells.read_cell,
+        READ_TABLE,
+        method="GET",
+        work=QUERIES,
+    ),
     reads("RunSql", "sql", queries.run_sql, RUN_SQL, work=QUERIES),
     reads("ListTableErrors", "table/{id}/errors", function_errors.list_errors, READ_TABLE),
     reads(

@@ -15,7 +15,7 @@ from penstock.catalog.statements import results as statement_results
 from penstock.catalog.statements.statements import StatementRequest
 from penstock.errors import Forbidden, InvalidRequest, PenstockError, ViewIsNoTable
 from penstock.lance.expressions.check import check_expression, check_expressions
-from penstock.lance.read import fulltext, query, results
+from penstock.lance.read import fulltext, query
 from penstock.lance.read.query import Query, VectorSearch
 from penstock.lance.storage.data_threads import Deadline
 from penstock.model.branches import check_branch
@@ -24,7 +24,12 @@ from penstock.server.lance.call import Body, Call, choose
 from penstock.server.lance.geneva import system_tables
 from penstock.server.lance.handlers.job_stream import watched
 from penstock.server.lance.handlers.views import rows as view_rows
-from penstock.server.lance.row_answers import answer_rows
+from penstock.server.lance.row_answers import (
+    ARROW_FILE,
+    RowFormat,
+    answer_rows,
+    choose_format,
+)
 from penstock.server.transport.downloads import Download
 from penstock.server.transport.http import ClientGone, Reply
 from penstock.sql.statements import Statement
@@ -125,21 +130,23 @@ async def query_table(call: Call) -> Reply:
         table = await tables.get(call.catalog.database, call.id)
     except ViewIsNoTable:
         found = await view_rows.query_rows(call, wanted, branch, body.version)
-        return await _answer(call, found) if isinstance(found, StatementRequest) else found
+        if isinstance(found, StatementRequest):
+            return await _answer(call, found, choose_format(call))
+        return found
     # Read before the rows, which may then be fresher than stated, but never older.
     headers = (
         await view_description.list_headers(call.catalog.database, table) if table.is_view else ()
     )
-    deadline = Deadline(call.catalog.query_seconds)
+    deadline, form = Deadline(call.catalog.query_seconds), choose_format(call)
 
     async def run(download: Download) -> None:
         def work(dataset: Any) -> None:
-            results.write_file(query.search(dataset, wanted), download)
+            form.write(query.search(dataset, wanted), download)
             download.end()
 
         await datasets.read(call.catalog, table, branch, body.version, work, deadline=deadline)
 
-    return await answer_rows(call, run, deadline, headers)
+    return await answer_rows(call, run, deadline, headers, form)
 
 
 async def count_rows(call: Call) -> Reply:
@@ -159,7 +166,7 @@ async def count_rows(call: Call) -> Reply:
         branch = check_branch(body.branch)
         found = await view_rows.count_rows(call, predicate, branch, body.version)
         if isinstance(found, StatementRequest):
-            found = view_rows.read_count(await _answer(call, found))
+            found = view_rows.read_count(await _answer(call, found, ARROW_FILE))
         return Reply(200, msgspec.json.encode(found))
 
 
@@ -179,23 +186,26 @@ async def analyze_plan(call: Call) -> Reply:
 
 
 async def run_sql(call: Call) -> Reply:
-    return await _answer(call, _read_sql(call))
+    return await _answer(call, _read_sql(call), choose_format(call))
 
 
-async def _answer(call: Call, asked: StatementRequest) -> Reply:
+async def _answer(call: Call, asked: StatementRequest, form: RowFormat) -> Reply:
     read = await statements.read(call.catalog, asked, call.origin.grantees)
     found = read.found
     if isinstance(found, Statement):
-        return await _run_on_spark(call, asked, found, read.ids)
+        return await _run_on_spark(call, asked, found, read.ids, form)
     deadline = Deadline(asked.seconds)
     await lance_rows.check_count(call.catalog, asked, found, deadline)
-    return await answer_rows(
-        call, partial(lance_rows.write_to, call.catalog, asked, found, deadline), deadline
-    )
+    write = partial(lance_rows.write_to, call.catalog, asked, found, deadline, form.write)
+    return await answer_rows(call, write, deadline, form=form)
 
 
 async def _run_on_spark(
-    call: Call, asked: StatementRequest, statement: Statement, ids: frozenset[str]
+    call: Call,
+    asked: StatementRequest,
+    statement: Statement,
+    ids: frozenset[str],
+    form: RowFormat,
 ) -> Reply:
     async with watched(call) as leaving:
         job = await statements.run_on_spark(call.catalog, asked, statement, leaving)
@@ -209,9 +219,9 @@ async def _run_on_spark(
     deadline = Deadline(call.catalog.query_seconds)
 
     async def copy(download: Download) -> None:
-        await statement_results.write_to(call.catalog, job.id, download, deadline)
+        await statement_results.write_to(call.catalog, job.id, download, deadline, form.write)
 
-    return await answer_rows(call, copy, deadline)
+    return await answer_rows(call, copy, deadline, form=form)
 
 
 async def _check_rights(call: Call, ids: frozenset[str]) -> None:

@@ -10,13 +10,13 @@ from penstock.catalog.statements.statements import StatementRequest
 from penstock.errors import InvalidRequest, Unsupported
 from penstock.lance.doors import pa
 from penstock.lance.errors import translated
-from penstock.lance.read import query, results
+from penstock.lance.read import query
 from penstock.lance.read.query import Query
 from penstock.lance.storage.data_threads import Deadline
 from penstock.model.identifiers import show
 from penstock.model.tables import MAIN
 from penstock.server.lance.call import Call
-from penstock.server.lance.row_answers import answer_rows
+from penstock.server.lance.row_answers import answer_rows, choose_format
 from penstock.server.transport.downloads import Download
 from penstock.server.transport.http import Reply
 
@@ -34,17 +34,17 @@ async def query_rows(
         sql = await catalog.workers.run(rows.to_sql, call.id, asked)
         return rows.make_request(catalog, sql)
     table, over_table = found
-    deadline = Deadline(catalog.query_seconds)
+    deadline, form = Deadline(catalog.query_seconds), choose_format(call)
 
     async def run(download: Download) -> None:
         def work() -> None:
             with translated():
-                results.write_file(query.search(table.open_dataset(), over_table), download)
+                form.write(query.search(table.open_dataset(), over_table), download)
                 download.end()
 
         await catalog.workers.run_until(deadline, work)
 
-    return await answer_rows(call, run, deadline)
+    return await answer_rows(call, run, deadline, form=form)
 
 
 async def count_rows(
