@@ -1,0 +1,270 @@
+// One job: how far it is while it runs, what it did, what failed, and its log.
+
+import { change, get, post } from "../api.js";
+import { fill, h } from "../dom.js";
+import { compact, count, duration, moment, number, parse, percent } from "../format.js";
+import { follow, poll } from "../live.js";
+import { progress } from "../parts/charts.js";
+import { confirm, toast } from "../parts/dialogs.js";
+import { isEnded, readProgress, showTarget } from "../parts/jobs.js";
+import { jobLog } from "../parts/job-log.js";
+import { errorLedger } from "../parts/ledger.js";
+import { jobLink, name, objectLink } from "../parts/names.js";
+import { facts, loaded, pageHead, panel } from "../parts/panels.js";
+import { state } from "../parts/states.js";
+import { phaseLine } from "../parts/timeline.js";
+import { go, link } from "../router.js";
+import { rights } from "../session.js";
+
+const REFRESH = "refresh";
+// Somebody waits for their answers: they are not paused.
+const AWAITED = new Set(["preview", "statement", "analysis"]);
+
+export const title = ({ id }) => `Job ${id[0]}`;
+
+export async function render({ id: [id], signal }) {
+  const job = await post("/v1/jobs/describe", { job_id: id }, signal);
+  const told = job.status;
+  const table = tableOf(told.target ?? "");
+  const [roles] = table.length ? await rights([{ kind: "table", id: table }], signal) : [[]];
+  const marks = h("div", { class: "marks" });
+  const actions = h("div", { class: "actions" });
+  const live = h("div", { class: "live" });
+  const sum = h("div", {});
+  const rate = new Rate();
+  let shown = "";
+  let status = "";
+
+  const phases = loaded(() => get(`/v1/jobs/${encodeURIComponent(id)}/timeline`, signal), showPhases, { signal });
+  const log = jobLog(id, signal);
+  const errors = h("div", {});
+  const errorsPanel = panel("Rows that failed", {}, errors);
+  errorsPanel.hidden = true;
+
+  function draw(properties, now) {
+    const text = JSON.stringify([properties, now]);
+    if (text === shown) return;
+    shown = text;
+    rate.add(properties);
+    fill(marks, state(now), asked(properties));
+    fill(live, showProgress(properties, now, rate));
+    fill(sum, showFacts(job, properties, table));
+    fill(actions, buttons(properties, now));
+    if (now !== status) {
+      status = now;
+      phases.reload();
+      log.look(isEnded(now));
+      drawErrors(properties, now);
+    } else if (Number(properties.rows_failed)) drawErrors(properties, now);
+  }
+
+  let ledgerOf = "";
+  function drawErrors(properties, now) {
+    const key = `${properties.rows_failed ?? 0} ${now}`;
+    if (key === ledgerOf || !table.length) return;
+    ledgerOf = key;
+    if (!Number(properties.rows_failed) && now !== "FAILED") return;
+    errorsPanel.hidden = false;
+    fill(errors, errorLedger(table, { job_id: id }, signal));
+  }
+
+  function buttons(properties, now) {
+    if (!roles.includes("writer")) return null;
+    if (isEnded(now)) {
+      const failed = Number(properties.rows_failed) > 0 && properties.kind === "backfill";
+      return [
+        failed ? h("button", { type: "button", class: "button primary", onclick: () => retry(true) }, "Retry only failed") : null,
+        now === "SUCCEEDED" || !canRepeat(properties) ? null : h("button", { type: "button", class: "button", onclick: () => retry(false) }, "Request again"),
+      ];
+    }
+    const act = (word) => () => change(`/v1/jobs/${word}`, { job_id: id }).then(again, refused);
+    return [
+      AWAITED.has(properties.kind) || properties.cancel_requested ? null : pauseButton(properties, now, act),
+      h("button", { type: "button", class: "button danger", onclick: cancel }, "Cancel"),
+    ];
+  }
+
+  function pauseButton(properties, now, act) {
+    const rests = now === "PAUSED" || properties.pause_requested;
+    const props = { type: "button", class: ["button", rests && "primary"], onclick: act(rests ? "resume" : "pause") };
+    return h("button", props, rests ? "Resume" : "Pause");
+  }
+
+  function canRepeat(properties) {
+    return properties.kind === "backfill" || properties.kind === REFRESH;
+  }
+
+  async function retry(onlyFailed) {
+    try {
+      const { job_id: next } = await request(job, table, onlyFailed);
+      toast("Queued as ", jobLink(next));
+      go(link("job", [next]));
+    } catch (error) {
+      refused(error);
+    }
+  }
+
+  function cancel() {
+    confirm({
+      title: "Cancel this job",
+      text: "What it has not committed is not in the table. Values that were computed are kept for the next job of the same column or view, as far as they are kept at all.",
+      button: "Cancel the job",
+      act: () => change("/v1/jobs/cancel", { job_id: id }),
+      done: again,
+    });
+  }
+
+  function refused(error) {
+    toast(error.message, error.detail ? `: ${error.detail}` : "");
+  }
+
+  async function again() {
+    const found = await post("/v1/jobs/describe", { job_id: id }, signal);
+    const now = found.status.status ?? stateOf(found);
+    draw(found.status, now);
+  }
+
+  draw(told, stateOf(job));
+  watch();
+
+  function watch() {
+    if (isEnded(stateOf(job))) return;
+    let over = isEnded(status);
+    follow(
+      id,
+      (event) => draw(event.properties, event.status),
+      (what) => {
+        live.dataset.stream = what;
+        over = over || what === "ended";
+        // A refused stream tells no reason; a request does, and finds a session that ended.
+        if (what === "refused") poll(again, 3, signal);
+        if (what === "lost") again().catch(() => {});
+      },
+      signal,
+    );
+    poll(() => (over ? null : log.look(false)), 2, signal);
+  }
+
+  return [
+    pageHead({
+      above: h("nav", { class: "crumbs", "aria-label": "Where it is" }, h("a", { href: link("jobs") }, "Jobs")),
+      kind: "jobs",
+      title: [told.kind ?? job.job_type, " of ", name(showTarget(told.target ?? id))],
+      marks,
+      actions,
+    }),
+    h("div", { class: "panels job" }, panel("Progress", { wide: true }, live), panel("Phases", {}, phases), panel("About", {}, sum)),
+    errorsPanel,
+    log.panel,
+  ];
+}
+
+/** The table of `a$b.column`, as its names. */
+function tableOf(target) {
+  const names = target.split("$");
+  if (!target) return [];
+  return [...names.slice(0, -1), names.at(-1).split(".")[0]];
+}
+
+function stateOf(job) {
+  const words = { DONE: "SUCCEEDED", CANCELLED: "CANCELED", FAILED: "FAILED", PAUSED: "PAUSED" };
+  return words[job.job_state] ?? (job.status.started_at && !job.status.finished_at ? "RUNNING" : "QUEUED");
+}
+
+function asked(properties) {
+  if (properties.cancel_requested) return state("canceled", "cancel requested");
+  if (properties.pause_requested) return state("paused", "pause requested");
+  return null;
+}
+
+/** Rows a second over the last half minute, by the reader's own clock. */
+class Rate {
+  points = [];
+
+  add(properties) {
+    const { done } = readProgress(properties);
+    const now = Date.now();
+    if (done === null) return;
+    this.points.push([now, done]);
+    this.points = this.points.filter(([at]) => at > now - 30000);
+  }
+
+  perSecond() {
+    const [first, last] = [this.points[0], this.points.at(-1)];
+    if (!first || last[0] - first[0] < 500) return null;
+    return Math.max((1000 * (last[1] - first[1])) / (last[0] - first[0]), 0);
+  }
+}
+
+function showProgress(properties, now, rate) {
+  const { unit, done, total } = readProgress(properties);
+  const started = Number(properties.started_at) || null;
+  const ended = Number(properties.finished_at) || Date.now();
+  const seconds = started ? (ended - started) / 1000 : null;
+  const perSecond = isEnded(now) ? (done && seconds ? done / seconds : null) : rate.perSecond();
+  const left = total && perSecond && !isEnded(now) ? (total - done) / perSecond : null;
+  const calls = properties.function_calls === undefined ? null : Number(properties.function_calls);
+  const saved = calls === null || !total ? null : Math.max(total - calls, 0);
+  const cells = [
+    done === null ? null : [total ? `${compact(done)} / ${compact(total)}` : compact(done), `${unit} done`],
+    total ? [percent(done, total), "of the work"] : null,
+    perSecond === null ? null : [compact(Math.round(perSecond * 10) / 10), `${unit} a second`],
+    left === null ? null : [duration(left), "left, about"],
+    seconds === null ? null : [duration(seconds), isEnded(now) ? "took" : "so far"],
+    calls === null ? null : [compact(calls), "calls made"],
+    saved ? [compact(saved), "calls saved"] : null,
+    Number(properties.rows_failed) ? [compact(Number(properties.rows_failed)), "rows failed"] : null,
+  ];
+  const bar = isEnded(now) || now === "RUNNING" ? progress(isEnded(now) && now === "SUCCEEDED" ? 1 : done, isEnded(now) && now === "SUCCEEDED" ? 1 : total, "Progress") : null;
+  return [
+    bar,
+    h("div", { class: "figures small" }, cells.filter(Boolean).map(([value, what]) => h("div", { class: "figure" }, h("span", { class: "value" }, value), h("span", { class: "what" }, what)))),
+    now === "QUEUED" ? h("p", { class: "quiet" }, "It waits for a runner.") : null,
+    properties.error ? h("div", { class: "failure", role: "alert" }, h("div", {}, h("p", { class: "what" }, h("bdi", {}, properties.error)))) : null,
+  ];
+}
+
+function showFacts(job, properties, table) {
+  const time = (key) => (properties[key] ? moment(properties[key]) : null);
+  const certificate = parse(properties.certificate);
+  return facts([
+    ["Works on", table.length ? objectLink("table", table) : null],
+    ["Id", h("code", {}, job.job_id)],
+    ["Mode", properties.mode ? `${properties.mode}: ${properties.reason ?? ""}` : null],
+    ["Attempt", properties.attempt ? `${properties.attempt} of ${properties.max_attempts}` : null],
+    ["Runner", properties.runner ? name(properties.runner) : null],
+    ["Cluster", properties.cluster ? name(properties.cluster) : null],
+    ["Requested", time("created_at")],
+    ["Started", time("started_at")],
+    ["Ended", time("finished_at")],
+    ["Made version", properties.version],
+    rowsChanged(properties),
+    properties.rows_left && Number(properties.rows_left) ? ["Left for later", count(Number(properties.rows_left), "row")] : null,
+    certificate ? ["Certificate", h("pre", { class: "code" }, JSON.stringify(certificate, null, 2))] : null,
+  ]);
+}
+
+function rowsChanged(properties) {
+  const words = ["inserted", "updated", "deleted"].filter((word) => properties[`rows_${word}`] !== undefined);
+  return words.length ? ["Rows", words.map((word) => `${number(Number(properties[`rows_${word}`]))} ${word}`).join(", ")] : null;
+}
+
+function showPhases({ phases = [] }) {
+  const tones = { queued: "idle", paused: "idle", running: "busy" };
+  return phaseLine(
+    phases.map((phase) => ({
+      label: phase.attempt > 1 ? `${phase.name}, attempt ${phase.attempt}` : phase.name,
+      tone: tones[phase.name] ?? "busy",
+      from: phase.from,
+      to: phase.to ?? Date.now(),
+    })),
+  );
+}
+
+function request(job, table, onlyFailed) {
+    const path = table.map(encodeURIComponent).join("%1F");
+  if (job.job_type === REFRESH) return change(`/v1/materialized_view/${path}/refresh?delimiter=%1F`);
+  const target = job.status.target.split("$").at(-1);
+  const column = target.slice(target.indexOf(".") + 1);
+  return change(`/v1/table/${path}/backfill_column?delimiter=%1F`, { column, errors_only: onlyFailed || undefined });
+}

@@ -1,0 +1,112 @@
+// The versions of a table as a line through time, travel to any of them, and the difference of two.
+
+import { change, path, post } from "../../api.js";
+import { fill, h } from "../../dom.js";
+import { ago, bytes, moment, number } from "../../format.js";
+import { bars } from "../../parts/charts.js";
+import { confirm, toast } from "../../parts/dialogs.js";
+import { name } from "../../parts/names.js";
+import { paged } from "../../parts/pager.js";
+import { empty, list, loaded, panel } from "../../parts/panels.js";
+import { go, link } from "../../router.js";
+
+const PAGE = 50;
+
+export function versionsTab(about) {
+  const { id, at, signal, roles, properties } = about;
+  const items = h("ol", { class: "versions" });
+  const difference = h("div", {});
+  const chosen = [];
+  const page = properties["penstock.kind"] ? "view" : "table";
+  const mayRestore = roles.includes("writer") && page === "table";
+
+  const ask = async (token) => {
+    const body = { branch: at.branch, limit: PAGE, page_token: token ?? undefined };
+    const found = await post(path("table", id, "timeline"), body, signal);
+    return { items: found.versions, token: found.page_token };
+  };
+  const show = (found) => items.append(...found.map(line));
+
+  function line(each) {
+    const grown = each.rows !== undefined && each.rows_before !== undefined ? each.rows - each.rows_before : null;
+    const box = h("input", {
+      type: "checkbox",
+      "aria-label": `Compare version ${each.version}`,
+      onchange: () => choose(each.version, box),
+    });
+    const isShown = at.version === each.version;
+    return h(
+      "li",
+      { class: isShown ? "chosen" : null },
+      h("span", { class: "knot", "aria-hidden": "true" }),
+      box,
+      h(
+        "a",
+        { href: link(page, id, { ...at, version: each.version }), "aria-current": isShown ? "true" : null },
+        `Version ${each.version}`,
+      ),
+      h("span", { class: "operation" }, each.operation ?? "unknown"),
+      h("span", { class: grown > 0 ? "grown" : grown < 0 ? "shrunk" : "quiet" }, grown ? `${grown > 0 ? "+" : "−"}${number(Math.abs(grown))} rows` : ""),
+      h("span", { class: "quiet" }, each.rows === undefined ? "" : `${number(each.rows)} rows`),
+      h("span", { class: "quiet" }, each.bytes === undefined ? "" : bytes(each.bytes)),
+      h("time", { class: "quiet", title: moment(each.at), datetime: new Date(each.at).toISOString() }, ago(each.at)),
+      h("span", { class: "row" }, (each.tags ?? []).map((tag) => h("span", { class: "tag" }, name(tag)))),
+      mayRestore
+        ? h("button", { type: "button", class: "button quiet", onclick: () => restore(about, each.version) }, "Restore")
+        : null,
+    );
+  }
+
+  function choose(version, box) {
+    if (box.checked) chosen.push({ version, box });
+    else chosen.splice(chosen.findIndex((each) => each.version === version), 1);
+    // Two at a time: a third takes the place of the first.
+    if (chosen.length > 2) chosen.shift().box.checked = false;
+    if (chosen.length !== 2) return fill(difference, h("p", { class: "quiet" }, "Mark two versions to see what is different."));
+    const [from, to] = chosen.map((each) => each.version).sort((a, b) => a - b);
+    fill(difference, loaded(() => post(path("table", id, "compare"), { from, to, branch: at.branch }, signal), showDifference, { signal }));
+  }
+
+  fill(difference, h("p", { class: "quiet" }, "Mark two versions to see what is different."));
+  return [
+    panel("Difference", {}, difference),
+    panel("Versions", { hint: "the newest first" }, items, paged(ask, show, () => empty("No versions yet"), { signal })),
+  ];
+}
+
+function showDifference({ from, to, schema, rows, why }) {
+  const columns = [
+    ...schema.added.map((each) => [name(each.name), h("span", { class: "grown" }, "added"), h("code", {}, each.type)]),
+    ...schema.removed.map((each) => [name(each.name), h("span", { class: "shrunk" }, "dropped"), h("code", {}, each.type ?? "")]),
+    ...schema.changed.map((each) => [name(each.name), "changed", h("code", {}, `${each.from} → ${each.to}`)]),
+  ];
+  const counts = rows
+    ? bars([
+        { label: "inserted", value: rows.inserted, tone: "good" },
+        { label: "updated", value: rows.updated, tone: "warn" },
+        { label: "deleted", value: rows.deleted, tone: "bad" },
+      ])
+    : h("p", { class: "quiet" }, why ?? "The rows were not counted.");
+  return [
+    h("p", {}, `From version ${from} to version ${to}:`),
+    counts,
+    columns.length
+      ? list(["Column", "", "Type"], columns, { label: "Columns that differ" })
+      : h("p", { class: "quiet" }, "The columns are the same."),
+  ];
+}
+
+function restore({ id, at }, version) {
+  confirm({
+    title: `Restore version ${version}`,
+    text: "A new version becomes what that one was. The versions in between stay, and can be restored in turn.",
+    button: "Restore it",
+    danger: false,
+    act: () => change(path("table", id, "restore"), { version, branch: at.branch }),
+    done: () => {
+      toast(`Version ${version} is restored`);
+      go(link("table", id, { branch: at.branch, tab: "versions" }));
+    },
+  });
+}
+

@@ -1,0 +1,150 @@
+// How fresh a view has to be, how fresh it is, and how late it was.
+
+import { change, get, path } from "../../api.js";
+import { h } from "../../dom.js";
+import { ago, duration, moment, number, parse } from "../../format.js";
+import { showCertificate } from "../../parts/certificate.js";
+import { timeChart } from "../../parts/charts.js";
+import { confirm, toast } from "../../parts/dialogs.js";
+import { jobLink, name, objectLink } from "../../parts/names.js";
+import { empty, facts, list, loaded, num, panel } from "../../parts/panels.js";
+import { state } from "../../parts/states.js";
+import { go } from "../../router.js";
+import { explained } from "./refresh.js";
+
+export function freshnessTab(view) {
+  const { id, signal, told } = view;
+  const lateness = get(path("materialized_view", id, "lateness"), signal);
+  lateness.catch(() => {});
+  const chart = loaded(() => lateness, (found) => showLateness(found, told), { signal });
+  const refreshes = loaded(() => lateness, showRefreshes, { signal });
+  return h(
+    "div",
+    { class: "panels" },
+    contract(view),
+    panel("What a refresh would do", {}, explained(view)),
+    panel("How late it was", {}, chart),
+    panel("Refreshes", { wide: true }, refreshes),
+  );
+}
+
+function contract(view) {
+  const { told, roles } = view;
+  const rules = [
+    told.target ? `at most ${duration(told.target)} behind` : null,
+    told.schedule ? [h("code", {}, told.schedule), ` (${told.zone ?? "UTC"})`] : null,
+    told.automatic ? "after changes, by itself" : null,
+  ].filter(Boolean);
+  const pending = Object.entries(told.pending ?? {});
+  return panel(
+    "Freshness contract",
+    {
+      actions: roles.includes("owner")
+        ? h("button", { type: "button", class: "button", onclick: () => alter(view) }, "Change")
+        : null,
+    },
+    told.needsConsent ? consent(view) : null,
+    facts([
+      ["Wanted", rules.length ? rules.map((rule, index) => [index ? "; " : "", rule]) : "refreshed when somebody asks for it"],
+      ["Now", told.late ? state("late") : told.refreshedAt === null ? state("unfilled", "never refreshed") : state(told.stale ? "stale" : "fresh")],
+      told.lag === null ? null : ["Behind", duration(told.lag)],
+      ["Refreshed", told.refreshedAt === null ? "never" : h("time", { title: moment(told.refreshedAt) }, ago(told.refreshedAt))],
+      told.next ? ["Next", h("time", { title: moment(told.next) }, ago(told.next))] : null,
+      told.moment ? ["Its clock", told.moment] : null,
+      told.alteredBy ? ["Altered by", jobLink(told.alteredBy)] : null,
+      pending.length ? ["Misses", pending.map(([key, versions]) => h("div", {}, objectLink("table", key.split("$")), ` ${number(versions)} versions`))] : null,
+      ...Object.entries(told.through ?? {}).map(([key, tables]) => [
+        "By way of",
+        [objectLink("materialized_view", key.split("$")), ": ", Object.entries(tables).map(([table, versions]) => `${table.replaceAll("$", ".")} ${versions} versions`).join(", ")],
+      ]),
+    ]),
+  );
+}
+
+function consent({ id, told, roles }) {
+  return h(
+    "div",
+    { class: "failure" },
+    h(
+      "div",
+      {},
+      h("p", { class: "what" }, "It waits for an owner's consent"),
+      h("p", {}, "It has come to read: ", told.needsConsent.map((source, index) => [index ? ", " : "", name(source)])),
+      roles.includes("owner")
+        ? h("button", { type: "button", class: "button", onclick: () => giveConsent(id) }, "Consent")
+        : null,
+    ),
+  );
+}
+
+async function giveConsent(id) {
+  const address = path("materialized_view", id, "consent");
+  const seen = await change(address, { dry_run: true });
+  confirm({
+    title: "Consent to what it reads",
+    text: "From now on the view shows rows of these to everybody who may read the view:",
+    look: async () => h("ul", { class: "stack" }, seen.sources.map((each) => h("li", {}, name(each)))),
+    button: "Consent",
+    danger: false,
+    act: () => change(address, { state: seen.state }),
+    done: () => go(location.pathname + location.search),
+  });
+}
+
+function showLateness({ points = [], target_lag_seconds: target }) {
+  if (points.length < 2) return empty("Nothing to show yet", "After its first refreshes this tells how far behind it was.");
+  const shown = points.map((point) => ({ at: point.at, value: point.lag_seconds }));
+  return timeChart(shown, { label: "Seconds behind", unit: "seconds", limit: target ?? null });
+}
+
+function showRefreshes({ refreshes = [] }) {
+  if (!refreshes.length) return empty("It was never refreshed", "Refresh it here, or from a shell:", ["penstock views refresh NAME"]);
+  const rows = refreshes.map((each) => [
+    jobLink(each.job_id, h("time", { title: moment(each.at) }, ago(each.at))),
+    state(each.state),
+    each.mode ?? "",
+    ...["rows_inserted", "rows_updated", "rows_deleted", "function_calls"].map((key) => num(each[key] === undefined || each[key] === null ? "" : number(each[key]))),
+    num(each.started_at && each.finished_at ? duration((each.finished_at - each.started_at) / 1000) : ""),
+    certificateButton(each),
+  ]);
+  const heads = ["When", "State", "Mode", ["Inserted", "num"], ["Updated", "num"], ["Deleted", "num"], ["Calls", "num"], ["Took", "num"], ""];
+  return list(heads, rows, { label: "Refreshes" });
+}
+
+function certificateButton(each) {
+  const told = typeof each.certificate === "string" ? parse(each.certificate) : each.certificate;
+  if (!told) return each.error ? h("span", { class: "error-line" }, h("bdi", {}, each.error)) : "";
+  const place = h("details", {}, h("summary", {}, told.is_equal ? "verified" : "not equal"));
+  place.append(showCertificate(told, each.finished_at));
+  return place;
+}
+
+function alter({ id, told }) {
+  const target = h("input", { type: "number", min: 1, value: told.target ?? "", placeholder: "none" });
+  const automatic = h("input", { type: "checkbox", checked: told.automatic });
+  const schedule = h("input", { type: "text", value: told.schedule ?? "", placeholder: "0 6 * * MON-FRI", class: "mono" });
+  const zone = h("input", { type: "text", value: told.zone ?? "", placeholder: "UTC" });
+  confirm({
+    title: "How fresh it has to be",
+    text: [
+      h("label", { class: "field" }, "At most so many seconds behind", target),
+      h("label", { class: "field" }, "Refreshed by this schedule (cron)", schedule),
+      h("label", { class: "field" }, "Time zone of the schedule", zone),
+      h("label", { class: "row" }, automatic, " refresh by itself after changes"),
+    ],
+    button: "Save",
+    danger: false,
+    act: () =>
+      change(path("materialized_view", id, "alter"), {
+        target_lag_seconds: target.value ? Number(target.value) : null,
+        auto_refresh: automatic.checked,
+        refresh_schedule: schedule.value.trim() || null,
+        ...(schedule.value.trim() && zone.value.trim() ? { refresh_schedule_timezone: zone.value.trim() } : {}),
+      }),
+    done: () => {
+      toast("Saved");
+      go(location.pathname + location.search);
+    },
+  });
+}
+

@@ -1,0 +1,42 @@
+// What depends on a table, a view or a column, for people who are about to change it.
+
+import { path, post } from "../api.js";
+import { h } from "../dom.js";
+import { count } from "../format.js";
+import { jobLink, name, objectLink } from "./names.js";
+
+const KIND = { materialized_view: "materialized_view", iceberg_view: "view", computed_column: "table" };
+
+/** Elements that name all of it. */
+export async function dependentsOf(id, signal, column = undefined) {
+  const found = await post(path("table", id, "dependents"), { column }, signal);
+  if (!found.dependents.length && !found.hidden && !found.jobs?.length) {
+    return h("p", {}, "Nothing depends on it.");
+  }
+  return [
+    found.dependents.length
+      ? [h("p", {}, h("strong", {}, "What depends on it:")), tree(found.dependents)]
+      : null,
+    found.hidden ? h("p", {}, `and ${count(found.hidden, "other")} that you may not see`) : null,
+    found.jobs?.length
+      ? h("p", {}, `${count(found.jobs.length, "job")} that work on it are canceled: `, found.jobs.map((job) => [jobLink(job), " "]))
+      : null,
+  ];
+}
+
+function tree(list) {
+  return h(
+    "ul",
+    { class: "dependents" },
+    list.map((each) =>
+      h(
+        "li",
+        {},
+        objectLink(KIND[each.kind] ?? each.kind, each.id),
+        each.column ? [" column ", name(each.column)] : null,
+        each.breaks_on?.length ? h("span", { class: "quiet" }, ` would break on ${each.breaks_on.join(", ")}`) : null,
+        each.dependents?.length ? tree(each.dependents) : null,
+      ),
+    ),
+  );
+}
