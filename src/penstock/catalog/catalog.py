@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakValueDictionary
 
 from penstock.catalog.iceberg_tables.kept_documents import KeptDocuments
@@ -56,6 +57,9 @@ class Catalog:
     )
     # Branches with commits, and when (monotonic) to look for staged leftovers there.
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
+
+    # By rights and question: when it was made, when its counts were, and the overview.
+    overviews: dict[object, tuple[float, float, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # The class is frozen for everyone else; these fields are made from the others.

@@ -38,7 +38,7 @@ WRONG = {"id": ["something", "else"]}
 # What an operation needs on what its path names, or on the namespace of what it would make.
 LANCE = {
     "see": "ListNamespaces NamespaceExists ListTables ListMaterializedViews ListFunctions "
-    "ListViews ListIcebergTables",
+    "ListViews ListIcebergTables ListNames SearchNames",
     "reader": "DescribeNamespace DescribeTable TableExists ListTableVersions DescribeTableVersion "
     "GetTableStats QueryTable CountTableRows ExplainTableQueryPlan AnalyzeTableQueryPlan "
     "ListTableIndices DescribeTableIndexStats ListTableTags GetTableTagVersion ListTableBranches "
@@ -79,6 +79,8 @@ BY_BODY = {
 ELSEWHERE = {
     "ListAllTables",
     "ListJobs",
+    "DescribeRights",
+    "GetOverview",
     "DescribeTransaction",
     "AlterTransaction",
     "CreateFunction",

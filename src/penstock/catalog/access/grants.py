@@ -194,6 +194,15 @@ def visible_namespaces(grantees: Sequence[str], first: int) -> str:
     )
 
 
+def shown_namespaces(grantees: Sequence[str], first: int) -> str:
+    """The same, wherever it is: also those below what a grant is on."""
+    return (
+        f"({visible_namespaces(grantees, first)} OR EXISTS (SELECT 1 FROM grants g WHERE g.grantee "
+        f"IN ({_places(first, len(grantees))}) AND g.role <> 'functions' "
+        f"AND g.scope = '{NAMESPACE}' AND (g.target = '' OR {_within('n.path', 'g.target')})))"
+    )
+
+
 async def give_owner_in(tx: Transaction, origin: Origin, target: Target, key: str) -> None:
     """Make the creator of an object its owner, in the transaction that creates it.
 

@@ -280,12 +280,13 @@ async def _describe(
     )
 
 
-async def list_views(tx: Transaction, which: str) -> list[MaterializedView]:
+async def list_views(tx: Transaction, which: str, *values: object) -> list[MaterializedView]:
     rows = await tx.fetch(
         f"SELECT {tables.COLUMNS}, {materialized_views.COLUMNS} "
         f"FROM {materialized_views.RELATIONS} "
         "JOIN tables t ON t.id = m.id JOIN objects o ON o.id = m.id "
-        f"WHERE {which} ORDER BY m.id"
+        f"WHERE {which} ORDER BY m.id",
+        *values,
     )
     cut = tables.COLUMNS.count(",") + 1
     return [

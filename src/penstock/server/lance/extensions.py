@@ -21,7 +21,7 @@ from penstock.server.lance.handlers import (
     previews,
     queries,
 )
-from penstock.server.lance.handlers.explore import cells
+from penstock.server.lance.handlers.explore import cells, names, overview
 from penstock.server.lance.handlers.functions import functions
 from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.handlers.views import iceberg as iceberg_views
@@ -80,6 +80,10 @@ EXTENSIONS = (
         method="GET",
         work=QUERIES,
     ),
+    reads("ListNames", "namespace/{id}/names/list", names.list_children, SEE_NAMESPACE),
+    reads("SearchNames", "namespace/{id}/names/search", names.find, SEE_NAMESPACE),
+    reads("GetOverview", "overview", overview.get, SIGNED_IN),
+    reads("DescribeRights", "rights/describe", names.describe_rights, SIGNED_IN),
     reads("RunSql", "sql", queries.run_sql, RUN_SQL, work=QUERIES),
     reads("ListTableErrors", "table/{id}/errors", function_errors.list_errors, READ_TABLE),
     reads(

@@ -1,5 +1,6 @@
 """Jobs in lancedb's form: list, describe, cancel, pause, resume, events; and our own log."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -20,6 +21,7 @@ from penstock.model.jobs import (
     STATES,
     SUCCEEDED,
     Job,
+    Value,
 )
 from penstock.model.paging import request_page
 from penstock.server.lance.call import Body, Call, Text
@@ -57,6 +59,8 @@ WORDS = {state.lower(): (state,) for state in STATES} | {
 MODES = {"none": "no_op", "incremental": "incremental", "full": "rebuild"}
 
 MAX_EVENTS, EVENTS = 10_000, 1_000
+# What a listing tells of a traceback.
+MAX_ERROR = 500
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
@@ -70,6 +74,8 @@ class ListJobs(Body):
     table_name: Text | None = None
     limit: Limit | None = None
     page_token: str | None = None
+    # Beyond lancedb's form: tells more of each.
+    detailed: bool | None = None
 
 
 class NamedJob(Body):
@@ -95,8 +101,22 @@ class ListedJob(msgspec.Struct):
     target: str
 
 
+class DetailedJob(ListedJob, omit_defaults=True):
+    """A listed job with how far it is, and how it went."""
+
+    started_at_millis: int | None = None
+    finished_at_millis: int | None = None
+    attempt: int = 0
+    max_attempts: int = 0
+    cluster: str = ""
+    cancel_requested: bool = False
+    pause_requested: bool = False
+    progress: dict[str, Value] = {}
+    error: str = ""
+
+
 class ListedJobs(msgspec.Struct, omit_defaults=True):
-    jobs: list[ListedJob]
+    jobs: Sequence[ListedJob]
     page_token: str | None = None
 
 
@@ -169,7 +189,8 @@ async def list_jobs(call: Call) -> ListedJobs:
     scope = msgspec.json.encode(["jobs", wanted.states, wanted.kind, wanted.target]).decode()
     page = request_page(scope, body.page_token, body.limit, call.max_page)
     found = await jobs.list_jobs(call.catalog, page, wanted)
-    return ListedJobs([_to_listed(job) for job in found.items], found.token)
+    show = to_detailed if body.detailed else _to_listed
+    return ListedJobs([show(job) for job in found.items], found.token)
 
 
 async def describe(call: Call) -> DescribedJob:
@@ -291,4 +312,21 @@ def _read_states(word: str | None) -> tuple[str, ...] | None:
 def _to_listed(job: Job) -> ListedJob:
     return ListedJob(
         job.id, job.object, job.kind, LISTED[job.state], job.created_at, job.state, job.target
+    )
+
+
+def to_detailed(job: Job) -> DetailedJob:
+    """A job as a list shows it, with how far it is."""
+    listed = _to_listed(job)
+    return DetailedJob(
+        **msgspec.structs.asdict(listed),
+        started_at_millis=job.started_at,
+        finished_at_millis=job.finished_at,
+        attempt=job.attempt,
+        max_attempts=job.max_attempts,
+        cluster=job.cluster,
+        cancel_requested=job.cancel_requested,
+        pause_requested=job.pause_requested,
+        progress=job.progress,
+        error=job.error[:MAX_ERROR],
     )
