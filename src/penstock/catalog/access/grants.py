@@ -171,11 +171,15 @@ def visible_objects(grantees: Sequence[str], first: int) -> str:
 
     The grantees are its parameters, numbered from `first` on.
     """
+    held = (
+        f"SELECT 1 FROM grants g WHERE g.grantee IN ({_places(first, len(grantees))}) "
+        "AND g.role <> 'functions'"
+    )
+    # Two questions: a database answers the first by a key, however many grants there are.
     return (
-        f"EXISTS (SELECT 1 FROM grants g WHERE g.grantee IN ({_places(first, len(grantees))}) "
-        f"AND g.role <> 'functions' AND ((g.scope = '{OBJECT}' AND g.target = o.id) "
-        f"OR (g.scope = '{NAMESPACE}' AND (g.target = '' "
-        f"OR {_within('o.namespace', 'g.target')}))))"
+        f"(EXISTS ({held} AND g.scope = '{OBJECT}' AND g.target = o.id) "
+        f"OR EXISTS ({held} AND g.scope = '{NAMESPACE}' AND (g.target = '' "
+        f"OR {_within('o.namespace', 'g.target')})))"
     )
 
 
