@@ -186,3 +186,41 @@ def test_an_overview_is_of_a_number_of_days(land: Land, days: object) -> None:
 def test_nobody_looks_around_without_a_key(gate: GuardedServer) -> None:
     for path in ("overview", "rights/describe", "namespace/$/names/list"):
         assert gate.server.post(f"/v1/{path}", {"objects": []}).status_code == 401
+
+
+def draw(land: Land, id: str) -> list[str]:
+    """The names in a lineage, each edge among them."""
+    answer = land.ann.ask(f"table/{id}/lineage", {})
+    if answer.status_code != 200:
+        return [str(answer.status_code)]
+    found = answer.json()
+    assert found["cut"] is False
+    names = {node["key"]: node["id"][-1] for node in found["nodes"]}
+    edges = [f"{names[edge['from']]}>{names[edge['to']]}" for edge in found["edges"]]
+    return sorted([*names.values(), *edges])
+
+
+def test_a_lineage_has_only_what_may_be_read(land: Land) -> None:
+    ns, name = land.ns, land.ann.name
+    query = {"kind": "query", "source_query": f"SELECT id FROM {ns}.m"}
+    land.admin.post(f"/v1/materialized_view/{ns}$m2/create", query).raise_for_status()
+    assert draw(land, f"{ns}$t") == ["404"]
+    land.gate.grant(name, "reader", "table", ns, "t")
+    assert draw(land, f"{ns}$t") == ["t"]
+    # What is only reached through something hidden is hidden.
+    land.gate.grant(name, "reader", "table", ns, "m2")
+    assert draw(land, f"{ns}$t") == ["t"]
+    assert draw(land, f"{ns}$m2") == ["m2"]
+    land.gate.grant(name, "reader", "table", ns, "m")
+    assert draw(land, f"{ns}$m2") == ["m", "m2", "m>m2", "t", "t>m"]
+
+
+def test_what_is_hidden_does_not_fill_a_lineage(land: Land) -> None:
+    ns = land.ns
+    for number in range(3):
+        query = {"kind": "query", "source_query": f"SELECT id FROM {ns}.t"}
+        path = f"/v1/materialized_view/{ns}$h{number}/create"
+        land.admin.post(path, query).raise_for_status()
+    land.gate.grant(land.ann.name, "reader", "table", ns, "t")
+    answer = land.ann.ask(f"table/{ns}$t/lineage", {"limit": 1}).json()
+    assert (len(answer["nodes"]), answer["cut"]) == (1, False)

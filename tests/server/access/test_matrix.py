@@ -45,6 +45,7 @@ LANCE = {
     "ExplainBackfill ListTableErrors DescribeMaterializedView ExplainRefresh FindTableDependents "
     "ListMaterializedViewDefinitions DescribeFunction DescribeView DescribeIcebergTable "
     "ReadTableCell "
+    "FindLineage FindFunctionLineage "
     # lancedb's own.
     "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
     "CherryPickBranch PrewarmTableIndex PrewarmTableData FetchBlobs ReadBlob",

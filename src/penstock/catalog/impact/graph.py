@@ -58,7 +58,7 @@ async def find_graph(
     known = {each.id for each in targets}
     while new:
         target = new.pop(0)
-        readers = await _find_direct(catalog, target)
+        readers = await find_direct(catalog, target)
         graph.edges[target.id] = [each.id for each in readers]
         for reader in readers:
             graph.readers.setdefault(reader.id, reader)
@@ -68,7 +68,7 @@ async def find_graph(
     return graph
 
 
-async def _find_direct(catalog: Catalog, target: NamedObject) -> list[Reader]:
+async def find_direct(catalog: Catalog, target: NamedObject) -> list[Reader]:
     iceberg = await iceberg_readers.find_readers(catalog, target)
     named = [Reader(view.id, view.identifier, view) for view in iceberg]
     ids = await dependents.list_readers(catalog.database, target.id)

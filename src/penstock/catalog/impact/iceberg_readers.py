@@ -58,6 +58,13 @@ async def find_readers(catalog: Catalog, target: NamedObject) -> list[IcebergVie
     return found
 
 
+async def find_sources(catalog: Catalog, view: IcebergView) -> list[NamedObject]:
+    """What the SQL of an Iceberg view names, in those of its dialects that can be read."""
+    names = await catalog.workers.run(_list_names, view)
+    meant = [each for name in names for each in await find_meant(catalog.database, name)]
+    return [each for each in dict.fromkeys(meant) if each.id != view.id]
+
+
 async def find_readers_of_namespace(catalog: Catalog, namespace: Identifier) -> list[IcebergView]:
     """The Iceberg views outside a namespace whose SQL names something in it."""
     depth = len(namespace)
@@ -116,6 +123,11 @@ async def _list_candidates(catalog: Catalog, name: str) -> list[IcebergView]:
         f"%{needle}%",
     )
     return [iceberg_views.to_view(row) for row in rows]
+
+
+def _list_names(view: IcebergView) -> list[Identifier]:
+    named = [_list_references(each) or () for each in list_statements(view)]
+    return list(dict.fromkeys(name for names in named for name in names))
 
 
 def _list_spellings(views: list[IcebergView], target: Identifier) -> list[set[Identifier]]:

@@ -59,6 +59,14 @@ async def find_sources(tx: Transaction, ids: Collection[str]) -> set[str]:
     return found
 
 
+async def find_recorded_sources(tx: Transaction, view_id: str) -> list[str]:
+    """What a view reads, and what the Iceberg views among that read."""
+    rows = await tx.fetch(
+        "SELECT DISTINCT source_id FROM view_sources WHERE view_id = $1 ORDER BY source_id", view_id
+    )
+    return [row[0] for row in rows]
+
+
 async def check_unread(
     tx: Transaction,
     what: str,

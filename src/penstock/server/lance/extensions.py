@@ -21,7 +21,7 @@ from penstock.server.lance.handlers import (
     previews,
     queries,
 )
-from penstock.server.lance.handlers.explore import cells, names, overview
+from penstock.server.lance.handlers.explore import cells, lineage, names, overview
 from penstock.server.lance.handlers.functions import functions
 from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.handlers.views import iceberg as iceberg_views
@@ -82,6 +82,14 @@ EXTENSIONS = (
     ),
     reads("ListNames", "namespace/{id}/names/list", names.list_children, SEE_NAMESPACE),
     reads("SearchNames", "namespace/{id}/names/search", names.find, SEE_NAMESPACE),
+    reads("FindLineage", "table/{id}/lineage", lineage.find, READ_TABLE, work=QUERIES),
+    reads(
+        "FindFunctionLineage",
+        "function/{id}/lineage",
+        lineage.find_of_function,
+        READ_FUNCTION,
+        work=QUERIES,
+    ),
     reads("GetOverview", "overview", overview.get, SIGNED_IN),
     reads("DescribeRights", "rights/describe", names.describe_rights, SIGNED_IN),
     reads("RunSql", "sql", queries.run_sql, RUN_SQL, work=QUERIES),
