@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.lance.columns import sql_types
     from penstock.lance.commit import evolution
     from penstock.lance.diff import row_diff
-    from penstock.lance.read import formats, ordering, outside_blobs, whole_values
+    from penstock.lance.read import formats, ordering, outside_blobs, version_history, whole_values
     from penstock.lance.session import bridge
     from penstock.lance.write import layout
 else:
@@ -40,6 +40,7 @@ else:
     outside_blobs = LateModule("penstock.lance.read.outside_blobs")
     row_diff = LateModule("penstock.lance.diff.row_diff")
     sql_types = LateModule("penstock.lance.columns.sql_types")
+    version_history = LateModule("penstock.lance.read.version_history")
     whole_values = LateModule("penstock.lance.read.whole_values")
 
 __all__ = [
@@ -59,5 +60,6 @@ __all__ = [
     "pc",
     "row_diff",
     "sql_types",
+    "version_history",
     "whole_values",
 ]

@@ -46,6 +46,7 @@ LANCE = {
     "ListMaterializedViewDefinitions DescribeFunction DescribeView DescribeIcebergTable "
     "ReadTableCell "
     "FindLineage FindFunctionLineage "
+    "ListTableHistory CompareTableVersions ListRefreshes "
     # lancedb's own.
     "GetLsmWriteSpec GetLsmStats SetLsmWriteSpec UnsetLsmWriteSpec FlushLsm CompactLsm DiffBranch "
     "CherryPickBranch PrewarmTableIndex PrewarmTableData FetchBlobs ReadBlob",
@@ -69,6 +70,7 @@ BY_BODY = {
     "QueryJobEvents": "reader",
     "StreamJob": "reader",
     "ListJobLogs": "reader",
+    "ListJobPhases": "reader",
     "CancelJob": "writer",
     "PauseJob": "writer",
     "ResumeJob": "writer",
@@ -218,6 +220,7 @@ def body_for(name: str, world: World, ns: str) -> tuple[str, Any]:
         "QueryJobEvents": ("jobs/query_events", {"job_ids": [job]}),
         "StreamJob": (f"jobs/{job}/events", None),
         "ListJobLogs": (f"jobs/{job}/logs", None),
+        "ListJobPhases": (f"jobs/{job}/phases", None),
         "CancelJob": ("jobs/cancel", {"job_id": job}),
         "PauseJob": ("jobs/pause", {"job_id": job}),
         "ResumeJob": ("jobs/resume", {"job_id": job}),

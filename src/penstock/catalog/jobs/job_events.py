@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
-from penstock.model.jobs import LogLine
+from penstock.model.jobs import ACTIVE, FINISHED, LogLine
 from penstock.model.paging import Page, PageRequest, cut_page
 
 # Older lines of a longer log are deleted.
@@ -31,6 +31,28 @@ class NumberedLine:
     at: int
     level: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A time that a job spent in one state; without `until` it goes on."""
+
+    name: str
+    attempt: int
+    since: int
+    until: int | None = None
+
+
+def to_phases(events: Sequence[Event]) -> list[Phase]:
+    """The times that a job spent waiting, running and paused, from its events in order."""
+    # What somebody asked for changes no state yet.
+    states = [each for each in events if each.state in (*ACTIVE, *FINISHED)]
+    following = [*(each.at for each in states[1:]), None]
+    return [
+        Phase(each.state.lower(), each.attempt, each.at, until)
+        for each, until in zip(states, following, strict=False)
+        if each.state in ACTIVE
+    ]
 
 
 async def record_event(

@@ -41,6 +41,7 @@ COLUMNS = (
     "created_at, started_at, finished_at"
 )
 PURGE_AT_ONCE = 500
+MAX_MAKERS = 500
 # As a condition of SQL.
 UNFINISHED = "state IN ('QUEUED', 'RUNNING', 'PAUSED')"
 WORKS_ON = (
@@ -219,6 +220,21 @@ async def list_active(tx: Transaction, table_id: str) -> list[str]:
         table_id,
     )
     return [row[0] for row in rows]
+
+
+async def find_makers(tx: Transaction, table_id: str) -> dict[int, tuple[str, str]]:
+    """The ids and kinds of the jobs that made versions of a table, as far as they are kept."""
+    rows = await tx.fetch(
+        "SELECT id, kind, result FROM jobs WHERE object_id = $1 AND state = 'SUCCEEDED' "
+        "ORDER BY number DESC LIMIT $2",
+        *(table_id, MAX_MAKERS),
+    )
+    found = {}
+    for id, kind, result in reversed(rows):
+        version = msgspec.json.decode(result).get("version")
+        if isinstance(version, int):
+            found[version] = (id, kind)
+    return found
 
 
 async def rename_in(tx: Transaction, table_id: str, name: str) -> None:

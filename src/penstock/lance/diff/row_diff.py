@@ -97,9 +97,14 @@ def find_taken(dataset: LanceDataset, rows: RowPlaces, where: str) -> Mask:
     return is_among(rows.ids, np.sort(np.concatenate([rows.ids[:0], *parts])))
 
 
-def count_changed(now: LanceDataset, then: LanceDataset, paths: Sequence[str]) -> int:
+def count_changed(
+    now: LanceDataset,
+    then: LanceDataset,
+    paths: Sequence[str],
+    paths_then: Sequence[str] | None = None,
+) -> int:
     """Estimate from fragments alone how many rows changed; rows moved by a compaction count."""
-    new, old = _describe(now, paths), _describe(then, paths)
+    new, old = _describe(now, paths), _describe(then, paths if paths_then is None else paths_then)
     came = went = 0
     for id in new.keys() | old.keys():
         here, there = new.get(id), old.get(id)

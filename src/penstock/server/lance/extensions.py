@@ -21,7 +21,14 @@ from penstock.server.lance.handlers import (
     previews,
     queries,
 )
-from penstock.server.lance.handlers.explore import cells, lineage, names, overview
+from penstock.server.lance.handlers.explore import (
+    cells,
+    history,
+    lineage,
+    names,
+    overview,
+    progress,
+)
 from penstock.server.lance.handlers.functions import functions
 from penstock.server.lance.handlers.views import alterations as view_alterations
 from penstock.server.lance.handlers.views import iceberg as iceberg_views
@@ -82,6 +89,29 @@ EXTENSIONS = (
     ),
     reads("ListNames", "namespace/{id}/names/list", names.list_children, SEE_NAMESPACE),
     reads("SearchNames", "namespace/{id}/names/search", names.find, SEE_NAMESPACE),
+    reads(
+        "ListTableHistory",
+        "table/{id}/version/history",
+        history.list_history,
+        READ_TABLE,
+        work=QUERIES,
+    ),
+    reads(
+        "CompareTableVersions",
+        "table/{id}/version/compare",
+        history.compare,
+        READ_TABLE,
+        work=QUERIES,
+    ),
+    reads(
+        "ListJobPhases",
+        "jobs/{id}/phases",
+        progress.list_phases,
+        READ_JOB_IN_PATH,
+        method="GET",
+        also="POST",
+    ),
+    reads("ListRefreshes", "materialized_view/{id}/refreshes", progress.list_refreshes, READ_TABLE),
     reads("FindLineage", "table/{id}/lineage", lineage.find, READ_TABLE, work=QUERIES),
     reads(
         "FindFunctionLineage",

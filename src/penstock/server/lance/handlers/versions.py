@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs.ledger import refuse_write
 from penstock.catalog.names import tables
 from penstock.catalog.versions import commits, reconcile, versions
@@ -19,6 +20,7 @@ from penstock.catalog.versions.staging import NewVersion
 from penstock.errors import InvalidRequest
 from penstock.model.branches import check_branch
 from penstock.model.identifiers import Identifier, check_identifier
+from penstock.model.paging import Page, PageRequest
 from penstock.model.system_tables import LEDGER
 from penstock.model.tables import Table, TableVersion, VersionRange
 from penstock.server.lance.call import Body, Call, Version
@@ -125,10 +127,17 @@ _batch_commit = msgspec.json.Decoder(BatchCommit)
 
 async def list_versions(call: Call) -> Versions:
     call.decode(_body)
-    catalog = call.catalog
     branch, descending = check_branch(call.text("branch")), bool(call.flag("descending"))
-    table = await tables.get(catalog.database, call.id)
+    table = await tables.get(call.catalog.database, call.id)
     page = call.page(f"versions:{table.id}:{branch}:{descending}")
+    found = await find_page(call.catalog, table, branch, page, descending)
+    return Versions([to_info(call, table, v) for v in found.items], found.token)
+
+
+async def find_page(
+    catalog: Catalog, table: Table, branch: str, page: PageRequest, descending: bool
+) -> Page[TableVersion]:
+    """A page of a branch's versions, with those that others committed by path."""
     if page.after is None and descending and page.limit == 1:
         await reconcile.look_ahead(catalog, table, branch)
     elif page.after is None:
@@ -138,7 +147,7 @@ async def list_versions(call: Call) -> Versions:
         found = await versions.list_page(catalog.database, table.id, branch, page, descending)
     if not found.items:
         await reconcile.check_branch_exists(catalog, table, branch)
-    return Versions([to_info(call, table, v) for v in found.items], found.token)
+    return found
 
 
 async def create(call: Call) -> CreatedVersion:
