@@ -92,7 +92,8 @@ def test_long_and_deep_values_are_cut() -> None:
     wide = pa.struct([(f"f{n}", pa.int8()) for n in range(200)])
     told = show({f"f{n}": 1 for n in range(200)}, wide)
     assert (len(told["value"]), told["length"]) == (50, 200)
-    kind, value = pa.int64(), 1
+    kind: pa.DataType = pa.int64()
+    value: Any = 1
     for _ in range(30):
         kind, value = pa.list_(kind), [value]
     assert len(json.dumps(show(value, kind))) < 2_000

@@ -224,3 +224,36 @@ def test_what_is_hidden_does_not_fill_a_lineage(land: Land) -> None:
     land.gate.grant(land.ann.name, "reader", "table", ns, "t")
     answer = land.ann.ask(f"table/{ns}$t/lineage", {"limit": 1}).json()
     assert (len(answer["nodes"]), answer["cut"]) == (1, False)
+
+
+def test_the_catalogs_owner_sees_all_keys_and_no_secret(land: Land) -> None:
+    assert land.ann.ask("keys/list", {}).status_code == 403
+    land.gate.grant(land.ann.name, "writer")
+    assert land.ann.ask("keys/list", {}).status_code == 403
+    token, key = land.gate.make_key(land.ann.name, note="for tests", groups=("team",))
+    land.gate.revoke(token.id)
+    answer = land.admin.post("/v1/keys/list", {"principal": land.ann.name})
+    found = answer.json()["keys"]
+    assert len(found) == 2
+    [shown] = [each for each in found if each["id"] == token.id]
+    assert (shown["note"], shown["groups"], shown["kind"]) == ("for tests", ["team"], "key")
+    assert shown["revoked_at"] >= shown["created_at"]
+    assert token.digest not in answer.text
+    assert key.rpartition("_")[2] not in answer.text
+
+
+def test_keys_come_in_pages(land: Land) -> None:
+    for _ in range(4):
+        land.gate.key(land.ann.name)
+    found, token = [], None
+    while True:
+        body = {"principal": land.ann.name, "limit": 2, "page_token": token}
+        answer = land.admin.post("/v1/keys/list", body).json()
+        found += [each["id"] for each in answer["keys"]]
+        token = answer.get("page_token")
+        if token is None:
+            break
+    whole = land.admin.post("/v1/keys/list", {"principal": land.ann.name}).json()["keys"]
+    assert found == [each["id"] for each in whole]
+    assert len(set(found)) == 5
+    assert land.admin.post("/v1/keys/list", {"limit": 0}).status_code == 400

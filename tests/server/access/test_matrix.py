@@ -99,6 +99,7 @@ ELSEWHERE = {
     "SendJobResult",
     "RunSql",
     "ListAudit",
+    "ListKeys",
     # Whoever asks, there are none.
     *("CreateSecret", "AlterSecret", "DescribeSecret", "DropSecret", "ListSecrets"),
 }

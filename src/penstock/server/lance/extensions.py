@@ -24,6 +24,7 @@ from penstock.server.lance.handlers import (
 from penstock.server.lance.handlers.explore import (
     cells,
     history,
+    keys,
     lineage,
     names,
     overview,
@@ -303,6 +304,7 @@ EXTENSIONS = (
     ),
     changes("CreateGrant", "grants/create", grants.create, GRANT),
     changes("RevokeGrant", "grants/revoke", grants.revoke, GRANT),
+    reads("ListKeys", "keys/list", keys.list_keys, OWN_CATALOG),
     reads("ListAudit", "audit/list", audit.list_entries, OWN_CATALOG),
     reads("ListGrants", "grants/list", grants.list_grants, LIST_GRANTS),
     *LANCEDB,

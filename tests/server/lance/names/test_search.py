@@ -92,6 +92,11 @@ def test_a_text_is_looked_for_as_it_is(server: Server, filled: str, text: str) -
     assert sorted(each for each in found if "$" not in each[1]) == sorted(wanted)
 
 
+def test_an_empty_text_is_in_every_name(server: Server, filled: str) -> None:
+    found = names(server, filled, "search", text="", kinds=["table", "view"], limit=1)
+    assert [name for _, name in found] == ["50%_off", "orders", "v_orders", "Orders$deep$myORDERS"]
+
+
 def test_a_search_stays_below_its_namespace(server: Server, filled: str) -> None:
     server.post(f"/v1/namespace/{filled}x/create").raise_for_status()
     server.post(f"/v1/table/{filled}x$orders/declare").raise_for_status()
@@ -106,7 +111,7 @@ def test_a_search_stays_below_its_namespace(server: Server, filled: str) -> None
 @pytest.mark.parametrize(
     "body",
     [
-        *({}, {"text": ""}, {"text": 7}, {"text": "a\x00"}, {"text": "a" * 300}),
+        *({}, {"text": None}, {"text": 7}, {"text": "a\x00"}, {"text": "a" * 300}),
         *({"text": "a", "limit": 0}, {"text": "a", "kinds": ["column"]}),
         {"text": "a", "page_token": "x"},
     ],

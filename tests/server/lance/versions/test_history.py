@@ -98,7 +98,7 @@ def test_a_branch_has_a_history_of_its_own(server: Server, changed: str) -> None
     told = history(server, changed, branch="dev")
     assert told[0][1:] == ("append", 6)
     assert compare(server, changed, told[-1][0], told[0][0], branch="dev")["rows"]["inserted"] == 1
-    assert history(server, changed)[0][0] != told[0]
+    assert len(history(server, changed)) > len(told)
 
 
 def test_versions_that_are_not_there_are_refused(server: Server, changed: str) -> None:

@@ -15,7 +15,7 @@ from penstock.server.lance.call import Body, Call
 Kind = Literal["namespace", "table", "materialized_view", "view", "function"]
 ObjectKind = Literal["namespace", "table", "view", "function"]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
-SearchText = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern="^[^\\x00]*$")]
+SearchText = Annotated[str, msgspec.Meta(max_length=255, pattern="^[^\\x00]*$")]
 DEFAULT_LIMIT = 100
 MAX_OBJECTS = 200
 

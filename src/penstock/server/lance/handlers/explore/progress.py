@@ -13,7 +13,10 @@ from penstock.server.lance.handlers.jobs import MAX_ERROR, job_id
 
 MAX_EVENTS = 1_000
 # What a refresh reports that people look at.
-RESULT = ("mode", "rows_inserted", "rows_updated", "rows_deleted", "rows_failed", "function_calls")
+RESULT = (
+    *("mode", "reason", "rows_inserted", "rows_updated", "rows_deleted", "rows_failed"),
+    *("function_calls", "certificate"),
+)
 
 
 class ShownEvent(msgspec.Struct):
