@@ -46,7 +46,7 @@ async function show(address) {
   main.setAttribute("aria-busy", "true");
   fill(main, skeleton(6));
   try {
-    if (!Object.hasOwn(PAGES, address.page)) throw new Error("there is no such page");
+    if (!Object.hasOwn(PAGES, address.page)) throw Object.assign(new Error("there is no such page"), { status: 0 });
     const page = await PAGES[address.page]().catch(reloadAdvice);
     if (signal.aborted) return;
     document.title = `${page.title(address)} – Penstock`;

@@ -65,8 +65,9 @@ function follow(event) {
     return;
   }
   const anchor = event.target.closest?.("a[href]");
-  if (!anchor || anchor.target || anchor.hasAttribute("download")) return;
-  const url = new URL(anchor.href);
+  if (!anchor || anchor.getAttribute("target") || anchor.hasAttribute("download")) return;
+  // Read as it is written: what SVG's own links have as their address is no text.
+  const url = new URL(anchor.getAttribute("href"), location.href);
   if (url.origin !== location.origin || !(url.pathname + "/").startsWith(`${BASE}/`)) return;
   event.preventDefault();
   go(url.pathname + url.search);

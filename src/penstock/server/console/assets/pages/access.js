@@ -142,21 +142,12 @@ function keys(signal) {
         each.note ? h("bdi", {}, each.note) : "",
         h("time", { class: "quiet", title: moment(each.created_at) }, ago(each.created_at)),
         each.used_at ? h("time", { class: "quiet", title: moment(each.used_at) }, ago(each.used_at)) : h("span", { class: "quiet" }, "never"),
-        each.revoked_at ? "" : h("button", { type: "button", class: "button quiet", "aria-label": `Revoke key of ${each.principal}`, onclick: () => revoke(each) }, "Revoke"),
+        each.revoked_at ? "" : command(`penstock token revoke ${each.id}`),
       ]);
-      return rows.length ? list(["Principal", "Kind", "State", "Note", "Made", "Used", ""], rows, { label: "Keys" }) : empty("No keys", null);
+      return rows.length ? list(["Principal", "Kind", "State", "Note", "Made", "Used", "To revoke it"], rows, { label: "Keys" }) : empty("No keys", null);
     },
     { signal },
   );
-  function revoke(each) {
-    confirm({
-      title: ["Revoke a key of ", name(each.principal)],
-      text: "Whoever uses it is refused from now on, and sessions that were opened with it end.",
-      button: "Revoke it",
-      act: () => change("/v1/keys/revoke", { id: each.id }),
-      done: () => place.reload(),
-    });
-  }
   return panel("Keys", { hint: "an operator makes them" }, command("penstock token create NAME"), place);
 }
 

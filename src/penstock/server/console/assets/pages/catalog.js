@@ -101,8 +101,8 @@ function above(id) {
 }
 
 async function children(namespace, token, signal) {
-  const body = { id: namespace, kinds: ["namespace"], limit: PAGE, page_token: token ?? undefined };
-  const found = await post("/v1/names/list", body, signal);
+  const body = { kinds: ["namespace"], limit: PAGE, page_token: token ?? undefined };
+  const found = await post(path("namespace", namespace, "names/list"), body, signal);
   return { items: found.names.map((each) => each.id), token: found.page_token };
 }
 
@@ -121,8 +121,8 @@ function entries({ id, text, kinds, signal }) {
   const ask = async (token) => {
     const common = { kinds: kinds.length ? kinds : undefined, limit: PAGE, page_token: token ?? undefined };
     const found = text
-      ? await post("/v1/names/search", { ...common, text, namespace: id.length ? id : undefined }, signal)
-      : await post("/v1/names/list", { ...common, id }, signal);
+      ? await post(path("namespace", id, "names/search"), { ...common, text }, signal)
+      : await post(path("namespace", id, "names/list"), common, signal);
     return { items: found.names, token: found.page_token };
   };
   const show = (items) => {
@@ -162,7 +162,7 @@ function drop(id) {
     title: ["Drop ", name(id.at(-1))],
     text: "The namespace goes, and with it everything in it: tables with all their rows and versions, views, functions and the namespaces below.",
     look: async () => {
-      const found = await post("/v1/names/list", { id, limit: 1000 });
+      const found = await post(path("namespace", id, "names/list"), { limit: 1000 });
       const more = found.page_token ? "more than " : "";
       return [
         h("p", {}, h("strong", {}, `${more}${count(found.names.length, "name")} directly in it`)),

@@ -4,13 +4,14 @@ import { change, get, post } from "../api.js";
 import { fill, h } from "../dom.js";
 import { compact, count, duration, moment, number, parse, percent } from "../format.js";
 import { follow, poll } from "../live.js";
+import { showCertificate } from "../parts/certificate.js";
 import { progress } from "../parts/charts.js";
-import { confirm, toast } from "../parts/dialogs.js";
+import { confirm, open, toast } from "../parts/dialogs.js";
 import { isEnded, readProgress, showTarget } from "../parts/jobs.js";
 import { jobLog } from "../parts/job-log.js";
 import { errorLedger } from "../parts/ledger.js";
 import { jobLink, name, objectLink } from "../parts/names.js";
-import { facts, loaded, pageHead, panel } from "../parts/panels.js";
+import { facts, failure, loaded, pageHead, panel } from "../parts/panels.js";
 import { state } from "../parts/states.js";
 import { phaseLine } from "../parts/timeline.js";
 import { go, link } from "../router.js";
@@ -35,7 +36,7 @@ export async function render({ id: [id], signal }) {
   let shown = "";
   let status = "";
 
-  const phases = loaded(() => get(`/v1/jobs/${encodeURIComponent(id)}/timeline`, signal), showPhases, { signal });
+  const phases = loaded(() => get(`/v1/jobs/${encodeURIComponent(id)}/phases`, signal), showPhases, { signal });
   const log = jobLog(id, signal);
   const errors = h("div", {});
   const errorsPanel = panel("Rows that failed", {}, errors);
@@ -115,7 +116,7 @@ export async function render({ id: [id], signal }) {
   }
 
   function refused(error) {
-    toast(error.message, error.detail ? `: ${error.detail}` : "");
+    open("It was refused", failure(error), { class: "narrow" });
   }
 
   async function again() {
@@ -204,7 +205,8 @@ function showProgress(properties, now, rate) {
   const perSecond = isEnded(now) ? (done && seconds ? done / seconds : null) : rate.perSecond();
   const left = total && perSecond && !isEnded(now) ? (total - done) / perSecond : null;
   const calls = properties.function_calls === undefined ? null : Number(properties.function_calls);
-  const saved = calls === null || !total ? null : Math.max(total - calls, 0);
+  // Values that an attempt or job before had kept.
+  const saved = calls === null || now !== "SUCCEEDED" || properties.kind !== "backfill" ? null : Math.max(done - calls, 0);
   const cells = [
     done === null ? null : [total ? `${compact(done)} / ${compact(total)}` : compact(done), `${unit} done`],
     total ? [percent(done, total), "of the work"] : null,
@@ -220,8 +222,14 @@ function showProgress(properties, now, rate) {
     bar,
     h("div", { class: "figures small" }, cells.filter(Boolean).map(([value, what]) => h("div", { class: "figure" }, h("span", { class: "value" }, value), h("span", { class: "what" }, what)))),
     now === "QUEUED" ? h("p", { class: "quiet" }, "It waits for a runner.") : null,
-    properties.error ? h("div", { class: "failure", role: "alert" }, h("div", {}, h("p", { class: "what" }, h("bdi", {}, properties.error)))) : null,
+    properties.error ? failed(properties.error) : null,
   ];
+}
+
+function failed(error) {
+  // The ledger below has the traceback, laid out.
+  const [what] = error.split("; Traceback");
+  return h("div", { class: "failure", role: "alert" }, h("div", {}, h("p", { class: "what" }, h("bdi", {}, what))));
 }
 
 function showFacts(job, properties, table) {
@@ -240,7 +248,7 @@ function showFacts(job, properties, table) {
     ["Made version", properties.version],
     rowsChanged(properties),
     properties.rows_left && Number(properties.rows_left) ? ["Left for later", count(Number(properties.rows_left), "row")] : null,
-    certificate ? ["Certificate", h("pre", { class: "code" }, JSON.stringify(certificate, null, 2))] : null,
+    certificate ? ["Certificate", showCertificate(certificate)] : null,
   ]);
 }
 

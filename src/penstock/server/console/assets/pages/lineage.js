@@ -1,6 +1,6 @@
 // What is made from what: a graph around one object, up and down.
 
-import { post } from "../api.js";
+import { path, post } from "../api.js";
 import { h } from "../dom.js";
 import { count, duration } from "../format.js";
 import { drawGraph, exportSvg } from "../parts/graph.js";
@@ -23,15 +23,13 @@ export async function render({ id, query, signal }) {
   const column = query.get("column") || undefined;
   const chosen = { up: query.get("up") ?? "", down: query.get("down") ?? "", columns: query.get("columns") !== "no" };
   const body = {
-    kind,
-    id,
     column,
     up: chosen.up === "" ? undefined : Number(chosen.up),
     down: chosen.down === "" ? undefined : Number(chosen.down),
     limit: LIMIT,
     columns: chosen.columns,
   };
-  const place = loaded(() => post("/v1/lineage", body, signal), (found) => show(found, chosen), { signal, lines: 8 });
+  const place = loaded(() => post(path(kind === "function" ? kind : "table", id, "lineage"), body, signal), (found) => show(found, chosen), { signal, lines: 8 });
   return [
     pageHead({
       above: h("nav", { class: "crumbs", "aria-label": "Where it is" }, h("a", { href: link("lineage") }, "Lineage")),
@@ -123,7 +121,7 @@ function again(changes) {
 function begin(signal) {
   const body = { text: "", kinds: ["materialized_view", "view"], limit: 60 };
   const place = loaded(
-    () => post("/v1/names/search", body, signal),
+    () => post(path("namespace", [], "names/search"), body, signal),
     ({ names }) =>
       names.length
         ? h("ul", { class: "columns-list" }, names.map((each) => h("li", {}, startLink(each))))

@@ -4,15 +4,16 @@ import { post } from "../api.js";
 import { fill, h } from "../dom.js";
 import { ago, bytes, count, duration, number, percent } from "../format.js";
 import { poll } from "../live.js";
-import { timeChart } from "../parts/charts.js";
+import { dayChart, timeChart } from "../parts/charts.js";
 import { progressOf, targetLink } from "../parts/jobs.js";
 import { KINDS, objectLink } from "../parts/names.js";
 import { empty, failure, list, pageHead, panel, skeleton } from "../parts/panels.js";
 import { state } from "../parts/states.js";
 import { link } from "../router.js";
-import { has } from "../session.js";
+import { has, session } from "../session.js";
 
 const SECONDS = 10;
+const LIVE_SECONDS = 3;
 const FIRST = `import penstock
 
 lake = penstock.connect("${location.origin}")
@@ -32,9 +33,10 @@ export async function render({ signal }) {
         const found = await post("/v1/overview", {}, signal);
         const text = JSON.stringify({ ...found, at: 0 });
         // What has not changed stays, with the reader's place in it.
-        if (text !== drawn) fill(body, build(found));
+        if (text !== drawn) fill(body, build(found, signal));
         drawn = text;
       } catch (error) {
+        if (error.name !== "AbortError" && error.status === undefined) console.error(error);
         if (error.name !== "AbortError" && !drawn) fill(body, failure(error));
         throw error;
       }
@@ -45,7 +47,7 @@ export async function render({ signal }) {
   return [head, body];
 }
 
-function build(found) {
+function build(found, signal) {
   const held = Object.values(found.counts).reduce((sum, each) => sum + each, 0);
   return [
     h("div", { class: "figures" }, figures(found)),
@@ -53,7 +55,7 @@ function build(found) {
     h(
       "div",
       { class: "panels" },
-      runningPanel(found),
+      runningPanel(found, signal),
       latePanel(found.views),
       failuresPanel(found),
       healthPanel(found),
@@ -89,13 +91,27 @@ function welcome() {
   );
 }
 
-function runningPanel({ running, jobs }) {
+function runningPanel({ running, jobs }, signal) {
+  const waits = jobs.waiting_seconds;
   const waiting = [
     jobs.queued ? state("queued", `${number(jobs.queued)} queued`) : null,
+    waits ? h("span", { class: "quiet" }, `the oldest for ${duration(waits)}`) : null,
     jobs.paused ? state("paused", `${number(jobs.paused)} paused`) : null,
   ];
   const all = h("a", { href: link("jobs") }, "All jobs");
-  const rows = running.map((job) =>
+  const place = h("div", {}, runningList(running));
+  if (running.length) keepLive(place, signal);
+  return panel(
+    "Running now",
+    { actions: all },
+    waiting.some(Boolean) ? h("div", { class: "row" }, waiting) : null,
+    place,
+  );
+}
+
+function runningList(jobs) {
+  if (!jobs.length) return h("p", { class: "quiet" }, "No job runs at this moment.");
+  const rows = jobs.map((job) =>
     h(
       "li",
       { class: "running-job" },
@@ -103,18 +119,24 @@ function runningPanel({ running, jobs }) {
       progressOf(job),
     ),
   );
-  return panel(
-    "Running now",
-    { actions: all },
-    waiting.some(Boolean) ? h("div", { class: "row" }, waiting) : null,
-    rows.length ? h("ul", { class: "stack" }, rows) : h("p", { class: "quiet" }, "No job runs at this moment."),
-  );
+  return h("ul", { class: "stack" }, rows);
+}
+
+/** Running jobs alone are cheap to ask for, so their bars move sooner than the rest. */
+function keepLive(place, signal) {
+  const drawn = new AbortController();
+  signal.addEventListener("abort", () => drawn.abort(), { signal: drawn.signal });
+  const look = async () => {
+    if (!place.isConnected) return drawn.abort();
+    const { jobs } = await post("/v1/jobs/list", { state: "RUNNING", detailed: true, limit: 10 }, drawn.signal);
+    fill(place, runningList(jobs));
+  };
+  setTimeout(() => poll(look, LIVE_SECONDS, drawn.signal), LIVE_SECONDS * 1000);
 }
 
 function latePanel(views) {
-  const worst = views.worst.filter((view) => view.late || view.stale);
   const hint = views.complete === false ? "of the views that were looked at" : null;
-  const rows = worst.map((view) => [
+  const rows = views.worst.map((view) => [
     objectLink("materialized_view", view.id),
     state(view.late ? "late" : "stale"),
     h(
@@ -137,9 +159,10 @@ function latePanel(views) {
   );
 }
 
-function failuresPanel({ failures, jobs }) {
-  const { succeeded = 0, failed = 0 } = jobs;
-  const rate = succeeded + failed ? `${percent(succeeded, succeeded + failed)} of ${count(succeeded + failed, "job")} in 24 h succeeded` : "in the last 24 h";
+function failuresPanel({ failures, days = [] }) {
+  const sum = (word) => days.reduce((all, each) => all + each[word], 0);
+  const [succeeded, failed] = [sum("succeeded"), sum("failed")];
+  const rate = succeeded + failed ? `${percent(succeeded, succeeded + failed)} of ${count(succeeded + failed, "job")} in ${days.length} days succeeded` : null;
   const rows = failures.map((job) =>
     h(
       "li",
@@ -160,9 +183,10 @@ function failuresPanel({ failures, jobs }) {
   );
 }
 
-function healthPanel({ server, runners = [] }) {
+function healthPanel({ database, runners = [] }) {
+  const { version, authentication } = session();
   const rows = [
-    ["Server", state("ok"), `${server.version}, on ${server.database === "sqlite" ? "SQLite" : "PostgreSQL"}`],
+    ["Server", state("ok"), `${version}, on ${database === "sqlite" ? "SQLite" : "PostgreSQL"}`],
     ...runners.map((runner) => [
       ["Runner of ", h("bdi", {}, runner.cluster)],
       state(runner.alive ? "ok" : "down", runner.alive ? "ok" : "away"),
@@ -178,19 +202,27 @@ function healthPanel({ server, runners = [] }) {
       : empty("No runner", "Jobs wait until one is there. “penstock serve” starts one, unless PySpark is missing; on another machine:", [
           `penstock runner --url ${location.origin}`,
         ]),
-    server.authentication || !has("owner") ? null : h("p", { class: "quiet" }, "Authentication is off: everybody who reaches this server may do everything."),
+    authentication || !has("owner") ? null : h("p", { class: "quiet" }, "Authentication is off: everybody who reaches this server may do everything."),
   );
 }
 
-function growthPanels({ commits = [], size }) {
-  const days = commits.map((each) => ({ at: Date.parse(each.day), value: each.versions }));
-  const shown = [
-    panel(
-      "Commits",
-      { hint: "versions of tables a day" },
-      timeChart(days, { label: "Versions a day" }),
-    ),
-  ];
+function growthPanels({ days = [], commits = [], size }) {
+  const shown = [];
+  if (days.length) {
+    const told = days.map((each) => ({
+      day: each.day,
+      parts: [
+        ["good", each.succeeded, "succeeded"],
+        ["idle", each.canceled, "canceled"],
+        ["bad", each.failed, "failed"],
+      ],
+    }));
+    shown.push(panel("Jobs a day", { hint: "succeeded, canceled, failed" }, dayChart(told, "Jobs")));
+  }
+  if (commits.length) {
+    const points = commits.map((each) => ({ day: each.day, parts: [["good", each.versions, "versions"]] }));
+    shown.push(panel("Commits a day", { hint: "versions of tables" }, dayChart(points, "Versions")));
+  }
   if (size?.days?.length > 1) {
     const over = (key) => size.days.map((each) => ({ at: Date.parse(each.day), value: each[key] }));
     shown.push(

@@ -109,3 +109,38 @@ export function progress(done, total, label) {
   element.set = set;
   return element;
 }
+
+/** Days as stacked bars: days = [{day, parts: [[tone, value, word]…]}]. */
+export function dayChart(days, label) {
+  const width = 320;
+  const height = 72;
+  const sums = days.map((each) => each.parts.reduce((sum, [, value]) => sum + value, 0));
+  const most = Math.max(...sums, 1);
+  const step = width / Math.max(days.length, 1);
+  const columns = days.map((each, index) => {
+    let y = height;
+    const told = each.parts.filter(([, value]) => value).map(([, value, word]) => `${number(value)} ${word}`);
+    return s(
+      "g",
+      {},
+      s("title", {}, `${each.day}: ${told.join(", ") || "none"}`),
+      s("rect", { class: "ground", x: index * step, width: Math.max(step - 2, 1), height }),
+      each.parts.map(([tone, value]) => {
+        const size = (value / most) * (height - 4);
+        y -= size;
+        return s("rect", { class: tone, x: index * step, y, width: Math.max(step - 2, 1), height: size });
+      }),
+    );
+  });
+  const total = sums.reduce((sum, each) => sum + each, 0);
+  return h(
+    "figure",
+    { class: "time-chart day-chart" },
+    s(
+      "svg",
+      { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": `${label}: ${number(total)} in ${days.length} days` },
+      columns,
+    ),
+    h("figcaption", {}, h("span", {}, days[0]?.day ?? ""), h("span", {}, days.at(-1)?.day ?? "")),
+  );
+}

@@ -1,6 +1,6 @@
 // The search over all names, opened by "/" from anywhere.
 
-import { post } from "../api.js";
+import { path, post } from "../api.js";
 import { fill, h } from "../dom.js";
 import { go, linkTo } from "../router.js";
 import { open } from "./dialogs.js";
@@ -42,7 +42,7 @@ export function openSearch() {
     const text = box.value.trim();
     if (!text) return show([], "Names of tables, views, functions and namespaces");
     try {
-      const answer = await post("/v1/names/search", { text, limit: 30 }, asked.signal);
+      const answer = await post(path("namespace", [], "names/search"), { text, limit: 30 }, asked.signal);
       const more = answer.page_token ? ", the first ones" : "";
       show(answer.names, answer.names.length ? `${answer.names.length} found${more}` : "Nothing has such a name");
     } catch (error) {

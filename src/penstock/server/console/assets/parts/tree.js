@@ -13,7 +13,7 @@ export function namespaceTree(ask, current) {
   function branch(id) {
     const children = h("ul", {});
     let loaded = false;
-    const opened = isAbove(id) && id.length < current.length;
+    const opened = isAbove(id) && id.length <= current.length;
     const toggle = h(
       "button",
       { type: "button", class: "twist", "aria-expanded": "false", "aria-label": `Open ${id.at(-1)}`, onclick: flip },

@@ -70,13 +70,13 @@ function needsWork(counts) {
   return Boolean(counts && (counts.stale || counts.unfilled || counts.failed));
 }
 
-/** Ask with the plan at hand when it costs calls; begin at once when it does not. */
+/** Ask with the plan at hand when there is something to compute. */
 async function backfill({ id, signal }, wanted) {
   const plan = await post(path("table", id, "explain_backfill"), wanted, signal);
-  if (!plan.function_calls) return begin(id, wanted);
+  if (plan.mode === "none") return begin(id, wanted);
   confirm({
     title: ["Backfill ", name(wanted.column)],
-    text: `The function is called for ${count(plan.function_calls, "row")}.`,
+    text: `${count(plan.function_calls, "row")} to compute.`,
     look: async () => showPlan(plan),
     button: "Backfill",
     danger: false,

@@ -2,10 +2,10 @@
 
 import { change, path, post } from "../../api.js";
 import { fill, h } from "../../dom.js";
-import { ago, bytes, moment, number } from "../../format.js";
+import { ago, moment, number } from "../../format.js";
 import { bars } from "../../parts/charts.js";
 import { confirm, toast } from "../../parts/dialogs.js";
-import { name } from "../../parts/names.js";
+import { jobLink, name } from "../../parts/names.js";
 import { paged } from "../../parts/pager.js";
 import { empty, list, loaded, panel } from "../../parts/panels.js";
 import { go, link } from "../../router.js";
@@ -20,15 +20,25 @@ export function versionsTab(about) {
   const page = properties["penstock.kind"] ? "view" : "table";
   const mayRestore = roles.includes("writer") && page === "table";
 
+  const tagged = tagsByVersion(about);
+  let newer = null;
+
   const ask = async (token) => {
     const body = { branch: at.branch, limit: PAGE, page_token: token ?? undefined };
-    const found = await post(path("table", id, "timeline"), body, signal);
-    return { items: found.versions, token: found.page_token };
+    const [found, tags] = await Promise.all([post(path("table", id, "version/history"), body, signal), tagged]);
+    const named = found.versions.map((each) => ({ ...each, tags: tags.get(each.version) }));
+    return { items: named, token: found.page_token };
   };
-  const show = (found) => items.append(...found.map(line));
 
-  function line(each) {
-    const grown = each.rows !== undefined && each.rows_before !== undefined ? each.rows - each.rows_before : null;
+  function show(found) {
+    for (const each of found) {
+      if (newer) showGrowth(newer.place, newer.rows, each.rows);
+      newer = { place: h("span", {}), rows: each.rows };
+      items.append(line(each, newer.place));
+    }
+  }
+
+  function line(each, growth) {
     const box = h("input", {
       type: "checkbox",
       "aria-label": `Compare version ${each.version}`,
@@ -45,10 +55,10 @@ export function versionsTab(about) {
         { href: link(page, id, { ...at, version: each.version }), "aria-current": isShown ? "true" : null },
         `Version ${each.version}`,
       ),
-      h("span", { class: "operation" }, each.operation ?? "unknown"),
-      h("span", { class: grown > 0 ? "grown" : grown < 0 ? "shrunk" : "quiet" }, grown ? `${grown > 0 ? "+" : "−"}${number(Math.abs(grown))} rows` : ""),
+      h("span", { class: "operation" }, WORDS[each.operation] ?? each.operation),
+      each.job_id ? jobLink(each.job_id, each.job_type ?? "job") : null,
+      growth,
       h("span", { class: "quiet" }, each.rows === undefined ? "" : `${number(each.rows)} rows`),
-      h("span", { class: "quiet" }, each.bytes === undefined ? "" : bytes(each.bytes)),
       h("time", { class: "quiet", title: moment(each.at), datetime: new Date(each.at).toISOString() }, ago(each.at)),
       h("span", { class: "row" }, (each.tags ?? []).map((tag) => h("span", { class: "tag" }, name(tag)))),
       mayRestore
@@ -64,7 +74,7 @@ export function versionsTab(about) {
     if (chosen.length > 2) chosen.shift().box.checked = false;
     if (chosen.length !== 2) return fill(difference, h("p", { class: "quiet" }, "Mark two versions to see what is different."));
     const [from, to] = chosen.map((each) => each.version).sort((a, b) => a - b);
-    fill(difference, loaded(() => post(path("table", id, "compare"), { from, to, branch: at.branch }, signal), showDifference, { signal }));
+    fill(difference, loaded(() => post(path("table", id, "version/compare"), { from, to, branch: at.branch }, signal), (found) => showDifference(from, to, found), { signal }));
   }
 
   fill(difference, h("p", { class: "quiet" }, "Mark two versions to see what is different."));
@@ -74,11 +84,39 @@ export function versionsTab(about) {
   ];
 }
 
-function showDifference({ from, to, schema, rows, why }) {
+const WORDS = {
+  change_columns: "columns changed",
+  change_schema: "schema changed",
+  replace_data: "values filled",
+  update_metadata: "metadata",
+};
+
+function showGrowth(place, rows, before) {
+  if (rows === undefined || before === undefined || rows === before) return;
+  const grown = rows - before;
+  place.className = grown > 0 ? "grown" : "shrunk";
+  fill(place, `${grown > 0 ? "+" : "−"}${number(Math.abs(grown))} rows`);
+}
+
+/** The names of tags by the version of this branch that they are on. */
+async function tagsByVersion({ id, at, signal }) {
+  const found = new Map();
+  const { tags = {} } = await post(path("table", id, "tags/list"), {}, signal);
+  for (const [tag, { version, branch }] of Object.entries(tags)) {
+    if ((branch ?? "") === (at.branch ?? "")) found.set(version, [...(found.get(version) ?? []), tag]);
+  }
+  return found;
+}
+
+function showDifference(from, to, { schema, rows, why }) {
   const columns = [
     ...schema.added.map((each) => [name(each.name), h("span", { class: "grown" }, "added"), h("code", {}, each.type)]),
     ...schema.removed.map((each) => [name(each.name), h("span", { class: "shrunk" }, "dropped"), h("code", {}, each.type ?? "")]),
-    ...schema.changed.map((each) => [name(each.name), "changed", h("code", {}, `${each.from} → ${each.to}`)]),
+    ...schema.changed.map((each) => [
+      each.old_name ? [name(each.old_name), " → ", name(each.name)] : name(each.name),
+      "changed",
+      h("code", {}, each.old_type ? `${each.old_type} → ${each.type}` : each.type),
+    ]),
   ];
   const counts = rows
     ? bars([

@@ -1,6 +1,6 @@
 // How fresh a view has to be, how fresh it is, and how late it was.
 
-import { change, get, path } from "../../api.js";
+import { change, path, post } from "../../api.js";
 import { h } from "../../dom.js";
 import { ago, duration, moment, number, parse } from "../../format.js";
 import { showCertificate } from "../../parts/certificate.js";
@@ -12,12 +12,14 @@ import { state } from "../../parts/states.js";
 import { go } from "../../router.js";
 import { explained } from "./refresh.js";
 
+const COUNTS = ["rows_inserted", "rows_updated", "rows_deleted", "function_calls"];
+
 export function freshnessTab(view) {
-  const { id, signal, told } = view;
-  const lateness = get(path("materialized_view", id, "lateness"), signal);
+  const { id, signal } = view;
+  const lateness = post(path("materialized_view", id, "refreshes"), {}, signal);
   lateness.catch(() => {});
-  const chart = loaded(() => lateness, (found) => showLateness(found, told), { signal });
-  const refreshes = loaded(() => lateness, showRefreshes, { signal });
+  const chart = loaded(() => lateness, showLateness, { signal });
+  const refreshes = loaded(() => lateness, (found) => showRefreshes(id, found), { signal });
   return h(
     "div",
     { class: "panels" },
@@ -97,22 +99,23 @@ function showLateness({ points = [], target_lag_seconds: target }) {
   return timeChart(shown, { label: "Seconds behind", unit: "seconds", limit: target ?? null });
 }
 
-function showRefreshes({ refreshes = [] }) {
-  if (!refreshes.length) return empty("It was never refreshed", "Refresh it here, or from a shell:", ["penstock views refresh NAME"]);
+function showRefreshes(id, { refreshes = [] }) {
+  if (!refreshes.length) return empty("It was never refreshed", "Refresh it here, or from a shell:", [`penstock views refresh ${id.join(".")}`]);
   const rows = refreshes.map((each) => [
-    jobLink(each.job_id, h("time", { title: moment(each.at) }, ago(each.at))),
+    jobLink(each.job_id, h("time", { title: moment(each.created_at) }, ago(each.created_at))),
     state(each.state),
-    each.mode ?? "",
-    ...["rows_inserted", "rows_updated", "rows_deleted", "function_calls"].map((key) => num(each[key] === undefined || each[key] === null ? "" : number(each[key]))),
+    each.result?.mode ?? "",
+    ...COUNTS.map((key) => num(each.result?.[key] === undefined || each.result[key] === null ? "" : number(each.result[key]))),
     num(each.started_at && each.finished_at ? duration((each.finished_at - each.started_at) / 1000) : ""),
-    certificateButton(each),
+    whatCame(each),
   ]);
   const heads = ["When", "State", "Mode", ["Inserted", "num"], ["Updated", "num"], ["Deleted", "num"], ["Calls", "num"], ["Took", "num"], ""];
   return list(heads, rows, { label: "Refreshes" });
 }
 
-function certificateButton(each) {
-  const told = typeof each.certificate === "string" ? parse(each.certificate) : each.certificate;
+function whatCame(each) {
+  const known = each.result?.certificate;
+  const told = typeof known === "string" ? parse(known) : known;
   if (!told) return each.error ? h("span", { class: "error-line" }, h("bdi", {}, each.error)) : "";
   const place = h("details", {}, h("summary", {}, told.is_equal ? "verified" : "not equal"));
   place.append(showCertificate(told, each.finished_at));

@@ -1,0 +1,103 @@
+"""A small lake that has something for every page: pictures, vectors, columns, views, versions."""
+
+import math
+import struct
+import zlib
+
+import pyarrow as pa
+
+import penstock
+
+PHOTOS = 40
+VECTOR = 64
+
+
+@penstock.udf
+def ratio(amount: float) -> float:
+    if amount < 1:
+        raise ValueError(f"amount {amount} is too small")
+    return 100 / amount
+
+
+def draw(number: int, side: int = 48) -> bytes:
+    """A PNG of its own for each number."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    rows = b"".join(
+        b"\0"
+        + b"".join(
+            bytes(((40 * number + 4 * x) % 256, (90 + 3 * y) % 256, (13 * number + (x ^ y)) % 256))
+            for x in range(side)
+        )
+        for y in range(side)
+    )
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    packed = chunk(b"IDAT", zlib.compress(rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + packed + chunk(b"IEND", b"")
+
+
+def make_photos() -> pa.Table:
+    size = pa.struct([("w", pa.int32()), ("h", pa.int32())])
+    meta = pa.struct([("camera", pa.string()), ("tags", pa.list_(pa.string())), ("size", size)])
+    fields = [
+        ("id", pa.int64()),
+        ("title", pa.string()),
+        ("photo", pa.binary()),
+        ("caption", pa.string()),
+        ("vector", pa.list_(pa.float32(), VECTOR)),
+        ("meta", meta),
+    ]
+    rows = [
+        {
+            "id": number,
+            "title": f"Photo {number}",
+            "photo": draw(number),
+            "caption": "A long caption about what is to be seen. " * (1 + 5 * number),
+            "vector": [math.sin(number + each / 7) for each in range(VECTOR)],
+            "meta": {"camera": "X100", "tags": ["sea", "sky"], "size": {"w": 640, "h": 480}},
+        }
+        for number in range(1, PHOTOS + 1)
+    ]
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+
+
+def make_orders(count: int = 500) -> list[dict[str, object]]:
+    people, fruits = ("Ada", "Grace", "Linus", "Barbara"), ("apple", "pear", "melon")
+    return [
+        {
+            "id": each,
+            "customer": people[each * 7 % 4],
+            "product": fruits[each * 5 % 3],
+            "amount": float(each * 37 % 90),
+        }
+        for each in range(count)
+    ]
+
+
+def fill_lake(lake: penstock.Lake) -> None:
+    """Tables with versions, a tag, a branch, an index and columns; and views of views."""
+    for namespace in ("shop", "shop.raw", "media", "media.frames"):
+        lake.create_namespace(namespace)
+    lake.create_table("media.photos", make_photos())
+    orders = lake.create_table("shop.orders", make_orders())
+    orders.append([{"id": 900, "customer": "Ada", "product": "plum", "amount": 1.5}])
+    orders.delete("id % 97 = 0")
+    orders.update({"amount": 3.0}, where="id = 5")
+    orders.create_tag("launch", version=1)
+    orders.create_branch("trial")
+    orders.create_index("id", "BTREE")
+    orders.create_index("product", "FTS")
+    prices = [("apple", 0.5), ("pear", 0.75), ("melon", 3.0)]
+    lake.create_table("shop.prices", [{"name": name, "price": price} for name, price in prices])
+    orders.add_computed("doubled", "amount * 2")
+    orders.add_column("ratio", ratio)
+    lake.create_view(
+        "shop.large",
+        "SELECT id, customer, amount FROM shop.orders WHERE amount > 50",
+        target_lag_seconds=60,
+    )
+    lake.create_view("shop.largest", "SELECT customer, amount FROM shop.large WHERE amount > 80")
