@@ -111,7 +111,12 @@ def _from_file(path: Path) -> Iterator[GivenValue | SettingProblem]:
                     yield GivenValue(found, value, str(path), textual=False)
                 else:
                     unknown = f"{section}.{name}"
-                    near = _nearest(unknown, [key.dotted for key in list_keys()])
+                    known = list_keys()
+                    # Of the same name in another section, if there is one.
+                    near = _nearest(
+                        unknown,
+                        [k.dotted for k in known if k.name == name] or [k.dotted for k in known],
+                    )
                     yield SettingProblem(f"unknown key {unknown} in {path}{near}")
 
 

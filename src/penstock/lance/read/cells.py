@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
 
-from penstock.model.media import HEAD_BYTES, find_image
+from penstock.lance.read.media import HEAD_BYTES, find_image
 
 MAX_TEXT, MAX_NUMBERS, MAX_ITEMS, MAX_FIELDS, MAX_DEPTH = 500, 64, 20, 50, 6
 # What a browser's numbers can hold.

@@ -6,9 +6,9 @@ from penstock.catalog.data import datasets
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest
 from penstock.lance.doors import whole_values
+from penstock.lance.read.media import HEAD_BYTES, find_image
 from penstock.lance.storage.data_threads import Deadline
 from penstock.model.branches import check_branch
-from penstock.model.media import HEAD_BYTES, find_image
 from penstock.server.lance.call import Call
 from penstock.server.transport.http import JSON, Reply
 
