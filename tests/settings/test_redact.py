@@ -50,3 +50,8 @@ def test_what_looks_secret_in_a_clusters_conf_is_hidden() -> None:
     assert "s3cret" not in str(shown)
     assert "'spark.ui.enabled': 'false'" in str(shown)
     assert redact("clusters", '{"a": {"conf": "s3cret"}}') == "***"
+
+
+def test_the_secret_of_the_console_s_client_is_hidden() -> None:
+    assert redact("auth.oidc_client_secret", "very hidden") == "***"
+    assert redact("auth.oidc_client_secret", "") == ""

@@ -40,6 +40,7 @@ from penstock.server.access.bootstrap_security import (
 )
 from penstock.server.access.browser_origins import AllowedPages
 from penstock.server.access.gate import Gate
+from penstock.server.access.oidc_sign_in import Client, OidcSignIn
 from penstock.server.app import App
 from penstock.server.console.sessions import SessionRequests
 from penstock.server.flight.endpoint import FlightEndpoint
@@ -260,7 +261,13 @@ def _make_sessions(
     """Who signs in at the console; None without one."""
     if not settings.server.console:
         return None
-    return SessionRequests(catalog, gate, settings.auth.session_seconds, version("penstock"))
+    auth, issuer = settings.auth, None
+    if gate is not None and gate.oidc is not None and auth.oidc_client_id:
+        client = Client(
+            auth.oidc_client_id, auth.oidc_client_secret, auth.oidc_redirect_url, auth.oidc_scope
+        )
+        issuer = OidcSignIn(gate.oidc, client)
+    return SessionRequests(catalog, gate, auth.session_seconds, version("penstock"), issuer)
 
 
 def _make_patience(settings: Settings) -> ClientLimits:

@@ -21,6 +21,8 @@ def redact(key: str, value: object) -> object:
         if not isinstance(value, Mapping):
             return HIDDEN
         return {name: _redact_cluster(cluster) for name, cluster in value.items()}
+    if key == "auth.oidc_client_secret" and value:
+        return HIDDEN
     if key == "database.url" and isinstance(value, str):
         return redact_url(value)
     return value

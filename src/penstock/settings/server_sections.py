@@ -231,6 +231,28 @@ class AuthSettings(Struct, frozen=True, kw_only=True):
     oidc_leeway_seconds: Annotated[
         int, Meta(ge=0, le=300, description="How far the issuer's clock may be from ours.")
     ] = 30
+    oidc_client_id: Annotated[
+        str,
+        Meta(
+            description="What the issuer knows the console as; empty if people sign in there with "
+            "keys alone.",
+        ),
+    ] = ""
+    oidc_client_secret: Annotated[
+        str, Meta(description="The secret of that client; empty for one that has none.")
+    ] = ""
+    oidc_redirect_url: Annotated[
+        str,
+        Meta(
+            pattern=_ADDRESS,
+            description="Where the issuer sends people back to: the console's address, with "
+            "`/console/api/signed-in` at its end; needed with `oidc_client_id`.",
+            extra={"wanted": _ADDRESS_WANTED},
+        ),
+    ] = ""
+    oidc_scope: Annotated[
+        str, Meta(min_length=1, description="What the issuer is asked to tell of people.")
+    ] = "openid"
     requests_per_second: Annotated[
         int, Meta(ge=0, description="Requests a second of one principal; 0 for any number.")
     ] = 0

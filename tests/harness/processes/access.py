@@ -1,7 +1,9 @@
 """Servers with authentication, keys for them, and an issuer of tokens that tests play."""
 
 import asyncio
+import base64
 import datetime
+import hashlib
 import json
 import socket
 import threading
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import httpx
 from joserfc import jwt
@@ -34,6 +36,7 @@ T = TypeVar("T")
 # Tests come with wrong credentials as often as they like.
 AUTH = {"PENSTOCK__AUTH__ENABLED": "true", "PENSTOCK__AUTH__FAILURES_PER_SECOND": "0"}
 AUDIENCE = "penstock-tests"
+CLIENT, CLIENT_SECRET = "penstock-console", "s3cret:of/the console"
 
 
 class Link:
@@ -189,6 +192,33 @@ class Issuer:
     url: str = ""
     keys: dict[str, Any] = field(default_factory=dict)
     asked: int = 0
+    # What was asked of whom by which code, and how the tokens for them differ.
+    codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    claims_of: dict[str, Any] = field(default_factory=dict)
+
+    def sign_in(self, way: str, **claims: Any) -> str:
+        """Play its page: somebody signs in there; returns where the browser is sent back to."""
+        query = {key: values[0] for key, values in parse_qs(urlsplit(way).query).items()}
+        code = uuid.uuid4().hex
+        self.codes[code], self.claims_of[code] = query, claims
+        back = urlencode({"code": code, "state": query["state"]})
+        return f"{query['redirect_uri']}?{back}"
+
+    def exchange(self, form: dict[str, str], authorization: str) -> dict[str, Any] | None:
+        """A token for a code; None for one that it did not give to who asks."""
+        asked = self.codes.pop(form.get("code", ""), None)
+        if asked is None or asked["redirect_uri"] != form.get("redirect_uri"):
+            return None
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        if (asked["code_challenge_method"], asked["code_challenge"]) != ("S256", challenge):
+            return None
+        pair = f"{quote(asked['client_id'])}:{quote(CLIENT_SECRET, safe='')}"
+        secret = base64.b64encode(pair.encode()).decode()
+        if authorization != f"Basic {secret}":
+            return None
+        claims = {"aud": asked["client_id"], "nonce": asked["nonce"]}
+        return {"id_token": self.sign(**{**claims, **self.claims_of[form["code"]]})}
 
     def add_key(self, kid: str, kind: str = "RSA") -> None:
         make = RSAKey.generate_key(2048) if kind == "RSA" else ECKey.generate_key("P-256")
@@ -215,6 +245,7 @@ class Issuer:
             for kid, key in self.keys.items()
         ]
         found = {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+        found |= {f"{each}_endpoint": f"{self.url}/{each}" for each in ("authorization", "token")}
         return {"/.well-known/openid-configuration": found, "/keys": {"keys": keys}}
 
 
@@ -228,6 +259,16 @@ def issuing() -> Iterator[Issuer]:
             issuer.asked += self.path == "/keys"
             content = json.dumps(issuer.documents().get(self.path, {})).encode()
             self.send_response(200)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"])).decode()
+            form = {key: values[0] for key, values in parse_qs(body).items()}
+            found = issuer.exchange(form, self.headers.get("authorization", ""))
+            content = json.dumps(found or {"error": "invalid_grant"}).encode()
+            self.send_response(400 if found is None else 200)
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

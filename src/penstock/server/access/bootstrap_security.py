@@ -25,6 +25,8 @@ from penstock.settings.sections import Settings
 
 log = logging.getLogger(__name__)
 
+SIGNED_IN_PATH = "/console/api/signed-in"
+
 
 def check_access(settings: Settings) -> None:
     """Refuse settings that would let everyone in by accident, or that authentication can't use."""
@@ -47,6 +49,16 @@ def check_access(settings: Settings) -> None:
         raise InvalidRequest(
             "auth.oidc_issuer is set without auth.oidc_audience",
             detail="name the audience that the issuer puts into tokens for this server",
+        )
+    if auth.oidc_client_id and not (auth.oidc_issuer and auth.oidc_redirect_url):
+        raise InvalidRequest(
+            "auth.oidc_client_id is set without auth.oidc_issuer and auth.oidc_redirect_url",
+            detail="name the issuer, and where it sends people back to",
+        )
+    if auth.oidc_redirect_url and not auth.oidc_redirect_url.endswith(SIGNED_IN_PATH):
+        raise InvalidRequest(
+            f"auth.oidc_redirect_url does not end with {SIGNED_IN_PATH}",
+            detail="name the console's own address for it",
         )
     if auth.oidc_jwks_url and not auth.oidc_issuer:
         raise InvalidRequest(

@@ -21,7 +21,7 @@ OURS = ("same-origin", "none")
 
 def find_secret(headers: Mapping[str, str], scheme: str) -> str | None:
     """The secret of the session in a request's cookies, if there is one."""
-    cookies = dict(_split(headers.get("cookie", "")))
+    cookies = read_cookies(headers)
     secure = cookies.get(SECURE_COOKIE)
     return secure or (None if scheme == "https" else cookies.get(COOKIE)) or None
 
@@ -64,9 +64,10 @@ def is_secure(headers: Mapping[str, str], scheme: str) -> bool:
     return scheme == "https" or headers.get("origin", "").startswith("https://")
 
 
-def _split(header: str) -> list[tuple[str, str]]:
-    pairs = (part.partition("=") for part in header.split(";"))
-    return [(name.strip(), value.strip()) for name, _, value in pairs]
+def read_cookies(headers: Mapping[str, str]) -> dict[str, str]:
+    """The cookies of a request by their names."""
+    pairs = (part.partition("=") for part in headers.get("cookie", "").split(";"))
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _host_of(origin: str) -> str:

@@ -58,7 +58,7 @@ class Gate:
         self._limiter = limiter
         self._audit = audit
         self._token_seconds = token_seconds
-        self._oidc = oidc
+        self.oidc = oidc
         # Verified tokens, by digest; until they expire, or access changes.
         self._verified: dict[bytes, Identity] = {}
         self._generation = (-1, 0)
@@ -275,7 +275,7 @@ class Gate:
         return found.identity
 
     async def _prove_jwt(self, credential: str) -> Identity:
-        generation = (self.access.generation, 0 if self._oidc is None else self._oidc.changes)
+        generation = (self.access.generation, 0 if self.oidc is None else self.oidc.changes)
         if self._generation != generation:
             self._generation = generation
             self._verified.clear()
@@ -305,9 +305,9 @@ class Gate:
         if kid.startswith(signing.OWN_KEY_PREFIX):
             keys = await self.access.signing_keys()
             return signing.verify(credential, kid, keys, now).identity
-        if self._oidc is None:
+        if self.oidc is None:
             raise NotAuthenticated("the token is not one of this server's", detail=HOW)
-        return await self._oidc.verify(credential, kid, now)
+        return await self.oidc.verify(credential, kid, now)
 
     def _check_key(self, found: tokens.Token) -> None:
         if not found.is_valid(self.access.now_millis):

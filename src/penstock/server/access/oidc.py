@@ -6,9 +6,10 @@ only the address in the settings is trusted.
 """
 
 import asyncio
+import hmac
 import logging
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -46,7 +47,7 @@ class Oidc:
     """An issuer and its known keys."""
 
     def __init__(self, provider: Provider, pause_seconds: float = PAUSE_SECONDS) -> None:
-        self._provider = provider
+        self.provider = provider
         self._pause_seconds = pause_seconds
         self._keys: dict[str, jwk.Key] = {}
         self._fetching: asyncio.Task[None] | None = None
@@ -62,11 +63,22 @@ class Oidc:
 
     async def verify(self, text: str, kid: str, now: int) -> Identity:
         """The bearer's identity, once everything about the token is verified."""
+        return read_claims(await self._open(text, kid), self.provider, now)
+
+    async def verify_sign_in(self, text: str, client: str, nonce: str, now: int) -> Identity:
+        """Who signed in, by a token that was made for this client and this very occasion."""
+        claims = await self._open(text, read_head(text).kid)
+        if not hmac.compare_digest(str(claims.get("nonce")).encode(), nonce.encode()):
+            raise NotAuthenticated("the token was made for another occasion", detail="begin again")
+        return read_claims(claims, replace(self.provider, audience=(client,)), now)
+
+    async def _open(self, text: str, kid: str) -> dict[str, Any]:
+        """The claims of a token that one of the issuer's keys has signed."""
         key = await self._find_key(kid)
-        claims = open_signed(text, key, self._provider.algorithms)
+        claims = open_signed(text, key, self.provider.algorithms)
         if (wanted := key.get("alg")) is not None and wanted != read_head(text).alg:
             raise NotAuthenticated("the token's algorithm is not its key's")
-        return read_claims(claims, self._provider, now)
+        return claims
 
     async def _find_key(self, kid: str) -> "jwk.Key":
         if kid not in self._keys:
@@ -87,7 +99,7 @@ class Oidc:
 
     async def _fetch(self) -> None:
         try:
-            found = await asyncio.to_thread(_fetch_keys, self._provider)
+            found = await asyncio.to_thread(_fetch_keys, self.provider)
             self.changes += {k: v.thumbprint() for k, v in found.items()} != {
                 k: v.thumbprint() for k, v in self._keys.items()
             }
@@ -132,13 +144,18 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
 
 
+def read_discovery(provider: Provider) -> dict[str, Any]:
+    """What an issuer says of itself."""
+    found = _fetch_json(provider.issuer.rstrip("/") + DISCOVERY)
+    if found.get("issuer") != provider.issuer:
+        raise Unavailable(f"{provider.issuer} does not describe itself as auth.oidc_issuer")
+    return found
+
+
 def _fetch_keys(provider: Provider) -> "dict[str, jwk.Key]":
     url = provider.jwks_url
     if not url:
-        found = _fetch_json(provider.issuer.rstrip("/") + DISCOVERY)
-        url = str(found.get("jwks_uri"))
-        if found.get("issuer") != provider.issuer:
-            raise Unavailable(f"{provider.issuer} does not describe itself as auth.oidc_issuer")
+        url = str(read_discovery(provider).get("jwks_uri"))
         if not url.startswith("https://") and provider.issuer.startswith("https://"):
             raise Unavailable(f"{provider.issuer} has its keys at {url}, which is not https")
     keys: dict[str, jwk.Key] = {}
