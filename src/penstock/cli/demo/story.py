@@ -42,7 +42,10 @@ def tell(folder: Path, *, is_kept: bool) -> None:
                 survive(chunks, folder, printer)
     printer.sum_up()
     if is_kept:
-        click.echo(f"\nTry next: penstock serve --data {folder}, then penstock ls demo")
+        click.echo(
+            f"\nTry next: penstock serve --data {folder}, then http://127.0.0.1:2333/console in a "
+            "browser, or penstock ls demo"
+        )
     else:
         click.echo("\nTry next: penstock serve, then docs/quickstart.md")
     if printer.wrong:

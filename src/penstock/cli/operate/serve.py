@@ -38,6 +38,8 @@ def command(loaded: LoadedSettings) -> None:
         click.echo(f"Penstock {version('penstock')} serves {url}")
         click.echo(f"  catalog  {redact_url(database_url(settings))}")
         click.echo(f"  lake     {lake_root(settings)}")
+        if settings.server.console:
+            click.echo(f"  console  {url}/console")
         click.echo(f"  access   {_access(settings.auth)}")
 
     try:
