@@ -10,6 +10,8 @@ import penstock
 
 PHOTOS = 40
 VECTOR = 64
+WHAT = ("Harbour", "Lighthouse", "Market", "Bridge", "Orchard")
+WHEN = ("at dawn", "at noon", "in rain", "by night")
 
 
 @penstock.udf
@@ -30,7 +32,7 @@ def draw(number: int, side: int = 48) -> bytes:
     rows = b"".join(
         b"\0"
         + b"".join(
-            bytes(((40 * number + 4 * x) % 256, (90 + 3 * y) % 256, (13 * number + (x ^ y)) % 256))
+            bytes(((40 * number + x) % 256, (90 + 2 * y) % 256, (53 * number + y) % 256))
             for x in range(side)
         )
         for y in range(side)
@@ -54,9 +56,9 @@ def make_photos() -> pa.Table:
     rows = [
         {
             "id": number,
-            "title": f"Photo {number}",
+            "title": f"{WHAT[number % 5]} {WHEN[number % 4]}",
             "photo": draw(number),
-            "caption": "A long caption about what is to be seen. " * (1 + 5 * number),
+            "caption": "Seen from the pier, with the light behind it. " * (1 + 5 * number),
             "vector": [math.sin(number + each / 7) for each in range(VECTOR)],
             "meta": {"camera": "X100", "tags": ["sea", "sky"], "size": {"w": 640, "h": 480}},
         }

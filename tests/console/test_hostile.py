@@ -85,12 +85,12 @@ def test_ten_million_characters_are_cut_and_come_whole_when_asked_for(pit: Page)
 
 def test_two_thousand_columns_come_some_at_a_time(pit: Page) -> None:
     pit.open("/catalog").press(SCRIPT).settle().press("wide").settle()
-    pit.see("1–40 of 2,000 columns", ".toolbar span")
+    pit.see("40 of 2,000 columns", ".toolbar span")
     assert pit.count("table.grid th") == 40
     pit.press("Columns after").settle()
     pit.see("column_41", "th")
     pit.write("Find columns", "column_1999")
-    pit.see("1–1 of 1 columns", ".toolbar span")
+    pit.see("1 of 1 columns", ".toolbar span")
     pit.see("column_1999", "th")
     pit.press("Schema").see("Show more columns", "button")
     assert pit.count("table.list tbody tr") == 200

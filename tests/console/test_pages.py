@@ -1,16 +1,23 @@
 """Each page of the console, on a real lake in a real browser."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import httpx
 from selenium.webdriver.common.keys import Keys
 
+import penstock
 from tests.console.conftest import LakeServer
 from tests.harness.clients.browser import Page
 from tests.harness.processes import servers
 from tests.harness.processes.waiting import until
 
 MAX_FIRST_LOAD = 200_000
+
+
+@penstock.udf
+def shout(name: str) -> str:
+    return name.upper()
 
 
 def test_the_overview_counts_what_there_is_and_tells_which_views_are_behind(console: Page) -> None:
@@ -91,11 +98,11 @@ def test_long_text_unfolds_to_all_of_it(console: Page) -> None:
     assert "characters" in console.see("characters", "button.unfold").text
     console.driver.execute_script(
         """[...document.querySelectorAll("button.unfold")].filter(
-          (each) => each.textContent.includes("8,241 characters"))[0].click()"""
+          (each) => each.textContent.includes("9,246 characters"))[0].click()"""
     )
-    console.see("8,241 characters", "dialog")
+    console.see("9,246 characters", "dialog")
     whole = "return document.querySelector('dialog pre.whole').textContent.length"
-    assert console.driver.execute_script(whole) == 8241
+    assert console.driver.execute_script(whole) == 9246
     console.key(Keys.ESCAPE)
     assert console.count("dialog") == 0
 
@@ -233,3 +240,54 @@ def test_the_first_load_is_small(shown: LakeServer, console: Page) -> None:
     sizes = {each: len(httpx.get(each).content) for each in loaded}
     assert len(sizes) > 10
     assert sum(sizes.values()) < MAX_FIRST_LOAD
+
+
+def test_two_hundred_objects_are_laid_out_without_lying_on_each_other(console: Page) -> None:
+    console.open("/lineage/shop/orders?kind=table")
+    overlaps, layers, backwards = console.driver.execute_async_script(
+        """const done = arguments[arguments.length - 1];
+        const home = document.querySelector("script[type=module]").src;
+        import(home.replace("main.js", "parts/layers.js")).then(({layout, NODE}) => {
+          const nodes = Array.from({length: 200}, (_, n) => ({key: `k${n}`}));
+          const edges = nodes.slice(1).flatMap((_, n) => [
+            {from: `k${Math.floor(n / 3)}`, to: `k${n + 1}`},
+            ...(n % 5 ? [] : [{from: `k${Math.floor(n / 7)}`, to: `k${n + 1}`}])]);
+          const circle = layout({nodes, edges: [...edges, {from: "k199", to: "k0"}]});
+          const {boxes} = layout({nodes, edges});
+          const all = [...boxes.values()];
+          const over = all.filter((a, i) => all.some((b, j) => i < j && a.x === b.x
+            && a.y < b.y + NODE.height && b.y < a.y + NODE.height));
+          const back = edges.filter(({from, to}) => boxes.get(from).x >= boxes.get(to).x);
+          done([over.length + 200 - circle.boxes.size, new Set(all.map((box) => box.x)).size, back.length]);
+        });"""
+    )
+    assert (overlaps, backwards) == (0, 0)
+    assert 4 <= layers <= 12
+
+
+def test_the_drawing_is_exported_as_svg_that_needs_no_style_sheet(console: Page) -> None:
+    console.open("/lineage/shop/orders?kind=table")
+    text = console.driver.execute_async_script(
+        """const done = arguments[arguments.length - 1];
+        const home = document.querySelector("script[type=module]").src;
+        import(home.replace("main.js", "parts/graph.js")).then(async ({exportSvg}) =>
+          done(await exportSvg(document.querySelector("svg.graph")).text()));"""
+    )
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    rects = root.iter("{http://www.w3.org/2000/svg}rect")
+    assert any(each.get("fill", "").startswith("rgb") for each in rects)
+    assert "class=" not in text
+
+
+def test_a_view_without_rows_and_a_function_have_pages(console: Page, shown: LakeServer) -> None:
+    shown.lake.create_iceberg_view("shop.cheap", "SELECT name FROM shop.prices")
+    console.open("/catalog/shop").press("cheap").settle()
+    assert console.address() == "/iceberg-view/shop/cheap"
+    console.see("SELECT name FROM shop.prices", "pre.code")
+    console.press("Rows")
+    console.see("apple", "td")
+    shown.lake.create_function("shop.shout", shout)
+    console.open("/catalog/shop").press("shout").settle()
+    assert console.address() == "/function/shop/shout"
+    console.see("shout", "h1")

@@ -36,7 +36,7 @@ PRESS = """
 const [name, exact] = arguments;
 const scope = document.querySelector("dialog[open]") ?? document;
 const all = [...scope.querySelectorAll("button, a, summary, [role=tab]")].filter(
-  (each) => each.checkVisibility() && !each.disabled);
+  (each) => each.checkVisibility({visibilityProperty: true}) && !each.disabled);
 const named = (each) => (each.getAttribute("aria-label") ?? each.textContent).trim();
 return all.find((each) => named(each) === name)
   ?? (exact ? null : all.find((each) => named(each).includes(name))) ?? null;
@@ -44,7 +44,7 @@ return all.find((each) => named(each) === name)
 FIND = """
 const [css, text] = arguments;
 return [...document.querySelectorAll(css)].find((each) =>
-  each.checkVisibility() && each.textContent.includes(text)) ?? null;
+  each.checkVisibility({visibilityProperty: true}) && each.textContent.includes(text)) ?? null;
 """
 # Everything that is loading has come.
 CALM = """return document.readyState === "complete" && document.querySelector("main, .gate")
@@ -75,7 +75,10 @@ class Page:
 
     def see(self, text: str, css: str = "body *") -> WebElement:
         """Wait for an element with this text."""
-        return self._wait(lambda: self._run(FIND, css, text), f"{text!r} never came")
+        found: WebElement = self._wait(
+            lambda: self._run(FIND, css, text), f"{text!r} never came in {css!r}"
+        )
+        return found
 
     def miss(self, text: str, css: str = "body *") -> None:
         """Wait until no element has this text."""
@@ -103,7 +106,7 @@ class Page:
         found.send_keys(text + (Keys.ENTER if enter else ""))
         return self
 
-    def _field(self, label: str) -> WebElement | None:
+    def _field(self, label: str) -> Any:
         return self._run(
             """const scope = document.querySelector("dialog[open]") ?? document;
             return [...scope.querySelectorAll("input, textarea, select")].find((each) =>
@@ -146,7 +149,8 @@ class Page:
 
     def complaints(self) -> list[str]:
         """What the browser complained of since the last look, but for answers that are errors."""
-        found = [str(entry["message"]) for entry in self.driver.get_log("browser")]
+        log: Any = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        found = [str(entry["message"]) for entry in log]
         return [each for each in found if "Failed to load resource" not in each]
 
     def forget(self) -> None:
@@ -161,7 +165,7 @@ class Page:
             self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", origin)
         self.driver.delete_all_cookies()
         self.driver.get("about:blank")
-        self.driver.get_log("browser")
+        self.complaints()
         self.look()
 
     def _wait(self, look: Callable[[], Any], complaint: str) -> Any:

@@ -4,7 +4,7 @@ import { onAnswer } from "./api.js";
 import { fill, h } from "./dom.js";
 import { failure, skeleton } from "./parts/panels.js";
 import { listenForSlash } from "./parts/search.js";
-import { read, start } from "./router.js";
+import { go, link, read, start } from "./router.js";
 import { end, load, onSession, session } from "./session.js";
 import { applyTheme, buildShell } from "./shell.js";
 import { signInPage } from "./sign-in.js";
@@ -37,6 +37,8 @@ async function show(address) {
     fill(document.body, signInPage());
     return;
   }
+  // Where a refused sign-in came back to, which has nothing to show to who is signed in.
+  if (address.page === "sign-in") return go(link("overview"), { replace: true });
   if (!frame) {
     frame = buildShell();
     fill(document.body, frame.shell);

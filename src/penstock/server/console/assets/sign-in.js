@@ -5,10 +5,13 @@ import { failure } from "./parts/panels.js";
 import { session, signIn } from "./session.js";
 import { brand } from "./shell.js";
 
+const REFUSED = { message: "The issuer did not sign you in", detail: "Try again, or sign in with a key." };
+
 /** The page that asks who you are; what was asked for is shown afterwards. */
 export function signInPage() {
   const { sign_in: ways = ["key"], ended } = session();
-  const place = h("div", {});
+  const refused = new URLSearchParams(location.search).has("refused");
+  const place = h("div", {}, refused ? failure(REFUSED) : null);
   const key = h("input", {
     type: "password",
     name: "key",
@@ -21,6 +24,8 @@ export function signInPage() {
   const form = h(
     "form",
     { class: "field", onsubmit: send },
+    // For keepers of passwords, which look for a name beside one.
+    h("input", { type: "text", name: "username", autocomplete: "username", value: "key", hidden: true }),
     h("label", { class: "field" }, "Key", key),
     button,
   );

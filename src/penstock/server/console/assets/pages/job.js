@@ -7,7 +7,7 @@ import { follow, poll } from "../live.js";
 import { showCertificate } from "../parts/certificate.js";
 import { progress } from "../parts/charts.js";
 import { confirm, open, toast } from "../parts/dialogs.js";
-import { isEnded, readProgress, showTarget } from "../parts/jobs.js";
+import { briefError, isEnded, readProgress, showTarget } from "../parts/jobs.js";
 import { jobLog } from "../parts/job-log.js";
 import { errorLedger } from "../parts/ledger.js";
 import { jobLink, name, objectLink } from "../parts/names.js";
@@ -35,8 +35,18 @@ export async function render({ id: [id], signal }) {
   const rate = new Rate();
   let shown = "";
   let status = "";
+  let last = told;
 
-  const phases = loaded(() => get(`/v1/jobs/${encodeURIComponent(id)}/phases`, signal), showPhases, { signal });
+  const line = h("div", {});
+  let known = [];
+  const phases = loaded(
+    () => get(`/v1/jobs/${encodeURIComponent(id)}/phases`, signal),
+    (found) => {
+      known = found.phases;
+      return fill(line, showPhases(known));
+    },
+    { signal },
+  );
   const log = jobLog(id, signal);
   const errors = h("div", {});
   const errorsPanel = panel("Rows that failed", {}, errors);
@@ -46,6 +56,7 @@ export async function render({ id: [id], signal }) {
     const text = JSON.stringify([properties, now]);
     if (text === shown) return;
     shown = text;
+    last = properties;
     rate.add(properties);
     fill(marks, state(now), asked(properties));
     fill(live, showProgress(properties, now, rate));
@@ -54,7 +65,7 @@ export async function render({ id: [id], signal }) {
     if (now !== status) {
       status = now;
       phases.reload();
-      log.look(isEnded(now));
+      log.look();
       drawErrors(properties, now);
     } else if (Number(properties.rows_failed)) drawErrors(properties, now);
   }
@@ -143,7 +154,14 @@ export async function render({ id: [id], signal }) {
       },
       signal,
     );
-    poll(() => (over ? null : log.look(false)), 2, signal);
+    poll(() => (over ? null : log.look()), 2, signal);
+    const tick = setInterval(() => {
+      if (isEnded(status)) return clearInterval(tick);
+      if (document.hidden) return;
+      fill(live, showProgress(last, status, rate));
+      fill(line, showPhases(known));
+    }, 1000);
+    signal.addEventListener("abort", () => clearInterval(tick));
   }
 
   return [
@@ -213,7 +231,7 @@ function showProgress(properties, now, rate) {
     perSecond === null ? null : [compact(Math.round(perSecond * 10) / 10), `${unit} a second`],
     left === null ? null : [duration(left), "left, about"],
     seconds === null ? null : [duration(seconds), isEnded(now) ? "took" : "so far"],
-    calls === null ? null : [compact(calls), "calls made"],
+    calls === null || (calls === 0 && !isEnded(now)) ? null : [compact(calls), "calls made"],
     saved ? [compact(saved), "calls saved"] : null,
     Number(properties.rows_failed) ? [compact(Number(properties.rows_failed)), "rows failed"] : null,
   ];
@@ -227,9 +245,7 @@ function showProgress(properties, now, rate) {
 }
 
 function failed(error) {
-  // The ledger below has the traceback, laid out.
-  const [what] = error.split("; Traceback");
-  return h("div", { class: "failure", role: "alert" }, h("div", {}, h("p", { class: "what" }, h("bdi", {}, what))));
+  return h("div", { class: "failure", role: "alert" }, h("div", {}, h("p", { class: "what" }, h("bdi", {}, briefError(error)))));
 }
 
 function showFacts(job, properties, table) {
@@ -257,7 +273,7 @@ function rowsChanged(properties) {
   return words.length ? ["Rows", words.map((word) => `${number(Number(properties[`rows_${word}`]))} ${word}`).join(", ")] : null;
 }
 
-function showPhases({ phases = [] }) {
+function showPhases(phases) {
   const tones = { queued: "idle", paused: "idle", running: "busy" };
   return phaseLine(
     phases.map((phase) => ({

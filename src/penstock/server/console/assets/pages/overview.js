@@ -5,7 +5,7 @@ import { fill, h } from "../dom.js";
 import { ago, bytes, count, duration, number, percent } from "../format.js";
 import { poll } from "../live.js";
 import { dayChart, timeChart } from "../parts/charts.js";
-import { progressOf, targetLink } from "../parts/jobs.js";
+import { briefError, progressOf, targetLink } from "../parts/jobs.js";
 import { KINDS, objectLink } from "../parts/names.js";
 import { empty, failure, list, pageHead, panel, skeleton } from "../parts/panels.js";
 import { state } from "../parts/states.js";
@@ -173,7 +173,7 @@ function failuresPanel({ failures, days = [] }) {
         targetLink(job),
         h("span", { class: "quiet" }, job.finished_at_millis ? ago(job.finished_at_millis) : ""),
       ),
-      h("p", { class: "error-line" }, h("bdi", {}, job.error ?? "")),
+      h("p", { class: "error-line" }, h("bdi", {}, briefError(job.error))),
     ),
   );
   return panel(

@@ -34,7 +34,7 @@ export function grid(found, { whole = () => null, label = "Rows", states = {} } 
   );
   return h(
     "div",
-    { class: "scroller grid-scroller", tabindex: "0", role: "region", "aria-label": label },
+    { class: "scroller grid-scroller", tabindex: "0", role: "group", "aria-label": label },
     h("table", { class: "grid" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, lines)),
   );
 }

@@ -8,7 +8,7 @@ import { failure, panel } from "./panels.js";
 const PAGE = 500;
 const MOST = 5000;
 
-/** {panel, look}: `look(ended)` fetches what has come since. */
+/** {panel, look}: `look()` fetches what has come since. */
 export function jobLog(id, signal) {
   const lines = h("ol", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" });
   const none = h("p", { class: "quiet" }, "No lines yet.");

@@ -5,7 +5,6 @@ import { compact, duration, percent } from "../format.js";
 import { link } from "../router.js";
 import { progress } from "./charts.js";
 import { name } from "./names.js";
-import { state } from "./states.js";
 
 const ENDED = new Set(["SUCCEEDED", "FAILED", "CANCELED"]);
 
@@ -16,6 +15,11 @@ export function isEnded(status) {
 /** A link to a job by what it works on. */
 export function targetLink(job) {
   return h("a", { href: link("job", [job.job_id]) }, name(showTarget(job.target || job.table || job.job_id)));
+}
+
+/** What happened, without the traceback that the ledger lays out. */
+export function briefError(error = "") {
+  return error.split("; Traceback")[0];
 }
 
 /** `a$b.column` with dots, as everywhere on these pages. */
@@ -45,8 +49,4 @@ export function progressOf(job) {
     progress(done, total, `Progress of ${job.target}`),
     h("div", { class: "row between quiet small" }, h("span", {}, text[0]), h("span", {}, text[1])),
   ];
-}
-
-export function jobState(job) {
-  return state(job.status);
 }

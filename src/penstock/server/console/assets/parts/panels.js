@@ -167,7 +167,7 @@ export function pageHead({ above = null, kind = null, title, marks = [], actions
 export function list(heads, rows, { label, class: more = "" } = {}) {
   return h(
     "div",
-    { class: "scroller", tabindex: "0", role: "region", "aria-label": label },
+    { class: "scroller", tabindex: "0", role: "group", "aria-label": label },
     h(
       "table",
       { class: `list ${more}` },

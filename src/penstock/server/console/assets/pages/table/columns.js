@@ -50,7 +50,7 @@ function columnPanel(about, column, told) {
     facts([
       ["Computed by", expression ? h("code", {}, h("bdi", {}, expression)) : ["function ", name(told.function ?? "")]],
       ["From", told.inputs.map((input, index) => [index ? ", " : "", name(input)])],
-      told.watermark ? ["Filled up to", `version ${told.watermark.version ?? "–"}`] : null,
+      told.watermark === null ? null : ["Filled up to", `version ${told.watermark}`],
     ]),
     counts
       ? stateBar(["fresh", "stale", "failed", "unfilled"].map((word) => [word, counts[word] ?? 0]))
