@@ -61,6 +61,7 @@ bench: setup  ## measure everything beside its counterpart (docs/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/jobs.py
 	@$(PYTHON_BIN) benchmarks/backfill.py
 	@$(PYTHON_BIN) benchmarks/access.py
+	@$(PYTHON_BIN) benchmarks/console.py
 	@$(PYTHON_BIN) benchmarks/refresh.py
 	@$(PYTHON_BIN) benchmarks/lancedb_client.py
 	@$(PYTHON_BIN) benchmarks/statements.py

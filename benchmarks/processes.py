@@ -24,5 +24,5 @@ def start_command(command: list[str], *, stderr: int) -> "subprocess.Popen[bytes
         stderr=stderr,
         # Not the checkout, which may hold somebody's penstock.toml.
         cwd=tempfile.gettempdir(),
-        env={**environ, "PYTHONPATH": str(ROOT)},
+        env={**environ, "PYTHONPATH": f"{ROOT}:{ROOT}/src"},
     )

@@ -56,9 +56,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def penstock(data: Path) -> Iterator[Server]:
-    """`penstock serve` on SQLite, as it is without any setting."""
-    command = ["penstock", "serve", "--port", "0", "--data", str(data), "--no-runner"]
+def penstock(data: Path, *more: str) -> Iterator[Server]:
+    """`penstock serve` on SQLite, as it is without any setting but these arguments."""
+    command = ["penstock", "serve", "--port", "0", "--data", str(data), "--no-runner", *more]
     with _running("penstock", command, "/healthz") as server:
         yield server
 

@@ -58,7 +58,7 @@ class Catalog:
     # Branches with commits, and when (monotonic) to look for staged leftovers there.
     visits: dict[tuple[str, str], tuple[Table, float]] = field(default_factory=dict)
 
-    # By rights and question: when it was made, when its counts were, and the overview.
+    # By rights and question: until when it counts, until when what is counted in it does, and it.
     overviews: dict[object, tuple[float, float, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

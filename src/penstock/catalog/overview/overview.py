@@ -18,8 +18,10 @@ from penstock.model.identifiers import Identifier
 from penstock.model.jobs import FAILED, FINISHED, PAUSED, QUEUED, RUNNING, Job
 from penstock.model.paging import PageRequest
 
-# Counts of things change slowly and cost the most; the rest is what somebody watches.
-KEPT_COUNTS_SECONDS, KEPT_SECONDS = 20.0, 3.0
+KEPT_SECONDS = 3.0
+# What is counted among everything is kept so many times as long as counting took, so that many who
+# look cost little, and is anew at once where there is little.
+KEPT_TIMES = 2000
 MAX_KEPT = 200
 SHOWN_JOBS, SHOWN_VIEWS = 10, 20
 # So many views are looked at, those with a promise first.
@@ -72,28 +74,34 @@ async def get(catalog: Catalog, only: Sequence[str] | None, days: int) -> Overvi
     # Whatever was kept under other rights does not count any more.
     key = (None if only is None else tuple(only), days, None if row is None else row[0])
     kept = catalog.overviews.get(key)
-    now = time.monotonic()
-    if kept is not None and now - kept[0] < KEPT_SECONDS:
+    began = time.monotonic()
+    if kept is not None and began < kept[0]:
         found: Overview = kept[2]
         return found
-    if kept is not None and now - kept[1] < KEPT_COUNTS_SECONDS:
-        counted_at, counted = kept[1], kept[2].counts
+    clock = await catalog.database.fetch_one("SELECT now_millis()")
+    assert clock is not None
+    if kept is not None and began < kept[1]:
+        until, counted, ended = kept[1], kept[2].counts, kept[2].days
     else:
-        counted_at, counted = now, await catalog.database.read(counts.count, only)
-    made = await _make(catalog, only, days, counted)
+        counted = await catalog.database.read(counts.count, only)
+        ended = await _count_days(catalog.database, only, clock[0] // DAY_MILLIS, days)
+        took = time.monotonic() - began
+        until = began + max(KEPT_SECONDS, took * KEPT_TIMES)
+    made = await _make(catalog, only, clock[0], counted, ended)
     if len(catalog.overviews) >= MAX_KEPT:
         catalog.overviews.clear()
-    catalog.overviews[key] = (time.monotonic(), counted_at, made)
+    catalog.overviews[key] = (time.monotonic() + KEPT_SECONDS, until, made)
     return made
 
 
 async def _make(
-    catalog: Catalog, only: Sequence[str] | None, days: int, counted: dict[str, int]
+    catalog: Catalog,
+    only: Sequence[str] | None,
+    now: int,
+    counted: dict[str, int],
+    ended: list[Day],
 ) -> Overview:
     database = catalog.database
-    clock = await database.fetch_one("SELECT now_millis()")
-    assert clock is not None
-    now: int = clock[0]
     active, oldest = await _count_active(database, only)
     page = PageRequest("overview", SHOWN_JOBS)
     running = await jobs.list_jobs(catalog, page, JobFilter((RUNNING,), only=only))
@@ -103,7 +111,7 @@ async def _make(
         now,
         counted,
         active,
-        await _count_days(database, only, now // DAY_MILLIS, days),
+        ended,
         oldest,
         running.items,
         failures.items,
