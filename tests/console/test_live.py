@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import penstock
-from tests.harness.clients.browser import Page
+from tests.harness.clients.browser import Page, broken_rules
 from tests.harness.jobs.fake_runner import Column, describe, make_column
 from tests.harness.processes import servers
 from tests.harness.processes.servers import Server
@@ -63,7 +63,7 @@ def test_a_running_job_is_followed_live_to_its_end(page: Page, column: Column) -
     log = [{"at": 1_700_000_000_000, "level": "info", "text": "computing <i>rows</i>"}]
     column.runner.report(job, **progress(250), logs=log).raise_for_status()
     page.see("250 / 1,000", ".figure")
-    page.see("computing <i>rows</i>", ".log li")
+    page.see("computing <i>rows</i>", ".log > div")
     bar = page.driver.execute_script("return document.querySelector('progress').position")
     assert bar == pytest.approx(0.25)
     time.sleep(0.6)
@@ -72,6 +72,7 @@ def test_a_running_job_is_followed_live_to_its_end(page: Page, column: Column) -
     page.see("rows a second", ".figure")
     page.see("left, about", ".figure")
     page.see("calls made", ".figure")
+    assert broken_rules(page) == []
     column.runner.finish(job, result={"version": 3}).raise_for_status()
     page.see("succeeded", ".marks .state")
     page.see("took", ".figure")
@@ -135,6 +136,7 @@ def test_rows_that_failed_are_told_with_inputs_and_traceback_and_tried_again(
     page.see("ValueError seven is <unlucky>", "summary")
     column.runner.finish(job, result={"version": 3}).raise_for_status()
     page.press("row 7")
+    assert broken_rules(page) == []
     page.see("<b>seven</b>", "details pre")
     page.see("Traceback (most recent call last)", "details pre")
     page.press("Retry only failed")

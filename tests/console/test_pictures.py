@@ -113,7 +113,7 @@ def test_a_tour_of_a_lake_at_work(
     job = worked.table("media.photos").backfill("sharpness", wait=False)
     page.look(*WIDE, dark=True).open(f"/job/{job.id}")
     page.see("rows a second", ".figure")
-    page.see("computing", ".log li")
+    page.see("computing", ".log > div")
     take(page, album, "job")
     page.look(*WIDE).open()
     page.see("media.photos.sharpness", ".running-job")

@@ -7,7 +7,7 @@ import pytest
 
 import penstock
 from tests.console.lakes import make_orders
-from tests.harness.clients.browser import Page
+from tests.harness.clients.browser import Page, broken_rules
 from tests.harness.processes.access import GuardedServer, guarded
 from tests.harness.processes.waiting import until
 
@@ -54,6 +54,7 @@ def test_nobody_gets_in_without_a_key_and_the_answer_says_so(door: Page) -> None
     door.driver.get(f"{door.url}/console/table/shop/orders")
     door.see("Sign in", "h1")
     assert door.count(".side") == 0
+    assert broken_rules(door) == []
     door.write("Key", "pstk_nothing").press("Sign in")
     door.see("", "[role=alert]")
     assert door.count(".side") == 0

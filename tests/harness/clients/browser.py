@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_core_python.selenium import Axe
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
@@ -29,8 +30,9 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1"),
 )
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 # Pages come in milliseconds, and later on a busy machine.
-SECONDS = 12
+SECONDS = 30
 # What can be pressed, by the name that people and screen readers know it by.
 PRESS = """
 const [name, exact] = arguments;
@@ -177,6 +179,15 @@ class Page:
 
     def _run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
+
+
+def broken_rules(page: Page) -> list[str]:
+    """The rules of accessibility that the page breaks, by axe."""
+    found = Axe().run(page.driver, options={"runOnly": RULES})
+    return [
+        f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:160]}"
+        for each in found["violations"]
+    ]
 
 
 def find_browser() -> tuple[str, str] | None:

@@ -33,9 +33,9 @@ export function duration(seconds) {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
   if (seconds < 0.001) return "0 s";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  if (seconds < 3600) return pair(seconds, 60, "min", "s");
+  if (seconds < 9.95) return `${Number(seconds.toFixed(1))} s`;
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
+  if (seconds < 3599.5) return pair(seconds, 60, "min", "s");
   if (seconds < 86400) return pair(seconds / 60, 60, "h", "min");
   return pair(seconds / 3600, 24, "d", "h");
 }

@@ -31,18 +31,41 @@ export function poll(work, seconds, signal) {
   return round();
 }
 
-/** Follow a job's events until it has ended; `onState(true)` while the stream is open. */
+/**
+ * Follow a job's events until it has ended; `onState` hears "open", "lost", "refused" and "ended".
+ * A tab that nobody looks at gives its stream back: browsers have few connections for one server.
+ */
 export function follow(jobId, onProgress, onState, signal) {
-  const source = new EventSource(`/v1/jobs/${encodeURIComponent(jobId)}/events`);
-  const read = (event) => onProgress(JSON.parse(event.data));
-  source.addEventListener("open", () => onState("open"));
-  source.addEventListener("progress", read);
-  source.addEventListener("end", (event) => {
-    read(event);
-    source.close();
-    onState("ended");
-  });
-  // The browser connects again by itself, unless the answer was an error.
-  source.addEventListener("error", () => onState(source.readyState === 2 ? "refused" : "lost"));
-  signal.addEventListener("abort", () => source.close());
+  let source = null;
+  let isOver = false;
+
+  function close() {
+    source?.close();
+    source = null;
+  }
+
+  function open() {
+    if (source || isOver || document.hidden || signal.aborted) return;
+    source = new EventSource(`/v1/jobs/${encodeURIComponent(jobId)}/events`);
+    const read = (event) => onProgress(JSON.parse(event.data));
+    source.addEventListener("open", () => onState("open"));
+    source.addEventListener("progress", read);
+    source.addEventListener("end", (event) => {
+      isOver = true;
+      close();
+      read(event);
+      onState("ended");
+    });
+    // The browser connects again by itself, unless the answer was an error.
+    source.addEventListener("error", () => {
+      if (source?.readyState !== EventSource.CLOSED) return onState("lost");
+      isOver = true;
+      close();
+      onState("refused");
+    });
+  }
+
+  open();
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()), { signal });
+  signal.addEventListener("abort", close);
 }

@@ -4,7 +4,7 @@ import { ApiError, change, path, post } from "../api.js";
 import { fill, h } from "../dom.js";
 import { number } from "../format.js";
 import { confirm, toast } from "../parts/dialogs.js";
-import { dependentsOf } from "../parts/dependents.js";
+import { dependentsOf, dropParams } from "../parts/dependents.js";
 import { crumbs, name } from "../parts/names.js";
 import { pageHead, tabs } from "../parts/panels.js";
 import { state } from "../parts/states.js";
@@ -104,7 +104,7 @@ function drop({ id, signal }) {
     look: () => dependentsOf(id, signal),
     word: id.at(-1),
     button: "Drop the table",
-    act: () => change(path("table", id, "drop")),
+    act: (form) => change(path("table", id, "drop", dropParams(form))),
     done: () => {
       toast(name(id.at(-1)), " was dropped");
       go(link("catalog", id.slice(0, -1)));

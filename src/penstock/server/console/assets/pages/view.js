@@ -3,7 +3,7 @@
 import { change, path } from "../api.js";
 import { h } from "../dom.js";
 import { duration, parse } from "../format.js";
-import { dependentsOf } from "../parts/dependents.js";
+import { dependentsOf, dropParams } from "../parts/dependents.js";
 import { confirm, toast } from "../parts/dialogs.js";
 import { crumbs, name } from "../parts/names.js";
 import { pageHead, tabs } from "../parts/panels.js";
@@ -90,7 +90,7 @@ function drop({ id, signal }) {
     look: () => dependentsOf(id, signal),
     word: id.at(-1),
     button: "Drop the view",
-    act: () => change(path("materialized_view", id, "drop")),
+    act: (form) => change(path("materialized_view", id, "drop", dropParams(form))),
     done: () => {
       toast(name(id.at(-1)), " was dropped");
       go(link("catalog", id.slice(0, -1)));

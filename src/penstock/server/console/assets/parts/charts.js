@@ -1,7 +1,7 @@
 // Small charts as SVG: sparklines, areas over time, bars.
 
 import { h, s } from "../dom.js";
-import { bytes, compact, moment, number } from "../format.js";
+import { bytes, clock, compact, duration, moment, number } from "../format.js";
 
 /** Numbers of a vector as a line; their meaning is in the label. */
 export function sparkline(values, { length = values.length, width = 120, height = 22 } = {}) {
@@ -33,13 +33,17 @@ export function sparkline(values, { length = values.length, width = 120, height 
 /** A value over time, as an area with its last value told. */
 export function timeChart(points, { label, unit = "count", height = 72, limit = null } = {}) {
   const width = 320;
-  const show = unit === "bytes" ? bytes : unit === "seconds" ? (v) => `${number(Math.round(v))} s` : compact;
+  const show = unit === "bytes" ? bytes : unit === "seconds" ? duration : compact;
   if (points.length < 2) {
     return h("p", { class: "quiet" }, points.length ? `${show(points[0].value)} so far` : "nothing yet");
   }
   const first = points[0].at;
   const last = points[points.length - 1].at;
-  const most = Math.max(...points.map((p) => p.value), limit ?? 0, 1e-9);
+  const highest = Math.max(...points.map((p) => p.value), 1e-9);
+  // A limit far above would flatten all that happened.
+  const isNear = limit !== null && limit <= 3 * highest;
+  const most = isNear ? Math.max(highest, limit) : highest;
+  const when = (at) => (last - first < 86400000 ? clock(at) : moment(at).slice(0, 16));
   const x = (at) => ((at - first) / (last - first || 1)) * width;
   const y = (value) => height - 4 - (value / most) * (height - 12);
   const line = points.map((p, i) => `${i ? "L" : "M"}${x(p.at).toFixed(1)} ${y(p.value).toFixed(1)}`).join("");
@@ -54,14 +58,14 @@ export function timeChart(points, { label, unit = "count", height = 72, limit = 
       s("title", {}, text),
       s("path", { class: "area", d: `${line}L${width} ${height}L0 ${height}Z` }),
       s("path", { class: "line", d: line }),
-      limit === null ? null : s("path", { class: "limit", d: `M0 ${y(limit)}H${width}` }),
+      !isNear ? null : s("path", { class: "limit", d: `M0 ${y(limit)}H${width}` }),
     ),
     h(
       "figcaption",
       {},
-      h("span", {}, moment(first).slice(0, 16)),
-      limit === null ? null : h("span", {}, `– – target ${show(limit)}`),
-      h("span", {}, moment(last).slice(0, 16)),
+      h("span", {}, when(first)),
+      h("span", {}, `at most ${show(highest)}${limit === null ? "" : `, ${isNear ? "– – " : ""}target ${show(limit)}`}`),
+      h("span", {}, when(last)),
     ),
   );
 }

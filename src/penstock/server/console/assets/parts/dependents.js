@@ -7,7 +7,12 @@ import { jobLink, name, objectLink } from "./names.js";
 
 const KIND = { materialized_view: "materialized_view", iceberg_view: "view", computed_column: "table" };
 
-/** Elements that name all of it. */
+/** How to drop something, as whoever was asked chose: with what depends on it, or not. */
+export function dropParams(form) {
+  return form.elements.cascade?.checked ? { cascade: true } : {};
+}
+
+/** Elements that name all of it; where a drop would be refused for it, with a choice to drop it too. */
 export async function dependentsOf(id, signal, column = undefined) {
   const found = await post(path("table", id, "dependents"), { column }, signal);
   if (!found.dependents.length && !found.hidden && !found.jobs?.length) {
@@ -16,6 +21,9 @@ export async function dependentsOf(id, signal, column = undefined) {
   return [
     found.dependents.length
       ? [h("p", {}, h("strong", {}, "What depends on it:")), tree(found.dependents)]
+      : null,
+    found.dependents.some((each) => each.breaks_on?.includes("drop"))
+      ? h("label", { class: "row" }, h("input", { type: "checkbox", name: "cascade" }), " Drop what would break too; else nothing is dropped")
       : null,
     found.hidden ? h("p", {}, `and ${count(found.hidden, "other")} that you may not see`) : null,
     found.jobs?.length

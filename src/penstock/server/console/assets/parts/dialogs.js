@@ -54,7 +54,7 @@ export function confirm({ title, text, act, button, look = null, word = null, da
     { method: "dialog", onsubmit: run },
     text ? h("p", {}, text) : null,
     told,
-    typed ? h("label", { class: "field" }, "Type ", h("bdi", { class: "mono" }, word), " to confirm", typed) : null,
+    typed ? h("label", { class: "field" }, h("span", {}, "Type ", h("bdi", { class: "mono" }, word), " to confirm"), typed) : null,
     place,
     h(
       "footer",

@@ -10,7 +10,7 @@ const MOST = 5000;
 
 /** {panel, look}: `look()` fetches what has come since. */
 export function jobLog(id, signal) {
-  const lines = h("ol", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" });
+  const lines = h("div", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" });
   const none = h("p", { class: "quiet" }, "No lines yet.");
   const place = h("div", {}, none);
   let seen = 0;
@@ -54,7 +54,7 @@ export function jobLog(id, signal) {
 
 function show(line) {
   return h(
-    "li",
+    "div",
     { class: `level-${line.level}` },
     h("time", { title: moment(line.at) }, clock(line.at)),
     h("span", { class: "attempt", title: `attempt ${line.attempt}` }, line.attempt > 1 ? `#${line.attempt}` : ""),

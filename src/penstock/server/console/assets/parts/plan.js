@@ -30,7 +30,7 @@ export function showPlan(plan) {
     h("p", {}, h("bdi", {}, plan.reason ?? "")),
     plan.mode === "none" ? null : bars(shown),
     facts([
-      plan.mode === "none" ? null : ["Takes about", plan.estimated_seconds === null || plan.estimated_seconds === undefined ? "not known before the first run" : `${duration(plan.estimated_seconds)} on one core`],
+      plan.mode === "none" ? null : ["Takes about", plan.estimated_seconds === null || plan.estimated_seconds === undefined ? "not known yet" : `${duration(plan.estimated_seconds)} on one core`],
       plan.fragments === undefined ? null : ["Fragments", number(plan.fragments)],
       plan.obstacle ? ["Not followed", h("bdi", {}, plan.obstacle)] : null,
       plan.rows_left ? ["Left", count(plan.rows_left, "row")] : null,

@@ -3,7 +3,7 @@
 import { change, path } from "../../api.js";
 import { h } from "../../dom.js";
 import { number, parse } from "../../format.js";
-import { dependentsOf } from "../../parts/dependents.js";
+import { dependentsOf, dropParams } from "../../parts/dependents.js";
 import { confirm, toast } from "../../parts/dialogs.js";
 import { name } from "../../parts/names.js";
 import { list, panel } from "../../parts/panels.js";
@@ -109,7 +109,7 @@ function drop({ id, signal }, column) {
     text: "Its values are gone from the newest version. Older versions still have them until they are cleaned up.",
     look: () => dependentsOf(id, signal, column),
     button: "Drop the column",
-    act: () => change(path("table", id, "drop_columns"), { columns: [column] }),
+    act: (form) => change(path("table", id, "drop_columns", dropParams(form)), { columns: [column] }),
     done: () => {
       toast("Column ", name(column), " was dropped");
       go(location.pathname + location.search);

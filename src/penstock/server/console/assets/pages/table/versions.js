@@ -60,7 +60,7 @@ export function versionsTab(about) {
       growth,
       h("span", { class: "quiet" }, each.rows === undefined ? "" : `${number(each.rows)} rows`),
       h("time", { class: "quiet", title: moment(each.at), datetime: new Date(each.at).toISOString() }, ago(each.at)),
-      h("span", { class: "row" }, (each.tags ?? []).map((tag) => h("span", { class: "tag" }, name(tag)))),
+      h("span", { class: "row" }, (each.tags ?? []).map(showTag)),
       mayRestore
         ? h("button", { type: "button", class: "button quiet", onclick: () => restore(about, each.version) }, "Restore")
         : null,
@@ -82,6 +82,12 @@ export function versionsTab(about) {
     panel("Difference", {}, difference),
     panel("Versions", { hint: "the newest first" }, items, paged(ask, show, () => empty("No versions yet"), { signal })),
   ];
+}
+
+/** Jobs keep the versions that they read by tags of their own, which tell people little. */
+function showTag(tag) {
+  const isOurs = tag.startsWith("penstock-");
+  return h("span", { class: `tag ${isOurs ? "ours" : ""}`, title: tag }, isOurs ? "kept by a view" : name(tag));
 }
 
 const WORDS = {

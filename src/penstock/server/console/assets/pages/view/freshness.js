@@ -23,9 +23,8 @@ export function freshnessTab(view) {
   return h(
     "div",
     { class: "panels" },
-    contract(view),
+    h("div", { class: "stack" }, contract(view), panel("How late it was", { class: "fills" }, chart)),
     panel("What a refresh would do", {}, explained(view)),
-    panel("How late it was", {}, chart),
     panel("Refreshes", { wide: true }, refreshes),
   );
 }
