@@ -27,6 +27,10 @@ def has_content(file: Path) -> bool:
     return file.exists() and file.stat().st_size > 0
 
 
+def has_rows(page: Page, count: int) -> bool:
+    return page.count("tbody tr") == count
+
+
 def test_the_overview_counts_what_there_is_and_tells_which_views_are_behind(console: Page) -> None:
     console.open()
     assert "3" in console.see("Tables", "a.figure").text
@@ -147,6 +151,7 @@ def test_columns_tell_their_types_and_where_they_come_from(console: Page) -> Non
 def test_versions_are_a_line_through_time_and_two_of_them_are_compared(console: Page) -> None:
     console.open("/table/shop/orders?tab=versions")
     console.see("launch", ".tag")
+    console.see("", "figure.time-chart")
     for version in (1, 2):
         console.driver.execute_script(
             "document.querySelector(arguments[0]).click()",
@@ -359,3 +364,18 @@ def test_the_freshness_contract_of_a_view_is_changed(console: Page, shown: LakeS
     console.press("Definition").press("Alter").write("Query", "SELECT nothing FROM shop.prices")
     console.press("Explain")
     console.see("nothing", "dialog [role=alert]")
+
+
+def test_a_namespace_with_many_tables_comes_page_by_page(console: Page, shown: LakeServer) -> None:
+    shown.lake.create_namespace("many", if_exists="ok")
+    for each in range(250):
+        shown.server.post(f"/v1/table/many$t{each:03}/declare").raise_for_status()
+    console.open("/catalog/many")
+    for expected in (100, 200, 250):
+        until(partial(has_rows, console, expected), f"{expected} rows never came")
+        if expected < 250:
+            console.press("Show 100 more")
+    assert not console.offers("Show 100 more")
+    console.press("t249").settle()
+    console.see("It has no rows yet")
+    console.see("append", ".command code")

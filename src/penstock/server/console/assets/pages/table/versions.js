@@ -3,7 +3,7 @@
 import { change, path, post } from "../../api.js";
 import { fill, h } from "../../dom.js";
 import { ago, moment, number } from "../../format.js";
-import { bars } from "../../parts/charts.js";
+import { bars, timeChart } from "../../parts/charts.js";
 import { confirm, toast } from "../../parts/dialogs.js";
 import { jobLink, name } from "../../parts/names.js";
 import { paged } from "../../parts/pager.js";
@@ -21,7 +21,10 @@ export function versionsTab(about) {
   const mayRestore = roles.includes("writer") && page === "table";
 
   const tagged = tagsByVersion(about);
+  const growth = h("div", {});
+  const points = [];
   let newer = null;
+  let newest = null;
 
   const ask = async (token) => {
     const body = { branch: at.branch, limit: PAGE, page_token: token ?? undefined };
@@ -34,11 +37,14 @@ export function versionsTab(about) {
     for (const each of found) {
       if (newer) showGrowth(newer.place, newer.rows, each.rows);
       newer = { place: h("span", {}), rows: each.rows };
+      newest ??= each.version;
       items.append(line(each, newer.place));
+      if (each.rows !== undefined) points.unshift({ at: each.at, value: each.rows });
     }
+    fill(growth, timeChart(points, { label: "Rows" }));
   }
 
-  function line(each, growth) {
+  function line(each, grown) {
     const box = h("input", {
       type: "checkbox",
       "aria-label": `Compare version ${each.version}`,
@@ -57,11 +63,11 @@ export function versionsTab(about) {
       ),
       h("span", { class: "operation" }, WORDS[each.operation] ?? each.operation),
       each.job_id ? jobLink(each.job_id, each.job_type ?? "job") : null,
-      growth,
+      grown,
       h("span", { class: "quiet" }, each.rows === undefined ? "" : `${number(each.rows)} rows`),
       h("time", { class: "quiet", title: moment(each.at), datetime: new Date(each.at).toISOString() }, ago(each.at)),
       h("span", { class: "row" }, (each.tags ?? []).map(showTag)),
-      mayRestore
+      mayRestore && each.version !== newest
         ? h("button", { type: "button", class: "button quiet", onclick: () => restore(about, each.version) }, "Restore")
         : null,
     );
@@ -79,7 +85,7 @@ export function versionsTab(about) {
 
   fill(difference, h("p", { class: "quiet" }, "Mark two versions to see what is different."));
   return [
-    panel("Difference", {}, difference),
+    h("div", { class: "panels" }, panel("Difference", {}, difference), panel("Rows", { hint: "over the versions below" }, growth)),
     panel("Versions", { hint: "the newest first" }, items, paged(ask, show, () => empty("No versions yet"), { signal })),
   ];
 }
