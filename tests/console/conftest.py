@@ -2,16 +2,25 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 import penstock
 from tests.console.lakes import fill_lake
-from tests.harness.clients.browser import Page, browsing
+from tests.harness.clients.browser import Page, browsing, find_browser
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes import servers
 from tests.harness.processes.servers import Server
 
+# Without a browser there is one test, which says what to install.
+collect_ignore = (
+    []
+    if find_browser()
+    else [
+        path.name for path in Path(__file__).parent.glob("test_*.py") if path.stem != "test_browser"
+    ]
+)
 # Statements are answered by Lance alone: no test here waits for a runner that is not there.
 QUICK = {"PENSTOCK__SERVER__SQL_SECONDS": "5"}
 
