@@ -22,8 +22,11 @@ KEPT = (
 # Not dumped: a restored catalog signs tokens with keys of its own, and has nothing to remove,
 # because dropped tables are not copied. Files of Iceberg tables name each other by absolute paths,
 # and are not copied either: two catalogs must not commit to the same ones. Whoever was signed in
-# signs in again.
-LEFT_OUT = ("signing_keys", "lake_mark", "removals", "migrations", "iceberg_tables", "console_sessions")
+# signs in again, and sizes are noted anew.
+LEFT_OUT = (
+    *("signing_keys", "lake_mark", "removals", "migrations", "iceberg_tables", "console_sessions"),
+    *("table_sizes", "table_growth"),
+)
 _ICEBERG_TABLES = f"SELECT id FROM objects WHERE kind = '{ICEBERG_TABLE}'"
 # Which rows of a relation are dumped, if not all.
 _WHERE = {

@@ -19,6 +19,15 @@ from penstock.lance.storage.lake import Lake
 from penstock.model.tables import Table
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Work in the background: since when (monotonic), and whether the one before saw everything."""
+
+    began: float
+    task: "asyncio.Task[bool]"
+    had_seen_all: bool
+
+
 @dataclass(frozen=True)
 class Catalog:
     database: Database
@@ -60,6 +69,8 @@ class Catalog:
 
     # By rights and question: until when it counts, until when what is counted in it does, and it.
     overviews: dict[object, tuple[float, float, Any]] = field(default_factory=dict)
+    # What goes on in the background for who looks, by name.
+    looks: dict[str, Look] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # The class is frozen for everyone else; these fields are made from the others.
@@ -76,6 +87,9 @@ class Catalog:
         self.visits.setdefault((table.id, branch), (table, due))
 
     async def close(self) -> None:
+        for look in self.looks.values():
+            look.task.cancel()
+        await asyncio.gather(*(look.task for look in self.looks.values()), return_exceptions=True)
         await asyncio.to_thread(self.workers.close)
         await self.settler.flush()
         await self.database.close()

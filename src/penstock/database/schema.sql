@@ -49,6 +49,25 @@ CREATE TABLE table_versions (
 
 CREATE INDEX table_versions_unsettled ON table_versions (table_id, branch, version) WHERE settled = 0;
 
+-- How large a table was in a version that was looked at.
+CREATE TABLE table_sizes (
+    table_id KEYTEXT PRIMARY KEY REFERENCES tables (id),
+    version BIGINT NOT NULL,
+    row_count BIGINT NOT NULL,
+    byte_count BIGINT NOT NULL
+);
+
+-- By how much a table grew on a day, which counts from 1970.
+CREATE TABLE table_growth (
+    table_id KEYTEXT NOT NULL REFERENCES tables (id),
+    day BIGINT NOT NULL,
+    row_count BIGINT NOT NULL,
+    byte_count BIGINT NOT NULL,
+    PRIMARY KEY (table_id, day)
+);
+
+CREATE INDEX table_growth_by_day ON table_growth (day);
+
 CREATE TABLE transactions (
     id KEYTEXT PRIMARY KEY,
     operation KEYTEXT NOT NULL,

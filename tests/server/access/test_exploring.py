@@ -10,6 +10,7 @@ from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import people, send
 from tests.harness.processes.access import GuardedServer, Person, person
 from tests.harness.processes.servers import Server
+from tests.harness.processes.waiting import until
 
 NOTHING = {"namespace": 0, "table": 0, "materialized_view": 0, "view": 0, "function": 0}
 
@@ -257,3 +258,24 @@ def test_keys_come_in_pages(land: Land) -> None:
     assert found == [each["id"] for each in whole]
     assert len(set(found)) == 5
     assert land.admin.post("/v1/keys/list", {"limit": 0}).status_code == 400
+
+
+def test_sizes_are_those_of_what_may_be_seen(land: Land) -> None:
+    ns = land.ns
+    land.gate.grant(land.ann.name, "reader", "table", ns, "t")
+    found: dict[str, Any] = {}
+
+    def is_known() -> bool:
+        found.update(land.overview()["size"])
+        return bool(found["complete"] and found["tables"])
+
+    until(is_known, "the size was never noted")
+    assert (found["tables"], found["rows"]) == (1, 1)
+    # Rights that change make an overview anew.
+    land.gate.grant(land.ann.name, "reader", "namespace", ns, "low")
+    assert land.overview()["size"]["rows"] == 3
+    land.gate.ungrant(land.ann.name, "reader", "namespace", ns, "low")
+    land.gate.ungrant(land.ann.name, "reader", "table", ns, "t")
+    told = land.overview()["size"]
+    assert (told["tables"], told["rows"], told["bytes"]) == (0, 0, 0)
+    assert {(day["rows"], day["bytes"]) for day in told["days"]} == {(0, 0)}

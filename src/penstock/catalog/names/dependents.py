@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 # How many parameters one statement comfortably takes.
 AT_ONCE = 500
 SHOWN = 10
+# What there is of a table beside its row.
+TABLE_RECORDS = ("table_versions", "columns", "declarations", "table_sizes", "table_growth")
 # What a request may say about what depends on its object.
 OPTIONS = "use ?cascade=true to drop them along with it, or ?force=true to let them break"
 
@@ -210,7 +212,7 @@ def _let_go(place: Place, view_id: str) -> None:
 
 async def delete_records(tx: Transaction, table_id: str, reason: str) -> str | None:
     """Delete all records of a table; returns its location, or None when there is no such table."""
-    for relation in ("table_versions", "columns", "declarations"):
+    for relation in TABLE_RECORDS:
         await tx.fetch(f"DELETE FROM {relation} WHERE table_id = $1", table_id)
     for relation in ("view_sources", "refresh_schedules", "view_definitions", "view_alterations"):
         await tx.fetch(f"DELETE FROM {relation} WHERE view_id = $1", table_id)

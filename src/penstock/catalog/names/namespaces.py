@@ -268,7 +268,7 @@ async def _drop_tree(
     await _check_functions(tx, id, below, objects, origin)
     readers, more, others = await _drop_readers(tx, id, below, within, allowed, origin, named_by)
     for relation, key in (
-        *(("table_versions", "table_id"), ("columns", "table_id"), ("declarations", "table_id")),
+        *((relation, "table_id") for relation in dependents.TABLE_RECORDS),
         *(("view_sources", "view_id"), ("refresh_schedules", "view_id")),
         *(("view_definitions", "view_id"), ("view_alterations", "view_id")),
         ("materialized_views", "id"),

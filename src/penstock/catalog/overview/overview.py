@@ -12,7 +12,8 @@ from penstock.catalog.jobs.queue import DAY_MILLIS
 from penstock.catalog.materialized_views import freshness
 from penstock.catalog.materialized_views.auto_refresh import list_views
 from penstock.catalog.materialized_views.freshness import Tracer
-from penstock.catalog.overview import counts
+from penstock.catalog.overview import counts, sizes
+from penstock.catalog.overview.sizes import Size
 from penstock.database.interface import Transaction
 from penstock.model.identifiers import Identifier
 from penstock.model.jobs import FAILED, FINISHED, PAUSED, QUEUED, RUNNING, Job
@@ -66,6 +67,7 @@ class Overview:
     late: int
     is_complete: bool
     worst: list[LateView]
+    size: Size
 
 
 async def get(catalog: Catalog, only: Sequence[str] | None, days: int) -> Overview:
@@ -75,19 +77,21 @@ async def get(catalog: Catalog, only: Sequence[str] | None, days: int) -> Overvi
     key = (None if only is None else tuple(only), days, None if row is None else row[0])
     kept = catalog.overviews.get(key)
     began = time.monotonic()
+    sizes.begin_look(catalog)
     if kept is not None and began < kept[0]:
         found: Overview = kept[2]
         return found
     clock = await catalog.database.fetch_one("SELECT now_millis()")
     assert clock is not None
     if kept is not None and began < kept[1]:
-        until, counted, ended = kept[1], kept[2].counts, kept[2].days
+        until, counted, ended, size = kept[1], kept[2].counts, kept[2].days, kept[2].size
     else:
         counted = await catalog.database.read(counts.count, only)
         ended = await _count_days(catalog.database, only, clock[0] // DAY_MILLIS, days)
+        size = await sizes.sum_up(catalog.database, only, clock[0] // DAY_MILLIS, days)
         took = time.monotonic() - began
         until = began + max(KEPT_SECONDS, took * KEPT_TIMES)
-    made = await _make(catalog, only, clock[0], counted, ended)
+    made = await _make(catalog, only, clock[0], counted, ended, size)
     if len(catalog.overviews) >= MAX_KEPT:
         catalog.overviews.clear()
     catalog.overviews[key] = (time.monotonic() + KEPT_SECONDS, until, made)
@@ -100,6 +104,7 @@ async def _make(
     now: int,
     counted: dict[str, int],
     ended: list[Day],
+    size: Size,
 ) -> Overview:
     database = catalog.database
     active, oldest = await _count_active(database, only)
@@ -119,6 +124,7 @@ async def _make(
         sum(each.is_late for each in stale),
         is_complete,
         sorted(stale, key=lambda each: (not each.is_late, -(each.lag_seconds or 0)))[:SHOWN_VIEWS],
+        size,
     )
 
 

@@ -10,6 +10,8 @@ from penstock.lance.indexes import describe_indexes
 
 # Fragments with fewer rows are worth compacting; LanceDB uses the same bound.
 SMALL_ROWS = 100_000
+# The files of so many fragments are looked at to measure a table.
+MAX_FRAGMENTS = 2_000
 
 
 class Lengths(msgspec.Struct):
@@ -33,6 +35,14 @@ class TableStats(msgspec.Struct):
     num_rows: int
     num_indices: int
     fragment_stats: FragmentStats
+
+
+def measure(dataset: "lance.LanceDataset") -> tuple[int, int]:
+    """How many rows a version has, and about how many bytes its files have."""
+    fragments = dataset.get_fragments()
+    looked = fragments[:MAX_FRAGMENTS]
+    size = sum(file.file_size_bytes or 0 for fragment in looked for file in fragment.metadata.files)
+    return dataset.count_rows(), size * len(fragments) // max(1, len(looked))
 
 
 def load_stats(dataset: "lance.LanceDataset") -> TableStats:

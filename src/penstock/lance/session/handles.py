@@ -39,8 +39,10 @@ class Datasets:
                 self._handles.move_to_end(key)
             return found
 
-    def open(self, place: Place, branch: str, version: TableVersion) -> "lance.LanceDataset":
-        """Open one version for reading."""
+    def open(
+        self, place: Place, branch: str, version: TableVersion, *, is_kept: bool = True
+    ) -> "lance.LanceDataset":
+        """Open one version for reading; it is kept, unless it is one of many."""
         if (found := self.find(place, branch, version)) is not None:
             return found
         self.check(place, branch, version)
@@ -48,6 +50,8 @@ class Datasets:
         opened = check_opened(found, place.location)
         if opened.version != version.version:
             raise bad_manifest(place, branch, version, f"it says version {opened.version}")
+        if not is_kept:
+            return opened
         with self._lock:
             self._handles[_key(place, branch, version)] = opened
             while len(self._handles) > MAX_HANDLES:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from penstock.catalog.overview import overview
+from penstock.catalog.overview import overview, sizes
 from penstock.catalog.overview.overview import LateView
 from penstock.model.jobs import CANCELED, FAILED, PAUSED, QUEUED, RUNNING, SUCCEEDED
 from penstock.server.lance.call import Body, Call
@@ -56,6 +56,22 @@ class Runners(msgspec.Struct):
     alive: bool
 
 
+class SizeOfDay(msgspec.Struct):
+    day: str
+    rows: int
+    bytes: int
+
+
+class ShownSize(msgspec.Struct):
+    # How many tables were looked at.
+    tables: int
+    rows: int
+    bytes: int
+    # Whether all changes were looked at.
+    complete: bool
+    days: list[SizeOfDay]
+
+
 class ShownOverview(msgspec.Struct):
     at: int
     counts: dict[str, int]
@@ -65,6 +81,7 @@ class ShownOverview(msgspec.Struct):
     failures: list[DetailedJob]
     views: StaleViews
     runners: list[Runners]
+    size: ShownSize
     database: str
 
 
@@ -96,6 +113,13 @@ async def get(call: Call) -> ShownOverview:
             found.stale, found.late, found.is_complete, [_show_view(each) for each in found.worst]
         ),
         _list_runners(call),
+        ShownSize(
+            found.size.tables,
+            found.size.rows,
+            found.size.bytes,
+            sizes.has_seen_all(catalog),
+            [SizeOfDay(_show_day(each.day), each.rows, each.bytes) for each in found.size.days],
+        ),
         catalog.database.kind,
     )
 

@@ -1,0 +1,177 @@
+"""How large tables are, and how they grew: noted while somebody looks at an overview.
+
+Nobody else needs it, and a commit must not pay for it. One table at a time is opened, and then the
+server rests, so that a first look at many tables takes a while and disturbs nobody. What a table
+grew by counts for the day of its newest version.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.catalog.access import grants
+from penstock.catalog.catalog import Catalog, Look
+from penstock.catalog.jobs.queue import DAY_MILLIS
+from penstock.catalog.names import tables
+from penstock.catalog.versions import versions
+from penstock.database.interface import Transaction
+from penstock.errors import PenstockError, TooManyRequests
+from penstock.lance.errors import translated
+from penstock.lance.read.stats import measure
+from penstock.model.tables import MAIN, Table, TableVersion
+
+log = logging.getLogger(__name__)
+
+PAGE = 500
+# So many tables are opened in one look, so many seconds lie between the beginnings of two, and the
+# server rests so many times as long as opening a table took.
+MAX_OPENED, PAUSE_SECONDS, REST = 2_000, 5.0, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How large the tables were at the end of a day, which counts from 1970."""
+
+    day: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large the tables are together that somebody may see, as far as they were looked at."""
+
+    tables: int
+    rows: int
+    bytes: int
+    days: list[Growth]
+
+
+def begin_look(catalog: Catalog) -> None:
+    """Have the sizes of changed tables noted, unless that is going on or was done just now."""
+    last = catalog.looks.get("sizes")
+    if last is None or (last.task.done() and time.monotonic() - last.began >= PAUSE_SECONDS):
+        task = asyncio.create_task(_look_quietly(catalog))
+        catalog.looks["sizes"] = Look(time.monotonic(), task, has_seen_all(catalog))
+
+
+def has_seen_all(catalog: Catalog) -> bool:
+    """Whether the last look of this server that has ended left nothing to note."""
+    last = catalog.looks.get("sizes")
+    if last is None or not last.task.done():
+        return last is not None and last.had_seen_all
+    return not last.task.cancelled() and last.task.result()
+
+
+async def look(catalog: Catalog) -> bool:
+    """Note the sizes of tables that have changed; whether that were all of them."""
+    after, opened = "", 0
+    while True:
+        rows = await catalog.database.fetch(
+            "SELECT t.id, s.version, (SELECT max(v.version) FROM table_versions v "
+            "WHERE v.table_id = t.id AND v.branch = $3 AND v.hidden = 0) "
+            "FROM (SELECT id FROM tables WHERE id > $1 ORDER BY id LIMIT $2) t "
+            "LEFT JOIN table_sizes s ON s.table_id = t.id ORDER BY t.id",
+            *(after, PAGE, MAIN),
+        )
+        for id, noted, head in rows:
+            if head is None or head == noted:
+                continue
+            if opened == MAX_OPENED:
+                return False
+            opened += 1
+            began = time.monotonic()
+            await _note(catalog, id, head)
+            await asyncio.sleep((time.monotonic() - began) * REST)
+        if len(rows) < PAGE:
+            return True
+        after = rows[-1][0]
+        # SQLite answers at once: others get their turn here.
+        await asyncio.sleep(0.01)
+
+
+async def sum_up(tx: Transaction, only: Sequence[str] | None, today: int, days: int) -> Size:
+    """The sizes of all tables that holders of these grants see, now and at the end of each day."""
+    joined = "" if only is None else "JOIN objects o ON o.id = s.table_id"
+    row = await tx.fetch_one(
+        "SELECT count(*), sum(row_count), sum(byte_count) FROM table_sizes s "
+        f"{joined} WHERE 1 = 1 {grants.seen(only, 1)}",
+        *(only or ()),
+    )
+    assert row is not None
+    count, rows, size = int(row[0]), int(row[1] or 0), int(row[2] or 0)
+    grown = await tx.fetch(
+        "SELECT s.day, sum(s.row_count), sum(s.byte_count) FROM table_growth s "
+        f"{joined} WHERE s.day > $1 {grants.seen(only, 2)} GROUP BY s.day",
+        *(today - days, *(only or ())),
+    )
+    found = list[Growth]()
+    by_day = {day: (int(more), int(larger)) for day, more, larger in grown}
+    left = (rows, size)
+    for day in range(today, today - days, -1):
+        found.append(Growth(day, *left))
+        more, larger = by_day.get(day, (0, 0))
+        left = left[0] - more, left[1] - larger
+    return Size(count, rows, size, found[::-1])
+
+
+async def _look_quietly(catalog: Catalog) -> bool:
+    try:
+        return await look(catalog)
+    except PenstockError as error:
+        log.warning("the sizes of tables are not noted: %s", error.message)
+    except Exception:
+        # A bug: log it in full, and answer without.
+        log.exception("the sizes of tables are not noted")
+    return False
+
+
+async def _note(catalog: Catalog, id: str, head: int) -> None:
+    table = await tables.find_by_id(catalog.database, id)
+    version = await versions.find(catalog.database, id, MAIN, head)
+    if table is None or version is None or not version.settled:
+        return
+    try:
+        found = await catalog.workers.run(_measure, catalog, table, version)
+    except TooManyRequests:
+        return
+    except PenstockError as error:
+        log.info("the size of table %s is not known: %s", table, error.message)
+        found = None
+    await catalog.database.write(_record, id, version, found)
+
+
+def _measure(catalog: Catalog, table: Table, version: TableVersion) -> tuple[int, int]:
+    place = catalog.lake.place(table.location)
+    with translated():
+        return measure(catalog.datasets.open(place, MAIN, version, is_kept=False))
+
+
+async def _record(
+    tx: Transaction, id: str, version: TableVersion, found: tuple[int, int] | None
+) -> None:
+    """Note a size; one that is not known counts as the one before, until the next version."""
+    # Locked first, so that of two servers each counts what the other did not.
+    if not await tx.fetch("UPDATE tables SET id = id WHERE id = $1 RETURNING id", id):
+        return
+    known = await tx.fetch_one(
+        "SELECT version, row_count, byte_count FROM table_sizes WHERE table_id = $1", id
+    )
+    before = (0, 0) if known is None else (known[1], known[2])
+    rows, size = before if found is None else found
+    await tx.fetch(
+        "INSERT INTO table_sizes (table_id, version, row_count, byte_count) "
+        "VALUES ($1, $2, $3, $4) ON CONFLICT (table_id) DO UPDATE SET version = excluded.version, "
+        "row_count = excluded.row_count, byte_count = excluded.byte_count",
+        *(id, version.version, rows, size),
+    )
+    if (rows, size) != before:
+        await tx.fetch(
+            "INSERT INTO table_growth (table_id, day, row_count, byte_count) "
+            "VALUES ($1, $2, $3, $4) ON CONFLICT (table_id, day) DO UPDATE SET "
+            "row_count = table_growth.row_count + excluded.row_count, "
+            "byte_count = table_growth.byte_count + excluded.byte_count",
+            *(id, version.timestamp_millis // DAY_MILLIS, rows - before[0], size - before[1]),
+        )
