@@ -69,7 +69,8 @@ function figures({ counts, size }) {
   const shown = kinds.map((kind) =>
     figure(number(counts[kind] ?? 0), counts[kind] === 1 ? KINDS[kind] : `${KINDS[kind]}s`, link("catalog", [], kind === "namespace" ? {} : { kinds: kind })),
   );
-  if (size) {
+  // Sizes are found out one table after the other.
+  if (size?.tables) {
     const about = size.complete ? "" : "at least ";
     shown.push(figure(bytes(size.bytes), `${about}${count(size.rows, "row")} stored`));
   }
@@ -223,7 +224,7 @@ function growthPanels({ days = [], commits = [], size }) {
     const points = commits.map((each) => ({ day: each.day, parts: [["good", each.versions, "versions"]] }));
     shown.push(panel("Commits a day", { hint: "versions of tables" }, dayChart(points, "Versions")));
   }
-  if (size?.days?.length > 1) {
+  if (size?.tables && size.days?.length > 1) {
     const over = (key) => size.days.map((each) => ({ at: Date.parse(each.day), value: each[key] }));
     shown.push(
       panel("Storage", { hint: bytes(size.bytes) }, timeChart(over("bytes"), { label: "Bytes", unit: "bytes" })),

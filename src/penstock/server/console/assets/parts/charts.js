@@ -43,7 +43,8 @@ export function timeChart(points, { label, unit = "count", height = 72, limit = 
   // A limit far above would flatten all that happened.
   const isNear = limit !== null && limit <= 3 * highest;
   const most = isNear ? Math.max(highest, limit) : highest;
-  const when = (at) => (last - first < 86400000 ? clock(at) : moment(at).slice(0, 16));
+  const day = 86400000;
+  const when = (at) => (last - first < day ? clock(at) : moment(at).slice(0, last - first < 4 * day ? 16 : 10));
   const x = (at) => ((at - first) / (last - first || 1)) * width;
   const y = (value) => height - 4 - (value / most) * (height - 12);
   const line = points.map((p, i) => `${i ? "L" : "M"}${x(p.at).toFixed(1)} ${y(p.value).toFixed(1)}`).join("");
