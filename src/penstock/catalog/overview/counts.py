@@ -39,13 +39,9 @@ async def count(tx: Transaction, only: Sequence[str] | None) -> dict[str, int]:
         for kind, number in (await _count_tree(tx, tree)).items():
             found[kind] += number
     spaces = {above for tree in reach.trees for above in list_above(tree)} - {""}
-    for start in range(0, len(reach.objects), AT_ONCE):
-        rows = await _read_objects(tx, reach.objects[start : start + AT_ONCE])
-        # What a grant on a whole subtree shows is counted there.
-        rows = [row for row in rows if not any(_is_within(row[0], tree) for tree in reach.trees)]
-        for namespace, kind, is_materialized in rows:
-            found[MATERIALIZED if is_materialized else kind] += 1
-            spaces |= {*list_above(namespace), namespace} - {""}
+    for _, namespace, kind, is_materialized in await _read_outside(tx, reach):
+        found[MATERIALIZED if is_materialized else kind] += 1
+        spaces |= {*list_above(namespace), namespace} - {""}
     found[NAMESPACE] += sum(not any(_is_within(each, t) for t in reach.trees) for each in spaces)
     return found
 
@@ -113,10 +109,19 @@ async def _number(tx: Transaction, sql: str, *values: object) -> int:
     return int(row[0])
 
 
-async def _read_objects(tx: Transaction, ids: Sequence[str]) -> list[Row]:
-    places = ", ".join(f"${n + 1}" for n in range(len(ids)))
-    return await tx.fetch(
-        "SELECT o.namespace, o.kind, m.id IS NOT NULL FROM objects o "
-        f"LEFT JOIN materialized_views m ON m.id = o.id WHERE o.id IN ({places})",
-        *ids,
-    )
+async def list_outside(tx: Transaction, reach: Reach) -> list[str]:
+    """The ids of the objects that no subtree shows."""
+    return [row[0] for row in await _read_outside(tx, reach)]
+
+
+async def _read_outside(tx: Transaction, reach: Reach) -> list[Row]:
+    found = list[Row]()
+    for start in range(0, len(reach.objects), AT_ONCE):
+        ids = reach.objects[start : start + AT_ONCE]
+        places = ", ".join(f"${n + 1}" for n in range(len(ids)))
+        found += await tx.fetch(
+            "SELECT o.id, o.namespace, o.kind, m.id IS NOT NULL FROM objects o "
+            f"LEFT JOIN materialized_views m ON m.id = o.id WHERE o.id IN ({places})",
+            *ids,
+        )
+    return [row for row in found if not any(_is_within(row[1], tree) for tree in reach.trees)]

@@ -8,13 +8,14 @@ grew by counts for the day of its newest version.
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.catalog.access import grants
 from penstock.catalog.catalog import Catalog, Look
 from penstock.catalog.jobs.queue import DAY_MILLIS
 from penstock.catalog.names import tables
+from penstock.catalog.overview import counts
+from penstock.catalog.overview.counts import Reach
 from penstock.catalog.versions import versions
 from penstock.database.interface import Transaction
 from penstock.errors import PenstockError, TooManyRequests
@@ -94,27 +95,58 @@ async def look(catalog: Catalog) -> bool:
 
 async def sum_up(tx: Transaction, only: Sequence[str] | None, today: int, days: int) -> Size:
     """The sizes of all tables that holders of these grants see, now and at the end of each day."""
-    joined = "" if only is None else "JOIN objects o ON o.id = s.table_id"
-    row = await tx.fetch_one(
-        "SELECT count(*), sum(row_count), sum(byte_count) FROM table_sizes s "
-        f"{joined} WHERE 1 = 1 {grants.seen(only, 1)}",
-        *(only or ()),
-    )
-    assert row is not None
-    count, rows, size = int(row[0]), int(row[1] or 0), int(row[2] or 0)
-    grown = await tx.fetch(
-        "SELECT s.day, sum(s.row_count), sum(s.byte_count) FROM table_growth s "
-        f"{joined} WHERE s.day > $1 {grants.seen(only, 2)} GROUP BY s.day",
-        *(today - days, *(only or ())),
-    )
+    count, rows, size = 0, 0, 0
+    grown: dict[int, tuple[int, int]] = {}
+    for within, values in await _list_parts(tx, only):
+        # From the names on, so that what is not asked for is not looked at.
+        relations = "objects o CROSS JOIN {0} s WHERE s.table_id = o.id AND" if within else "{0} s"
+        sizes = relations.format("table_sizes")
+        row = await tx.fetch_one(
+            f"SELECT count(*), sum(s.row_count), sum(s.byte_count) FROM {sizes} {within}", *values
+        )
+        assert row is not None
+        count, rows, size = count + row[0], rows + int(row[1] or 0), size + int(row[2] or 0)
+        growth = relations.format("table_growth")
+        joint = "AND" if within else "WHERE"
+        for day, more, larger in await tx.fetch(
+            f"SELECT s.day, sum(s.row_count), sum(s.byte_count) FROM {growth} {within} "
+            f"{joint} s.day > ${len(values) + 1} GROUP BY s.day",
+            *(*values, today - days),
+        ):
+            before = grown.get(day, (0, 0))
+            grown[day] = before[0] + int(more), before[1] + int(larger)
+    return Size(count, rows, size, _list_days(rows, size, grown, range(today, today - days, -1)))
+
+
+async def _list_parts(
+    tx: Transaction, only: Sequence[str] | None
+) -> list[tuple[str, tuple[str, ...]]]:
+    """What somebody sees, in parts that share nothing: conditions on objects, and their values."""
+    reach = Reach(("",), ()) if only is None else await counts.find_reach(tx, only)
+    if "" in reach.trees:
+        return [("", ())]
+    # Paths below one start with it and the separator, which sorts just before a space.
+    found: list[tuple[str, tuple[str, ...]]] = [
+        ("o.namespace >= $1 AND o.namespace < $2", (t, f"{t} ")) for t in reach.trees
+    ]
+    outside = await counts.list_outside(tx, reach)
+    for start in range(0, len(outside), counts.AT_ONCE):
+        some = tuple(outside[start : start + counts.AT_ONCE])
+        places = ", ".join(f"${n + 1}" for n in range(len(some)))
+        found.append((f"o.id IN ({places})", some))
+    return found
+
+
+def _list_days(
+    rows: int, size: int, grown: Mapping[int, tuple[int, int]], newest_first: Iterable[int]
+) -> list[Growth]:
+    """What there was at the end of each day, reckoned back from what there is now."""
     found = list[Growth]()
-    by_day = {day: (int(more), int(larger)) for day, more, larger in grown}
-    left = (rows, size)
-    for day in range(today, today - days, -1):
-        found.append(Growth(day, *left))
-        more, larger = by_day.get(day, (0, 0))
-        left = left[0] - more, left[1] - larger
-    return Size(count, rows, size, found[::-1])
+    for day in newest_first:
+        found.append(Growth(day, rows, size))
+        more, larger = grown.get(day, (0, 0))
+        rows, size = rows - more, size - larger
+    return found[::-1]
 
 
 async def _look_quietly(catalog: Catalog) -> bool:
