@@ -122,7 +122,9 @@ CREATE TABLE iceberg_tables (
     metadata_location KEYTEXT NOT NULL,
     metadata_folder KEYTEXT NOT NULL,
     -- Of the commit that made it so: who sends that again is told that it is done.
-    commit_digest KEYTEXT NOT NULL
+    commit_digest KEYTEXT NOT NULL,
+    -- The last snapshot that changed its rows: 0 for none, -1 when unknown.
+    rows_snapshot BIGINT NOT NULL DEFAULT -1
 );
 
 CREATE INDEX iceberg_tables_by_location ON iceberg_tables (location);

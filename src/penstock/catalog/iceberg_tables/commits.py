@@ -26,6 +26,7 @@ from penstock.crash import crash_point
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, PenstockError
 from penstock.iceberg.doors import table_log, table_requests, table_requirements, table_updates
+from penstock.iceberg.tables.changes import find_rows_snapshot
 from penstock.model.identifiers import Identifier, show
 from penstock.model.origins import NOBODY, Origin
 from penstock.retries import spread
@@ -101,7 +102,7 @@ async def _plan(catalog: Catalog, asked: TableCommit) -> _Change:
     found = await catalog.lake.run(_apply, catalog, base, text, asked, now)
     if found is None:
         return _Change(base, base, text)
-    planned, removable = found
+    planned, removable, rows_snapshot = found
     table = replace(
         base,
         uuid=planned.document["table-uuid"],
@@ -110,6 +111,7 @@ async def _plan(catalog: Catalog, asked: TableCommit) -> _Change:
         metadata_location=planned.path,
         metadata_folder=planned.target.location,
         digest=asked.digest,
+        rows_snapshot=rows_snapshot,
     )
     change = _Change(base, table, planned.text, planned, tuple(removable))
     if _moves(change):
@@ -140,6 +142,7 @@ async def _plan_new(catalog: Catalog, asked: TableCommit, now: int) -> _Change:
         planned.path,
         planned.target.location,
         asked.digest,
+        find_rows_snapshot(planned.document, None, 0),
     )
     await catalog.database.read(creation.check_places, table, early=True)
     return _Change(None, table, planned.text, planned)
@@ -160,8 +163,11 @@ def _plan_first(
 
 def _apply(
     catalog: Catalog, base: IcebergTable, text: bytes, asked: TableCommit, now: int
-) -> tuple[PlannedFile, list[str]] | None:
-    """The table's next file, and older ones that may go then; None when nothing changes."""
+) -> tuple[PlannedFile, list[str], int] | None:
+    """The table's next file, older ones that may go then, and the last snapshot that changed rows.
+
+    None when nothing changes.
+    """
     document: Json = msgspec.json.decode(text)
     try:
         table_requirements.check(document, asked.request.requirements)
@@ -173,8 +179,10 @@ def _apply(
         raise
     if changed is document:
         return None
+    rows_snapshot = find_rows_snapshot(changed, document, base.rows_snapshot)
     changed, removable = table_log.with_log(changed, document, base.metadata_location)
-    return metadata_files.plan(catalog.lake, changed, base.metadata_location), removable
+    planned = metadata_files.plan(catalog.lake, changed, base.metadata_location)
+    return planned, removable, rows_snapshot
 
 
 def _has_snapshots(document: Json, wanted: Sequence[Json]) -> bool:

@@ -15,6 +15,7 @@ from penstock.crash import crash_point
 from penstock.database.interface import Transaction
 from penstock.errors import ConcurrentCommit, InvalidRequest
 from penstock.iceberg.doors import table_create, table_requests
+from penstock.iceberg.tables.changes import find_rows_snapshot
 from penstock.model.identifiers import Identifier, from_path, show
 from penstock.model.origins import NOBODY, Origin
 
@@ -103,6 +104,7 @@ async def register(
         "",
         location,
         folder,
+        rows_snapshot=find_rows_snapshot(document, None, 0),
     )
     table = await catalog.database.write(_register, table, request.overwrite, origin)
     return LoadedTable(table, catalog.documents.keep(table.state, text), document["location"])

@@ -21,7 +21,7 @@ from penstock.model.rights import ICEBERG_TABLE, TABLE
 KIND = ICEBERG_TABLE
 COLUMNS = (
     "o.id, o.namespace, o.name, i.uuid, absolute(i.location), absolute(i.folder), "
-    "i.metadata_location, absolute(i.metadata_folder), i.commit_digest"
+    "i.metadata_location, absolute(i.metadata_folder), i.commit_digest, i.rows_snapshot"
 )
 
 
@@ -30,7 +30,8 @@ class IcebergTable:
     """A table's record.
 
     `folder` is another one that its files are in, or empty: the one that this server made for it,
-    or where it was before it moved. `digest` is that of the commit that made it what it is.
+    or where it was before it moved. `digest` is that of the commit that made it what it is;
+    `rows_snapshot` is the last snapshot that changed its rows, 0 for none.
     """
 
     id: str
@@ -42,6 +43,7 @@ class IcebergTable:
     metadata_location: str
     metadata_folder: str
     digest: str = ""
+    rows_snapshot: int = 0
 
     @property
     def identifier(self) -> Identifier:
@@ -148,10 +150,10 @@ async def insert_in(tx: Transaction, table: IcebergTable, origin: Origin) -> Non
     )
     await tx.fetch(
         "INSERT INTO iceberg_tables (id, uuid, location, folder, metadata_location, "
-        "metadata_folder, commit_digest) "
-        "VALUES ($1, $2, relative($3), relative($4), $5, relative($6), $7)",
+        "metadata_folder, commit_digest, rows_snapshot) "
+        "VALUES ($1, $2, relative($3), relative($4), $5, relative($6), $7, $8)",
         *(table.id, table.uuid, table.location, table.folder),
-        *(table.metadata_location, table.metadata_folder, table.digest),
+        *(table.metadata_location, table.metadata_folder, table.digest, table.rows_snapshot),
     )
     await grants.give_owner_in(tx, origin, Target(KIND, table.identifier), table.id)
 
@@ -160,10 +162,11 @@ async def swap_in(tx: Transaction, base: IcebergTable, table: IcebergTable) -> b
     """Make a record what a commit to `base` made of it; False when it has changed meanwhile."""
     swapped = await tx.fetch(
         "UPDATE iceberg_tables SET uuid = $3, location = relative($4), folder = relative($5), "
-        "metadata_location = $6, metadata_folder = relative($7), commit_digest = $8 "
+        "metadata_location = $6, metadata_folder = relative($7), commit_digest = $8, "
+        "rows_snapshot = $9 "
         "WHERE id = $1 AND metadata_location = $2 RETURNING id",
         *(base.id, base.metadata_location, table.uuid, table.location, table.folder),
-        *(table.metadata_location, table.metadata_folder, table.digest),
+        *(table.metadata_location, table.metadata_folder, table.digest, table.rows_snapshot),
     )
     return bool(swapped)
 
