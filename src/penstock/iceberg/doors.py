@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from penstock.iceberg.tables import loading as table_loading
     from penstock.iceberg.tables import log as table_log
     from penstock.iceberg.tables import places as table_places
+    from penstock.iceberg.tables import reading as table_reading
     from penstock.iceberg.tables import register as table_register
     from penstock.iceberg.tables import requests as table_requests
     from penstock.iceberg.tables import requirements as table_requirements
@@ -23,6 +24,7 @@ else:
     table_loading = LateModule("penstock.iceberg.tables.loading")
     table_log = LateModule("penstock.iceberg.tables.log")
     table_places = LateModule("penstock.iceberg.tables.places")
+    table_reading = LateModule("penstock.iceberg.tables.reading")
     table_register = LateModule("penstock.iceberg.tables.register")
     table_requests = LateModule("penstock.iceberg.tables.requests")
     table_requirements = LateModule("penstock.iceberg.tables.requirements")
@@ -37,6 +39,7 @@ __all__ = [
     "table_loading",
     "table_log",
     "table_places",
+    "table_reading",
     "table_register",
     "table_requests",
     "table_requirements",
