@@ -17,7 +17,7 @@ from penstock.errors import InvalidRequest, Unsupported
 from penstock.jobs.backfill.plan import BackfillOptions, Watermark
 from penstock.model.functions import Function, Needs
 from penstock.model.jobs import Value
-from penstock.model.views import CheckedSql, Definition, FollowedRename, Mode
+from penstock.model.views import CheckedSql, Definition, FollowedRename, IcebergState, Mode
 from penstock.model.views import Watermark as ViewWatermark
 from penstock.sql.statements import Statement
 
@@ -161,6 +161,8 @@ class RefreshSpec(JobSpec, frozen=True, kw_only=True):
     verify: bool = False
     verify_rows: int | None = None
     watermark: ViewWatermark | None = None
+    # The Iceberg tables that it reads, when the job was leased, by id.
+    iceberg: dict[str, IcebergState] = {}
     # Where the metadata of each Iceberg view lies that the definition is made from, by its id.
     states: dict[str, str] = {}
     # All tables and views that the runner may read for the job.

@@ -47,6 +47,25 @@ class Source(Struct, frozen=True, kw_only=True):
     fields: dict[str, int] = {}
     # In Lance's SQL: rows that do not match cannot affect the query.
     filter: str | None = None
+    is_iceberg: bool = False
+
+
+class IcebergState(Struct, frozen=True):
+    """An Iceberg table at a moment: one metadata file, which never changes."""
+
+    uuid: str
+    # The last snapshot that changed its rows; 0 for none, -1 when unknown.
+    snapshot: int
+    file: str
+    # Where its files may be; whatever its metadata names elsewhere is not read.
+    folders: tuple[str, ...] = ()
+
+
+class Appends(Struct, frozen=True):
+    """How new rows of a view's only table, an Iceberg table, are new rows of the view."""
+
+    # Whether the query leaves some of them out.
+    is_filtered: bool
 
 
 class Column(Struct, frozen=True, kw_only=True):
@@ -167,6 +186,17 @@ class Definition(Struct, frozen=True, kw_only=True):
     digest: str
     # What it was before each of the last renames of columns that it reads.
     followed: tuple["FollowedRename", ...] = ()
+    # None when new rows of an Iceberg table can change other rows of the view.
+    appends: Appends | None = None
+
+    @property
+    def tables(self) -> tuple[Source, ...]:
+        """The sources that are Lance tables."""
+        return tuple(each for each in self.sources if not each.is_iceberg)
+
+    @property
+    def iceberg_tables(self) -> tuple[Source, ...]:
+        return tuple(each for each in self.sources if each.is_iceberg)
 
     def find_followed(self, digest: str) -> "FollowedRename | None":
         """What has become of the definition with this digest, which is not this one."""
@@ -186,9 +216,10 @@ class FollowedRename(Struct, frozen=True, kw_only=True):
 class Watermark(Struct, frozen=True, kw_only=True):
     """What a view contains: its definition at these versions of its sources."""
 
-    # By the sources' ids.
+    # By the sources' ids; of Iceberg tables, the last snapshot that changed rows (0: none).
     versions: dict[str, int]
-    # The unique ids of the transactions that made them: version numbers can repeat.
+    # The unique ids of the transactions that made them: version numbers can repeat. Of Iceberg
+    # tables, their uuid.
     transactions: dict[str, str] = {}
     digest: str
     # The version of the view that the refresh committed or found.

@@ -84,7 +84,7 @@ async def define(
     """
     run = catalog.workers.run
     query, udtf = await run(_read, asked, namespace)
-    found = Lookup(known or {}, may_read)
+    found = Lookup(known or {}, may_read, reads_iceberg=True)
     try:
         query = await look_up(catalog, query, found)
     except InvalidRequest:
@@ -133,7 +133,7 @@ async def read(
 ) -> QuerySources:
     """The sources of a view now, as far as they can be found; opens nothing."""
     query, _ = await catalog.workers.run(_read, asked, namespace)
-    found = Lookup(known, may_read)
+    found = Lookup(known, may_read, reads_iceberg=True)
     with contextlib.suppress(InvalidRequest):
         await look_up(catalog, query, found)
     return to_sources(found)

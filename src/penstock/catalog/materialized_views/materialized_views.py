@@ -73,7 +73,7 @@ class SourceState:
     id: str
     # Its name now.
     identifier: Identifier
-    # The newest version of a table.
+    # The newest version of a Lance table.
     head: int | None
     # Whether it has changed since the last refresh; None when there was none.
     is_ahead: bool | None
@@ -187,9 +187,11 @@ async def list_sources(
     rows = await tx.fetch(
         "SELECT DISTINCT s.source_id, o.namespace, o.name, s.state, v.metadata_location, "
         "s.edition, v.edited_in, (SELECT max(t.version) FROM table_versions t "
-        "WHERE t.table_id = s.source_id AND t.branch = $2), m.id IS NOT NULL "
+        "WHERE t.table_id = s.source_id AND t.branch = $2), m.id IS NOT NULL, "
+        "i.uuid, i.rows_snapshot "
         "FROM view_sources s JOIN objects o ON o.id = s.source_id "
         "LEFT JOIN materialized_views m ON m.id = s.source_id "
+        "LEFT JOIN iceberg_tables i ON i.id = s.source_id "
         "LEFT JOIN views v ON v.id = s.source_id WHERE s.view_id = $1 "
         "ORDER BY o.namespace, o.name",
         *(view_id, MAIN),
@@ -242,13 +244,17 @@ def to_view(table: Table, row: Row) -> MaterializedView:
 
 
 def _to_state(row: Row, watermark: Watermark | None) -> SourceState:
-    id, namespace, name, state, metadata_location, consented, edition, head, is_view = row
+    id, namespace, name, state, metadata_location, consented, edition, head, is_view, *rest = row
+    uuid, snapshot = rest
     identifier = (*from_path(namespace), name)
     editions = (consented, edition or "")
     if watermark is None:
         return SourceState(id, identifier, head, None, *editions, is_view=bool(is_view))
     if metadata_location is not None:
         return SourceState(id, identifier, None, state != metadata_location, *editions)
+    if uuid is not None:
+        known = watermark.versions.get(id), watermark.transactions.get(id)
+        return SourceState(id, identifier, None, (snapshot, uuid) != known)
     # A source that a replaced Iceberg view has just added has no version in the watermark.
     is_ahead = (head or 0) != watermark.versions.get(id)
     return SourceState(id, identifier, head, is_ahead, is_view=bool(is_view))

@@ -37,7 +37,7 @@ from penstock.model.jobs import NewJob
 from penstock.model.origins import NOBODY, Origin
 from penstock.model.slots import slot_of_view
 from penstock.model.tables import MAIN, Table
-from penstock.model.views import Definition, Mode, Source, Watermark
+from penstock.model.views import Definition, IcebergState, Mode, Source, Watermark
 
 # Refuses to queue a job, by what is true in its transaction.
 Claim = Callable[[Transaction], Awaitable[None]]
@@ -100,7 +100,7 @@ async def explain_spec(
     spec, error = await complete_spec(catalog.database, wanted)
     if spec is None:
         raise InvalidRequest(error, detail="check the view's id")
-    ids = [spec.table_id, *(source.id for source in spec.definition.sources)]
+    ids = [spec.table_id, *(source.id for source in spec.definition.tables)]
     opened = dict([await _open(catalog, id) for id in ids])
     plan = await catalog.workers.run(_explain, spec, opened)
     return plan | {"estimated_seconds": await _estimate(catalog.database, defined, plan)}
@@ -244,12 +244,14 @@ async def complete_spec(tx: Transaction, spec: S) -> tuple[S | None, str]:
     if spec.alteration is None and spec.edition != row[3]:
         name = show((*from_path(row[0]), row[1]))
         return None, f"{name} was altered since; request the refresh again"
-    sources = list[Source]()
+    sources, iceberg = list[Source](), dict[str, IcebergState]()
     for source in spec.definition.sources:
         found = await tx.fetch_one("SELECT namespace, name FROM objects WHERE id = $1", source.id)
         if found is None:
             return None, f"table {show(source.table)}, which the view reads, was dropped"
         sources.append(structs.replace(source, table=(*from_path(found[0]), found[1])))
+        if source.is_iceberg:
+            iceberg[source.id] = await _read_state(tx, source.id)
     upstream = list[UpstreamSpec]()
     for each in spec.upstream:
         completed, error = await complete_spec(tx, each)
@@ -262,7 +264,19 @@ async def complete_spec(tx: Transaction, spec: S) -> tuple[S | None, str]:
         definition=structs.replace(spec.definition, sources=tuple(sources)),
         watermark=None if row[2] is None else msgspec.json.decode(row[2], type=Watermark),
         upstream=tuple(upstream),
+        iceberg=iceberg,
     ), ""
+
+
+async def _read_state(tx: Transaction, id: str) -> IcebergState:
+    row = await tx.fetch_one(
+        "SELECT uuid, rows_snapshot, metadata_location, absolute(location), "
+        "absolute(metadata_folder) FROM iceberg_tables WHERE id = $1",
+        id,
+    )
+    # It was there a moment ago, in the same transaction.
+    assert row is not None
+    return IcebergState(row[0], row[1], row[2], (row[3], row[4]))
 
 
 async def record_refresh(tx: Transaction, spec: RefreshSpec, result: Mapping[str, Any]) -> None:
@@ -359,7 +373,8 @@ def _check(defined: ResolvedView, request: RefreshRequest) -> None:
         )
     if request.mode != "incremental":
         return
-    if definition.shape == "whole" and definition.kind == "query":
+    is_whole = definition.shape == "whole" and definition.appends is None
+    if is_whole and definition.kind == "query":
         raise InvalidRequest(
             f"the view cannot be refreshed incrementally: {definition.obstacle}",
             detail="use mode auto or full",

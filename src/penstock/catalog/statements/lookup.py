@@ -14,6 +14,7 @@ from penstock.catalog.data import datasets
 from penstock.catalog.iceberg_views import dialects, iceberg_views
 from penstock.catalog.iceberg_views.iceberg_views import Edition
 from penstock.catalog.names import tables
+from penstock.catalog.statements.iceberg_sources import open_iceberg
 from penstock.errors import InvalidRequest
 from penstock.lance.doors import lance
 from penstock.model.identifiers import Identifier, from_path, show, to_path
@@ -50,6 +51,9 @@ class Lookup:
     names: dict[Identifier, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     editions: dict[str, Edition] = field(default_factory=dict)
+    # Whether the query may read Iceberg tables, and the ids of those in it.
+    reads_iceberg: bool = False
+    iceberg: set[str] = field(default_factory=set)
     # The names in each Iceberg view's own SQL, by its id.
     reads: "dict[str, tuple[requests.Reference, ...]]" = field(default_factory=dict)
     meant: "dict[requests.Reference, Identifier]" = field(default_factory=dict)
@@ -83,10 +87,12 @@ async def _find(
     if name in found.names:
         return query
     if kind == ICEBERG_TABLE:
-        raise InvalidRequest(
-            f"{show(name)} is an Iceberg table, which this server does not read",
-            detail="query it with an engine that is a client of the Iceberg protocol",
-        )
+        if not found.reads_iceberg:
+            raise InvalidRequest(
+                f"{show(name)} is an Iceberg table, which only materialized views read here",
+                detail="query it with an engine that is a client of the Iceberg protocol",
+            )
+        found.iceberg.add(id)
     found.names[name] = id
     return query if kind != iceberg_views.KIND else await _add_view(catalog, query, name, id, found)
 
@@ -153,7 +159,14 @@ async def open_sources(
 ) -> "dict[Identifier, requests.SourceTable]":
     """The tables among what was found, by their names."""
     ids = {name: id for name, id in found.names.items() if id not in found.editions}
-    return {name: await open_source(catalog, id, version) for name, id in ids.items()}
+    return {
+        name: await (
+            open_iceberg(catalog, id, version)
+            if id in found.iceberg
+            else open_source(catalog, id, version)
+        )
+        for name, id in ids.items()
+    }
 
 
 async def open_source(catalog: Catalog, id: str, version: int | None) -> "requests.SourceTable":

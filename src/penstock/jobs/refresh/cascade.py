@@ -26,6 +26,7 @@ from penstock.jobs.refresh.history import (
     RefreshCommit,
     commit_refresh,
 )
+from penstock.jobs.refresh.iceberg.versions import at_pins
 from penstock.jobs.refresh.plan import check_pin, choose_moment, choose_versions, look_back
 from penstock.jobs.refresh.run import RefreshOutcome, RefreshRun, run_refresh, sweep_refresh
 from penstock.jobs.refresh.view_notes import FIRST_PINS, Pin, Pins
@@ -132,6 +133,11 @@ class _Cascade:
             self._is_overtaken, first = True, None
         first = first or Pins({}, choose_moment(self._specs))
         pins = first.versions
+        for spec in self._specs:
+            for id, state in spec.iceberg.items():
+                pins.setdefault(id, Pin(state.snapshot, state.uuid, state.file))
+        # Every attempt reads the same files, whatever it was leased with.
+        self._specs = [at_pins(spec, first) for spec in self._specs]
         tables = {s.id: s for spec in self._specs for s in self._list_tables(spec)}
         newest = {id: self._catalog.open_latest(s.table, "") for id, s in tables.items()}
         for id in newest.keys() - pins.keys():
@@ -161,7 +167,7 @@ class _Cascade:
                 self._attempt.log(f"{'$'.join(source.table)} is not kept: {error.message}")
 
     def _list_tables(self, spec: RefreshSpec) -> list[Source]:
-        return [each for each in spec.definition.sources if each.id not in self._ids]
+        return [each for each in spec.definition.tables if each.id not in self._ids]
 
     def _make_step(self, number: int) -> "_Step":
         spec, attempt = self._specs[number], self._attempt

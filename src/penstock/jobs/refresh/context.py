@@ -22,13 +22,22 @@ from penstock.model.views import Definition, Source, Watermark
 
 if TYPE_CHECKING:
     from penstock.jobs.refresh.chunks.plan import ChunkWork, UnsettledRows
+    from penstock.jobs.refresh.iceberg.plan import AppendedRows
+    from penstock.jobs.refresh.iceberg.versions import IcebergVersions
     from penstock.jobs.refresh.keys.plan import TouchedKeys
     from penstock.jobs.refresh.rows.plan import AllRows, SomeRows
     from penstock.jobs.refresh.udtf.plan import SparkPartitions, UdtfWork
     from penstock.jobs.spark.tasks import Engine
 
     PlannedWork: TypeAlias = (
-        AllRows | SomeRows | TouchedKeys | ChunkWork | UnsettledRows | UdtfWork | SparkPartitions
+        AllRows
+        | SomeRows
+        | AppendedRows
+        | TouchedKeys
+        | ChunkWork
+        | UnsettledRows
+        | UdtfWork
+        | SparkPartitions
     )
 
 # What happens to the view: nothing, an update, or a rebuild.
@@ -74,8 +83,10 @@ class Context:
     location: Location
     # The view as it is now.
     view: LanceDataset
-    # By the sources' ids, in the order of the definition.
+    # The Lance tables by the sources' ids, in the order of the definition.
     sources: Mapping[str, SourceVersions]
+    # The same of those that are Iceberg tables.
+    iceberg: "Mapping[str, IcebergVersions]" = field(default_factory=dict)
     # The current time of its query; None when that does not read the clock.
     moment: int | None = None
     # Why the view must be rebuilt: a full refresh. "" when it can be followed; then every source

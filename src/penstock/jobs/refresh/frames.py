@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.iceberg.tables.changes import count_rows as count_iceberg
 from penstock.jobs.refresh.context import SourceVersions, Work
+from penstock.jobs.refresh.iceberg.scans import make_iceberg_scan
 from penstock.jobs.refresh.keys.source_rows import FoundRows
 from penstock.jobs.spark.chosen_rows import load_chosen
+from penstock.jobs.spark.iceberg_source import load_iceberg
 from penstock.jobs.spark.lance_source import Scan, load, make_scan
 from penstock.jobs.spark.tasks import Engine
 from penstock.model.views import CheckedSql, Definition
@@ -16,15 +19,25 @@ def get_sql(definition: Definition) -> CheckedSql:
     return definition.sql if definition.keys is None else definition.keys.sql
 
 
+def count_rows(work: Work) -> int:
+    """About how many rows the sources have."""
+    lance = sum(each.dataset_now.count_rows() for each in work.sources.values())
+    return lance + sum(count_iceberg(each.document) or 0 for each in work.iceberg.values())
+
+
 def load_frames(
     work: Work, engine: Engine, needed: Mapping[str, FoundRows | None] | None = None
 ) -> dict[str, Any]:
     """The frames by their names in the query, some of them with the needed rows only."""
     keys = work.definition.keys
     if keys is None:
-        return {
+        frames = {
             each.source.name: load(engine, _scan(work, engine, each))
             for each in work.sources.values()
+        }
+        return frames | {
+            each.source.name: load_iceberg(engine, make_iceberg_scan(each, work.location.options))
+            for each in work.iceberg.values()
         }
     sources = {each.source.name: each for each in work.sources.values()}
     frames = {}

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lance import LanceDataset
@@ -17,6 +18,7 @@ from penstock.jobs.refresh.altering.changes import find_changes
 from penstock.jobs.refresh.altering.explain import explain_alteration
 from penstock.jobs.refresh.context import Context, Plan, SourceVersions, plan_nothing
 from penstock.jobs.refresh.history import History, find_changed, find_moved, read_history
+from penstock.jobs.refresh.iceberg.versions import find_replaced, open_tables
 from penstock.jobs.refresh.rows import plan as rows
 from penstock.jobs.refresh.strategies import STRATEGIES, find_strategy
 from penstock.jobs.refresh.view_notes import Pin, Pins, read_failed, read_partitions
@@ -75,8 +77,8 @@ def choose_versions(
             f"{len(spec.definition.sources)}",
             detail="leave src_version out",
         )
-    pins = {}
-    for source in spec.definition.sources:
+    pins = {id: Pin(state.snapshot, state.uuid, state.file) for id, state in spec.iceberg.items()}
+    for source in spec.definition.tables:
         _, dataset = newest[source.id]
         if spec.src_version is not None:
             dataset = _open(dataset, source, spec.src_version)
@@ -103,7 +105,7 @@ def make_context(
     rebuild = _why_rebuild(spec, view, foreign) or _why_unknown(location, spec.watermark)
     rebuild = rebuild or _why_timed(spec, pins.moment)
     sources: dict[str, SourceVersions] = {}
-    for source in define_at(spec.definition, pins.moment).sources:
+    for source in define_at(spec.definition, pins.moment).tables:
         where, dataset = newest[source.id]
         now = check_pin(dataset, source, pins.versions[source.id])
         if changed := find_changed(now, source):
@@ -123,8 +125,12 @@ def make_context(
             )
         names = spec.followed.names.get(source.id, {}) if spec.followed is not None else {}
         sources[source.id] = SourceVersions(source, where, now.version, now, version, then, names)
+    iceberg = open_tables(spec, pins, location)
+    if not rebuild:
+        rebuild = find_replaced(iceberg, spec.watermark)
     if rebuild:
         sources = {id: _without_then(each) for id, each in sources.items()}
+        iceberg = {id: replace(each, then=None) for id, each in iceberg.items()}
         if spec.mode == "incremental":
             raise InvalidRequest(
                 f"{'$'.join(spec.table)} cannot be refreshed incrementally: {rebuild}",
@@ -135,6 +141,7 @@ def make_context(
         location=location,
         view=view,
         sources=sources,
+        iceberg=iceberg,
         moment=pins.moment,
         rebuild=rebuild,
     )
@@ -159,6 +166,7 @@ def plan_refresh(context: Context) -> Plan:
         return (altered or strategy.plan)(context)
     watermark = context.watermark
     is_same = all(each.is_same for each in context.sources.values())
+    is_same = is_same and all(each.is_same for each in context.iceberg.values())
     is_same = is_same and (watermark is None or watermark.moment == context.moment)
     if (
         watermark is not None
@@ -174,7 +182,7 @@ def explain_refresh(spec: RefreshSpec, open_table: Opener) -> dict[str, Any]:
     """What a refresh with this spec would do now, as data."""
     location, view = open_table(spec.table)
     wanted, history = look_back(spec, view)
-    newest = {source.id: open_table(source.table) for source in wanted.definition.sources}
+    newest = {source.id: open_table(source.table) for source in wanted.definition.tables}
     pins = Pins(choose_versions(wanted, newest), choose_moment([wanted]))
     context = make_context(wanted, location, view, newest, pins, history.foreign)
     definition, plan = wanted.definition, plan_refresh(context)
@@ -193,6 +201,10 @@ def explain_refresh(spec: RefreshSpec, open_table: Opener) -> dict[str, Any]:
         "source_versions": {
             "$".join(each.source.table): {"from": each.then, "to": each.now}
             for each in context.sources.values()
+        }
+        | {
+            "$".join(each.source.table): {"from": each.then, "to": each.now}
+            for each in context.iceberg.values()
         },
     }
 

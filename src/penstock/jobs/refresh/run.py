@@ -103,7 +103,7 @@ class RefreshRun:
         self._location = catalog.locate(spec.table, "")
         self._place = self._location.place()
         self._newest: dict[str, tuple[Location, LanceDataset]] = {}
-        self._sources = {s.id: catalog.locate(s.table, "") for s in spec.definition.sources}
+        self._sources = {s.id: catalog.locate(s.table, "") for s in spec.definition.tables}
         places = {id: location.place() for id, location in self._sources.items()}
         self._kept = Retention(spec.table_id, self._place, places)
         # The view's state according to the catalog, and to the view itself.
@@ -174,7 +174,7 @@ class RefreshRun:
         return result
 
     def _open_sources(self, spec: RefreshSpec) -> None:
-        for source in spec.definition.sources:
+        for source in spec.definition.tables:
             newest = self._catalog.open_latest(source.table, "")
             self._newest[source.id] = self._sources[source.id], newest
 
@@ -196,7 +196,8 @@ class RefreshRun:
         if pins is None:
             pins = Pins(choose_versions(spec, self._newest), choose_moment([spec]))
         for id, pin in pins.versions.items():
-            view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
+            if not pin.file:
+                view_notes.keep_version(self._newest[id][1], spec.table_id, pin.version)
         return pins
 
     def _note(self, pins: Pins) -> bool:
@@ -290,7 +291,10 @@ class RefreshRun:
             spec = self._given
             self._open_sources(spec)
             at = {id: Pin(n, mark.transactions.get(id, "")) for id, n in mark.versions.items()}
-            pins = Pins(at, mark.moment)
+            # Of an Iceberg table, the job's own note knows the file that was read.
+            noted = view_notes.find_pins(self._place, self._attempt.job)
+            files = {} if noted is None else {i: p for i, p in noted.versions.items() if p.file}
+            pins = Pins(at | files, mark.moment)
             context = make_context(spec, self._location, self._view, self._newest, pins, "")
             certificate = self._verify(self._start(context), done.version, mark)
         return RefreshResult(

@@ -9,6 +9,7 @@ from penstock.errors import Unsupported
 from penstock.jobs.refresh.chunks import altered as altered_chunks
 from penstock.jobs.refresh.chunks import plan as chunks
 from penstock.jobs.refresh.context import Context, Plan, ViewChange, Work
+from penstock.jobs.refresh.iceberg import plan as iceberg
 from penstock.jobs.refresh.keys import plan as keys
 from penstock.jobs.refresh.rows import altered as altered_rows
 from penstock.jobs.refresh.rows import plan as rows
@@ -41,6 +42,7 @@ STRATEGIES = {
     "rows": Strategy(rows.plan, "penstock.jobs.refresh.rows.run", True, altered_rows.plan),
     "keys": Strategy(keys.plan, "penstock.jobs.refresh.keys.run", True),
     "whole": Strategy(whole.plan, "penstock.jobs.refresh.whole.run"),
+    "iceberg": Strategy(iceberg.plan, "penstock.jobs.refresh.iceberg.run"),
     "chunks": Strategy(chunks.plan, "penstock.jobs.refresh.chunks.run", True, altered_chunks.plan),
     "udtf": Strategy(udtf.plan, "penstock.jobs.refresh.udtf.run", True, udtf.plan),
 }
@@ -50,6 +52,8 @@ def find_strategy(definition: Definition) -> Strategy:
     """The strategy for a view."""
     by_kind = {"chunker": "chunks", "udtf": "udtf"}
     name = by_kind.get(definition.kind, definition.shape)
+    if definition.iceberg_tables:
+        name = "iceberg"
     if name not in STRATEGIES:
         raise Unsupported(f"views of shape {name} cannot be refreshed yet")
     return STRATEGIES[name]

@@ -18,7 +18,7 @@ from msgspec import Struct, json
 from penstock.jobs.engine.needed_rows import ROW_ID
 from penstock.jobs.engine.waiting import wait_for
 from penstock.jobs.refresh.context import SourceVersions, Work
-from penstock.jobs.refresh.frames import get_sql, load_frames
+from penstock.jobs.refresh.frames import count_rows, get_sql, load_frames
 from penstock.jobs.refresh.rows.spark_rows import ID
 from penstock.jobs.spark.gate.checked_queries import pick, query
 from penstock.jobs.spark.lance_source import FragmentPiece, Scan, load, make_scan, show_conditions
@@ -76,7 +76,7 @@ def verify(work: Work, view: LanceDataset) -> dict[str, Any]:
     names = compared_columns(work.definition)
     sample = choose_sample(work, view)
     engine = work.get_engine()
-    total = sum(each.dataset_now.count_rows() for each in work.sources.values())
+    total = count_rows(work)
     with open_sql(engine, total + view.count_rows()) as sql:
         try:
             ours, theirs = _hash_both(work, sql, view, names, sample)
@@ -106,6 +106,7 @@ def describe_compared(
 ) -> dict[str, Any]:
     """What a certificate is about; functions are not called for most of them."""
     versions = {"$".join(each.source.table): each.now for each in work.sources.values()}
+    versions |= {"$".join(each.source.table): each.now for each in work.iceberg.values()}
     return {
         "view_version": view.version,
         "source_versions": versions,

@@ -30,6 +30,9 @@ class Pin(msgspec.Struct, frozen=True):
 
     version: int
     transaction: str
+    # Of an Iceberg table, whose version is a snapshot and whose transaction its uuid: the metadata
+    # file that is read.
+    file: str = ""
 
 
 class Pins(msgspec.Struct, frozen=True):

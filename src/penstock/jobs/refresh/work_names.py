@@ -21,5 +21,7 @@ def is_overtaken(spec: RefreshSpec, pins: Pins) -> bool:
         return False
     is_later = pins.moment is not None and known.moment is not None and pins.moment < known.moment
     return is_later or any(
-        pin.version < known.versions.get(id, 0) for id, pin in pins.versions.items()
+        # The numbers of snapshots have no order.
+        not pin.file and pin.version < known.versions.get(id, 0)
+        for id, pin in pins.versions.items()
     )

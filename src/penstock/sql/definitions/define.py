@@ -23,6 +23,7 @@ from penstock.model.views import (
     Source,
 )
 from penstock.sql.definitions.functions import Inputs, bind_rows_function, make_column_functions
+from penstock.sql.definitions.iceberg_sources import check_readable, follow_iceberg
 from penstock.sql.definitions.lance import read_lance
 from penstock.sql.definitions.outputs import keep_types, list_own_names, make_schema
 from penstock.sql.definitions.parsed_query import ParsedQuery, QueryOutput, make_rows, make_sources
@@ -63,7 +64,7 @@ def _define_best(
             if request.created is None:
                 raise
         else:
-            if made.shape != "whole":
+            if made.shape != "whole" or made.appends is not None:
                 return made
             written = replace(written, obstacle=made.obstacle)
     return _define(request, written)
@@ -71,6 +72,7 @@ def _define_best(
 
 def _define(request: ViewRequest, found: ParsedQuery) -> Definition:
     found = take_types(found, request.typed)
+    check_readable(request, found)
     if request.kind == "query":
         return _define_query(request, found)
     return _define_rows_function(request, found)
@@ -79,6 +81,7 @@ def _define(request: ViewRequest, found: ParsedQuery) -> Definition:
 def _define_query(request: ViewRequest, found: ParsedQuery) -> Definition:
     declared = _find_declared(request)
     given = [(output.name, output.type) for output in found.outputs]
+    found, appends = follow_iceberg(found)
     outputs = found.outputs
     functions: tuple[Function, ...] = ()
     if request.query.functions:
@@ -107,6 +110,7 @@ def _define_query(request: ViewRequest, found: ParsedQuery) -> Definition:
         ),
         column_functions=functions,
         keys=found.keys,
+        appends=appends,
     )
 
 
@@ -226,7 +230,7 @@ def _digest(
         # For shape "rows", hash each output; the text also has columns that only functions need.
         [[each.name, each.texts[language]] for each in outputs] if made.rows else made.sql,
         [found.filters[language] if found.filters else None, found.limit],
-        [[each.id, each.name, _list_types(each, tables[each.id])] for each in made.sources],
+        [[each.id, each.name, *_list_types(each, tables[each.id])] for each in made.sources],
         [_describe(each) for each in (*made.column_functions, *filter(None, [made.function]))],
         [made.inherited, made.partition_by, made.partition_by_indexed_column],
         # Partitions that Spark computes are named and compared in another way.
@@ -236,8 +240,13 @@ def _digest(
     return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
 
 
-def _list_types(source: Source, table: SourceTable) -> Sequence[tuple[str, str]]:
-    return [(path, str(find_type(table.schema, parse_path(path)))) for path in source.reads]
+def _list_types(source: Source, table: SourceTable) -> Sequence[Sequence[Sequence[str]]]:
+    kinds = [(path, str(find_type(table.schema, parse_path(path)))) for path in source.reads]
+    if not table.is_iceberg:
+        return [kinds]
+    # A column that took the place of another of its name has other values, in the same snapshot.
+    roots = sorted({parse_path(path)[0] for path in source.reads})
+    return [kinds, [(name, table.shapes[name]) for name in roots]]
 
 
 def _describe(function: Function) -> list[Any]:

@@ -86,6 +86,23 @@ def to_arrow(schema: Json, types: Mapping[str, pa.DataType] = TO_ARROW) -> pa.Sc
     return pa.schema([_to_arrow_field(field, types) for field in schema["fields"]])
 
 
+def find_unread(schema: Json) -> tuple[str, str] | None:
+    """The first column that Arrow has no type for, and its type."""
+    for field in schema["fields"]:
+        if (kind := _find_unknown(field["type"])) is not None:
+            return field["name"], kind
+    return None
+
+
+def _find_unknown(kind: Any) -> str | None:
+    if isinstance(kind, str):
+        is_known = kind in TO_ARROW or DECIMAL.fullmatch(kind) or FIXED.fullmatch(kind)
+        return None if is_known else kind
+    inner = [kind[key] for key in ("element", "key", "value") if key in kind]
+    inner += [field["type"] for field in kind.get("fields", ())]
+    return next((found for each in inner if (found := _find_unknown(each)) is not None), None)
+
+
 def _to_field(field: "pa.Field[Any]", ids: Iterator[int]) -> Json:
     id = next(ids)
     return {"id": id, "name": field.name, "required": False, "type": _to_type(field.type, ids)}

@@ -105,7 +105,8 @@ def make_sources(found: ParsedQuery, outputs: tuple[QueryOutput, ...]) -> tuple[
             types=_encode_types(table, reads),
             named=_list_unread(found.named.get(name, ()), reads),
             fields=_find_fields(table, reads),
-            filter=found.pushed.get(name),
+            filter=None if table.is_iceberg else found.pushed.get(name),
+            is_iceberg=table.is_iceberg,
         )
         sources.append(source)
     return tuple(sources)

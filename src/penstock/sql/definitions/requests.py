@@ -97,6 +97,9 @@ class SourceTable(Struct, frozen=True, kw_only=True):
     open: Callable[[], LanceDataset] | None = None
     has_stable_row_ids: bool = True
     version: int = 0
+    is_iceberg: bool = False
+    # Of an Iceberg table: what identifies each column with its inner fields, and their defaults.
+    shapes: dict[str, str] = {}
     # The ids of its columns' fields, by name, where they are known.
     fields: dict[str, int] = {}
 

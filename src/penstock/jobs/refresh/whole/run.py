@@ -1,7 +1,7 @@
 """Compute a whole view by Spark SQL over its sources."""
 
 from penstock.jobs.refresh.context import Plan, ViewChange, Work
-from penstock.jobs.refresh.frames import load_frames
+from penstock.jobs.refresh.frames import count_rows, load_frames
 from penstock.jobs.refresh.queries import choose_engine, run_query
 from penstock.jobs.spark.sql_sessions import open_sql
 
@@ -9,8 +9,7 @@ from penstock.jobs.spark.sql_sessions import open_sql
 def run(work: Work, plan: Plan) -> ViewChange:
     """Compute all rows; they replace those that the view has."""
     engine = choose_engine(work)
-    total = sum(each.dataset_now.count_rows() for each in work.sources.values())
-    with open_sql(engine, total) as sql:
+    with open_sql(engine, count_rows(work)) as sql:
         written = run_query(work, sql, load_frames(work, sql))
     return ViewChange(
         removes="all",
