@@ -65,8 +65,10 @@ def test_what_was_committed_before_a_kill_is_reported_and_not_done_again(
     assert view.die_at("refresh committed", job) == KILLED
     version = view.open().version
     history.do_append()
-    done = view.refresh(HeldAttempt(job=job, number=2))
+    attempt = HeldAttempt(job=job, number=2)
+    done = view.refresh(attempt)
     assert (done.version, view.open().version) == (version, version)
+    assert attempt.told["rows_done"] == attempt.told["rows_total"] != 0
     assert (done.mode, done.rows_updated) == ("incremental", 5)
     assert done.source_versions == {"n$source": pinned}
     view.refresh()

@@ -194,6 +194,8 @@ class ViewChange:
     rows_updated: int = 0
     rows_deleted: int = 0
     function_calls: int = 0
+    # Source rows (or partitions, for a udtf) that the work went through: its progress, in full.
+    rows_read: int = 0
     # Ids of source rows (or numbers of partitions) that a function failed on and that the next
     # refresh tries again: all of them, including those of earlier refreshes.
     failed: RowSet | None = None

@@ -23,6 +23,7 @@ INSERTED_PROPERTY = "penstock.rows_inserted"
 UPDATED_PROPERTY = "penstock.rows_updated"
 DELETED_PROPERTY = "penstock.rows_deleted"
 CALLS_PROPERTY = "penstock.function_calls"
+READ_PROPERTY = "penstock.rows_read"
 MODE_PROPERTY, REASON_PROPERTY = "penstock.mode", "penstock.reason"
 
 

@@ -27,6 +27,7 @@ from penstock.jobs.refresh.history import (
     DELETED_PROPERTY,
     INSERTED_PROPERTY,
     MODE_PROPERTY,
+    READ_PROPERTY,
     REASON_PROPERTY,
     UPDATED_PROPERTY,
     RefreshCommit,
@@ -170,7 +171,11 @@ class RefreshRun:
     def finish(self, done: RefreshOutcome | RefreshCommit) -> RefreshResult:
         """Release what is no longer needed, and report what was done."""
         result = self._report(done) if isinstance(done, RefreshCommit) else self._describe(done)
-        self._tell_result(result)
+        if isinstance(done, RefreshCommit):
+            rows_read = int(done.properties.get(READ_PROPERTY, 0))
+        else:
+            rows_read = done.change.rows_read
+        self._tell_result(result, rows_read)
         return result
 
     def _open_sources(self, spec: RefreshSpec) -> None:
@@ -226,6 +231,7 @@ class RefreshRun:
             UPDATED_PROPERTY: str(change.rows_updated),
             DELETED_PROPERTY: str(change.rows_deleted),
             CALLS_PROPERTY: str(change.function_calls),
+            READ_PROPERTY: str(change.rows_read),
             MODE_PROPERTY: plan.mode,
             REASON_PROPERTY: plan.reason,
         }
@@ -313,7 +319,7 @@ class RefreshRun:
             certificate=certificate,
         )
 
-    def _tell_result(self, result: RefreshResult) -> None:
+    def _tell_result(self, result: RefreshResult, rows_read: int) -> None:
         self._kept.keep(self._view, result.version, self._attempt.log)
         needed = [each for each in (result.watermark, *self._known) if each is not None]
         self._kept.let_go(needed, self._attempt.log)
@@ -328,6 +334,9 @@ class RefreshRun:
             rows_deleted=result.rows_deleted,
             function_calls=result.function_calls,
             rows_failed=result.rows_failed,
+            # All of it is done, in the unit in which it was told on the way.
+            rows_total=rows_read,
+            rows_done=rows_read,
         )
 
     def _has_functions(self) -> bool:

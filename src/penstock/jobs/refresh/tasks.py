@@ -38,15 +38,21 @@ def make_missing(
         reports.failures.expect(total)
         attempt.progress(rows_total=total)
 
+        def count_done() -> int:
+            # Source rows, like the total: how many rows come out of them is another matter.
+            return sum(sizes[n] for n, key in enumerate(keys) if key in finished.by_key)
+
         def listen() -> bool:
+            moved = finished.look()
             if not functions:
-                if moved := finished.look():
-                    attempt.progress(rows_done=finished.rows)
+                if moved:
+                    attempt.progress(rows_done=count_done())
                 return moved
             reports.listen()
-            if moved := reports.listen_inside():
-                done, failed = reports.rows_inside(()), reports.failures.rows
-                attempt.progress(rows_done=done, rows_failed=failed)
+            if reports.listen_inside() or moved:
+                done = min(total, max(count_done(), reports.rows_inside(())))
+                attempt.progress(rows_done=done, rows_failed=reports.failures.rows)
+                moved = True
             reports.failures.check()
             return moved
 

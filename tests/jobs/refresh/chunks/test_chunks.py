@@ -62,6 +62,12 @@ def test_the_first_refresh_calls_for_every_row(tmp_path: Path) -> None:
     assert (done.mode, done.rows_inserted, done.function_calls) == ("full", 6, 4)
 
 
+def test_a_chunker_that_succeeded_has_done_all_of_its_source_rows(tmp_path: Path) -> None:
+    view, attempt = chunked(tmp_path, "a bb", "", "c", "d e f"), HeldAttempt()
+    view.refresh(attempt)
+    assert (attempt.told["rows_done"], attempt.told["rows_total"]) == (4, 4)
+
+
 def test_a_refresh_without_a_change_calls_nothing(tmp_path: Path) -> None:
     view = chunked(tmp_path, "a bb", "")
     view.refresh()

@@ -13,6 +13,7 @@ from penstock.errors import InvalidRequest
 from penstock.jobs.engine.attempt import is_passing
 from penstock.model.views import Definition, RefreshResult
 from tests.harness.data.sources import SourceHistory, some_rows
+from tests.harness.jobs.held_attempt import HeldAttempt
 from tests.harness.views.local_views import LocalView, define, encode_schema
 
 KINDS = {"id": pa.int64(), "twice": pa.int64(), "x": pa.string()}
@@ -52,6 +53,18 @@ def test_the_first_refresh_computes_everything(history: SourceHistory, tmp_path:
     assert view.rows() == expected(history.open())
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (len(view.rows()), 0, 0)
     assert (done.version, done.source_versions) == (2, {"n$source": 1})
+
+
+def test_progress_counts_source_rows_and_ends_with_all_of_them_done(
+    history: SourceHistory, view: LocalView
+) -> None:
+    attempt, total = HeldAttempt(), history.open().count_rows()
+    view.refresh(attempt, mode="full")
+    assert 0 < len(view.rows()) < total
+    assert (attempt.told["rows_done"], attempt.told["rows_total"]) == (total, total)
+    nothing = HeldAttempt()
+    view.refresh(nothing)
+    assert (nothing.told["rows_done"], nothing.told["rows_total"]) == (0, 0)
 
 
 def test_a_refresh_without_changes_commits_nothing_and_asks_for_no_engine(

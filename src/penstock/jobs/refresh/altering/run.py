@@ -125,7 +125,9 @@ class AlterationRun(RefreshRun):
         if names and not isinstance(change.removes, str):
             self._attempt.log(f"filling {', '.join(names)} in rows that stay")
             filling = replace(filling, view=draft, location=location)
+            staying = draft.count_rows() - len(change.removes)
             change, files = fill_columns(filling, change, names)
+            change = replace(change, rows_read=change.rows_read + staying)
             self._files |= files
         return change
 

@@ -57,7 +57,7 @@ def run(work: Work, plan: Plan) -> ViewChange:
         with open_engine(work) as opened:
             start = partial(_start, opened, order)
             notes = make_missing(opened, (order.function,), keys, sizes, start)
-    return _to_change(work, todo, notes)
+    return replace(_to_change(work, todo, notes), rows_read=sum(t.rows for t in order.tasks))
 
 
 def _match(work: Work, dataset: LanceDataset, rows: RowPlaces, query: Rows) -> RowPlaces:

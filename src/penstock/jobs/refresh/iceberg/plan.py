@@ -10,9 +10,10 @@ from penstock.jobs.refresh.whole import plan as whole
 
 @dataclass(frozen=True, slots=True)
 class AppendedRows:
-    """The rows of the view's only table that these snapshots added."""
+    """The rows of the view's only table that these snapshots added; `rows` is None if unknown."""
 
     snapshots: tuple[int, ...]
+    rows: int | None
 
 
 def plan(context: Context) -> Plan:
@@ -42,7 +43,7 @@ def _plan_appended(context: Context, table: IcebergVersions) -> Plan:
         rows_to_insert=_count(context, added),
         rows_to_update=0,
         rows_to_delete=0,
-        work=AppendedRows(tuple(each["snapshot-id"] for each in found)),
+        work=AppendedRows(tuple(each["snapshot-id"] for each in found), added),
     )
 
 

@@ -17,12 +17,14 @@ def run(work: Work, plan: Plan) -> ViewChange:
         return whole.run(work, plan)
     (table,) = work.iceberg.values()
     engine = choose_engine(work)
-    rows = plan.rows_to_insert
-    with open_sql(engine, rows if isinstance(rows, int) else 0) as sql:
+    total = plan.work.rows or 0
+    work.attempt.progress(rows_total=total)
+    with open_sql(engine, total) as sql:
         scan = make_iceberg_scan(table, work.location.options, plan.work.snapshots)
         written = run_query(work, sql, {table.source.name: load_iceberg(sql, scan)})
     return ViewChange(
         removes=np.empty(0, np.int64),
         fragments=tuple(fragment for each in written for fragment in each.fragments),
         rows_inserted=sum(each.rows for each in written),
+        rows_read=total,
     )

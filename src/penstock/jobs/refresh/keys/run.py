@@ -29,7 +29,9 @@ def run(work: Work, plan: Plan) -> ViewChange:
             branch.occurrences, find_needed(branch, touched.sources, touched.keys), strict=True
         )
     }
-    with open_sql(engine, _count(work, keys, needed)) as sql:
+    total = _count(work, keys, needed)
+    work.attempt.progress(rows_total=total)
+    with open_sql(engine, total) as sql:
         frames = load_frames(work, sql, needed)
         written = run_query(work, sql, frames, touched.keys, touched.known)
     rows_made = sum(each.rows for each in written)
@@ -41,6 +43,7 @@ def run(work: Work, plan: Plan) -> ViewChange:
         rows_inserted=rows_made - updated,
         rows_updated=updated,
         rows_deleted=len(touched.ids) - updated,
+        rows_read=total,
     )
 
 

@@ -58,6 +58,7 @@ def run(work: Work, plan: Plan) -> ViewChange:
         rows_updated=updated,
         rows_deleted=gone - updated,
         function_calls=sum(each.calls for each in done),
+        rows_read=sum(each.rows for each in needed),
         failed=failed_rows(done),
         rate=rate_of(done),
     )
