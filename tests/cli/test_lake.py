@@ -270,6 +270,34 @@ def test_views_are_made_explained_and_dropped(server: Server, table: penstock.Ta
     assert "no materialized view" in run(server, "views", "explain", table.name, code=2)
 
 
+def test_dry_runs_refuse_what_is_refused_and_name_what_goes_along(
+    server: Server, table: penstock.Table
+) -> None:
+    space = table.id[0]
+    first, second, third = (f"{space}.{name}" for name in ("first", "second", "third"))
+    run(server, "views", "create", first, "SELECT id, text FROM docs")
+    run(server, "views", "create", second, "SELECT id FROM first")
+    run(server, "views", "create", third, "SELECT id FROM second", "--kind", "iceberg")
+    for arguments, told in (
+        (("views", "drop", first), f"read by {second}"),
+        (("rename", table.name, first), "already exists"),
+        (("rename", table.name, f"{space}nope.x"), f"{space}nope"),
+        (("views", "rename", second, "fourth"), f"under this name by {third}"),
+        (("views", "create", first, "SELECT id FROM docs"), "already exists"),
+        (("views", "create", f"{space}nope.x", "SELECT 1"), f"{space}nope"),
+    ):
+        assert told in run(server, *arguments, "--dry-run", code=2)
+        yes = ("-y",) if "drop" in arguments else ()
+        run(server, *arguments, *yes, code=2)
+    assert "not checked" in run(server, "views", "create", f"{space}.x", "SELECT no", "--dry-run")
+    planned = run(server, "views", "rename", second, "fourth", "--cascade", "--dry-run")
+    assert planned.endswith(f"; {third} would follow\n")
+    cascade = ("views", "drop", first, "--cascade")
+    assert run(server, *cascade, "--dry-run") == f"would drop {first}, {second}, {third}\n"
+    assert ask(server, *cascade, "-y")["along"] == [second, third]
+    assert ask(server, "ls", space) == [{"kind": "table", "name": table.name}]
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_our_commands(shell: str) -> None:
     script = subprocess.run(

@@ -77,7 +77,7 @@ def test_the_command_line_tells_impact_and_renames(
     told = json.loads(run(server, "impact", f"{space}.docs", "--json"))
     assert told["dependents"][0]["id"] == [space, "v"]
     make_iceberg_view(server, space, "i", "SELECT id FROM v")
-    planned = run(server, "views", "rename", f"{space}.v", "w", "--dry-run")
+    planned = run(server, "views", "rename", f"{space}.v", "w", "--force", "--dry-run")
     assert planned == f"would rename {space}.v to {space}.w; it would break {space}.i\n"
     done = run(server, "views", "rename", f"{space}.v", f"{space}.w", "--force")
     assert done == f"renamed {space}.v to {space}.w\n"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import click
 
+from penstock.cli.catalog.dry_runs import check_free, find_renamed
 from penstock.cli.catalog.readable import get_readable
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, dry_run_option, echo_json
@@ -33,10 +34,11 @@ def command(lake: Lake, *, name: str, new: str, **options: bool) -> None:
       penstock rename shop.pages shop.documents
       penstock rename shop.pages archive.pages --dry-run
     """
-    echo_rename(get_readable(lake, name), new, **options)
+    echo_rename(lake, get_readable(lake, name), new, **options)
 
 
 def echo_rename(
+    lake: Lake,
     table: Table | IcebergView,
     new: str,
     *,
@@ -47,25 +49,35 @@ def echo_rename(
 ) -> None:
     """Rename a table, and tell its name; a dry run tells what knows it by its old one."""
     wanted = read_id(new)
-    shown = show_id(wanted if len(wanted) > 1 else (*table.id[:-1], *wanted))
-    if dry_run:
-        breaks = [each.name for each in table.dependents() if "rename" in each.breaks_on]
-        if as_json:
-            echo_json({"name": table.name, "new_name": shown, "breaks": breaks, "renamed": False})
-        else:
-            broken = f"; it would break {', '.join(breaks)}" if breaks else ""
-            click.echo(f"would rename {table.name} to {shown}{broken}")
-        return
-    if isinstance(table, Table):
-        name = table.rename(new, cascade=cascade, force=force).name
-    elif cascade or force:
+    wanted = wanted if len(wanted) > 1 else (*table.id[:-1], *wanted)
+    if isinstance(table, IcebergView) and (cascade or force):
         raise InvalidRequest(
             f"{table.name} is an Iceberg view, of which no others are told its new name",
             detail="leave --cascade and --force out",
         )
+    if dry_run:
+        check_free(lake, wanted)
+        _tell_plan(table, show_id(wanted), cascade=cascade, force=force, as_json=as_json)
+        return
+    if isinstance(table, Table):
+        name = table.rename(new, cascade=cascade, force=force).name
     else:
         name = table.rename(new).name
     if as_json:
         echo_json({"name": table.name, "new_name": name, "renamed": True})
     else:
         click.echo(f"renamed {table.name} to {name}")
+
+
+def _tell_plan(
+    table: Table | IcebergView, new: str, *, cascade: bool, force: bool, as_json: bool
+) -> None:
+    knowing = find_renamed(table, cascade=cascade, force=force)
+    breaks, follow = ([], knowing) if cascade else (knowing, [])
+    if as_json:
+        told = {"name": table.name, "new_name": new, "breaks": breaks, "follow": follow}
+        echo_json({**told, "renamed": False})
+        return
+    more = f"; it would break {', '.join(breaks)}" if breaks else ""
+    more += f"; {', '.join(follow)} would follow" if follow else ""
+    click.echo(f"would rename {table.name} to {new}{more}")

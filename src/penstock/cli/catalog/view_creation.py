@@ -4,10 +4,12 @@ from typing import Any, Literal
 
 import click
 
+from penstock.cli.catalog.dry_runs import check_free
 from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, dry_run_option, echo_json
 from penstock.errors import InvalidRequest
+from penstock.sdk.connection.wire import read_id
 from penstock.sdk.lake import Lake
 
 Kind = Literal["materialized", "iceberg"]
@@ -71,11 +73,15 @@ def create(
             detail="leave --auto-refresh, --refresh-schedule and --with-data out",
         )
     if dry_run:
+        check_free(lake, read_id(name))
         told: dict[str, Any] = {"name": name, "sql": sql, "dialect": dialect, "dry_run": True}
+        told["unchecked"] = ["sql"]
         if as_json:
             echo_json(told)
         else:
-            click.echo(f"would create the view {name}: {sql}")
+            click.echo(
+                f"would create the view {name}, if its SQL is right, which is not checked: {sql}"
+            )
         return
     if kind == "iceberg":
         made = lake.create_iceberg_view(name, sql, dialect=dialect)

@@ -5,6 +5,7 @@ from typing import Any
 import click
 import msgspec
 
+from penstock.cli.catalog.dry_runs import find_dropped
 from penstock.cli.catalog.readable import get_readable
 from penstock.cli.catalog.rename import echo_rename, rename_options
 from penstock.cli.catalog.view_alterations import alter, history
@@ -252,7 +253,7 @@ def rename(lake: Lake, *, name: str, new: str, **options: bool) -> None:
       penstock views rename shop.dear expensive
     """
     found = get_readable(lake, name)
-    echo_rename(found if isinstance(found, IcebergView) else lake.view(name), new, **options)
+    echo_rename(lake, found if isinstance(found, IcebergView) else lake.view(name), new, **options)
 
 
 @command.command()
@@ -270,21 +271,27 @@ def drop(lake: Lake, *, name: str, cascade: bool, dry_run: bool, yes: bool, as_j
       penstock views drop docs.chunks -y
     """
     found = get_readable(lake, name)
+    along: list[str] = []
     if isinstance(found, IcebergView):
         if cascade:
             raise InvalidRequest(
                 f"{name} is an Iceberg view, and what reads it is not dropped along with it",
                 detail="drop these first, and leave --cascade out",
             )
+        find_dropped(found)
         if not dry_run:
             confirm(f"Drop the Iceberg view {name}?", yes)
             found.drop()
     else:
         view = lake.view(name)
+        along = find_dropped(view, cascade=cascade)
         if not dry_run:
-            confirm(f"Drop the view {name} with its {view.count():,} rows?", yes)
+            more = f", and with it {', '.join(along)}" if along else ""
+            confirm(f"Drop the view {name} with its {view.count():,} rows{more}?", yes)
             view.drop(cascade=cascade)
     if as_json:
-        echo_json({"name": name, "dropped": not dry_run})
+        told = {"name": name, "dropped": not dry_run}
+        echo_json({**told, "along": along} if cascade else told)
     else:
-        click.echo(f"{'would drop' if dry_run else 'dropped'} {name}")
+        done = "would drop" if dry_run else "dropped"
+        click.echo(f"{done} {', '.join([name, *along])}")

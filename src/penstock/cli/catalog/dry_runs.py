@@ -1,0 +1,70 @@
+"""What decides whether a change would be refused: dry runs ask before they promise anything."""
+
+from collections.abc import Iterator, Sequence
+
+from penstock.cli.catalog.readable import get_any
+from penstock.errors import NamespaceNotFound, NotFound, TableAlreadyExists, TableInUse
+from penstock.model.identifiers import Identifier
+from penstock.sdk.connection.wire import show_id
+from penstock.sdk.lake import Lake
+from penstock.sdk.tables.dependents import Dependent
+from penstock.sdk.tables.table import Table
+from penstock.sdk.views.iceberg_views import IcebergView
+
+
+def check_free(lake: Lake, id: Identifier) -> None:
+    """Refuse a new name that something has, or whose namespace is missing."""
+    for find in (get_any, Lake.function):
+        try:
+            find(lake, id)
+        except NamespaceNotFound:
+            raise
+        except NotFound:
+            continue
+        raise TableAlreadyExists(
+            f"{show_id(id)} already exists", detail="choose another name, or drop it first"
+        )
+
+
+def find_renamed(
+    table: Table | IcebergView, *, cascade: bool = False, force: bool = False
+) -> list[str]:
+    """What knows something by its name; raises where that refuses a new one."""
+    found = table.dependents()
+    if isinstance(table, IcebergView):
+        # Nothing refuses this: who reads the view looks for its old name.
+        return [each.name for each in found if "rename" in each.breaks_on]
+    names = [each.name for each in _list_naming(found.dependents)]
+    if names and not (cascade or force):
+        raise TableInUse(
+            f"table {table.name} is read under this name by {', '.join(names)}",
+            detail="use --cascade to let them follow, or --force to let them break",
+        )
+    return names
+
+
+def find_dropped(view: Table | IcebergView, *, cascade: bool = False) -> list[str]:
+    """The views that a drop takes along; raises where what reads it refuses that."""
+    found = view.dependents()
+    is_query, hidden = isinstance(view, IcebergView), found.hidden
+    readers = [each for each in found if each.kind != "computed_column"]
+    if is_query:
+        # Only those with rows refuse this; which of the hidden ones have rows is not told.
+        readers, hidden = [each for each in readers if each.kind == "materialized_view"], 0
+    names = list(dict.fromkeys(each.name for each in readers))
+    if (names and not cascade) or hidden:
+        told = [*names, *([f"{hidden} that you may not read"] if hidden else [])]
+        more = "" if is_query else ", or use --cascade to drop them along with it"
+        raise TableInUse(
+            f"{view.name} is read by {', '.join(told)}",
+            detail="ask who owns them to drop them first" if hidden else f"drop these first{more}",
+        )
+    return names
+
+
+def _list_naming(dependents: Sequence[Dependent]) -> Iterator[Dependent]:
+    """Iceberg views that name a table, also by way of each other; what is further on does not."""
+    for each in dependents:
+        if each.kind == "iceberg_view":
+            yield each
+            yield from _list_naming(each.dependents)
