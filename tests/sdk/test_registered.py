@@ -73,6 +73,26 @@ def test_several_columns_are_named_after_the_results(
         table.add_columns(f"{space}.length")
 
 
+def test_a_column_of_another_type_is_no_input(
+    lake: penstock.Lake, space: str, table: penstock.Table
+) -> None:
+    made = lake.create_function(f"{space}.length", length)
+    with pytest.raises(InvalidRequest, match="column id is int64, and the function takes string"):
+        table.add_column("len", made, inputs=["id"])
+    table.add_column("len", made)
+    with pytest.raises(InvalidRequest, match="as text"):
+        table.set_function("len", made, inputs=["id"])
+
+
+def test_a_decorated_function_takes_as_many_columns_as_it_has_parameters(
+    table: penstock.Table,
+) -> None:
+    with pytest.raises(InvalidFunction, match="takes 1 values, and inputs names 2 columns"):
+        table.add_column("len", length, inputs=["id", "text"])
+    with pytest.raises(InvalidFunction, match="takes 1 values"):
+        table.add_column("len", length).set_function("len", length, inputs=["id", "text"])
+
+
 def test_a_disabled_function_is_not_used(
     lake: penstock.Lake, space: str, table: penstock.Table
 ) -> None:

@@ -117,6 +117,13 @@ def identify(name: str, version: str) -> str:
     return f"{name}@{version}"
 
 
+class Input(Struct, frozen=True):
+    """A value that a function takes; a type of None is not known."""
+
+    name: str
+    data_type: dict[str, Any] | None = None
+
+
 class Declaration(Struct, frozen=True, kw_only=True):
     """Everything about a function but its code, as a client declares it for new columns."""
 
@@ -132,6 +139,8 @@ class Declaration(Struct, frozen=True, kw_only=True):
     image: str | None = None
     manifest: str | None = None
     auto_backfill: bool = False
+    # What the function takes, in the order of `inputs`; empty when that is not known.
+    takes: tuple[Input, ...] = ()
 
 
 class Redeclaration(Struct, frozen=True, kw_only=True):
@@ -147,6 +156,8 @@ class Redeclaration(Struct, frozen=True, kw_only=True):
     auto_backfill: bool | None = None
     # The results by name and type that the columns must have; a type of None is not known.
     outputs: tuple[tuple[str, dict[str, Any] | None], ...] | None = None
+    # What the function takes, in the order of the inputs; empty when that is not known.
+    takes: tuple[Input, ...] = ()
 
 
 class RowError(Struct, frozen=True, kw_only=True):

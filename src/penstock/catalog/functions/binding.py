@@ -15,7 +15,13 @@ from penstock.catalog.functions.versions import FunctionVersion, Parameter
 from penstock.errors import InvalidRequest
 from penstock.lance.columns.bindings import New
 from penstock.model.envelopes import FunctionCode, read_content
-from penstock.model.functions import Declaration, FunctionOutput, Redeclaration, Registered
+from penstock.model.functions import (
+    Declaration,
+    FunctionOutput,
+    Input,
+    Redeclaration,
+    Registered,
+)
 from penstock.model.identifiers import Identifier
 from penstock.model.origins import Origin
 
@@ -79,6 +85,7 @@ async def bind_new(
         metadata=tuple({**wanted.metadata, **each.metadata} for each in outputs),
         manifest=version.definition.manifest,
         auto_backfill=bool(wanted.auto_backfill),
+        takes=_list_taken(version),
     ), code
 
 
@@ -104,6 +111,7 @@ async def bind_changed(
         outputs=None
         if made is None
         else tuple((each.name, _loosen(each.data_type)) for each in made),
+        takes=_list_taken(version),
     ), code
 
 
@@ -231,6 +239,10 @@ def _choose_inputs(version: FunctionVersion, wanted: FunctionUseRequest) -> tupl
             detail="name a column for each of its inputs, in their order, as input_columns",
         )
     return inputs
+
+
+def _list_taken(version: FunctionVersion) -> tuple[Input, ...]:
+    return tuple(Input(each.name, each.data_type) for each in version.definition.inputs)
 
 
 def _list_outputs(

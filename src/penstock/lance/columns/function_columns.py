@@ -28,6 +28,7 @@ from penstock.lance.columns.computed import (
 )
 from penstock.lance.columns.fields import get_field, parse_path, quote_name
 from penstock.lance.columns.function_code import path_of
+from penstock.lance.columns.input_types import check_input_types
 from penstock.lance.columns.schemas import to_arrow_type
 from penstock.lance.doors import lance, pa
 from penstock.lance.errors import translated
@@ -42,13 +43,15 @@ def make_fields(
 ) -> "list[pa.Field[Any]]":
     """The fields of a function's new columns; raises when they can't be declared like that."""
     kinds = [to_arrow_type(output.data_type) for output in wanted.outputs]
+    inputs = _check_inputs(dataset, _list_inputs(dataset, wanted, code))
+    _check_taken(dataset, inputs, wanted)
     function = Function(
         name=wanted.name,
         version=wanted.version or code.sha256,
         sha256=code.sha256,
         form=code.form,
         kind=code.kind,
-        inputs=_check_inputs(dataset, _list_inputs(dataset, wanted, code)),
+        inputs=inputs,
         outputs=tuple(
             structs.replace(output, data_type=show_type(kind))
             for output, kind in zip(wanted.outputs, kinds, strict=True)
@@ -92,6 +95,7 @@ def plan_redeclaration(
     if wanted.inputs is not None:
         inputs = _check_inputs(dataset, wanted.inputs)
         _check_no_circle(dataset, column, inputs)
+    _check_taken(dataset, inputs, wanted)
     changed = structs.replace(
         function,
         name=wanted.name or function.name,
@@ -243,6 +247,13 @@ def _check_inputs(dataset: "lance.LanceDataset", paths: Sequence[str]) -> tuple[
             )
         found.append(field.path)
     return tuple(found)
+
+
+def _check_taken(
+    dataset: "lance.LanceDataset", inputs: Sequence[str], wanted: Declaration | Redeclaration
+) -> None:
+    paths = [(text, parse_path(text)) for text in inputs]
+    check_input_types(dataset.schema, paths, wanted.takes)
 
 
 def _check_no_circle(

@@ -10,6 +10,7 @@ from penstock.sdk.connection.wire import path_of
 from penstock.sdk.functions.declared import Udf
 from penstock.sdk.functions.packing import redeclaration, virtual_column
 from penstock.sdk.functions.registered import RegisteredFunction, read_function, use
+from penstock.sdk.functions.signatures import check_inputs, list_parameters
 from penstock.sdk.functions.types import read_type
 from penstock.sdk.jobs.job import Job, RowError, list_errors
 from penstock.sdk.jobs.options import BackfillOptions, to_body
@@ -100,7 +101,8 @@ class Columns(Handle):
             body = [{"path": column, "function": used}]
         else:
             function = _check_udf(function)
-            changed = redeclaration(function, inputs if inputs is not None else function.inputs)
+            names = function.inputs if inputs is None else _inputs(function, inputs)
+            changed = redeclaration(function, names)
             body = [{"path": column, "virtual_column": changed}]
         self._change("alter_columns", {"alterations": body, "branch": self._branch})
         return self
@@ -187,7 +189,11 @@ class Columns(Handle):
 
 
 def _inputs(function: "Udf[..., Any]", given: Sequence[str] | None) -> Sequence[str]:
-    found = given if given is not None else function.inputs
+    if given is None:
+        found = function.inputs
+    else:
+        parameters = list_parameters(function.call, function.name)
+        found = check_inputs(function.name, given, parameters, function.kind)
     if found is None:
         raise InvalidFunction(
             f"the columns that {function.name} reads are not known",
