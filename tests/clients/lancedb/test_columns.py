@@ -52,6 +52,11 @@ def test_a_computed_column_is_declared_and_its_refresh_queued(lake: Lake, table:
     assert lake.done(table.function_errors()).records == []
 
 
+def test_a_column_that_is_not_there_is_told_by_its_name(lake: Lake, table: Any) -> None:
+    with pytest.raises(Exception, match="column nix does not exist"):
+        lake.done(table.refresh_column_async("nix"))
+
+
 @covers("table", "stats", "name", "uri", "embedding_functions")
 def test_a_table_describes_itself(lake: Lake, table: Any) -> None:
     stats = lake.done(table.stats())

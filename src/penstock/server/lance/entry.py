@@ -20,6 +20,7 @@ from penstock.server.access.rules import PathNames
 from penstock.server.lance import router
 from penstock.server.lance.call import Call
 from penstock.server.lance.errors import error_reply, to_reply
+from penstock.server.lance.lancedb.headers import LANCEDB_HEADER
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.recover import transaction
 from penstock.server.transport.exchange import Exchange
@@ -126,6 +127,9 @@ class LanceProtocol:
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:
         reply = to_reply(error, exchange.request_id)
         if isinstance(error, WITHIN_TABLE) and ends_with_slash(exchange.scope):
+            return replace(reply, status=400)
+        # Its backfills of columns come without the slash.
+        if isinstance(error, ColumnNotFound) and LANCEDB_HEADER in exchange.headers.values:
             return replace(reply, status=400)
         return reply
 

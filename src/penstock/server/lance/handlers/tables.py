@@ -25,12 +25,11 @@ from penstock.model.tables import Table, TableVersion
 from penstock.server.lance.call import Body, Call, Version, choose
 from penstock.server.lance.handlers.views import iceberg as iceberg_views
 from penstock.server.lance.handlers.views import rows as view_rows
+from penstock.server.lance.lancedb.headers import LANCEDB_HEADER
 from penstock.server.transport.http import NOT_STORED, Reply
 
 log = logging.getLogger(__name__)
 
-# lancedb's remote client reads version and schema, in Lance's words, from every description.
-LANCEDB_HEADER = "x-lancedb-database"
 BOUND_PROPERTY = "penstock.columns"
 
 
@@ -176,6 +175,7 @@ async def describe(call: Call) -> DescribedTable:
     if body.vend_credentials is not False:
         reply.storage_options = await _storage_options(call, table, body.vend_credentials)
     detailed = call.flag("load_detailed_metadata") or body.load_detailed_metadata
+    # lancedb's remote client reads version and schema, in Lance's words, from every description.
     detailed = detailed or (detailed is None and LANCEDB_HEADER in call.headers.values)
     chosen = any(part is not None for part in (body.version, body.tag, body.branch))
     if detailed or call.flag("check_declared") or body.check_declared:

@@ -13,10 +13,10 @@ from penstock.iceberg.metadata import current_representations, current_schema, c
 from penstock.lance.read import details
 from penstock.model.identifiers import Identifier, check_identifier, to_path
 from penstock.server.lance.call import Body, Call, Text
+from penstock.server.lance.lancedb.headers import LANCEDB_HEADER
 from penstock.sql.doors import iceberg_types
 
 Sql = Annotated[str, msgspec.Meta(min_length=1, max_length=100_000, pattern="^[^\\x00]*$")]
-DATABASE_HEADER = "x-lancedb-database"
 
 
 class DefineView(Body):
@@ -114,7 +114,7 @@ def _read_query(call: Call, namespace: Identifier, dialect: str | None) -> ViewQ
 def _describe(call: Call, view: IcebergView, in_lance_words: bool = False) -> DescribedView:
     metadata = msgspec.json.decode(view.document.text)
     dialect, sql, namespace, held = read_query(metadata)
-    database = call.headers.values.get(DATABASE_HEADER)
+    database = call.headers.values.get(LANCEDB_HEADER)
     is_plain = database is not None and not in_lance_words
     types = iceberg_types.FOR_LANCEDB if is_plain else iceberg_types.TO_ARROW
     schema = iceberg_types.to_arrow(current_schema(metadata), types)
