@@ -1,8 +1,11 @@
 """lancedb's remote connection, unmodified: materialized views, with a test as the runner."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import lancedb
+import pyarrow as pa
 import pytest
 
 from tests.harness.data.arrow import people, send
@@ -69,3 +72,19 @@ def test_a_view_with_data_comes_with_a_job(server: Server, database: Any, source
 def test_a_table_is_not_opened_as_a_view(database: Any, source: str) -> None:
     with pytest.raises(Exception, match="not a materialized view"):
         database.open_materialized_view(source)
+
+
+def test_what_a_view_reads_is_refused_once_and_with_the_reason(database: Any, source: str) -> None:
+    name = f"{source}_view"
+    database.create_materialized_view(name, source, select={"id": "id"}, with_no_data=True)
+    table = database.open_table(source)
+    changes: list[Callable[[], Any]] = [
+        lambda: table.drop_columns(["id"]),
+        lambda: table.alter_columns({"path": "id", "data_type": pa.int32()}),
+        lambda: database.drop_table(source),
+    ]
+    for change in changes:
+        started = time.monotonic()
+        with pytest.raises(Exception, match=f"read by {name}"):
+            change()
+        assert time.monotonic() - started < 1

@@ -7,7 +7,14 @@ import msgspec
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs.ledger import refuse_write
-from penstock.errors import ColumnNotFound, FunctionNotFound, PenstockError, TagNotFound
+from penstock.errors import (
+    ColumnNotFound,
+    FunctionNotFound,
+    NeedsConsent,
+    PenstockError,
+    TableInUse,
+    TagNotFound,
+)
 from penstock.model.codes import INTERNAL, UNSUPPORTED
 from penstock.model.identifiers import ROOT, Identifier, parse_identifier, show
 from penstock.model.principals import Identity
@@ -41,6 +48,9 @@ LANCEDB_HEADERS = ((b"phalanx-version", b"0.5.0"),)
 
 # What lancedb would take for a missing table if the status were 404.
 WITHIN_TABLE = (ColumnNotFound, FunctionNotFound, TagNotFound)
+
+# What lancedb would try again, and in the end not tell, if the status were 409.
+NOT_TO_RETRY = (TableInUse, NeedsConsent)
 
 
 class LanceProtocol:
@@ -126,10 +136,14 @@ class LanceProtocol:
 
     def fail(self, error: PenstockError, exchange: Exchange) -> Reply:
         reply = to_reply(error, exchange.request_id)
-        if isinstance(error, WITHIN_TABLE) and ends_with_slash(exchange.scope):
-            return replace(reply, status=400)
-        # Its backfills of columns come without the slash.
-        if isinstance(error, ColumnNotFound) and LANCEDB_HEADER in exchange.headers.values:
+        # Its backfills of columns, for one, come without the slash.
+        is_slashed = ends_with_slash(exchange.scope)
+        is_marked = LANCEDB_HEADER in exchange.headers.values
+        if (
+            (is_slashed and isinstance(error, WITHIN_TABLE))
+            or (is_marked and isinstance(error, ColumnNotFound))
+            or ((is_slashed or is_marked) and isinstance(error, NOT_TO_RETRY))
+        ):
             return replace(reply, status=400)
         return reply
 
