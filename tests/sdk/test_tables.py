@@ -104,6 +104,17 @@ def test_polars_texts_are_texts(lake: penstock.Lake, space: str) -> None:
     assert made.schema.field("a").type == pa.string()
 
 
+def test_a_merge_of_no_rows_makes_no_version(table: penstock.Table) -> None:
+    version = table.version
+    for rows in ([], table.to_arrow().slice(0, 0)):
+        assert table.merge(rows, on="id") == Merged(
+            version=version, inserted=0, updated=0, deleted=0
+        )
+    assert table.version == version
+    gone = table.merge(table.to_arrow().slice(0, 0), on="id", delete_missing=True)
+    assert (gone.version, gone.deleted, len(table)) == (version + 1, 3, 0)
+
+
 def test_rows_are_merged_updated_and_deleted(table: penstock.Table) -> None:
     news = [{"id": 3, "text": "new"}, {"id": 4, "text": "d"}]
     assert table.merge(news, on="id") == Merged(version=2, inserted=1, updated=1, deleted=0)

@@ -104,6 +104,9 @@ def merge(dataset: "lance.LanceDataset", rows: RowStream | Spool, how: Merge) ->
     source: Any = rows.reader().read_all() if isinstance(rows, RowStream) else rows.read()
     keys = source if isinstance(rows, RowStream) else rows.dataset.to_table(how.on)
     _check_repeated(keys, how.on)
+    if not keys.num_rows and not how.delete_missing:
+        # Lance would commit a version that is the one before.
+        return MergeResult(dataset.version, 0, 0, 0)
     done = builder.execute(source)
     return MergeResult(
         dataset.version,
