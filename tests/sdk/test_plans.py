@@ -36,7 +36,7 @@ def test_a_plan_tells_everything() -> None:
         "  follows    as a whole: it has a join",
         "  source     a.t: version 4 -> 5",
         "  before     a.v: full, it was never filled",
-        "  time       about 61.5 s on one core",
+        "  time       functions about 61.5 s on one core",
     ]
 
 

@@ -99,7 +99,8 @@ class Plan(Mapping[str, Any]):
         for name, plan in (told.get("upstream") or {}).items():
             found.append(("before", f"{name.replace('$', '.')}: {plan['mode']}, {plan['reason']}"))
         if self.estimated_seconds is not None:
-            found.append(("time", f"about {self.estimated_seconds:,.1f} s on one core"))
+            # What Spark takes for the query itself is not known before.
+            found.append(("time", f"functions about {self.estimated_seconds:,.1f} s on one core"))
         return found
 
     def _show_alteration(self) -> list[tuple[str, str]]:
