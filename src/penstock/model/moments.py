@@ -80,8 +80,11 @@ def rows_at(rows: Rows, moment: int) -> Rows:
         structs.replace(column, expression=at_moment(column.expression, moment))
         for column in rows.columns
     )
-    where = None if rows.filter is None else at_moment(rows.filter, moment)
-    return structs.replace(rows, filter=where, columns=tuple(columns))
+    where, lance = (
+        None if text is None else at_moment(text, moment)
+        for text in (rows.filter, rows.lance_filter)
+    )
+    return structs.replace(rows, filter=where, lance_filter=lance, columns=tuple(columns))
 
 
 def show_moment(moment: int) -> str:

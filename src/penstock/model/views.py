@@ -91,6 +91,18 @@ class Rows(Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     # Keeps the rows with the smallest row ids.
     limit: int | None = None
+    # The filter in Lance's SQL, if it means the same there while Spark evaluates an output.
+    lance_filter: str | None = None
+
+    @property
+    def filter_for_lance(self) -> str | None:
+        """The filter as Lance can evaluate it; None where it cannot, or there is none."""
+        return self.filter if self.engine == "lance" else self.lance_filter
+
+    @property
+    def has_sparks_filter(self) -> bool:
+        """Whether only Spark can tell which rows match."""
+        return self.filter is not None and self.filter_for_lance is None
 
 
 class Occurrence(Struct, frozen=True, kw_only=True):

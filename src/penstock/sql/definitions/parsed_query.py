@@ -87,6 +87,7 @@ def make_rows(found: ParsedQuery, outputs: tuple[QueryOutput, ...]) -> Rows:
             for output in outputs
         ),
         limit=found.limit,
+        lance_filter=found.filters.get("lance") if found.filters and engine == "spark" else None,
     )
 
 

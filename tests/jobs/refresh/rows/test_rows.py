@@ -14,6 +14,7 @@ from penstock.jobs.engine.attempt import is_passing
 from penstock.model.views import Definition, RefreshResult
 from tests.harness.data.sources import SourceHistory, some_rows
 from tests.harness.jobs.held_attempt import HeldAttempt
+from tests.harness.views.definitions import make
 from tests.harness.views.local_views import LocalView, define, encode_schema
 
 KINDS = {"id": pa.int64(), "twice": pa.int64(), "x": pa.string()}
@@ -53,6 +54,25 @@ def test_the_first_refresh_computes_everything(history: SourceHistory, tmp_path:
     assert view.rows() == expected(history.open())
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (len(view.rows()), 0, 0)
     assert (done.version, done.source_versions) == (2, {"n$source": 1})
+
+
+def test_lance_counts_by_its_filter_though_spark_computes_an_output(
+    history: SourceHistory, tmp_path: Path
+) -> None:
+    schemas = {("n", "source"): history.open().schema}
+    by_spark = make(
+        "SELECT id, upper(b) AS b FROM source WHERE id < 3", schemas=schemas, namespace=("n",)
+    )
+    assert by_spark.rows is not None
+    assert by_spark.rows.engine == "spark"
+    there = history.open().count_rows("id < 3")
+    plan = LocalView(tmp_path, by_spark, name="new").create().explain()
+    assert (plan["rows_to_insert"], plan["unknown"]) == (there, {})
+    plain = make("SELECT id FROM source WHERE id < 3", schemas=schemas, namespace=("n",))
+    view = LocalView(tmp_path, plain).create()
+    view.refresh()
+    told = view.explain_alter(by_spark)
+    assert (told["rows_staying"], told["rows_to_insert"], told["unknown"]) == (there, 0, {})
 
 
 def test_progress_counts_source_rows_and_ends_with_all_of_them_done(

@@ -44,7 +44,7 @@ def plan(context: Context) -> Plan:
     except ColumnNotFound as error:
         return plan_all(context, source, error.message)
     rows = _rows_of(context.definition)
-    if rows.filter is not None and rows.engine != "lance":
+    if rows.has_sparks_filter:
         return Plan(
             mode="incremental",
             reason=planner.reason,
@@ -120,7 +120,7 @@ class _Planner:
     def _find_called(self, with_children: Ids, match: Match) -> Ids:
         """The source rows that the function was called for; at least those with children."""
         rows = self._rows_then
-        if rows.filter is not None and rows.engine != "lance" and match is _match_by_lance:
+        if rows.has_sparks_filter and match is _match_by_lance:
             return sort_distinct(with_children)
         return match(self._then, scan_all(self._then), rows).ids
 
@@ -131,7 +131,8 @@ class _Planner:
 
 
 def _match_by_lance(dataset: LanceDataset, rows: RowPlaces, query: Rows) -> RowPlaces:
-    return rows if query.filter is None else rows.take(find_taken(dataset, rows, query.filter))
+    where = query.filter_for_lance
+    return rows if where is None else rows.take(find_taken(dataset, rows, where))
 
 
 def _rows_of(definition: Definition) -> Rows:

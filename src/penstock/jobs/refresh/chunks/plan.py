@@ -104,11 +104,11 @@ def plan_all(context: Context, source: SourceVersions, reason: str) -> Plan:
     calls: Count
     if context.spec.output_limit is not None:
         calls = LIMITED
-    elif rows.filter is not None and rows.engine != "lance":
+    elif rows.has_sparks_filter:
         calls = FILTERED
     else:
         with translated():
-            calls = source.dataset_now.count_rows(rows.filter)
+            calls = source.dataset_now.count_rows(rows.filter_for_lance)
     nothing = _no_ids()
     return Plan(
         mode="full",
@@ -148,7 +148,9 @@ class _Planner:
         paths = list(dict.fromkeys([*source.source.reads, *paths]))
         self._difference, _ = compare_in_time(context, source, paths)
         # Whether only Spark can tell which rows match the query.
-        self._is_spark = self._rows.filter is not None and self._rows.engine != "lance"
+        self._is_spark = any(
+            each and each.has_sparks_filter for each in (self._rows, self._rows_then)
+        )
         self._limit = context.spec.output_limit
         self._cut = mark.cut[0] if mark.cut is not None else None
         self._failed = read_failed(context.place, mark.failed, mark.failed_rows)
@@ -314,15 +316,15 @@ class _Planner:
 
     def _passes(self, rows: RowPlaces) -> Mask:
         """Whether each row of the new version matches the query; maybe, when only Spark knows."""
-        where = self._rows.filter
-        if where is None or self._rows.engine != "lance" or not len(rows.ids):
+        where = self._rows.filter_for_lance
+        if where is None or not len(rows.ids):
             return np.ones(len(rows.ids), bool)
         return find_taken(self._now, rows, where)
 
     def _passed(self, ids: Ids) -> Mask:
         """Whether each row of the old version matched the query, as far as known."""
         assert self._rows_then is not None
-        where = self._rows_then.filter
+        where = self._rows_then.filter_for_lance
         if where is None or not len(ids):
             return np.ones(len(ids), bool)
         if len(ids) <= MAX_TAKEN:

@@ -115,17 +115,18 @@ def count(context: Context, plan: Plan) -> Plan:
     assert rows is not None
     if not isinstance(plan.rows_to_insert, Unknown):
         return plan
-    if rows.filter is None or rows.limit is not None or rows.engine != "lance":
+    where = rows.filter_for_lance
+    if where is None or rows.limit is not None:
         return plan
     (source,) = context.sources.values()
     what = plan.work
     assert isinstance(what, AllRows | SomeRows)
     if isinstance(what, AllRows):
         with translated():
-            total = source.dataset_now.count_rows(rows.filter)
+            total = source.dataset_now.count_rows(where)
         calls = total * len(context.definition.column_functions)
         return replace(plan, rows_to_insert=total, function_calls=calls)
-    taken = find_taken(source.dataset_now, what.rows, rows.filter)
+    taken = find_taken(source.dataset_now, what.rows, where)
     updated = int((taken & what.was).sum())
     return replace(
         plan,
@@ -189,14 +190,15 @@ def leave_same(definition: Definition, now: LanceDataset, what: SomeRows) -> Som
     query = definition.rows
     assert query is not None
     staying = what.rows.take(what.same)
-    if query.filter is not None and len(staying.ids):
-        if query.engine != "lance":
-            return what
-        staying = staying.take(find_taken(now, staying, query.filter))
+    where = query.filter_for_lance
+    if query.has_sparks_filter and len(staying.ids):
+        return what
+    if where is not None and len(staying.ids):
+        staying = staying.take(find_taken(now, staying, where))
     left = what.without(staying.ids)
-    if definition.clock is not None and query.filter is not None and query.engine == "lance":
+    if definition.clock is not None and where is not None:
         # Rows that neither were in the view nor are to be.
-        left = left.only(left.was | find_taken(now, left.rows, query.filter))
+        left = left.only(left.was | find_taken(now, left.rows, where))
     return replace(left, same=left.same & False)
 
 
@@ -210,7 +212,7 @@ def why_unknown(definition: Definition) -> Unknown | None:
         return None
     return Unknown(
         "only Spark evaluates the query's filter"
-        if rows.engine != "lance"
+        if rows.has_sparks_filter
         else "the filter is evaluated when it runs"
     )
 
