@@ -90,6 +90,12 @@ def test_what_cannot_work_is_refused_and_not_queued(
     assert view.server.post("/v1/jobs/list", {"target": view.id}).json()["jobs"] == []
 
 
+def test_a_wrong_mode_is_answered_with_the_right_ones(view: View) -> None:
+    for operation in ("refresh", "explain"):
+        told = view.ask(operation, {"cluster": view.cluster, "mode": "sometimes"}).text
+        assert "mode is one of auto, incremental, full" in told
+
+
 def test_only_what_can_be_followed_is_refreshed_incrementally_on_demand(view: View) -> None:
     query = "SELECT t.id, u.text FROM t JOIN u ON t.id < u.id"
     server, namespace = view.server, view.namespace

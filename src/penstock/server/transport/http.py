@@ -6,7 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin
 from urllib.parse import parse_qs, unquote, unquote_plus
 
 import msgspec
@@ -22,6 +22,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 MAX_TRACE_ID = 128
+# A field of the body that has a few words, and got another one.
+WRONG_WORD = re.compile(r"Invalid enum value .* - at `\$\.(\w+)`")
 CONTEXT_PREFIX = "x-lance-ctx-"
 JSON = b"application/json"
 # For answers with secrets: nobody may store them, including us.
@@ -247,12 +249,29 @@ def decode_json(decoder: "msgspec.json.Decoder[B]", body: bytes, taker: str) -> 
     except msgspec.ValidationError as error:
         raise InvalidRequest(
             f"the body is not what this {taker} takes: {error}",
-            detail="correct the field after '$.'" if "$." in str(error) else "",
+            detail=_find_remedy(decoder, str(error)),
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequest(
             f"the body is not JSON: {error}", detail="send one JSON object"
         ) from error
+
+
+def _find_remedy(decoder: "msgspec.json.Decoder[B]", told: str) -> str:
+    """What to send instead, from what the decoder says."""
+    kind: Any = decoder.type
+    if (found := WRONG_WORD.search(told)) and hasattr(kind, "__struct_fields__"):
+        for each in msgspec.structs.fields(kind):
+            words = _list_words(each.type) if each.encode_name == found[1] else []
+            if words:
+                return f"{found[1]} is one of {', '.join(words)}"
+    return "correct the field after '$.'" if "$." in told else ""
+
+
+def _list_words(kind: Any) -> list[str]:
+    if get_origin(kind) is Literal:
+        return [str(each) for each in get_args(kind)]
+    return [word for part in get_args(kind) for word in _list_words(part)]
 
 
 async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
