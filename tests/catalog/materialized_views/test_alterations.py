@@ -55,6 +55,10 @@ def test_definitions_are_kept_with_their_versions(view: View) -> None:
     page = view.ask("history", limit=1).json()
     assert [each["edition"] for each in page["definitions"]] == [1]
     rest = view.ask("history", limit=1, page_token=page["page_token"]).json()
+    path = f"/v1/materialized_view/{view.id}/history"
+    assert view.server.post(path, {"limit": 1}).json() == page
+    assert view.server.post(path, {"limit": 1, "page_token": page["page_token"]}).json() == rest
+    assert code(view.server.post(path, {"limit": 0})) == (400, 13)
     assert [each["edition"] for each in rest["definitions"]] == [0]
     # The old version is still there to read.
     location = view.ask_table("describe").json()["location"]

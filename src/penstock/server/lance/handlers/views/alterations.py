@@ -20,6 +20,7 @@ from penstock.catalog.materialized_views.pending_alterations import Settings
 from penstock.catalog.names import tables
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import to_path
+from penstock.model.paging import request_page
 from penstock.server.lance.call import Body, Call, Text
 from penstock.server.lance.handlers.job_stream import watched
 from penstock.server.lance.handlers.materialized_views import Lag, Query, Schema
@@ -69,12 +70,18 @@ class ShownDefinition(msgspec.Struct, omit_defaults=True):
     job_id: str | None = None
 
 
+class ListHistory(Body):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
+    page_token: str | None = None
+
+
 class ViewHistory(msgspec.Struct, omit_defaults=True):
     definitions: list[ShownDefinition]
     page_token: str | None = None
 
 
 _alter = msgspec.json.Decoder(AlterView)
+_history = msgspec.json.Decoder(ListHistory)
 
 
 async def alter(call: Call) -> Reply:
@@ -102,8 +109,13 @@ async def explain(call: Call) -> Reply:
 
 
 async def history(call: Call) -> ViewHistory:
+    body = call.decode(_history)
     view = await materialized_views.get(call.catalog.database, call.id)
-    page = call.page(f"view definitions:{to_path(call.id)}")
+    scope = f"view definitions:{to_path(call.id)}"
+    if body.limit is None and body.page_token is None:
+        page = call.page(scope)
+    else:
+        page = request_page(scope, body.page_token, body.limit, call.max_page)
     found = await definition_history.list_definitions(call.catalog, view, page)
     return ViewHistory([_show_definition(each) for each in found.items], found.token)
 
