@@ -1,6 +1,7 @@
 """Tables through the SDK: data of every kind in and out, changes, searches, versions."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -106,7 +107,8 @@ def test_polars_texts_are_texts(lake: penstock.Lake, space: str) -> None:
 
 def test_a_merge_of_no_rows_makes_no_version(table: penstock.Table) -> None:
     version = table.version
-    for rows in ([], table.to_arrow().slice(0, 0)):
+    nothing: list[Any] = [[], table.to_arrow().slice(0, 0)]
+    for rows in nothing:
         assert table.merge(rows, on="id") == Merged(
             version=version, inserted=0, updated=0, deleted=0
         )
