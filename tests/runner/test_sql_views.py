@@ -75,7 +75,7 @@ def check_join(server: Server) -> None:
     found = view.refresh()
     assert (found["mode"], found["reason"]) == (
         "incremental",
-        "1 rows changed in 3 joined rows",
+        "1 row changed in 3 joined rows",
     )
     assert view.show("id", "title", "label") == joined(source, kinds)
     # Readers of the new version have the index, and it leads to its rows.

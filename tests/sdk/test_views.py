@@ -16,7 +16,7 @@ from penstock.errors import (
     TableNotFound,
     Unsupported,
 )
-from penstock.sdk.views.view import Certificate
+from penstock.sdk.views.view import Certificate, Freshness
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 from tests.harness.views import server_views
@@ -151,3 +151,9 @@ def test_a_view_is_a_table_whose_rows_are_not_written(
     lake.drop_view(view.name, missing_ok=True)
     with pytest.raises(TableNotFound):
         lake.view(view.name)
+
+
+def test_a_view_that_only_time_made_stale_tells_no_versions() -> None:
+    told = str(Freshness(True, 0, {"a.t": 1}, {}, lag_seconds=15.2))
+    assert told.startswith("stale; 15 s behind; refreshed 1970")
+    assert str(Freshness(True, 0, {}, {"a.t": 2})).startswith("stale, new versions: 2 of a.t;")

@@ -48,7 +48,8 @@ class Freshness:
         for view, below in self.through.items():
             counts = [f"{count} of {name}" for name, count in below.items()]
             since.append(f"{', '.join(counts) or 'some'} through {view}")
-        state = f"stale, new versions: {', '.join(since) or 'not counted'}"
+        # Without new versions, only time has passed, or the view was never filled.
+        state = f"stale, new versions: {', '.join(since)}" if since else "stale"
         state = state if self.stale else "fresh"
         if self.lag_seconds is not None:
             state += f"; {self.lag_seconds:,.0f} s behind{', late' if self.late else ''}"

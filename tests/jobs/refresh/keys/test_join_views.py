@@ -30,7 +30,7 @@ def test_an_inner_join_follows_both_sides(engine: Engine, tmp_path: Path) -> Non
     joined.table("dims").update({"name": "'new'"}, where="id = 2")
     done = joined.check(verify=True)
     assert counts(done) == (0, 4, 0)
-    assert done.reason == "1 rows changed in 4 joined rows"
+    assert done.reason == "1 row changed in 4 joined rows"
     assert done.certificate is not None
     assert done.certificate["is_equal"]
     # A dimension goes, another comes, facts change theirs.

@@ -75,6 +75,12 @@ def test_lance_counts_by_its_filter_though_spark_computes_an_output(
     assert (told["rows_staying"], told["rows_to_insert"], told["unknown"]) == (there, 0, {})
 
 
+def test_one_row_is_told_as_one(history: SourceHistory, view: LocalView) -> None:
+    (id, *_), *_ = view.rows().values()
+    history.open().delete(f"id = {id}")
+    assert view.refresh().reason == "1 row of the source is gone"
+
+
 def test_progress_counts_source_rows_and_ends_with_all_of_them_done(
     history: SourceHistory, view: LocalView
 ) -> None:

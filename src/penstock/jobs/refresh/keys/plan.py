@@ -67,7 +67,9 @@ def plan(context: Context) -> Plan:
     count = sum(each.changed for each in sources.values())
     if not count:
         return plan_nothing("nothing that the query reads has changed")
-    rows = f"{count} rows changed" + (f", {timed} of them as time passed," if timed else "")
+    rows = f"{count} {'row' if count == 1 else 'rows'} changed" + (
+        f", {timed} of them as time passed," if timed else ""
+    )
     if obstacle := find_obstacle(context, keys):
         return plan_all(context, obstacle)
     try:

@@ -251,17 +251,17 @@ def _why_timed(definition: Definition, timed: int) -> tuple[int, str]:
 
 def _why(difference: Difference, again: int, timed: tuple[int, str]) -> str:
     parts = [
-        f"{count} rows of the source {what}"
-        for what, count in (
-            ("are new", len(difference.inserted.ids)),
-            ("changed", len(difference.changed.ids) - timed[0]),
-            ("are gone", len(difference.deleted.ids)),
-            (timed[1], timed[0]),
+        f"1 row of the source {one}" if count == 1 else f"{count} rows of the source {many}"
+        for one, many, count in (
+            ("is new", "are new", len(difference.inserted.ids)),
+            ("changed", "changed", len(difference.changed.ids) - timed[0]),
+            ("is gone", "are gone", len(difference.deleted.ids)),
+            (timed[1].replace("are ", "is ", 1), timed[1], timed[0]),
         )
         if count
     ]
     if again:
-        parts.append(f"{again} rows failed before")
+        parts.append(f"{again} {'row' if again == 1 else 'rows'} failed before")
     return ", ".join(parts)
 
 
