@@ -23,7 +23,8 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NOT_HERE = (
     "make",
     "git",
-    ".venv/bin/penstock",
+    ". .venv/bin/activate",
+    "penstock doctor",
     "penstock serve",
     "penstock token",
     "penstock grant",
