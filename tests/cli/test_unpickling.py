@@ -72,6 +72,7 @@ if "REFUSED" in os.environ:
 # The workers' part is where functions are unpickled, and the SDK's where they are pickled.
 ALLOWED = {
     "jobs/functions/load.py": {"pickle", "cloudpickle"},
+    "jobs/functions/foreign.py": {"pickle"},
     # Functions that came as source text, in workers as well.
     "jobs/functions/source.py": {"exec"},
     "cli/unpickling.py": {"pickle"},

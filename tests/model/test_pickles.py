@@ -10,7 +10,7 @@ import pytest
 from penstock.model.envelopes import read_code
 from penstock.model.functions import Needs, OnError
 from penstock.model.pickles.options import DEFAULT, read_options
-from penstock.model.pickles.reading import MAX_STEPS, Made, Named, Unreadable, read_pickle
+from penstock.model.pickles.reading import MAX_STEPS, Made, Named, Unreadable, parse_pickle
 from penstock.model.udtfs import read_udtf
 from tests.harness.data.calls import pickled
 from tests.harness.data.functions import b64, pack
@@ -65,7 +65,7 @@ def matcher(kind: str, *exceptions: Any, **state: Any) -> Thing:
 
 
 def test_objects_are_told_by_what_they_would_be_made_of() -> None:
-    found = read_pickle(dump(Thing("os.system", "echo", left=[1, 2.5, None, True, ("a", {})])))
+    found = parse_pickle(dump(Thing("os.system", "echo", left=[1, 2.5, None, True, ("a", {})])))
     assert isinstance(found, Made)
     assert (found.by, found.values) == (Named("os", "system"), ("echo",))
     assert found.state == {"left": [1, 2.5, None, True, ("a", {})]}
@@ -77,7 +77,7 @@ def test_nothing_is_run() -> None:
             return os._exit, (1,)
 
     for protocol in range(6):
-        found = read_pickle(pickle.dumps([Harm(), {"a": 1}], protocol))
+        found = parse_pickle(pickle.dumps([Harm(), {"a": 1}], protocol))
         assert isinstance(found[0], Made)
 
 
@@ -90,7 +90,7 @@ def test_plain_values_are_what_they_were(protocol: int) -> None:
         "c": {"d": ()},
         "e": [[]],
     }
-    assert read_pickle(pickle.dumps(value, protocol)) == value
+    assert parse_pickle(pickle.dumps(value, protocol)) == value
 
 
 def test_what_is_no_pickle_is_unreadable() -> None:
@@ -101,14 +101,14 @@ def test_what_is_no_pickle_is_unreadable() -> None:
         for _ in range(chance.randrange(1, 6)):
             broken[chance.randrange(len(broken))] = chance.randrange(256)
         try:
-            read_pickle(bytes(broken[: chance.randrange(1, len(broken) + 1)]))
+            parse_pickle(bytes(broken[: chance.randrange(1, len(broken) + 1)]))
         except Unreadable:
             continue
     for content in (b"", b".", b"0.", b"t.", b"h\x01.", b"I" + b"9" * 5000 + b"\n.", b"}(K\x01u."):
         with pytest.raises(Unreadable):
-            read_pickle(content)
+            parse_pickle(content)
     with pytest.raises(Unreadable, match=str(MAX_STEPS)):
-        read_pickle(b"N0" * MAX_STEPS + b"N.")
+        parse_pickle(b"N0" * MAX_STEPS + b"N.")
 
 
 def test_other_pickles_have_no_options() -> None:

@@ -76,6 +76,7 @@ BODIES = {
 JOBS = {
     "StreamJob": READ,
     "ListJobLogs": READ,
+    "ListJobPhases": READ,
     "DescribeTransaction": READ,
     "AlterTransaction": WRITE,
 }

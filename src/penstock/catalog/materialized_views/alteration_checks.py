@@ -10,8 +10,8 @@ from penstock.catalog.impact import overtaken_alterations as overtaken
 from penstock.catalog.impact.columns import find_column_readers
 from penstock.catalog.materialized_views.materialized_views import MaterializedView
 from penstock.errors import InvalidRequest
+from penstock.jobs.doors import uses
 from penstock.jobs.refresh.altering.changes import find_broken
-from penstock.jobs.refresh.altering.uses import check_uses
 from penstock.lance.columns.fields import show_path
 from penstock.lance.doors import lance
 from penstock.lance.write.view_tables import read_schema
@@ -38,7 +38,7 @@ async def check(
                 f"the new query gives a column {clash}, and one of that name was added to the view",
                 detail="give the output another name with AS, or drop that column first",
             )
-        check_uses(dataset, before, after)
+        uses.check_uses(dataset, before, after)
 
     await datasets.read(catalog, view.table, MAIN, None, work)
     if not broken:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from penstock.model.functions import Action, Needs, OnError
-from penstock.model.pickles.reading import Made, Named, Unreadable, read_pickle
+from penstock.model.pickles.reading import Made, Named, Unreadable, parse_pickle
 
 # Classes of that client: the function itself, and each of the three things an error may mean.
 FUNCTIONS = "geneva.transformer"
@@ -35,7 +35,7 @@ DEFAULT = PickledOptions()
 def read_options(payload: bytes) -> PickledOptions:
     """Read the options out of a pickle; the defaults where it is no function of that client's."""
     try:
-        found = read_pickle(payload)
+        found = parse_pickle(payload)
     except Unreadable:
         return DEFAULT
     if not isinstance(found, Made) or not isinstance(found.by, Named):

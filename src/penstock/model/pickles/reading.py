@@ -41,7 +41,7 @@ class Made:
     state: dict[Any, Any] = field(default_factory=dict)
 
 
-def read_pickle(content: bytes) -> Any:
+def parse_pickle(content: bytes) -> Any:
     """The value that a pickle describes; bytes in it are left out."""
     try:
         return _Reader().read(content)

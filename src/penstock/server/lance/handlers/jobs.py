@@ -184,7 +184,7 @@ async def list_jobs(call: Call) -> ListedJobs:
         _read_states(body.state or body.status),
         body.kind or body.job_type or None,
         body.target or body.table_name or None,
-        call.only,
+        only=call.only,
     )
     scope = msgspec.json.encode(["jobs", wanted.states, wanted.kind, wanted.target]).decode()
     page = request_page(scope, body.page_token, body.limit, call.max_page)
