@@ -4,14 +4,17 @@ import threading
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 
 from tests.harness.clients.pylance import connect
+from tests.harness.data.arrow import send
 from tests.harness.data.tables import code
 from tests.harness.jobs.fake_runner import describe
 from tests.harness.processes.servers import Server
 from tests.harness.views.server_views import QUERY, View, ask_create, commit_rows, head, make_view
 
+NEWER = pa.table({"id": pa.array([7], pa.int64()), "text": ["new"]})
 WIDER = "SELECT id, text, id AS again FROM t"
 
 
@@ -173,6 +176,24 @@ def test_the_same_definition_is_no_alteration(view: View) -> None:
     answer = view.alter(source_query="select id,   text from t where id > 1")
     assert (answer.status_code, answer.json().get("job_id")) == (200, None)
     assert len(view.ask("history").json()["definitions"]) == 1
+
+
+def test_a_query_that_is_sent_means_the_tables_that_have_its_names_now(view: View) -> None:
+    server, ns = view.server, view.namespace
+    old = {"new_table_name": "old", "new_namespace_id": [ns]}
+    server.post(f"/v1/table/{view.source}/rename", old).raise_for_status()
+    gone = view.alter(source_query=QUERY)
+    assert code(gone) == (400, 13)
+    send(server, f"/v1/table/{view.source}/create", NEWER).raise_for_status()
+    # Refreshes go on reading the table that had the name.
+    view.work_all()
+    assert view.rows() == [(2, "bb"), (3, "ccc")]
+    plan = view.ask("explain_alter", {"source_query": QUERY}).raise_for_status().json()
+    assert plan["reason"] == "the altered view reads other tables"
+    job_of(view.alter(source_query=QUERY))
+    view.work()
+    assert view.rows() == [(7, "new")]
+    assert view.alter(source_query=QUERY).status_code == 200
 
 
 def test_the_plan_of_no_alteration_tells_as_much_as_any_other(view: View) -> None:

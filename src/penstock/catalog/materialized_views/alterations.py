@@ -166,7 +166,8 @@ async def _define(
     """The new definition, made with the rights of whoever alters the view."""
     asked = merge(view, wanted)
     known = None
-    if asked.source_query == view.asked.source_query:
+    # Whoever sends the query means what its names stand for now, even if its text is the old one.
+    if wanted.source_query is None:
         known = await catalog.database.read(materialized_views.list_names_of_sources, view.table.id)
     defined = await definitions.define(
         catalog,
