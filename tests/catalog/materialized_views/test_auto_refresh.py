@@ -140,6 +140,24 @@ def test_a_target_lag_is_time_that_a_view_may_take(server: Server) -> None:
     finish(view)
 
 
+def test_no_auto_refresh_stops_a_target_lag_too(server: Server) -> None:
+    view = make_view(server, "local", target_lag_seconds=1)
+    wait_for_job(view)
+    finish(view)
+    view.ask("alter", {"auto_refresh": False}).raise_for_status()
+    assert "target_lag_seconds" not in view.tell()
+    view.insert()
+    # Longer than the lag was.
+    time.sleep(1 + QUIET_SECONDS)
+    assert len(list_jobs(view)) == 1
+    # A lag that is sent with it is meant, and a schedule is a matter of its own.
+    both = {"auto_refresh": False, "target_lag_seconds": FAR, "refresh_schedule": "0 6 * * *"}
+    view.ask("alter", both).raise_for_status()
+    assert view.tell()["target_lag_seconds"] == str(FAR)
+    view.ask("alter", {"auto_refresh": False}).raise_for_status()
+    assert view.tell()["refresh_schedule"] == "0 6 * * *"
+
+
 def test_enough_rows_do_as_well_as_enough_versions(counting: Server) -> None:
     # Three rows are too few, in a view that was never filled, too.
     view = make_view(counting, "local", auto_refresh=True)

@@ -111,6 +111,9 @@ async def set_settings(tx: Transaction, view_id: str, settings: Settings) -> Non
         changes["auto_refresh"] = int(settings.auto_refresh)
     if settings.target_lag_seconds is not UNSET:
         changes["target_lag_seconds"] = settings.target_lag_seconds
+    elif settings.auto_refresh is False:
+        # A lag is another way to refresh itself after changes, and would go on doing that.
+        changes["target_lag_seconds"] = None
     for name, value in changes.items():
         await tx.fetch(f"UPDATE materialized_views SET {name} = $2 WHERE id = $1", view_id, value)
     if settings.schedule is not UNSET:

@@ -16,6 +16,7 @@ from penstock.sdk.views.altering import UNSET, Unset
 from penstock.sdk.views.iceberg_views import IcebergView, ViewVersion
 
 PROPERTY_HELP = "Set a property of its table; without a value it is removed."
+AUTO_HELP = "Refresh itself after changes, or not: then it has no target lag either."
 LAG_HELP = "Refresh itself within so many seconds; 0 takes that away."
 
 
@@ -24,7 +25,7 @@ LAG_HELP = "Refresh itself within so many seconds; 0 takes that away."
 @click.option("--query", metavar="SQL", help="Another query.")
 @click.option("--dialect", help="The dialect of the SQL: Spark's, or an Iceberg view's own.")
 @click.option("--inherited", metavar="COLUMNS", help="A chunker's: the query's columns it has.")
-@click.option("--auto-refresh/--no-auto-refresh", default=None, help="Refresh itself, or not.")
+@click.option("--auto-refresh/--no-auto-refresh", default=None, help=AUTO_HELP)
 @click.option("--target-lag", type=click.IntRange(min=0), metavar="SECONDS", help=LAG_HELP)
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help=PROPERTY_HELP)
 @click.option("--cluster", metavar="NAME", help="The cluster to run on.")
