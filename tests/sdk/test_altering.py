@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import penstock
@@ -11,6 +12,7 @@ from penstock.errors import InvalidFunction, InvalidRequest, TableInUse
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes import servers
 from tests.harness.processes.servers import Server
+from tests.harness.views import server_views
 from tests.harness.views.server_views import run_here
 
 
@@ -29,6 +31,16 @@ def letters(text: str) -> Iterator[dict[str, Any]]:
 @penstock.chunker(outputs={"word": str}, version="3")
 def broken(text: str) -> Iterator[dict[str, Any]]:
     raise ValueError("no words")
+
+
+@penstock.udtf(outputs={"total": int}, inputs=["id"], version="1")
+def total(rows: pa.Table) -> pa.Table:
+    return pa.table({"total": [sum(rows["id"].to_pylist())]})
+
+
+@penstock.udtf(outputs={"total": int}, inputs=["id"], version="2")
+def other_total(rows: pa.Table) -> pa.Table:
+    return pa.table({"total": [-sum(rows["id"].to_pylist())]})
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +89,34 @@ def test_a_plan_tells_what_stays(view: penstock.View, table: penstock.Table) -> 
     assert "stay       2 rows" in str(plan)
     assert "text computed; id kept" in str(plan)
     assert view.explain_alter("SELECT id FROM docs WHERE id > 1").mode == "none"
+
+
+GROUPED = "SELECT id, max(text) AS text FROM docs GROUP BY id"
+
+
+@pytest.mark.parametrize(
+    ("query", "function", "reason"),
+    [
+        (None, other_total, "the function is another one"),
+        (GROUPED.replace("max", "min"), None, "the query changed"),
+        (GROUPED.replace("max", "min"), other_total, "the query changed"),
+    ],
+)
+def test_a_plan_says_what_changed_of_a_function_over_groups(
+    lake: penstock.Lake, space: str, table: penstock.Table, query: Any, function: Any, reason: str,
+    server: Server,
+) -> None:  # fmt: skip
+    grouped = lake.create_view(f"{space}.grouped", GROUPED, udtf=total)
+    grouped.refresh(wait=False)
+    # As a runner with Spark would end it.
+    filled = server_views.View(server, f"{space}$docs", f"{space}$grouped", "local")
+    job = filled.lease()
+    made_by = job["spec"]["definition"]
+    versions = {made_by["sources"][0]["id"]: table.version}
+    mark = {"versions": versions, "digest": made_by["digest"], "view_version": 2}
+    filled.finish(job, watermark=mark)
+    plan = grouped.explain_alter(query, function=function)
+    assert plan["reason"].startswith(reason)
 
 
 def test_a_view_is_replaced_only_if_it_is_another(

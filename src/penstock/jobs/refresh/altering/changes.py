@@ -102,7 +102,9 @@ def _why_rebuild(before: Definition, after: Definition) -> str:
     if [each.id for each in before.sources] != [each.id for each in after.sources]:
         return "the altered view reads other tables"
     if before.rows is None or after.rows is None:
-        return "the query changed, and it does not go over the single rows of one table"
+        if (before.sql, before.rows, before.keys) != (after.sql, after.rows, after.keys):
+            return "the query changed, and it does not go over the single rows of one table"
+        return _why_function(before, after)
     if before.rows.limit is not None or after.rows.limit is not None:
         return "the query changed, and it has a limit"
     if after.function is not None and not is_same_function(before, after, after.function):
@@ -113,6 +115,18 @@ def _why_rebuild(before: Definition, after: Definition) -> str:
     if _partitions(before) != _partitions(after):
         return "the rows are divided into other partitions"
     return ""
+
+
+def _why_function(before: Definition, after: Definition) -> str:
+    """Why no row can stay of a query that is whole and stays: nobody follows its rows."""
+    old, new = before.function, after.function
+    if old is not None and new is not None and old.identity != new.identity:
+        return "the function is another one"
+    if old is not None and new is not None and old.inputs != new.inputs:
+        return "the function reads something else"
+    if before.partition_by != after.partition_by:
+        return "the rows are divided into other partitions"
+    return "the columns changed, and the query does not go over the single rows of one table"
 
 
 def _types_of(definition: Definition) -> dict[str, Any]:
