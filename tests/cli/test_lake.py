@@ -359,10 +359,14 @@ def test_iceberg_views_are_made_told_altered_and_dropped(
     assert name in run(server, "impact", table.name)
     run(server, "views", "rename", name, "short")
     assert "nothing depends on" in run(server, "impact", f"{space}.short")
+    run(server, "views", "create", f"{space}.over", "SELECT id FROM short", "--kind", "iceberg")
+    for refused in (("rename", f"{space}.short", "x"), ("views", "drop", f"{space}.short", "-y")):
+        assert f"{space}$over" in run(server, *refused, code=2)
+    run(server, "rename", f"{space}.short", "brief", "--cascade")
+    assert "brief" in run(server, "describe", f"{space}.over")
+    run(server, "views", "rename", f"{space}.brief", "short", "--force")
     for wrong in (
         ("views", "alter", f"{space}.short", "--auto-refresh"),
-        ("views", "drop", f"{space}.short", "--cascade"),
-        ("views", "rename", f"{space}.short", "x", "--force"),
         ("views", "create", f"{space}.x", sql, "--kind", "iceberg", "--with-data"),
         ("views", "refresh", f"{space}.short"),
     ):

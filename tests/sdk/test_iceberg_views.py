@@ -80,9 +80,16 @@ def test_materialized_views_read_it_and_keep_it(
     with pytest.raises(TableInUse, match=r"is read by .*m"):
         view.drop()
     made.drop()
-    view.drop()
+    with pytest.raises(TableInUse, match=r"is read by .*w"):
+        view.drop()
+    with pytest.raises(TableInUse, match=r"is read under this name by .*w"):
+        view.rename("v2")
+    moved = view.rename("v2", cascade=True)
+    assert "`v2`" in lake.iceberg_view(f"{space}.w").query
     with pytest.raises(InvalidRequest, match="what reads a column of it is not known"):
         lake.iceberg_view(f"{space}.w").dependents("id")
+    moved.drop(cascade=True)
+    assert lake.views(space, kind="iceberg") == []
 
 
 def test_what_cannot_be_a_view_is_refused(

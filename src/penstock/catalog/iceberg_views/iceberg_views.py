@@ -141,7 +141,10 @@ async def register(
 
 
 async def drop(catalog: Catalog, id: Identifier, origin: Origin = NOBODY) -> None:
-    """Remove a view from the catalog, and its files unless its metadata forbids that."""
+    """Remove a view from the catalog, and its files unless its metadata forbids that.
+
+    As Iceberg's clients do: those that name it break. `impact/view_drops.py` looks at them first.
+    """
     await remove_files(catalog, [await catalog.database.write(_drop, id, origin)])
 
 
@@ -154,8 +157,11 @@ async def remove_files(catalog: Catalog, gone: Sequence[IcebergView]) -> None:
 
 
 async def rename(catalog: Catalog, id: Identifier, new: Identifier, origin: Origin = NOBODY) -> str:
-    """Rename a view, in any namespace; its metadata stays as it is. Returns the transaction."""
-    return await catalog.database.write(_rename, id, new, origin)
+    """Rename a view, in any namespace; its metadata stays as it is. Returns the transaction.
+
+    As Iceberg's clients do: those that name it break. `impact/renames.py` looks at them first.
+    """
+    return await catalog.database.write(rename_in, id, new, origin)
 
 
 async def get(tx: Transaction, id: Identifier) -> IcebergView:
@@ -309,7 +315,8 @@ async def delete_in(tx: Transaction, view: IcebergView) -> IcebergView:
     return view
 
 
-async def _rename(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
+async def rename_in(tx: Transaction, id: Identifier, new: Identifier, origin: Origin) -> str:
+    """Give a view another name, in the transaction of the change."""
     await namespaces.get(tx, new[:-1])
     view = await get(tx, id)
     kind = await tables.find_kind(tx, new) if new != id else None

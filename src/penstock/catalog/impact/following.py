@@ -19,6 +19,7 @@ from penstock.catalog.iceberg_views.iceberg_views import IcebergView
 from penstock.catalog.iceberg_views.replace import Replacement
 from penstock.catalog.impact import iceberg_readers
 from penstock.catalog.impact.columns import ColumnReaders
+from penstock.catalog.impact.iceberg_readers import NamedObject
 from penstock.catalog.materialized_views import (
     definitions,
     materialized_views,
@@ -82,15 +83,18 @@ class Followers:
         return [v.view.table.id for v in self.views] + [r.before.id for r in self.iceberg]
 
 
-async def follow_table(
-    catalog: Catalog, table: Table, new: Identifier, views: Sequence[IcebergView], origin: Origin
+async def follow_name(
+    catalog: Catalog,
+    what: str,
+    target: NamedObject,
+    new: Identifier,
+    views: Sequence[IcebergView],
+    origin: Origin,
 ) -> list[Replacement]:
-    """Prepare the Iceberg views that name a table to name it otherwise."""
+    """Prepare the Iceberg views that name a table or view to name it otherwise."""
     # First, so that nobody is told what is wrong with a view that they may not see.
-    await dependents.check_owned(
-        catalog.database, f"table {table}", [view.id for view in views], origin
-    )
-    texts = [(view, await _rename_table(catalog, view, table, new)) for view in views]
+    await dependents.check_owned(catalog.database, what, [view.id for view in views], origin)
+    texts = [(view, await _rename_object(catalog, view, target, new)) for view in views]
     return await _prepare(catalog, texts)
 
 
@@ -166,21 +170,21 @@ async def _prepare(
     return prepared
 
 
-async def _rename_table(
-    catalog: Catalog, view: IcebergView, table: Table, new: Identifier
+async def _rename_object(
+    catalog: Catalog, view: IcebergView, target: NamedObject, new: Identifier
 ) -> dict[str, str]:
     texts = {}
     for statement in iceberg_readers.list_statements(view):
         spellings = set()
-        for name in iceberg_readers.find_spellings(statement, table.identifier):
+        for name in iceberg_readers.find_spellings(statement, target.identifier):
             meant = await iceberg_readers.find_meant(catalog.database, name)
-            if any(each.id == table.id for each in meant):
+            if any(each.id == target.id for each in meant):
                 spellings.add(name)
         if spellings:
             found = await catalog.workers.run(
                 renaming.rename_table,
                 *(statement.sql, statement.dialect, statement.namespace, statement.catalog),
-                *(table.identifier, new, spellings),
+                *(target.identifier, new, spellings),
             )
             texts[statement.dialect] = _take(found, show(view.identifier))
     return texts

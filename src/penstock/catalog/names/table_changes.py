@@ -112,7 +112,7 @@ async def _drop_readers(
     await dependents.check_owned(tx, what, [*views, *ids], origin)
     found = [await tables.find_by_id(tx, id) for id in dict.fromkeys([*views, *more])]
     gone = [table for table in found if table is not None]
-    dropped = await _delete_all(tx, gone, iceberg)
+    dropped = await delete_all(tx, gone, iceberg)
     await removals.enqueue(tx, [table.location for table in gone])
     # The key of the request belongs to what it is about.
     unkeyed = replace(origin, keys=())
@@ -189,12 +189,13 @@ async def _delete(
     found = [await tables.find_by_id(tx, view) for view in views]
     gone = [table, *(each for each in found if each is not None)]
     taken_along = named_by if allowed is not None and allowed.cascade else ()
-    return await _delete_all(tx, gone, taken_along)
+    return await delete_all(tx, gone, taken_along)
 
 
-async def _delete_all(
+async def delete_all(
     tx: Transaction, gone: list[Table], named_by: Sequence[IcebergView]
 ) -> DroppedTables:
+    """Delete tables, materialized views and Iceberg views, in the transaction of the change."""
     kept = await dependents.list_kept(tx, [each.id for each in gone if each.is_view])
     iceberg = [await iceberg_views.delete_in(tx, each) for each in named_by]
     for each in reversed(gone):

@@ -31,13 +31,10 @@ def find_renamed(
 ) -> list[str]:
     """What knows something by its name; raises where that refuses a new one."""
     found = table.dependents()
-    if isinstance(table, IcebergView):
-        # Nothing refuses this: who reads the view looks for its old name.
-        return [each.name for each in found if "rename" in each.breaks_on]
     names = [each.name for each in _list_naming(found.dependents)]
     if names and not (cascade or force):
         raise TableInUse(
-            f"table {table.name} is read under this name by {', '.join(names)}",
+            f"{table.name} is read under this name by {', '.join(names)}",
             detail="use --cascade to let them follow, or --force to let them break",
         )
     return names
@@ -46,18 +43,16 @@ def find_renamed(
 def find_dropped(view: Table | IcebergView, *, cascade: bool = False) -> list[str]:
     """The views that a drop takes along; raises where what reads it refuses that."""
     found = view.dependents()
-    is_query, hidden = isinstance(view, IcebergView), found.hidden
+    hidden = found.hidden
     readers = [each for each in found if each.kind != "computed_column"]
-    if is_query:
-        # Only those with rows refuse this; which of the hidden ones have rows is not told.
-        readers, hidden = [each for each in readers if each.kind == "materialized_view"], 0
     names = list(dict.fromkeys(each.name for each in readers))
     if (names and not cascade) or hidden:
         told = [*names, *([f"{hidden} that you may not read"] if hidden else [])]
-        more = "" if is_query else ", or use --cascade to drop them along with it"
         raise TableInUse(
             f"{view.name} is read by {', '.join(told)}",
-            detail="ask who owns them to drop them first" if hidden else f"drop these first{more}",
+            detail="ask who owns them to drop them first"
+            if hidden
+            else "drop these first, or use --cascade to drop them along with it",
         )
     return names
 

@@ -8,7 +8,6 @@ from penstock.cli.catalog.dry_runs import check_free, find_renamed
 from penstock.cli.catalog.readable import get_readable
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, dry_run_option, echo_json
-from penstock.errors import InvalidRequest
 from penstock.sdk.connection.wire import read_id, show_id
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.table import Table
@@ -50,19 +49,11 @@ def echo_rename(
     """Rename a table, and tell its name; a dry run tells what knows it by its old one."""
     wanted = read_id(new)
     wanted = wanted if len(wanted) > 1 else (*table.id[:-1], *wanted)
-    if isinstance(table, IcebergView) and (cascade or force):
-        raise InvalidRequest(
-            f"{table.name} is an Iceberg view, of which no others are told its new name",
-            detail="leave --cascade and --force out",
-        )
     if dry_run:
         check_free(lake, wanted)
         _tell_plan(table, show_id(wanted), cascade=cascade, force=force, as_json=as_json)
         return
-    if isinstance(table, Table):
-        name = table.rename(new, cascade=cascade, force=force).name
-    else:
-        name = table.rename(new).name
+    name = table.rename(new, cascade=cascade, force=force).name
     if as_json:
         echo_json({"name": table.name, "new_name": name, "renamed": True})
     else:

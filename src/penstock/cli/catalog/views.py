@@ -273,15 +273,11 @@ def drop(lake: Lake, *, name: str, cascade: bool, dry_run: bool, yes: bool, as_j
     found = get_readable(lake, name)
     along: list[str] = []
     if isinstance(found, IcebergView):
-        if cascade:
-            raise InvalidRequest(
-                f"{name} is an Iceberg view, and what reads it is not dropped along with it",
-                detail="drop these first, and leave --cascade out",
-            )
-        find_dropped(found)
+        along = find_dropped(found, cascade=cascade)
         if not dry_run:
-            confirm(f"Drop the Iceberg view {name}?", yes)
-            found.drop()
+            more = f" And with it {', '.join(along)}?" if along else ""
+            confirm(f"Drop the Iceberg view {name}?{more}", yes)
+            found.drop(cascade=cascade)
     else:
         view = lake.view(name)
         along = find_dropped(view, cascade=cascade)

@@ -79,7 +79,7 @@ class Alterable(Handle):
         query: a table, a selection, or SQL in `dialect`, as for `create_view`.
         function: another chunker or udtf, of the view's kind, or the name of a registered one.
         inherited: of a chunker's view, the query's columns that its rows have.
-        auto_refresh: whether it refreshes itself after changes; False takes its target lag away, too.
+        auto_refresh: whether it refreshes itself after changes; False takes a target lag away, too.
         target_lag: seconds within which it refreshes itself; None takes it away.
         properties: properties of the table; None as a value removes one.
         preview: first have a runner give some rows to functions that are new; when they fail, the

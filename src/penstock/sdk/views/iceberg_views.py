@@ -53,18 +53,25 @@ class IcebergView(Readable):
         body = {"query": query, "dialect": dialect}
         return int(self._wire.change(self._path("alter"), body)["version"])
 
-    def rename(self, name: Name) -> "IcebergView":
-        """Give it another name; one without a namespace stays in its own."""
+    def rename(self, name: Name, *, cascade: bool = False, force: bool = False) -> "IcebergView":
+        """Give it another name; one without a namespace stays in its own.
+
+        Iceberg views that name it refuse this; with `cascade` they follow, and `force` lets them
+        break.
+        """
         wanted = read_id(name)
         if isinstance(name, str) and len(wanted) == 1:
             wanted = (*self.id[:-1], *wanted)
         body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
-        self._change("rename", body)
+        self._change("rename", body, cascade=cascade, force=force)
         return IcebergView(self._wire, wanted)
 
-    def drop(self) -> None:
-        """Drop it; materialized views that read it refuse this."""
-        self._wire.change(self._path("drop"))
+    def drop(self, *, cascade: bool = False, force: bool = False) -> None:
+        """Drop it; views that read it refuse this.
+
+        `cascade` takes them along, `force` lets them break.
+        """
+        self._wire.change(self._path("drop"), None, cascade=cascade, force=force)
 
     def _path(self, operation: str) -> str:
         return path_of("view", self.id, operation)

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from penstock.catalog.columns import backfills, computed_columns
-from penstock.catalog.iceberg_views import iceberg_views as iceberg_view_records
 from penstock.catalog.impact import renames
 from penstock.catalog.materialized_views import materialized_views, view_description
 from penstock.catalog.names import table_changes, table_listing, tables
@@ -246,7 +245,7 @@ async def rename(call: Call) -> RenamedTable:
     try:
         done = await renames.rename(call.catalog, call.id, new, call.origin, call.allowance())
     except ViewIsNoTable:
-        done = await iceberg_view_records.rename(call.catalog, call.id, new, call.origin)
+        done = await renames.rename_view(call.catalog, call.id, new, call.origin, call.allowance())
     return RenamedTable(done)
 
 

@@ -8,6 +8,7 @@ from penstock.catalog.iceberg_views import definitions, iceberg_views
 from penstock.catalog.iceberg_views.definitions import ViewQuery
 from penstock.catalog.iceberg_views.dialects import read_query
 from penstock.catalog.iceberg_views.iceberg_views import IcebergView
+from penstock.catalog.impact import view_drops
 from penstock.errors import InvalidRequest
 from penstock.iceberg.metadata import current_representations, current_schema, current_version
 from penstock.lance.read import details
@@ -92,7 +93,7 @@ async def alter(call: Call) -> DescribedView:
 
 async def drop(call: Call) -> DroppedView:
     call.decode(_body)
-    await iceberg_views.drop(call.catalog, call.id, call.origin)
+    await view_drops.drop(call.catalog, call.id, call.origin, call.allowance())
     return DroppedView()
 
 
