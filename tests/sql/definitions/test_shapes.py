@@ -85,6 +85,33 @@ def test_filter_and_projection_go_by_rows() -> None:
     assert fields(made)[0] == ("__source_row_id", "int64")
 
 
+BESIDE = [
+    "SELECT count(*) AS n, n + 1 AS m FROM docs",
+    "SELECT max(id) AS m, 1 AS one, max(id) + min(price) AS s FROM docs",
+    "SELECT max(price) FILTER (WHERE id > 1) AS m FROM docs",
+    "SELECT id, count(*) OVER (PARTITION BY name) AS n FROM docs",
+    "SELECT id, sum(price) FILTER (WHERE id > 1) OVER (PARTITION BY id) AS n FROM docs",
+    "SELECT id, (SELECT max(o.id) FROM other o) AS m FROM docs",
+    "SELECT id FROM docs d WHERE id = (SELECT max(o.id) + d.id FROM other o WHERE o.id = d.id)",
+    "SELECT transform(collect_set(id), each -> CAST(each + 1 AS BIGINT)) AS a FROM docs",
+    "SELECT max(id) AS m FROM (SELECT id, name FROM docs) AS x",
+    "SELECT greatest(id, 1) AS g, any(id > 1) OVER (PARTITION BY id) AS e FROM docs",
+    "SELECT max(x.place.x) AS m FROM docs x",
+]
+
+
+@pytest.mark.parametrize("sql", BESIDE)
+def test_columns_within_an_aggregate_or_another_query_need_no_group(sql: str) -> None:
+    kinds = {
+        "transform": [("a", pa.list_(pa.int64()))],
+        "count(*) OVER": [("id", pa.int64()), ("n", pa.int64())],
+        "sum(price)": [("id", pa.int64()), ("n", pa.float64())],
+        "any": [("g", pa.int64()), ("e", pa.bool_())],
+    }
+    found = next((pa.schema(kinds[word]) for word in kinds if word in sql), None)
+    assert make(sql, schema=found).shape != "rows"
+
+
 def test_hints_are_about_speed() -> None:
     made = make("SELECT /*+ COALESCE(1) */ id FROM docs")
     assert columns(made) == {"id": "`id`"}
@@ -119,6 +146,13 @@ def test_limit_keeps_the_smallest_row_ids() -> None:
         ("SELECT id FROM docs WHERE id IN (SELECT id FROM other LIMIT 1)", "add ORDER BY"),
         ("SELECT id FROM docs LIMIT 1 + 1", "whole number"),
         ("SELECT name, price FROM docs GROUP BY name", "neither grouped"),
+        ("SELECT id, count(*) AS n FROM docs", "add GROUP BY id, or use min or max of it"),
+        ("SELECT count(*) AS n, upper(name) AS u FROM docs", "column name is beside an aggregate"),
+        ("SELECT id FROM docs HAVING count(*) > 1", "column id is beside an aggregate"),
+        ("SELECT d.id, sum(o.id) AS s FROM docs d JOIN other o ON d.id = o.id", "add GROUP BY id"),
+        ("SELECT id, max(price) FILTER (WHERE id > 1) AS m FROM docs", "add GROUP BY id"),
+        ("WITH x AS (SELECT id, count(*) AS n FROM docs) SELECT id FROM x", "add GROUP BY id"),
+        ("SELECT id FROM other UNION ALL SELECT id + count(*) FROM docs", "add GROUP BY id"),
         ("SELECT id FROM docs VERSION AS OF 3", "newest version"),
         ("SELECT id FROM docs TABLESAMPLE (3 ROWS)", "remove sample"),
         ("SELECT x FROM docs AS d(x, b, c, e, f, g, h, i, j, k)", "d renames the columns"),

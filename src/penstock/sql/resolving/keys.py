@@ -61,10 +61,10 @@ def _compares_rows(tree: exp.Expr) -> bool:
 def _check_functions(resolved: ResolvedStatement, calls: list[str]) -> None:
     """Raise Obstacle for functions whose rows, or whose values, are not certain."""
     windows = list(resolved.tree.find_all(exp.Window))
-    nodes = [each for each in resolved.tree.find_all(exp.Func) if _is_aggregate(each)]
-    over = [each for each in nodes if _is_windowed(each)]
+    nodes = [each for each in resolved.tree.find_all(exp.Func) if is_aggregate(each)]
+    over = [each for each in nodes if is_windowed(each)]
     called = [each for each in resolved.tree.find_all(exp.Func) if _list_names(each) & WINDOWS]
-    if sum(name in WINDOWS for name in calls) > sum(map(_is_windowed, called)):
+    if sum(name in WINDOWS for name in calls) > sum(map(is_windowed, called)):
         raise Obstacle("it has a window function without OVER")
     alone = not any(_is_grouped(each) for each in _list_selects(resolved.tree))
     if alone and sum(name in AGGREGATES for name in calls) > len(nodes):
@@ -80,7 +80,8 @@ def _is_grouped(select: exp.Select) -> bool:
     return isinstance(select.args.get("group"), exp.Group)
 
 
-def _is_aggregate(node: exp.Func) -> bool:
+def is_aggregate(node: exp.Func) -> bool:
+    """Whether a function makes one value of many rows, or of a window of them."""
     names = _list_names(node)
     return bool(names & AGGREGATES) or (isinstance(node, exp.AggFunc) and not names & WINDOWS)
 
@@ -105,7 +106,8 @@ def _find_window(node: exp.Expr) -> exp.Window | None:
     return None
 
 
-def _is_windowed(node: exp.Func) -> bool:
+def is_windowed(node: exp.Func) -> bool:
+    """Whether a function is called with OVER."""
     return _find_window(node) is not None
 
 
@@ -117,7 +119,7 @@ def _is_ordered(node: exp.Func) -> bool:
 def _list_parts(select: exp.Select, tables: JoinedTables) -> set[KeyPart] | None:
     """The columns by which a SELECT keeps rows together; None when each row is on its own."""
     own = (each for each in select.find_all(exp.Func) if each.parent_select is select)
-    if not _is_grouped(select) and any(_is_aggregate(e) and not _is_windowed(e) for e in own):
+    if not _is_grouped(select) and any(is_aggregate(e) and not is_windowed(e) for e in own):
         raise Obstacle(NO_GROUPS)
     for clause in ("qualify", "windows", "sort", "cluster", "distribute", "kind", "limit"):
         if select.args.get(clause):

@@ -13,9 +13,12 @@ from penstock.sql.parsing.guard import Refused
 from penstock.sql.parsing.parse import find_place
 from penstock.sql.resolving.calls import find_calls
 from penstock.sql.resolving.joins import Obstacle
-from penstock.sql.resolving.keys import SETS, FoundKeys, find_keys
+from penstock.sql.resolving.keys import SETS, FoundKeys, find_keys, is_aggregate, is_windowed
 from penstock.sql.resolving.resolve import ResolvedStatement
 from penstock.sql.spark.functions import AGGREGATES, GENERATORS, WINDOWS
+
+# What is looked at on its own, below an output.
+INNER = (exp.Query, exp.Window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,9 @@ def _list_others(tree: exp.Query, calls: set[str]) -> Iterator[str]:
 
 def _check_groups(resolved: ResolvedStatement) -> None:
     """Refuse columns of one table that are neither grouped nor in an aggregate."""
+    for scope in resolved.scopes:
+        if isinstance(scope.expression, exp.Select) and not scope.expression.args.get("group"):
+            _check_alone(scope.expression, set(scope.selected_sources))
     group = resolved.tree.args.get("group")
     if isinstance(resolved.tree, exp.Select) and isinstance(group, exp.Group):
         more = any(value for key, value in group.args.items() if key != "expressions")
@@ -90,6 +96,26 @@ def _check_grouped(tree: exp.Select, group: exp.Group) -> None:
                 raise Refused(
                     f"column {node.name} is neither grouped nor in an aggregate;"
                     " add it to GROUP BY, or use min or max of it"
+                )
+
+
+def _check_alone(select: exp.Select, tables: set[str]) -> None:
+    """Refuse columns beside an aggregate where nothing is grouped, so that all rows become one."""
+    having = select.args.get("having")
+    places = [*select.selects, *([having.this] if isinstance(having, exp.Having) else [])]
+    if not any(
+        isinstance(node, exp.Func) and is_aggregate(node) and not is_windowed(node)
+        for place in places
+        for node in place.walk(prune=lambda node: isinstance(node, exp.Query))
+    ):
+        return
+    for output in select.selects:
+        # Columns of an OVER, and those of tables further out, are another matter.
+        for node in output.walk(prune=lambda node: isinstance(node, INNER) or _is_aggregate(node)):
+            if isinstance(node, exp.Column) and node.table in tables:
+                raise Refused(
+                    f"column {node.name} is beside an aggregate and not grouped;"
+                    f" add GROUP BY {node.name}, or use min or max of it"
                 )
 
 
