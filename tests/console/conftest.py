@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import penstock
-from tests.console.lakes import fill_lake
+from tests.console.lakes import fill_iceberg, fill_lake
 from tests.harness.clients.browser import Page, browsing, find_browser
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes import servers
@@ -61,6 +61,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
     with servers.running(data, environ=QUICK) as server:
         lake = penstock.connect(server.url)
         fill_lake(lake)
+        fill_iceberg(lake, server.url)
         yield LakeServer(server, lake)
 
 

@@ -5,6 +5,11 @@ import struct
 import zlib
 
 import pyarrow as pa
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortField, SortOrder
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
 
 import penstock
 
@@ -103,3 +108,29 @@ def fill_lake(lake: penstock.Lake) -> None:
         target_lag_seconds=60,
     )
     lake.create_view("shop.largest", "SELECT customer, amount FROM shop.large WHERE amount > 80")
+
+
+def fill_iceberg(lake: penstock.Lake, url: str) -> None:
+    """An Iceberg table with snapshots, a tag and a branch, and a view that reads it."""
+    lake.create_namespace("ice")
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "kind", StringType(), required=False, doc="What happened."),
+        identifier_field_ids=[1],
+    )
+    table = RestCatalog("lake", uri=f"{url}/iceberg").create_table(
+        "ice.events",
+        schema,
+        sort_order=SortOrder(SortField(2, IdentityTransform())),
+        properties={"owner": "the tests"},
+    )
+    rows = [{"id": each, "kind": "click" if each % 2 else "view"} for each in range(6)]
+    table.append(pa.Table.from_pylist(rows, schema=schema.as_arrow()))
+    first = table.current_snapshot()
+    assert first is not None
+    table.manage_snapshots().create_tag(first.snapshot_id, "launch").commit()
+    table.manage_snapshots().create_branch(first.snapshot_id, "trial").commit()
+    table.delete("id = 3")
+    # Of what is written later, which takes nothing to be written now.
+    table.update_spec().add_field("id", BucketTransform(4), "id_bucket").commit()
+    lake.create_view("ice.clicks", "SELECT id FROM ice.events WHERE kind = 'click'")

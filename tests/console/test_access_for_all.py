@@ -10,6 +10,8 @@ PAGES = [
     *("/table/media/photos", "/table/shop/orders?tab=schema", "/table/shop/orders?tab=versions"),
     *("/table/shop/orders?tab=columns", "/table/shop/orders?tab=refs"),
     *("/view/shop/large", "/view/shop/large?tab=definition", "/lineage/shop/orders?kind=table"),
+    *("/iceberg-table/ice/events", "/iceberg-table/ice/events?tab=snapshots"),
+    *("/iceberg-table/ice/events?tab=layout", "/iceberg-table/ice/events?tab=readers"),
 ]
 
 

@@ -1,12 +1,14 @@
 """Names and values that somebody chose to do harm, or that are larger than anybody expects."""
 
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
 
 import penstock
 from tests.console.conftest import LakeServer
+from tests.harness.clients import iceberg_tables
 from tests.harness.clients.browser import Page
 from tests.harness.processes import servers
 
@@ -14,6 +16,7 @@ SCRIPT = "<script>window.harmed = 1</script>"
 # Without a dot, which Lance does not take in names of columns.
 IMAGE = "<img src=x onerror='harmed=1'>"
 BIDI = "report\u202egnp.exe"
+ICE = "ice/%2F..<i>berg</i>\u202e"
 LONG = 10_000_000
 WIDE = 2000
 
@@ -33,6 +36,12 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
         )
         svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='window.harmed=1'></svg>"
         lake.create_table([SCRIPT, "bytes"], pa.table({"blob": [svg, b"\x00" * 5000]}))
+        iceberg_tables.create(
+            quote(SCRIPT, safe=""),
+            ICE,
+            schema=iceberg_tables.schema(IMAGE),
+            properties={IMAGE: SCRIPT},
+        ).send(server).raise_for_status()
         yield LakeServer(server, lake)
 
 
@@ -101,3 +110,20 @@ def test_bytes_that_could_run_are_only_downloaded(pit: Page) -> None:
     pit.see("5.0 KB", "td a.blob")
     assert pit.count("td img") == 0
     assert pit.count("td a.blob[download]") == 2
+
+
+def test_what_others_wrote_into_an_iceberg_table_is_text(pit: Page) -> None:
+    pit.open("/catalog").press(SCRIPT).settle().press("Iceberg tables").settle()
+    pit.press("ice/%2F..<i>berg</i>").settle()
+    assert "<i>berg</i>" in pit.see("U+202E", "h1").text
+    pit.see(IMAGE, "td")
+    pit.press("Snapshots").see("No snapshots yet")
+    pit.press("Layout").see(IMAGE, "td")
+    pit.see(SCRIPT, "td code")
+    pit.press("Read by").settle().see("No view reads it")
+    assert pit.count("main script, main img, main i") == 0
+    # What the question asks to be typed has to be what can be typed or pasted.
+    pit.press("Drop").see("Nothing depends on it", "dialog")
+    assert "<i>berg</i>" in pit.see("berg", "dialog h2").text
+    pit.press("Keep").open(pit.address().replace("/iceberg-table/", "/lineage/"))
+    pit.see("berg", "a.node.root")

@@ -7,6 +7,7 @@ import pytest
 
 import penstock
 from tests.console.lakes import make_orders
+from tests.harness.clients import iceberg_tables
 from tests.harness.clients.browser import Page, broken_rules
 from tests.harness.processes.access import GuardedServer, guarded
 from tests.harness.processes.waiting import until
@@ -71,6 +72,26 @@ def test_after_signing_in_the_page_that_was_asked_for_is_shown(
     assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
     kept = "return JSON.stringify([localStorage, sessionStorage, document.cookie])"
     assert "pstk" not in door.driver.execute_script(kept)
+
+
+def test_an_iceberg_table_is_shown_to_its_readers_and_dropped_by_its_owners(
+    door: Page, gate: GuardedServer
+) -> None:
+    for namespace in ("shop", "hidden"):
+        iceberg_tables.make(gate.admin(), namespace, "ice")
+    enter(door, somebody(gate, "reader")[1], "/iceberg-table/shop/ice")
+    door.see("long", "td code")
+    assert door.offers("Lineage")
+    assert not door.offers("Drop")
+    assert door.fetch("/iceberg/v1/namespaces/shop/tables/ice", method="DELETE") == 403
+    door.open("/catalog?kinds=iceberg_table&q=ice").see("shop.ice", "td a")
+    assert not door.offers("hidden.ice")
+    door.open("/iceberg-table/hidden/ice").see("does not exist: hidden.ice", "[role=alert]")
+    door.forget()
+    enter(door, somebody(gate, "owner")[1], "/iceberg-table/shop/ice")
+    door.press("Drop").write("to confirm", "ice").press("Drop the table")
+    door.see("ice was dropped", ".toast")
+    assert door.open("/iceberg-table/shop/ice").see("does not exist", "[role=alert]")
 
 
 def test_a_reader_sees_no_button_that_would_be_refused(door: Page, gate: GuardedServer) -> None:

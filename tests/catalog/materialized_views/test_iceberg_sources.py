@@ -8,7 +8,7 @@ import pytest
 from tests.harness.clients import iceberg_tables
 from tests.harness.data.tables import new_name
 from tests.harness.processes.servers import Server
-from tests.harness.views.server_views import View, ask_create
+from tests.harness.views.server_views import View, ask_create, make_iceberg_view
 
 ON_SQLITE = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -184,3 +184,32 @@ def test_a_table_that_a_view_reads_is_not_dropped_and_lineage_shows_it(view: Vie
     ]
     iceberg_tables.rename(view.namespace, "ice", "cold").send(view.server).raise_for_status()
     assert refresh(view)["definition"]["sources"][0]["table"] == [view.namespace, "cold"]
+
+
+def test_its_lineage_has_the_table_and_tells_when_it_is_behind(view: View) -> None:
+    def draw(name: str) -> tuple[list[tuple[str, str, str]], list[list[str]]]:
+        path = f"/v1/table/{view.namespace}${name}/lineage"
+        found = view.server.post(path).json()
+        keys = {node["key"]: node["id"][-1] for node in found["nodes"]}
+        nodes = [(node["kind"], node["id"][-1], node.get("state", "")) for node in found["nodes"]]
+        return sorted(nodes), [[keys[each["from"]], keys[each["to"]]] for each in found["edges"]]
+
+    make_iceberg_view(view.server, view.namespace, "eye", "SELECT a FROM ice")
+    append(view)
+    refresh(view)
+    assert draw("v") == (
+        [("iceberg_table", "ice", ""), ("materialized_view", "v", "fresh")],
+        [["ice", "v"]],
+    )
+    append(view)
+    nodes, edges = draw("ice")
+    assert nodes == [
+        ("iceberg_table", "ice", ""),
+        ("materialized_view", "v", "stale"),
+        ("view", "eye", ""),
+    ]
+    assert sorted(edges) == [["ice", "eye"], ["ice", "v"]]
+    path = f"/v1/table/{view.namespace}$ice/lineage"
+    refused = view.server.post(path, {"column": "a"})
+    assert (refused.status_code, refused.json()["code"]) == (400, 13)
+    assert "leave column out" in refused.text

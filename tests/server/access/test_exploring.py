@@ -7,12 +7,20 @@ from typing import Any
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients import iceberg_tables
 from tests.harness.data.arrow import people, send
 from tests.harness.processes.access import GuardedServer, Person, person
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 
-NOTHING = {"namespace": 0, "table": 0, "materialized_view": 0, "view": 0, "function": 0}
+NOTHING = {
+    "namespace": 0,
+    "table": 0,
+    "materialized_view": 0,
+    "view": 0,
+    "iceberg_table": 0,
+    "function": 0,
+}
 
 
 @dataclass
@@ -80,6 +88,34 @@ def test_a_namespace_that_may_not_be_seen_is_as_one_that_is_not_there(land: Land
         )
         assert found.status_code == missing.status_code == 404
         assert found.text.replace(land.ns, absent) == missing.text
+
+
+def test_an_iceberg_table_is_seen_by_who_may_read_it_and_by_nobody_else(land: Land) -> None:
+    ns, name = land.ns, land.ann.name
+    iceberg_tables.make(land.admin, ns, "ice")
+    query = {"kind": "query", "source_query": f"SELECT a FROM {ns}.ice"}
+    land.admin.post(f"/v1/materialized_view/{ns}$of_ice/create", query).raise_for_status()
+    assert land.overview()["counts"] == NOTHING
+    assert land.names("search", "$", text="ice") == []
+    assert land.roles("iceberg_table", ns, "ice") == []
+    hidden = land.ann.ask(f"table/{ns}$ice/lineage", {})
+    absent = land.ann.ask(f"table/{ns}$nice/lineage", {})
+    assert (hidden.status_code, absent.status_code) == (404, 404)
+    assert hidden.json()["error"] == absent.json()["error"].replace("nice", "ice")
+    land.gate.grant(name, "reader", "table", ns, "of_ice")
+    # What the view reads is not told to who may not read it.
+    assert draw(land, f"{ns}$of_ice") == ["of_ice"]
+    land.gate.ungrant(name, "reader", "table", ns, "of_ice")
+    land.gate.grant(name, "reader", "table", ns, "ice")
+    assert land.overview()["counts"] == {**NOTHING, "namespace": 1, "iceberg_table": 1}
+    assert land.names("list", ns, kinds=["iceberg_table"]) == [f"{ns}$ice"]
+    assert land.names("search", "$", text="ice") == [f"{ns}$ice"]
+    assert land.roles("iceberg_table", ns, "ice") == ["reader"]
+    assert draw(land, f"{ns}$ice") == ["ice"]
+    land.gate.grant(name, "writer", "namespace", ns)
+    assert land.overview()["counts"]["iceberg_table"] == 1
+    assert land.roles("iceberg_table", ns, "ice") == ["reader", "writer"]
+    assert draw(land, f"{ns}$ice") == ["ice", "ice>of_ice", "of_ice"]
 
 
 def test_a_grant_on_a_subtree_shows_it_and_the_way_there(land: Land) -> None:

@@ -8,17 +8,19 @@ from penstock.catalog.names import namespaces
 from penstock.database.interface import Row, Transaction
 from penstock.model.identifiers import Identifier, from_path, to_path
 from penstock.model.paging import Page, PageRequest, cut_page
+from penstock.model.rights import ICEBERG_TABLE
 from penstock.model.tables import MAIN
 
-NAMESPACE, TABLE, MATERIALIZED, VIEW, FUNCTION = KINDS = (
+NAMESPACE, TABLE, MATERIALIZED, VIEW, ICEBERG, FUNCTION = KINDS = (
     *("namespace", "table", "materialized_view"),
-    *("view", "function"),
+    *("view", "iceberg_table", "function"),
 )
 # The condition of SQL that an object is of a kind.
 CONDITIONS = {
     TABLE: "(o.kind = 'table' AND m.id IS NULL)",
     MATERIALIZED: "m.id IS NOT NULL",
     VIEW: "o.kind = 'view'",
+    ICEBERG: f"o.kind = '{ICEBERG_TABLE}'",
     FUNCTION: "o.kind = 'function'",
 }
 COLUMNS = (
@@ -153,6 +155,11 @@ async def _find_objects(
     return [_to_object(row) for row in rows]
 
 
+def name_kind(kind: str) -> str:
+    """What clients call the kind of a recorded object that is no materialized view."""
+    return ICEBERG if kind == ICEBERG_TABLE else kind
+
+
 def _pattern(text: str) -> str:
     """For LIKE: the text anywhere, without regard to the case of ASCII letters, as SQL has it."""
     escaped = "".join(f"!{char}" if char in "!%_" else char for char in text)
@@ -191,5 +198,5 @@ def _to_namespace(row: Row) -> Name:
 
 def _to_object(row: Row) -> Name:
     namespace, name, kind, is_materialized, created_at, version, updated_at = row
-    word = MATERIALIZED if is_materialized else kind
+    word = MATERIALIZED if is_materialized else name_kind(kind)
     return Name(word, (*from_path(namespace), name), created_at, version, updated_at)

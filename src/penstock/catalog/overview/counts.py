@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from penstock.catalog.access.grants import OBJECT
 from penstock.catalog.names.search import (
     FUNCTION,
+    ICEBERG,
     KINDS,
     MATERIALIZED,
     NAMESPACE,
     TABLE,
     VIEW,
+    name_kind,
 )
 from penstock.database.interface import Row, Transaction
 from penstock.model.identifiers import SEPARATOR, from_path, to_path
@@ -40,7 +42,7 @@ async def count(tx: Transaction, only: Sequence[str] | None) -> dict[str, int]:
             found[kind] += number
     spaces = {above for tree in reach.trees for above in list_above(tree)} - {""}
     for _, namespace, kind, is_materialized in await _read_outside(tx, reach):
-        found[MATERIALIZED if is_materialized else kind] += 1
+        found[MATERIALIZED if is_materialized else name_kind(kind)] += 1
         spaces |= {*list_above(namespace), namespace} - {""}
     found[NAMESPACE] += sum(not any(_is_within(each, t) for t in reach.trees) for each in spaces)
     return found
@@ -95,8 +97,8 @@ async def _count_tree(tx: Transaction, tree: str) -> dict[str, int]:
         namespaces = "SELECT count(*) FROM namespaces WHERE path <> ''"
         bounds = ()
     for kind, number in await tx.fetch(objects, *bounds):
-        if kind in (TABLE, VIEW, FUNCTION):
-            found[kind] = number
+        if (word := name_kind(kind)) in (TABLE, VIEW, ICEBERG, FUNCTION):
+            found[word] = number
     found[MATERIALIZED] = await _number(tx, views, *bounds)
     found[TABLE] -= found[MATERIALIZED]
     found[NAMESPACE] = await _number(tx, namespaces, *bounds)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
+from tests.harness.clients import iceberg_tables
 from tests.harness.data.arrow import people, send
 from tests.harness.processes.servers import Server
 
@@ -60,6 +61,23 @@ def test_only_the_kinds_that_are_asked_for_are_told(server: Server, filled: str)
         ("namespace", "a%b"),
     ]
     assert names(server, filled, kinds=["function"]) == []
+
+
+@pytest.mark.parametrize("name", ["ice_orders", "<b>ice_ORDERS", "ice orders é%_!"])
+def test_iceberg_tables_are_a_kind_of_their_own(server: Server, filled: str, name: str) -> None:
+    iceberg_tables.make(server, filled, name)
+    only = ["iceberg_table"]
+    assert names(server, filled, kinds=only) == [("iceberg_table", name)]
+    assert names(server, filled, "search", text="ICE", kinds=only) == [("iceberg_table", name)]
+    assert ("iceberg_table", name) in names(server, filled, limit=1)
+    assert name not in [each for _, each in names(server, filled, kinds=["table", "view"])]
+    [told] = server.post(f"/v1/namespace/{filled}/names/list", {"kinds": only}).json()["names"]
+    assert (set(told), told["id"]) == ({"kind", "id", "created_at"}, [filled, name])
+
+
+def test_iceberg_tables_are_counted(server: Server, filled: str) -> None:
+    iceberg_tables.make(server, filled, "ice")
+    assert server.post("/v1/overview", {}).json()["counts"]["iceberg_table"] >= 1
 
 
 def test_a_table_is_told_with_its_newest_version(server: Server, filled: str) -> None:

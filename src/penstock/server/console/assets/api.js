@@ -5,7 +5,8 @@ const DELIMITER = "\u001f";
 /** An answer of the server that is no success, in the server's own words. */
 export class ApiError extends Error {
   constructor(status, body) {
-    super(body?.error ?? `the server answered ${status}`);
+    // The Iceberg protocol has the words one level further down.
+    super(body?.error?.message ?? body?.error ?? `the server answered ${status}`);
     this.status = status;
     this.detail = body?.detail ?? "";
     this.code = body?.code;
@@ -41,6 +42,25 @@ export function path(kind, id, action, params = {}) {
   return `/v1/${kind}/${joined}/${action}?${query}`;
 }
 
+/** The Iceberg protocol's address of a table. */
+export function icebergPath(id, params = {}) {
+  const namespace = id.slice(0, -1).map(encodeURIComponent).join("%1F");
+  const query = new URLSearchParams(params);
+  return `/iceberg/v1/namespaces/${namespace}/tables/${encodeURIComponent(id.at(-1))}${query.size ? `?${query}` : ""}`;
+}
+
+/** GET JSON whose whole numbers may be too large for this language: those come as text. */
+export async function getExact(url, signal) {
+  const answer = await send("GET", url, undefined, signal);
+  return JSON.parse(quoteLarge(await answer.text()));
+}
+
+/** Strings are stepped over, so that only numbers are changed. */
+function quoteLarge(text) {
+  const tokens = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+  return text.replace(tokens, (each) => (/^-?\d{16,}$/.test(each) ? `"${each}"` : each));
+}
+
 /** POST a JSON body, and return the JSON of the answer. */
 export function post(url, body = {}, signal = undefined) {
   return ask("POST", url, body, signal);
@@ -48,6 +68,11 @@ export function post(url, body = {}, signal = undefined) {
 
 export function get(url, signal = undefined) {
   return ask("GET", url, undefined, signal);
+}
+
+/** DELETE, once however often a browser sends it. */
+export function remove(url) {
+  return ask("DELETE", url, undefined, undefined, { "idempotency-key": crypto.randomUUID?.() ?? uuid() });
 }
 
 /** POST what changes something: sent again by a browser, it still takes place once. */

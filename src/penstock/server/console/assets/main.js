@@ -15,6 +15,7 @@ const PAGES = {
   table: () => import("./pages/table.js"),
   view: () => import("./pages/view.js"),
   "iceberg-view": () => import("./pages/iceberg-view.js"),
+  "iceberg-table": () => import("./pages/iceberg-table.js"),
   function: () => import("./pages/function.js"),
   lineage: () => import("./pages/lineage.js"),
   jobs: () => import("./pages/jobs.js"),

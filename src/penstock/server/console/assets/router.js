@@ -56,7 +56,7 @@ export function note(changes) {
 
 /** The page's own link to an object of the catalog. */
 export function linkTo(kind, id, query = {}) {
-  const page = { namespace: "catalog", materialized_view: "view", view: "iceberg-view" };
+  const page = { namespace: "catalog", materialized_view: "view", view: "iceberg-view", iceberg_table: "iceberg-table" };
   return link(page[kind] ?? kind, id, query);
 }
 

@@ -13,7 +13,7 @@ import { rights } from "../session.js";
 
 const PAGE = 100;
 const WAIT = 200;
-const CHIPS = ["table", "materialized_view", "view", "function", "namespace"];
+const CHIPS = ["table", "materialized_view", "iceberg_table", "view", "function", "namespace"];
 
 export const title = ({ id }) => (id.length ? id.join(".") : "Catalog");
 
@@ -160,7 +160,7 @@ function nothing(id, text, kinds) {
 function drop(id) {
   confirm({
     title: ["Drop ", name(id.at(-1))],
-    text: "The namespace goes, and with it everything in it: tables with all their rows and versions, views, functions and the namespaces below.",
+    text: "The namespace goes, and with it everything in it: tables with all their rows and versions, views, functions and the namespaces below. The files of Iceberg tables stay.",
     look: async () => {
       const found = await post(path("namespace", id, "names/list"), { limit: 1000 });
       const more = found.page_token ? "more than " : "";

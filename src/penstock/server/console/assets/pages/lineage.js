@@ -11,7 +11,7 @@ import { openSearch } from "../parts/search.js";
 import { state } from "../parts/states.js";
 import { go, link, note } from "../router.js";
 
-const KINDS = ["table", "view", "function"];
+const KINDS = ["table", "view", "iceberg_table", "function"];
 const LIMIT = 200;
 const ZOOMS = [0.3, 0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.6];
 

@@ -65,7 +65,7 @@ function build(found, signal) {
 }
 
 function figures({ counts, size }) {
-  const kinds = ["table", "materialized_view", "view", "function", "namespace"];
+  const kinds = ["table", "materialized_view", "iceberg_table", "view", "function", "namespace"];
   const shown = kinds.map((kind) =>
     figure(number(counts[kind] ?? 0), counts[kind] === 1 ? KINDS[kind] : `${KINDS[kind]}s`, link("catalog", [], kind === "namespace" ? {} : { kinds: kind })),
   );

@@ -13,7 +13,7 @@ export function dropParams(form) {
 }
 
 /** Elements that name all of it; where a drop would be refused for it, with a choice to drop it too. */
-export async function dependentsOf(id, signal, column = undefined) {
+export async function dependentsOf(id, signal, column = undefined, { mayCascade = true } = {}) {
   const found = await post(path("table", id, "dependents"), { column }, signal);
   if (!found.dependents.length && !found.hidden && !found.jobs?.length) {
     return h("p", {}, "Nothing depends on it.");
@@ -22,7 +22,7 @@ export async function dependentsOf(id, signal, column = undefined) {
     found.dependents.length
       ? [h("p", {}, h("strong", {}, "What depends on it:")), tree(found.dependents)]
       : null,
-    found.dependents.some((each) => each.breaks_on?.includes("drop"))
+    mayCascade && found.dependents.some((each) => each.breaks_on?.includes("drop"))
       ? h("label", { class: "row" }, h("input", { type: "checkbox", name: "cascade" }), " Drop what would break too; else nothing is dropped")
       : null,
     found.hidden ? h("p", {}, `and ${count(found.hidden, "other")} that you may not see`) : null,

@@ -69,7 +69,7 @@ function drawNode(node, box, root, near, query) {
 
 /** As the request for a lineage calls it. */
 function kindOf(node) {
-  return node.kind === "view" || node.kind === "function" ? node.kind : "table";
+  return ["view", "iceberg_table", "function"].includes(node.kind) ? node.kind : "table";
 }
 
 function texts(node) {

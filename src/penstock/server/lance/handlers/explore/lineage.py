@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from penstock.catalog.functions import functions
+from penstock.catalog.iceberg_tables import iceberg_tables
 from penstock.catalog.iceberg_views import iceberg_views
 from penstock.catalog.impact.iceberg_readers import NamedObject
 from penstock.catalog.impact.lineage import (
@@ -16,7 +17,8 @@ from penstock.catalog.impact.lineage import (
 )
 from penstock.catalog.impact.lineage_nodes import Node
 from penstock.catalog.names import tables
-from penstock.errors import InvalidRequest, ViewIsNoTable
+from penstock.catalog.names.search import name_kind
+from penstock.errors import InvalidRequest, NotALanceTable, ViewIsNoTable
 from penstock.server.lance.call import Body, Call
 
 Column = Annotated[str, msgspec.Meta(min_length=1, max_length=2000, pattern="^[^\\x00]*$")]
@@ -59,19 +61,20 @@ _find = msgspec.json.Decoder(FindLineage)
 
 
 async def find(call: Call) -> ShownLineage:
-    """What a table, materialized view or Iceberg view is made from, and what is made of it."""
+    """What a table or view of either kind is made from, and what is made of it."""
     body, database = call.decode(_find), call.catalog.database
     try:
         table = await tables.get(database, call.id)
         root = NamedObject(table.id, table.identifier)
-    except ViewIsNoTable as error:
+    except (ViewIsNoTable, NotALanceTable) as error:
         if body.column is not None:
             raise InvalidRequest(
                 f"{error.message}, and what reads a column of it is not known",
                 detail="leave column out",
             ) from error
-        view = await iceberg_views.get(database, call.id)
-        root = NamedObject(view.id, view.identifier)
+        is_view = isinstance(error, ViewIsNoTable)
+        found = await (iceberg_views if is_view else iceberg_tables).get(database, call.id)
+        root = NamedObject(found.id, found.identifier)
     return _show(await _ask(call, root, body))
 
 
@@ -106,4 +109,5 @@ def _show(found: Lineage) -> ShownLineage:
 
 
 def _show_node(key: str, node: Node) -> ShownNode:
-    return ShownNode(key, node.kind, list(node.object), node.column, node.state, node.lag_seconds)
+    kind, id = name_kind(node.kind), list(node.object)
+    return ShownNode(key, kind, id, node.column, node.state, node.lag_seconds)

@@ -9,11 +9,11 @@ from penstock.catalog.names import search
 from penstock.catalog.names.search import Name
 from penstock.model.identifiers import check_identifier, show
 from penstock.model.paging import Page, request_page
-from penstock.model.rights import ROLES
+from penstock.model.rights import ICEBERG_TABLE, ROLES
 from penstock.server.lance.call import Body, Call
 
-Kind = Literal["namespace", "table", "materialized_view", "view", "function"]
-ObjectKind = Literal["namespace", "table", "view", "function"]
+Kind = Literal["namespace", "table", "materialized_view", "view", "iceberg_table", "function"]
+ObjectKind = Literal["namespace", "table", "view", "iceberg_table", "function"]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 SearchText = Annotated[str, msgspec.Meta(max_length=255, pattern="^[^\\x00]*$")]
 DEFAULT_LIMIT = 100
@@ -92,8 +92,9 @@ async def describe_rights(call: Call) -> Rights:
         if not id and each.kind != "namespace":
             found.append([])
             continue
+        kind = ICEBERG_TABLE if each.kind == search.ICEBERG else each.kind
         standing = await grants.find_standing(
-            call.catalog.database, call.identity.grantees, each.kind, id
+            call.catalog.database, call.identity.grantees, kind, id
         )
         found.append([role for role, rights in ROLES.items() if standing.has(rights)])
     return Rights(found)
