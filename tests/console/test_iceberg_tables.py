@@ -36,6 +36,7 @@ def test_it_is_counted_listed_and_found_by_its_kind(console: Page) -> None:
 def test_its_schema_has_ids_and_what_is_required(console: Page) -> None:
     console.open(PAGE)
     console.see("format 2", ".marks")
+    console.see("Catalog", ".side a[aria-current=page]")
     console.see("5 rows", ".marks")
     shown = [console.see(each, "tbody tr").text for each in ("long", "string")]
     assert shown[0].split() == ["1", "id", "long", "required,", "key"]

@@ -15,7 +15,7 @@ const SECTIONS = [
   ["sql", "SQL"],
   ["access", "Access"],
 ];
-const BELONGS = { table: "catalog", view: "catalog", "iceberg-view": "catalog", function: "catalog", job: "jobs" };
+const BELONGS = { table: "catalog", view: "catalog", "iceberg-view": "catalog", "iceberg-table": "catalog", function: "catalog", job: "jobs" };
 const LOGO = new URL("./icon.svg", import.meta.url).pathname;
 
 /** Build the frame; returns it, where pages go, and how to say which section is shown. */
