@@ -115,7 +115,7 @@ def test_long_text_unfolds_to_all_of_it(console: Page) -> None:
     whole = "return document.querySelector('dialog pre.whole').textContent.length"
     assert console.driver.execute_script(whole) == 9246
     console.key(Keys.ESCAPE)
-    assert console.count("dialog") == 0
+    until(lambda: console.count("dialog") == 0, "the dialog stays")
 
 
 def test_rows_are_filtered_and_their_number_is_told(console: Page) -> None:
