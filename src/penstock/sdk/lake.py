@@ -8,7 +8,8 @@ import msgspec
 from penstock.errors import InvalidRequest, NotFound, TableAlreadyExists, TableNotFound
 from penstock.model.identifiers import from_path
 from penstock.sdk.connection import other_clients
-from penstock.sdk.connection.wire import ANSWER_SECONDS, Name, Wire, path_of, read_id, show_id
+from penstock.sdk.connection.names import Name, read_id, show_id
+from penstock.sdk.connection.wire import ANSWER_SECONDS, Wire, path_of
 from penstock.sdk.functions.declared import Chunker, Udf, Udtf
 from penstock.sdk.functions.registered import RegisteredFunction, read_function, registration
 from penstock.sdk.jobs.job import Job
@@ -48,7 +49,7 @@ class Lake:
     def namespaces(self, parent: Name = "") -> list[str]:
         """The names of the namespaces directly below one, or at the root."""
         path = path_of("namespace", read_id(parent), "list")
-        return list(self._list(path, "namespaces"))
+        return [show_id((each,)) for each in self._list(path, "namespaces")]
 
     def create_namespace(
         self, name: Name, *, if_exists: Literal["error", "ok"] = "error", **properties: str

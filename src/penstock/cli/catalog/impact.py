@@ -8,7 +8,7 @@ from penstock.cli.catalog.readable import get_any
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import NotFound
-from penstock.sdk.connection.wire import read_id, show_id
+from penstock.sdk.connection.names import read_id, show_id
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table

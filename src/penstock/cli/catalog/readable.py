@@ -1,7 +1,7 @@
 """Names on the command line that tables and views of all kinds may have."""
 
 from penstock.errors import NotFound, TableNotFound
-from penstock.sdk.connection.wire import Name
+from penstock.sdk.connection.names import Name
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table

@@ -8,7 +8,7 @@ from penstock.cli.catalog.dry_runs import check_free, find_renamed
 from penstock.cli.catalog.readable import get_readable
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, dry_run_option, echo_json
-from penstock.sdk.connection.wire import read_id, show_id
+from penstock.sdk.connection.names import read_new_id, show_id
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.iceberg_views import IcebergView
@@ -47,8 +47,7 @@ def echo_rename(
     as_json: bool,
 ) -> None:
     """Rename a table, and tell its name; a dry run tells what knows it by its old one."""
-    wanted = read_id(new)
-    wanted = wanted if len(wanted) > 1 else (*table.id[:-1], *wanted)
+    wanted = read_new_id(new, table.id)
     if dry_run:
         check_free(lake, wanted)
         _tell_plan(table, show_id(wanted), cascade=cascade, force=force, as_json=as_json)

@@ -7,6 +7,7 @@ import click
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_pairs
 from penstock.model.jobs import ACTIVE
+from penstock.sdk.connection.names import read_id
 from penstock.sdk.lake import Lake
 
 
@@ -51,7 +52,7 @@ def read_status(lake: Lake) -> dict[str, Any]:
 
 
 def _views(lake: Lake, names: list[str]) -> list[str]:
-    parents = {name.rpartition(".")[0] for name in names}
+    parents = {read_id(name)[:-1] for name in names}
     return [view for parent in sorted(parents) for view in lake.views(parent)]
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.model.codes import BROKEN_OFF, LANCE_ERRORS
-from penstock.model.identifiers import ROOT, SEPARATOR, Identifier, check_identifier, to_path
+from penstock.model.identifiers import SEPARATOR, Identifier, to_path
 from penstock.retries import Backoff
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
@@ -23,8 +23,6 @@ FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 BUSY = (429, 503)
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
-# With its namespaces: `shop.items`, or its parts.
-Name = str | Identifier | list[str]
 # A body that can be sent again: called once per try.
 Body = Callable[[], Iterator[bytes]]
 
@@ -155,17 +153,6 @@ class Wire:
                 raise problem
             # Clients that were refused together should not come back together.
             time.sleep(wait + random.uniform(0, pause))
-
-
-def read_id(name: Name, what: str = "the name") -> Identifier:
-    """Split a name: `shop.items`, `shop$items`, or a tuple if a part contains such a sign."""
-    if not isinstance(name, str):
-        return check_identifier(tuple(name), what)
-    return check_identifier(tuple(name.replace("$", ".").split(".")), what) if name else ROOT
-
-
-def show_id(parts: Identifier) -> str:
-    return ".".join(parts)
 
 
 def path_of(noun: str, parts: Identifier, operation: str) -> str:

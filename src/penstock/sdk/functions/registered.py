@@ -5,7 +5,8 @@ from typing import Any
 
 from penstock.errors import InvalidFunction, InvalidRequest
 from penstock.model.identifiers import Identifier
-from penstock.sdk.connection.wire import Name, Wire, path_of, read_id, show_id
+from penstock.sdk.connection.names import Name, read_id, show_id
+from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.functions.declared import Chunker, Function, Udf, Udtf
 from penstock.sdk.functions.packing import redeclaration, udtf_spec
 from penstock.sdk.functions.signatures import POSITIONAL, list_parameters
@@ -71,7 +72,7 @@ def read_function(wire: Wire, given: "RegisteredFunction | Name") -> RegisteredF
     if isinstance(given, RegisteredFunction):
         return given
     name, version = given, None
-    if isinstance(given, str) and "@" in given:
+    if isinstance(given, str) and "@" in given and not given.endswith("`"):
         name, _, number = given.rpartition("@")
         if not number.isascii() or not number.isdecimal() or not int(number):
             raise InvalidRequest(

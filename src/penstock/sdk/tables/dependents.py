@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.sdk.connection.wire import show_id
+from penstock.sdk.connection.names import show_id
 from penstock.sdk.show import html_table
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier
-from penstock.sdk.connection.wire import Body, Wire, path_of, show_id
+from penstock.sdk.connection.names import show_id
+from penstock.sdk.connection.wire import Body, Wire, path_of
 from penstock.sdk.tables.query import Query
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier
+from penstock.sdk.connection.names import show_id
 from penstock.sdk.connection.optional_libraries import load
-from penstock.sdk.connection.wire import Wire, path_of, show_id
+from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.tables.arrow import read_file
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 from penstock.errors import PenstockError
-from penstock.sdk.connection.wire import Name, read_id
+from penstock.sdk.connection.names import Name, read_new_id
 from penstock.sdk.show import html_table, show_filler
 from penstock.sdk.tables.columns import Columns
 from penstock.sdk.tables.history import History
@@ -26,9 +26,7 @@ class Table(Rows, Columns, History):
         read it follow. Iceberg views know it by its name, so they refuse this; with `cascade` they
         follow, and `force` lets them break.
         """
-        wanted = read_id(name)
-        if isinstance(name, str) and len(wanted) == 1:
-            wanted = (*self.id[:-1], *wanted)
+        wanted = read_new_id(name, self.id)
         body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
         self._change("rename", body, cascade=cascade, force=force)
         return type(self)(self._wire, wanted, branch=self._branch)

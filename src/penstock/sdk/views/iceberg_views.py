@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.sdk.connection.wire import Name, path_of, read_id
+from penstock.sdk.connection.names import Name, read_new_id
+from penstock.sdk.connection.wire import path_of
 from penstock.sdk.show import html_table, show_millis
 from penstock.sdk.tables.readable import Readable
 
@@ -59,9 +60,7 @@ class IcebergView(Readable):
         Iceberg views that name it refuse this; with `cascade` they follow, and `force` lets them
         break.
         """
-        wanted = read_id(name)
-        if isinstance(name, str) and len(wanted) == 1:
-            wanted = (*self.id[:-1], *wanted)
+        wanted = read_new_id(name, self.id)
         body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
         self._change("rename", body, cascade=cascade, force=force)
         return IcebergView(self._wire, wanted)

@@ -9,7 +9,8 @@ import msgspec
 
 from penstock.errors import Forbidden, NotFound, Unsupported
 from penstock.model.identifiers import Identifier
-from penstock.sdk.connection.wire import path_of, show_id
+from penstock.sdk.connection.names import show_id
+from penstock.sdk.connection.wire import path_of
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.jobs.options import RefreshOptions, to_body
 from penstock.sdk.jobs.plans import Plan
