@@ -1,5 +1,6 @@
 """Refreshes that are verified: the certificate says whether the view is what its query gives."""
 
+from datetime import time
 from pathlib import Path
 
 import lance
@@ -133,3 +134,18 @@ def test_an_attempt_that_only_reports_has_a_certificate_too(engine: Engine, tmp_
     source.delete("id < 50")
     again = view.refresh(HeldAttempt(job="one", number=2), verify=True)
     assert (again.version, again.certificate) == (first.version, first.certificate)
+
+
+@pytest.mark.slow
+def test_a_view_with_a_column_of_times_is_verified(engine: Engine, tmp_path: Path) -> None:
+    times = pa.array([time(1, 2, 3, 456), None], pa.time64("us"))
+    table = pa.table({"id": [1, 2], "tm": times})
+    write_source(tmp_path, "t", table)
+    kinds = {"tm": pa.time64("us"), "n": pa.int64()}
+    query = "SELECT max(tm) AS tm, count(*) AS n FROM t GROUP BY id"
+    definition = define_query(query, kinds, {"t": ("id", "tm")})
+    view = LocalView(tmp_path, definition, engine).create()
+    found = view.refresh(verify=True).certificate
+    assert found is not None
+    assert (found["is_equal"], found["rows"]) == (True, 2)
+    assert view.open().to_table(["tm"])["tm"].to_pylist() == [time(1, 2, 3, 456), None]

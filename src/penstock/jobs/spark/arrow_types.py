@@ -41,6 +41,8 @@ def _to_arrow(kind: Any, column: str) -> pa.DataType:
         case "StringType" | "CharType" | "VarcharType":
             # With a collation, or a length, neither of which is stored.
             return pa.string()
+        case "TimeType":
+            return pa.time64("us")
         case "DecimalType":
             return pa.decimal128(kind.precision, kind.scale)
         case "ArrayType":

@@ -20,6 +20,8 @@ MEANING = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # Without it Spark has columns of times, and does nothing with them.
+    "spark.sql.timeType.enabled": "true",
 }
 # The parser must read a text as it was checked; a name is never a file.
 LOCKED = {
