@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 PANIC = "PanicException"
 
+# Where in Lance's source an error was raised.
+SOURCE = re.compile(r",? ?/\S+/rust/\S+")
 # In order: the first one found in the text decides.
 KINDS: tuple[tuple[str, type[PenstockError], str], ...] = (
     # Errors on the way to a catalog's server: they name an address that must not be taken for the
@@ -105,6 +107,14 @@ def naming(place: Place, dataset: "lance.LanceDataset") -> Iterator[None]:
         raise name_file(place, dataset, damaged) from error
 
 
+def find_lasting(error: BaseException) -> PenstockError | None:
+    """What Lance refuses and would refuse again; None for what may pass, or is not Lance's."""
+    if isinstance(error, PenstockError) or not SOURCE.search(str(error)):
+        return None
+    found = translate(error)
+    return found if isinstance(found, ColumnNotFound | SchemaMismatch) else None
+
+
 def is_panic(error: BaseException) -> bool:
     """Whether Rust panicked: pyo3 raises that outside of Exception."""
     return type(error).__name__ == PANIC
@@ -124,6 +134,6 @@ def translate(error: BaseException) -> PenstockError:
 def _brief(error: BaseException) -> str:
     """The first line of a message, without Lance's source location and dumps."""
     line = (str(error) or type(error).__name__).splitlines()[0]
-    line = re.sub(r",? ?/\S+/rust/\S+", "", line)
+    line = SOURCE.sub("", line)
     line = re.sub(r" in dataset schema: Schema \{.*", "", line)
     return re.sub(r"^(External error: )?LanceError\(\w+\): ", "", line)[:500]

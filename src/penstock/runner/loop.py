@@ -14,6 +14,7 @@ from penstock.errors import LeaseLost, PenstockError, Unsupported
 from penstock.jobs.engine.attempt import JobCanceled, JobPaused, is_passing
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import KINDS, STATEMENT, UpstreamSpec
+from penstock.lance.errors import find_lasting
 from penstock.lance.session.remote import RemoteCatalog
 from penstock.model.functions import Needs
 from penstock.model.jobs import CANCELED, FAILED, FINISHED, PAUSED, QUEUED, SUCCEEDED
@@ -188,9 +189,11 @@ class Runner:
                 return ending
             self._session.suspect()
             log.exception("job %s: attempt %d failed", lease.id, lease.attempt)
-            shown = self._secrets.hide(f"{type(error).__name__}: {error}")[:1000]
+            lasting = find_lasting(error)
+            told = f"{type(error).__name__}: {error}" if lasting is None else str(lasting)
+            shown = self._secrets.hide(told)[:1000]
             attempt.log(shown, "error")
-            return AttemptEnd(FAILED, error=shown, retryable=True)
+            return AttemptEnd(FAILED, error=shown, retryable=lasting is None)
 
     def _excuse(self, attempt: LeasedAttempt, error: Exception) -> AttemptEnd | None:
         """The end of an attempt whose session died, if that is not to cost the job an attempt."""

@@ -99,6 +99,11 @@ def check_column_name(name: str) -> str:
             f"column name {name!r} is not legal",
             detail="use printable characters, and none of " + ", ".join(SYSTEM_COLUMNS),
         )
+    if "`" in name:
+        raise InvalidRequest(
+            f"column name {name!r} holds a back-quote",
+            detail="choose a name without one: Lance cannot name such a column in expressions",
+        )
     return name
 
 

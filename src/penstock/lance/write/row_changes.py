@@ -89,6 +89,7 @@ def commit_overwrite(
 def merge(dataset: "lance.LanceDataset", rows: RowStream | Spool, how: Merge) -> MergeResult:
     """Merge rows into a table by key."""
     check_keys(dataset.schema, how.on)
+    _check_quotes(how.on)
     update_filter = _check_given("when_matched_update_all_filt", how.update_filter)
     delete_filter = _check_given("when_not_matched_by_source_delete_filt", how.delete_filter)
     builder = dataset.merge_insert(how.on)
@@ -121,6 +122,16 @@ def check_keys(schema: "pa.Schema", names: Sequence[str]) -> None:
     for name in names:
         if schema.get_field_index(name) < 0:
             raise ColumnNotFound(f"the key column {name!r} does not exist", detail="check 'on'")
+
+
+def _check_quotes(names: Sequence[str]) -> None:
+    """Refuse key columns that Lance quotes twice, and then does not find."""
+    for name in names:
+        if '"' in name:
+            raise InvalidRequest(
+                f"Lance cannot merge by the key column {name!r}, whose name holds a double quote",
+                detail="rename the column",
+            )
 
 
 def _check_repeated(rows: "pa.Table", keys: Sequence[str]) -> None:

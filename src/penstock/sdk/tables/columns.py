@@ -114,7 +114,8 @@ class Columns(Handle):
 
         With `cascade`, views and computed columns follow; `force` lets them break.
         """
-        body = {"alterations": [{"path": column, "rename": name}], "branch": self._branch}
+        path = self._path_of(column)
+        body = {"alterations": [{"path": path, "rename": name}], "branch": self._branch}
         self._change("alter_columns", body, cascade=cascade, force=force)
         return self
 
@@ -179,6 +180,17 @@ class Columns(Handle):
     def errors(self, column: str | None = None, limit: int = 100) -> list[RowError]:
         """Rows that functions failed on, the newest first."""
         return list_errors(self._wire, self.id, column=column, branch=self._branch, limit=limit)
+
+    def _path_of(self, column: str) -> str:
+        """A column's path; the name of one that other software wrote may hold back-quotes."""
+        # The whole schema cannot be selected then.
+        if "`" not in column:
+            return column
+        body = {"load_detailed_metadata": True, "branch": self._branch}
+        fields = self._read("describe", body)["schema"]["fields"]
+        if all(each["name"] != column for each in fields):
+            return column
+        return "`" + column.replace("`", "``") + "`"
 
     def _add(self, column: dict[str, Any]) -> Self:
         self._change("add_columns", {"new_columns": [column], "branch": self._branch})

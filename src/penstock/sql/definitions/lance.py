@@ -134,8 +134,8 @@ def _ask(
 
 def quote(name: str) -> str:
     """A name quoted for Lance's SQL."""
-    if "`" in check_column_name(name):
+    if "`" in name:
         raise InvalidRequest(
             f"Lance's SQL can't name the column {name!r}", detail="rename the column"
         )
-    return f"`{name}`"
+    return f"`{check_column_name(name)}`"
