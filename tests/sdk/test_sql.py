@@ -1,16 +1,18 @@
 """Statements by the SDK: their rows in every form."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import penstock
-from penstock.errors import InvalidRequest, TimedOut
+from penstock.errors import InvalidRequest, TimedOut, Unavailable
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.jobs.statements import ROWS, send_result
 from tests.harness.processes import servers
 from tests.harness.processes.access import tls
+from tests.harness.processes.flaky_proxy import flaky
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import PATIENCE_SECONDS
 
@@ -73,3 +75,26 @@ def test_a_large_result_that_the_server_breaks_off_says_why(scheme: str, tmp_pat
         assert "add LIMIT" in raised.value.detail
         assert len(lake.sql("SELECT text FROM large LIMIT 2000")) == 2000
         lake.close()
+
+
+def test_a_statement_that_no_runner_takes_ends_in_its_time(
+    tmp_path: Path,
+) -> None:
+    with servers.running(tmp_path) as server, penstock.connect(server.url) as lake:
+        lake.create_table("t", {"k": ["a"]})
+        for timeout in (1.0, None):
+            started = time.monotonic()
+            with pytest.raises(Unavailable, match="no runner took it"):
+                lake.sql("SELECT initcap(k) AS k FROM t", timeout=timeout)
+            assert time.monotonic() - started < 15
+
+
+def test_a_statement_is_sent_again_only_in_its_time(server: Server, table: penstock.Table) -> None:
+    with flaky(server.url, retry_after="1") as way, penstock.connect(way.url) as lake:
+        way.seen.clear()
+        way.fates = ["503"] * 20
+        started = time.monotonic()
+        with pytest.raises(Unavailable):
+            lake.sql(f"SELECT id FROM {table.name}", timeout=2.5)
+        assert time.monotonic() - started < 15
+        assert len(way.seen) > 1

@@ -24,6 +24,8 @@ STATES = (QUEUED, RUNNING, PAUSED, SUCCEEDED, FAILED, CANCELED)
 ACTIVE = (QUEUED, RUNNING, PAUSED)
 FINISHED = (SUCCEEDED, FAILED, CANCELED)
 
+# What to do about a job that no runner takes.
+START_RUNNER = "start a runner with `penstock runner`"
 FIRST_PAUSE_MILLIS, MAX_PAUSE_MILLIS = 1_000, 60_000
 # Fields of a spec that are filled in at the lease, and so do not make it another request.
 LATE = ("watermark", "watermarks")

@@ -9,7 +9,7 @@ from penstock.errors import InvalidRequest, NotFound, TableAlreadyExists, TableN
 from penstock.model.identifiers import from_path
 from penstock.sdk.connection import other_clients
 from penstock.sdk.connection.names import Name, read_id, show_id
-from penstock.sdk.connection.wire import ANSWER_SECONDS, Wire, path_of
+from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.functions.declared import Chunker, Udf, Udtf
 from penstock.sdk.functions.registered import RegisteredFunction, read_function, registration
 from penstock.sdk.jobs.job import Job
@@ -278,9 +278,7 @@ class Lake:
             "timeout_seconds": timeout,
             "dialect": dialect,
         }
-        # The server says when the time is up.
-        seconds = ANSWER_SECONDS + (timeout or 0)
-        return SqlResult(read_file(self._wire.read_bytes("/v1/sql", body, seconds)))
+        return SqlResult(read_file(self._wire.read_bytes("/v1/sql", body, timeout)))
 
     # Iceberg views
 

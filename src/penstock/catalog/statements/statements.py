@@ -27,7 +27,7 @@ from penstock.errors import InvalidRequest, TimedOut, TooManyRequests, Unavailab
 from penstock.jobs.specs import STATEMENT, StatementSpec
 from penstock.lance.errors import translated
 from penstock.model.identifiers import Identifier, from_path, show
-from penstock.model.jobs import SUCCEEDED, Job, NewJob
+from penstock.model.jobs import START_RUNNER, SUCCEEDED, Job, NewJob
 from penstock.model.slots import slot_of_statement
 from penstock.sql.doors import queries, requests
 from penstock.sql.doors import statements as statements_door
@@ -183,7 +183,7 @@ async def _explain(
     if not job.attempt and not await has_runner(catalog, job.cluster):
         return Unavailable(
             "only Spark can run this statement, and no runner took it",
-            detail="start a runner with `penstock runner`",
+            detail=START_RUNNER,
         )
     if not job.is_finished or job.cancel_requested:
         return TimedOut(

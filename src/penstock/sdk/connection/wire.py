@@ -16,6 +16,7 @@ import msgspec
 from penstock.errors import InvalidRequest, PenstockError, Unavailable
 from penstock.model.codes import BROKEN_OFF, LANCE_ERRORS
 from penstock.model.identifiers import SEPARATOR, Identifier, to_path
+from penstock.model.jobs import START_RUNNER
 from penstock.retries import Backoff
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
@@ -63,8 +64,13 @@ class Wire:
         """POST a question; returns the decoded answer."""
         return _decode(self._post(path, body, params or {}, None, seconds))
 
-    def read_bytes(self, path: str, body: object = None, seconds: float = ANSWER_SECONDS) -> bytes:
-        """POST a question whose answer is not JSON; raises what broke the answer off."""
+    def read_bytes(self, path: str, body: object = None, timeout: float | None = None) -> bytes:
+        """POST a question whose answer is not JSON; raises what broke the answer off.
+
+        Within `timeout` the server answers, or it is not asked again.
+        """
+        # The server says when the time is up.
+        seconds = ANSWER_SECONDS + (timeout or 0)
         request = self._http.build_request(
             "POST",
             path,
@@ -73,7 +79,8 @@ class Wire:
             headers={"Content-Type": "application/json"},
             timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS),
         )
-        return self._send(lambda: _receive(self._http, request)).content
+        patience = None if timeout is None else min(timeout, self._retry_seconds)
+        return self._send(lambda: _receive(self._http, request), patience).content
 
     def get(self, path: str, **params: object) -> Any:
         given = _to_params(params)
@@ -131,9 +138,11 @@ class Wire:
             )
         )
 
-    def _send(self, send: Callable[[], httpx.Response]) -> httpx.Response:
+    def _send(
+        self, send: Callable[[], httpx.Response], patience: float | None = None
+    ) -> httpx.Response:
         """Send until the answer is not "later", or the time for retries is over."""
-        deadline = time.monotonic() + self._retry_seconds
+        deadline = time.monotonic() + (self._retry_seconds if patience is None else patience)
         pauses = Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
         while True:
             wait = pause = pauses.take()
@@ -146,7 +155,8 @@ class Wire:
                 if answer.is_success:
                     return answer
                 problem = to_error(answer)
-                if answer.status_code not in BUSY:
+                # Where there is no runner, somebody has to start one first.
+                if answer.status_code not in BUSY or problem.detail == START_RUNNER:
                     raise problem
                 wait = max(pause, _retry_after(answer))
             if time.monotonic() + wait > deadline:
