@@ -6,13 +6,18 @@ import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import penstock
+from penstock.cli.main import penstock as command
 from penstock.errors import InvalidRequest, JobCanceled, JobFailed, TransactionNotFound
+from penstock.sdk.jobs.progress import render
 from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes import servers
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 
@@ -206,3 +211,20 @@ def test_a_plan_is_read_and_computed_with(column: penstock.Table) -> None:
     assert str(plan).startswith(f"backfill of {column.name}.size\n")
     assert "3 to update" in repr(plan)
     assert "3 to update" in plan._repr_html_()
+
+
+def test_a_job_that_no_runner_takes_says_so(tmp_path: Path) -> None:
+    with servers.running(tmp_path) as server, penstock.connect(server.url) as lake:
+        table = lake.create_table("t", {"text": ["a"]}).add_computed("size", "length(text)")
+        job = table.backfill("size", wait=False)
+        told = "no runner of cluster local asks this server for jobs; start a runner"
+        with pytest.raises(TimeoutError, match=f"is QUEUED after 0 seconds: {told}"):
+            job.wait(timeout=0)
+        assert told in repr(job)
+        assert told in job._repr_html_()
+        assert "there is none: start a runner" in render(job.status, job.properties, 1)
+        shown = CliRunner().invoke(command, ["jobs", "show", job.id, "--url", server.url])
+        assert told in shown.output
+        runner = Runner(server, "local")
+        assert runner.lease()
+        assert "waiting" not in job.properties

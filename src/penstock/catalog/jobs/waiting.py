@@ -5,7 +5,7 @@ import asyncio
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs
 from penstock.catalog.jobs.queue import wait_for
-from penstock.model.jobs import Job
+from penstock.model.jobs import QUEUED, START_RUNNER, Job
 
 # How often to look for what other servers were told.
 LOOK_SECONDS = 1.0
@@ -59,6 +59,16 @@ async def run_now(
     except asyncio.CancelledError:
         await jobs.cancel(catalog, id)
         raise
+
+
+async def describe(catalog: Catalog, job: Job) -> dict[str, str]:
+    """Everything that is known of a job, and why it waits if no runner will take it."""
+    told = jobs.describe(job)
+    if job.state == QUEUED and not await has_runner(catalog, job.cluster):
+        told["waiting"] = (
+            f"no runner of cluster {job.cluster} asks this server for jobs; {START_RUNNER}"
+        )
+    return told
 
 
 async def has_runner(catalog: Catalog, cluster: str) -> bool:

@@ -23,7 +23,16 @@ SHOWN = (
         "rows_by_state",
         "rows_inserted",
     ),
-    *("rows_updated", "rows_deleted", "function_calls", "version", "attempt", "runner", "error"),
+    *(
+        "rows_updated",
+        "rows_deleted",
+        "function_calls",
+        "version",
+        "attempt",
+        "runner",
+        "error",
+        "waiting",
+    ),
 )
 
 

@@ -160,7 +160,8 @@ class Job:
         found = self.describe()
         told = found["properties"]
         rows = _show_rows(told)
-        tail = f": {told['error']}" if told.get("error") else rows and f", {rows}"
+        why = told.get("error") or told.get("waiting")
+        tail = f": {why}" if why else rows and f", {rows}"
         return (
             f"<Job {self.id}, {told.get('kind')} of {told.get('target')}, {found['status']}{tail}>"
         )
@@ -192,7 +193,8 @@ class Job:
             if found["status"] in FINISHED:
                 return found
             if deadline is not None and time.monotonic() >= deadline:
-                remedy = "; resume it" if found["status"] == PAUSED else ""
+                waiting = found["properties"].get("waiting", "")
+                remedy = "; resume it" if found["status"] == PAUSED else waiting and f": {waiting}"
                 raise TimeoutError(
                     f"job {self.id} is {found['status']} after {timeout:g} seconds{remedy}"
                 )
@@ -210,7 +212,15 @@ class Job:
 SHOWN = (
     *("kind", "target", "mode", "reason", "rows_total", "rows_done", "rows_failed"),
     *("rows_left", "rows_by_state"),
-    *("rows_inserted", "rows_updated", "rows_deleted", "function_calls", "version", "error"),
+    *(
+        "rows_inserted",
+        "rows_updated",
+        "rows_deleted",
+        "function_calls",
+        "version",
+        "error",
+        "waiting",
+    ),
 )
 
 

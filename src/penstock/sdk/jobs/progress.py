@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
-from penstock.model.jobs import FINISHED, PAUSED, QUEUED, RUNNING
+from penstock.model.jobs import FINISHED, PAUSED, QUEUED, RUNNING, START_RUNNER
 from penstock.sdk.connection.optional_libraries import load
 
 WIDTH, MIN_WIDTH = 24, 6
@@ -95,7 +95,8 @@ def render(status: str, told: Mapping[str, str], seconds: float, width: int = 12
     done, total = read_progress(status, told)
     parts = []
     if status == QUEUED:
-        parts.append("waits for a runner")
+        alone = f", and there is none: {START_RUNNER}" if "waiting" in told else ""
+        parts.append(f"waits for a runner{alone}")
     elif total:
         parts.append(f"{done / total:4.0%}  {done:,}/{total:,} rows")
         if done and seconds >= 1 and status == RUNNING:

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.catalog.functions import functions
 from penstock.catalog.functions.functions import CREATE_FUNCTION
-from penstock.catalog.jobs import job_events, jobs, pauses
+from penstock.catalog.jobs import job_events, jobs, pauses, waiting
 from penstock.catalog.jobs.jobs import JobFilter
 from penstock.errors import InvalidRequest
 from penstock.jobs.events import encode_events
@@ -195,9 +195,8 @@ async def list_jobs(call: Call) -> ListedJobs:
 
 async def describe(call: Call) -> DescribedJob:
     job = await jobs.get(call.catalog.database, call.decode(_named).job_id)
-    shown = DescribedJob(
-        job.id, job.kind, DESCRIBED[job.state], job.created_at, job.spec, jobs.describe(job)
-    )
+    told = await waiting.describe(call.catalog, job)
+    shown = DescribedJob(job.id, job.kind, DESCRIBED[job.state], job.created_at, job.spec, told)
     if job.state == SUCCEEDED:
         shown.result = await _tell_result(call, job)
     elif job.state == FAILED:

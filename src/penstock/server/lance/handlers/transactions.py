@@ -2,7 +2,8 @@
 
 import msgspec
 
-from penstock.catalog.jobs import jobs
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.jobs import jobs, waiting
 from penstock.catalog.names import transactions
 from penstock.catalog.names.transactions import Action, SetProperty, SetStatus, UnsetProperty
 from penstock.errors import InvalidRequest
@@ -48,7 +49,7 @@ async def describe(call: Call) -> DescribedTransaction:
     call.decode(_body)
     id = _transaction(call)
     if (job := await jobs.find(call.catalog.database, id)) is not None:
-        return _describe_job(job)
+        return await _describe_job(call.catalog, job)
     found = await transactions.get(call.catalog.database, id)
     return DescribedTransaction(found.status, found.properties)
 
@@ -60,13 +61,14 @@ async def alter(call: Call) -> DescribedTransaction:
     actions = [_to_action(action) for action in body.actions]
     id = _transaction(call)
     if await jobs.find(call.catalog.database, id) is not None:
-        return _describe_job(await jobs.alter(call.catalog, id, actions, call.origin))
+        altered = await jobs.alter(call.catalog, id, actions, call.origin)
+        return await _describe_job(call.catalog, altered)
     found = await transactions.alter(call.catalog, id, actions, call.origin)
     return DescribedTransaction(found.status, found.properties)
 
 
-def _describe_job(job: Job) -> DescribedTransaction:
-    return DescribedTransaction(job.state, jobs.describe(job))
+async def _describe_job(catalog: Catalog, job: Job) -> DescribedTransaction:
+    return DescribedTransaction(job.state, await waiting.describe(catalog, job))
 
 
 def _transaction(call: Call) -> str:
