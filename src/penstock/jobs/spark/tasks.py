@@ -39,6 +39,8 @@ OF_QUERIES = ("0A", "21", "22", "42", "54", "P0")
 # Where Spark stumbled, in a text that its author never saw, and the plan that it had then.
 MAX_CAUSES = 8
 PLACE = re.compile(r"(;? ?line \d+,? pos \d+.*| ?SQLSTATE: \w+.*)")
+# A way out that Spark names, and that nobody has here.
+SETTING = re.compile(r" ?If necessary set \S+ to \S+ to bypass this error\.?")
 _turn = itertools.count()
 # In a worker: how many tasks it has started.
 _begun = itertools.count()
@@ -271,10 +273,11 @@ def explain(error: Exception) -> Exception:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("at ", "File ", "Traceback"))]
     if state.startswith(OF_QUERIES):
-        return InvalidRequest(
-            f"Spark cannot compute the query: {PLACE.sub('', telling[0])[:500]}",
-            detail="change the query, for example with try_divide or try_cast",
-        )
+        shown = SETTING.sub("", PLACE.sub("", telling[0])).strip()[:500]
+        # Spark itself says which function takes such values, as try_divide does.
+        is_told = "`try_" in shown or "'try_" in shown
+        remedy = "change the query so" if is_told else "correct the query"
+        return InvalidRequest(f"Spark cannot compute the query: {shown}", detail=remedy)
     # The last line of a worker's own traceback says what went wrong there.
     python = [line for line in telling if "Error: " in line or "Exception: " in line]
     shown = (python or telling or [type(error).__name__])[-1 if python else 0]
