@@ -157,3 +157,13 @@ def test_a_view_that_only_time_made_stale_tells_no_versions() -> None:
     told = str(Freshness(True, 0, {"a.t": 1}, {}, lag_seconds=15.2))
     assert told.startswith("stale; 15 s behind; refreshed 1970")
     assert str(Freshness(True, 0, {}, {"a.t": 2})).startswith("stale, new versions: 2 of a.t;")
+
+
+@pytest.mark.parametrize("wrong", ["ignore", "ok", "overwrite"])
+def test_a_word_that_a_view_does_not_know_is_refused(
+    lake: penstock.Lake, space: str, table: penstock.Table, wrong: Any
+) -> None:
+    for make in (lake.create_view, lake.create_iceberg_view):
+        with pytest.raises(InvalidRequest, match=f"if_exists is '{wrong}'") as raised:
+            make(f"{space}.v", table, if_exists=wrong)
+        assert raised.value.detail == "use 'error', 'replace'"

@@ -48,8 +48,8 @@ class Lake:
 
     def namespaces(self, parent: Name = "") -> list[str]:
         """The names of the namespaces directly below one, or at the root."""
-        path = path_of("namespace", read_id(parent), "list")
-        return [show_id((each,)) for each in self._list(path, "namespaces")]
+        found = self._list(path_of("namespace", read_id(parent), "list"), "namespaces")
+        return [show_id((each,)) for each in found]
 
     def create_namespace(
         self, name: Name, *, if_exists: Literal["error", "ok"] = "error", **properties: str
@@ -125,9 +125,8 @@ class Lake:
 
         `cascade` takes them along, `force` lets them break.
         """
-        path = path_of("table", read_id(name), "drop")
         try:
-            self._wire.change(path, None, cascade=cascade, force=force)
+            Table(self._wire, read_id(name))._note("drop", None, cascade=cascade, force=force)
         except TableNotFound:
             if not missing_ok:
                 raise
@@ -136,8 +135,7 @@ class Lake:
         self, name: Name, new: Name, *, cascade: bool = False, force: bool = False
     ) -> Table:
         """Give a table another full name, which says its namespace; see `Table.rename`."""
-        found = Table(self._wire, read_id(name))
-        return found.rename(read_id(new), cascade=cascade, force=force)
+        return Table(self._wire, read_id(name)).rename(read_id(new), cascade=cascade, force=force)
 
     # Views
 
@@ -185,6 +183,7 @@ class Lake:
             named.
         if_exists: `replace` alters a view of that name, if it is not this one already.
         """
+        _check_if_exists(if_exists, "error", "replace")
         id = read_id(name)
         body = {
             **view_body(
@@ -302,6 +301,7 @@ class Lake:
             that is sure to mean the same.
         if_exists: `replace` gives a view of that name this query, if it is not its own already.
         """
+        _check_if_exists(if_exists, "error", "replace")
         view = IcebergView(self._wire, read_id(name))
         query = source_query(source, view.id, dialect)
         try:
@@ -353,8 +353,7 @@ class Lake:
 
     def readiness(self) -> dict[str, str]:
         """Whether the server can work: `status`, and what is wrong with which part."""
-        found: dict[str, str] = self._wire.probe("/readyz")
-        return found
+        return dict(self._wire.probe("/readyz"))
 
     def close(self) -> None:
         self._wire.close()
@@ -391,8 +390,10 @@ class Lake:
 
 
 def _mode(if_exists: str) -> str:
-    if if_exists not in MODES:
-        raise InvalidRequest(
-            f"if_exists is {if_exists!r}", detail="use " + ", ".join(map(repr, MODES))
-        )
+    _check_if_exists(if_exists, *MODES)
     return MODES[if_exists]
+
+
+def _check_if_exists(given: str, *known: str) -> None:
+    if given not in known:
+        raise InvalidRequest(f"if_exists is {given!r}", detail="use " + ", ".join(map(repr, known)))
