@@ -4,10 +4,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import penstock
+from penstock.cli.main import penstock as command
 from penstock.errors import InvalidRequest, TimedOut, Unavailable
+from penstock.sdk.sql_result import SqlResult
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.jobs.statements import ROWS, send_result
 from tests.harness.processes import servers
@@ -98,3 +102,22 @@ def test_a_statement_is_sent_again_only_in_its_time(server: Server, table: penst
             lake.sql(f"SELECT id FROM {table.name}", timeout=2.5)
         assert time.monotonic() - started < 15
         assert len(way.seen) > 1
+
+
+def test_two_columns_of_one_name_make_no_dicts() -> None:
+    found = SqlResult(pa.table([[1], [2]], names=["id", "id"]))
+    with pytest.raises(InvalidRequest, match="two columns are called id") as raised:
+        found.to_list()
+    assert "AS" in raised.value.detail
+    assert found.to_arrow().num_columns == 2
+
+
+def test_a_file_of_rows_is_csv_unless_another_format_is_chosen(
+    server: Server, table: penstock.Table, tmp_path: Path
+) -> None:
+    asked = ["sql", f"SELECT id FROM {table.name}", "--url", server.url, "-o", str(tmp_path / "f")]
+    refused = CliRunner().invoke(command, [*asked, "--format", "table"])
+    assert isinstance(refused.exception, InvalidRequest)
+    assert not (tmp_path / "f").exists()
+    assert CliRunner().invoke(command, asked).exit_code == 0
+    assert (tmp_path / "f").read_text().splitlines() == ['"id"', "1", "2", "3"]

@@ -179,7 +179,7 @@ def test_names_hold_anything(lake: penstock.Lake, space: str) -> None:
     odd = (space, "a.b$c/d e+f")
     made = lake.create_table(odd, {"id": [1]})
     assert len(lake.table(odd)) == made.lance().count_rows() == 1
-    assert lake.tables(space) == [f"{space}.a.b$c/d e+f"]
+    assert lake.tables(space) == [f"{space}.`a.b$c/d e+f`"]
     lake.rename_table(odd, f"{space}.plain")
     assert f"{space}.plain" in lake.tables()
     assert odd not in lake
@@ -243,3 +243,16 @@ def test_other_clients_see_the_same(lake: penstock.Lake, space: str, table: pens
 def test_a_column_that_is_not_there_is_named_without_a_dump(table: penstock.Table) -> None:
     with pytest.raises(penstock.errors.ColumnNotFound, match=r"(?m)Column 'nope' does not exist$"):
         table.update({"nope": 1})
+
+
+def test_a_table_without_rows_is_a_table(lake: penstock.Lake, space: str) -> None:
+    table = lake.create_table(f"{space}.t", pa.schema([("id", pa.int64())]).empty_table())
+    assert (len(table), bool(table)) == (0, True)
+
+
+def test_columns_to_drop_are_given_one_by_one(table: penstock.Table) -> None:
+    names: Any = ["text"]
+    with pytest.raises(InvalidRequest, match="by its name") as raised:
+        table.drop_columns(names)
+    assert 'drop_columns("a", "b")' in raised.value.detail
+    assert table.drop_columns("text").schema.names == ["id"]

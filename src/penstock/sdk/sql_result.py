@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import InvalidRequest
 from penstock.sdk.connection.optional_libraries import load
 from penstock.sdk.show import html_table
 
@@ -43,7 +44,13 @@ class SqlResult:
         return found
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The rows as dicts."""
+        """The rows as dicts, which takes a name for each column."""
+        names = self._table.column_names
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise InvalidRequest(
+                f"two columns are called {twice}, and a dict has one of them",
+                detail="name them apart with AS, or use to_arrow()",
+            )
         found: list[dict[str, Any]] = self._table.to_pylist()
         return found
 

@@ -21,7 +21,7 @@ BINARY = ("arrow", "parquet")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Keep so many rows.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="Give up after so long.")
 @click.option("--dialect", default="spark", show_default=True, help="Whose SQL it is.")
-@click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--format", "format", type=click.Choice(FORMATS), help="table; in a file csv.")
 @click.option(
     "-o",
     "--output",
@@ -37,7 +37,7 @@ def command(
     limit: int | None,
     timeout: float | None,
     dialect: str,
-    format: str,
+    format: str | None,
     output: Path | None,
 ) -> None:
     """Run STATEMENT, a query over tables and views, and print its rows; - reads it from stdin.
@@ -47,16 +47,19 @@ def command(
       penstock sql "SELECT kind, count(*) AS n FROM shop.items GROUP BY kind"
       penstock sql --namespace shop "SELECT * FROM items" --format parquet -o items.parquet
     """
-    if format in BINARY and output is None and sys.stdout.isatty():
-        raise InvalidRequest(f"{format} is no text", detail="name a file with -o")
+    chosen = format or ("table" if output is None else "csv")
+    if chosen in BINARY and output is None and sys.stdout.isatty():
+        raise InvalidRequest(f"{chosen} is no text", detail="name a file with -o")
+    if chosen == "table" and output is not None:
+        raise InvalidRequest("a table is for a terminal", detail="choose csv, or leave -o out")
     text = sys.stdin.read() if statement == "-" else statement
     found = lake.sql(
         text, namespace=namespace, limit=limit, timeout=timeout, dialect=dialect
     ).to_arrow()
-    if format == "table" and output is None:
+    if chosen == "table":
         echo_rows(found, as_json=False)
     elif output is None:
-        write_rows(found, format, sys.stdout.buffer)
+        write_rows(found, chosen, sys.stdout.buffer)
     else:
         with output.open("wb") as file:
-            write_rows(found, "csv" if format == "table" else format, file)
+            write_rows(found, chosen, file)
