@@ -9,6 +9,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidFunction, InvalidRequest, TableInUse
+from penstock.sdk.views.altering import alteration_body
 from tests.harness.jobs.fake_runner import Runner
 from tests.harness.processes import servers
 from tests.harness.processes.servers import Server
@@ -189,3 +190,9 @@ def test_a_chunker_and_its_inherited_columns_are_altered(
         view.alter(inherited=["title"])
     with pytest.raises((InvalidFunction, InvalidRequest)):
         view.alter(function=len)  # type: ignore[arg-type]
+
+
+def test_one_inherited_column_may_be_given_by_its_name() -> None:
+    for given in ("id", ["id"]):
+        body = alteration_body(("v",), None, None, given, None, "spark")
+        assert body == {"inherited": ["id"]}

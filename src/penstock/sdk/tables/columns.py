@@ -5,7 +5,7 @@ from typing import Any, Self, Unpack
 
 import msgspec
 
-from penstock.errors import InvalidFunction
+from penstock.errors import InvalidFunction, InvalidRequest
 from penstock.sdk.connection.wire import path_of
 from penstock.sdk.functions.declared import Udf
 from penstock.sdk.functions.packing import redeclaration, virtual_column
@@ -124,6 +124,10 @@ class Columns(Handle):
 
         `cascade` drops it along with them, `force` lets it break.
         """
+        if any(not isinstance(each, str) for each in columns):
+            raise InvalidRequest(
+                "a column is not given by its name", detail='write drop_columns("a", "b")'
+            )
         body = {"columns": list(columns), "branch": self._branch}
         self._change("drop_columns", body, cascade=cascade, force=force)
         return self

@@ -97,6 +97,10 @@ class Readable(Handle):
     def __len__(self) -> int:
         return self.count()
 
+    def __bool__(self) -> bool:
+        """True, also without rows."""
+        return True
+
     def dependents(self, column: str | None = None) -> Dependents:
         """What depends on it, or on a column of a table, and what a change would break."""
         name = self.name if column is None else f"{self.name}.{column}"

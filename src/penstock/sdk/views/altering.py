@@ -42,7 +42,7 @@ class ViewDefinition:
     source_query: str
     # What was sent differently than for the definition before.
     changed: list[str]
-    inherited: list[str] | None = None
+    inherited: list[str] | str | None = None
     # The name and version of the function that makes its rows.
     function: str | None = None
     made_by: str | None = None
@@ -63,7 +63,7 @@ class Alterable(Handle):
         query: Source | None = None,
         *,
         function: "RowsFunction | RegisteredFunction | str | None" = None,
-        inherited: list[str] | None = None,
+        inherited: list[str] | str | None = None,
         output_schema: Schema = None,
         dialect: str = "spark",
         auto_refresh: bool | None = None,
@@ -95,7 +95,7 @@ class Alterable(Handle):
         query: Source | None = None,
         *,
         function: "RowsFunction | RegisteredFunction | str | None" = None,
-        inherited: list[str] | None = None,
+        inherited: list[str] | str | None = None,
         output_schema: Schema = None,
         dialect: str = "spark",
     ) -> Plan:
@@ -108,7 +108,7 @@ class Alterable(Handle):
         self,
         query: Source | None,
         function: "RowsFunction | RegisteredFunction | str | None",
-        inherited: list[str] | None,
+        inherited: list[str] | str | None,
         output_schema: Schema,
         dialect: str,
     ) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def alteration_body(
     view: Identifier,
     query: Source | None,
     function: "RowsFunction | None",
-    inherited: list[str] | None,
+    inherited: list[str] | str | None,
     output_schema: Schema,
     dialect: str,
 ) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def alteration_body(
         body["kind"] = "chunker" if isinstance(function, Chunker) else "udtf"
         body["udtf_spec"] = udtf_spec(function)
     if inherited is not None:
-        body["inherited"] = list(inherited)
+        body["inherited"] = [inherited] if isinstance(inherited, str) else list(inherited)
     if output_schema is not None:
         body["output_schema"] = encode_schema(read_schema(output_schema, "output_schema"))
     return body
