@@ -1,6 +1,8 @@
 """Dependents and new names through the SDK and the command line."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -104,3 +106,20 @@ def test_a_view_has_a_schedule(server: Server, lake: penstock.Lake, table: penst
         run(server, "views", "schedule", name, "0 6 * * *", "--off")
     made = run(server, "views", "create", f"{name}2", "SELECT id FROM docs")
     assert made.startswith(f"created {name}2")
+
+
+def test_a_refusal_names_the_arguments_and_options_that_there_are(
+    lake: penstock.Lake, space: str, table: penstock.Table, view: penstock.View
+) -> None:
+    with pytest.raises(TableInUse) as raised:
+        table.rename_column("text", "words")
+    assert "cascade=True" in raised.value.detail
+    assert "force=True" in raised.value.detail
+    assert "?" not in raised.value.detail
+    lake.create_iceberg_view(f"{space}.i", "SELECT id FROM docs")
+    asked = ["rename", table.name, f"{space}.other", "--url", lake.url]
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", *asked], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "use --cascade to let them follow, or --force to let them break" in done.stderr

@@ -4,6 +4,7 @@ A sub-command's module is imported only when it is called, so that `--help` and 
 and work without the server's libraries. Each module calls its click command `command`.
 """
 
+import re
 import sys
 from importlib import import_module
 
@@ -83,6 +84,8 @@ def load_command(name: str) -> click.Command:
     return command
 
 
+# How errors name the options that calls have as well.
+ARGUMENT = re.compile(r"\b(cascade|force)=True")
 EPILOG = """\b
 Exit codes: 0 done; 1 done, and the answer is no (a job failed, a view differs);
 2 the request was wrong or could not be carried out."""
@@ -101,7 +104,7 @@ def main() -> None:
     except PenstockError as error:
         lines = error.message.splitlines()
         if error.detail:
-            lines[-1] += f"; {error.detail}"
+            lines[-1] += "; " + ARGUMENT.sub(r"--\1", error.detail)
         for line in lines:
             click.echo(f"penstock: {line}", err=True)
         sys.exit(2)

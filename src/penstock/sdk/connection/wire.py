@@ -4,6 +4,7 @@ A change carries an idempotency key, so sending it again has no second effect.
 """
 
 import random
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ from penstock.retries import Backoff
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 BUSY = (429, 503)
+PARAMETER = re.compile(r"\?(cascade|force)=true")
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 # A body that can be sent again: called once per try.
@@ -216,12 +218,17 @@ def to_error(answer: httpx.Response) -> PenstockError:
         return kind(str(body["error"].get("message")))
     numbers = (answer.status_code, int(body.get("code") or 0))
     found = _CLASSES.get(numbers, PenstockError)
-    error = found(str(body["error"]), detail=str(body.get("detail") or ""))
+    error = found(_reword(str(body["error"])), detail=_reword(str(body.get("detail") or "")))
     if error.detail:
         error.add_note(error.detail)
     if answer.status_code >= 500:
         error.add_note(f"request {body.get('instance')} in the server's log")
     return error
+
+
+def _reword(text: str) -> str:
+    """Query parameters as the arguments that callers have."""
+    return PARAMETER.sub(r"\1=True", text)
 
 
 def _by_code() -> dict[tuple[int, int], type[PenstockError]]:
