@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from penstock.cli.catalog.readable import get_any
 from penstock.errors import NamespaceNotFound, NotFound, TableAlreadyExists, TableInUse
 from penstock.model.identifiers import Identifier
-from penstock.sdk.connection.wire import show_id
+from penstock.sdk.connection.names import show_id
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.dependents import Dependent
 from penstock.sdk.tables.table import Table

@@ -9,7 +9,7 @@ from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, dry_run_option, echo_json
 from penstock.errors import InvalidRequest
-from penstock.sdk.connection.wire import read_id
+from penstock.sdk.connection.names import read_id
 from penstock.sdk.lake import Lake
 
 Kind = Literal["materialized", "iceberg"]
