@@ -102,7 +102,7 @@ def _why_rebuild(before: Definition, after: Definition) -> str:
     if [each.id for each in before.sources] != [each.id for each in after.sources]:
         return "the altered view reads other tables"
     if before.rows is None or after.rows is None:
-        if (before.sql, before.rows, before.keys) != (after.sql, after.rows, after.keys):
+        if _query_of(before) != _query_of(after):
             return "the query changed, and it does not go over the single rows of one table"
         return _why_function(before, after)
     if before.rows.limit is not None or after.rows.limit is not None:
@@ -115,6 +115,10 @@ def _why_rebuild(before: Definition, after: Definition) -> str:
     if _partitions(before) != _partitions(after):
         return "the rows are divided into other partitions"
     return ""
+
+
+def _query_of(definition: Definition) -> tuple[object, ...]:
+    return definition.sql, definition.rows, definition.keys
 
 
 def _why_function(before: Definition, after: Definition) -> str:
