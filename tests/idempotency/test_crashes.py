@@ -6,8 +6,8 @@ from pathlib import Path
 import lance
 import pytest
 
-from tests.harness.clients.changes import LANCE
-from tests.harness.clients.changes import lance as ask_lance
+from tests.harness.clients.changes.every import LANCE
+from tests.harness.clients.changes.requests import lance as ask_lance
 from tests.harness.clients.generated import models
 from tests.harness.clients.idempotency_keys import answer, new_key
 from tests.harness.data.arrow import people, read_back, send, to_stream, versions

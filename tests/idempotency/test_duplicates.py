@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
-from tests.harness.clients.changes import CHANGES, lance, with_rows
+from tests.harness.clients.changes.every import CHANGES
+from tests.harness.clients.changes.requests import lance, with_rows
 from tests.harness.clients.idempotency_keys import (
     CLIENTS,
     Request,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
-from tests.harness.clients.changes import lance
+from tests.harness.clients.changes.requests import lance
 from tests.harness.clients.idempotency_keys import HEADER, new_key
 from tests.harness.processes.servers import Server
 

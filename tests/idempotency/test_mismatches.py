@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
-from tests.harness.clients.changes import CHANGES, lance, long_stream, with_rows
+from tests.harness.clients.changes.every import CHANGES
+from tests.harness.clients.changes.requests import lance, long_stream, with_rows
 from tests.harness.clients.idempotency_keys import Request, answer, new_key
 from tests.harness.data.arrow import people, to_stream
 from tests.harness.processes.servers import Server

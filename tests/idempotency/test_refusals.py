@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
-from tests.harness.clients.changes import ask, lance, long_stream, with_rows
+from tests.harness.clients.changes.requests import ask, lance, long_stream, with_rows
 from tests.harness.clients.idempotency_keys import Request, answer, new_key
 from tests.harness.data.arrow import people, send, to_stream
 from tests.harness.data.tables import declare

@@ -8,7 +8,7 @@ import pytest
 from penstock.server.iceberg.routes import ROUTES
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
-from tests.harness.clients.changes import CHANGES, ICEBERG, LANCE
+from tests.harness.clients.changes.every import CHANGES, ICEBERG, LANCE
 from tests.harness.clients.idempotency_keys import answer, new_key
 from tests.harness.processes.servers import Server
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tests.harness.clients.changes import lance, long_stream, with_rows
+from tests.harness.clients.changes.requests import lance, long_stream, with_rows
 from tests.harness.clients.idempotency_keys import HEADER, answer, at_once, new_key
 from tests.harness.data.arrow import people, to_stream, versions
 from tests.harness.processes.servers import Server

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.processes.databases import new_postgres_database
-from tests.runner.test_sql_views import check_groups, check_iceberg, check_join
+from tests.runner.views.test_sql_views import check_groups, check_iceberg, check_join
 from tests.soak.live.field import Field, open_field
 from tests.soak.live.rounds import run_rounds
 

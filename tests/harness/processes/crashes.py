@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.harness.clients import iceberg_requests
-from tests.harness.clients.changes import CHANGES
+from tests.harness.clients.changes.every import CHANGES
 from tests.harness.clients.idempotency_keys import Request, count_effects, new_key
 from tests.harness.data.tables import new_name
 from tests.harness.processes import servers

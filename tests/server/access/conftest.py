@@ -20,7 +20,7 @@ CLUSTER = "crew"
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
+        if isinstance(item, pytest.Function) and Path(__file__).parent in item.path.parents:
             params = item.callspec.params if hasattr(item, "callspec") else {}
             if item.path.stem in LONG and params.get("gate") == "postgresql":
                 item.add_marker(pytest.mark.slow)

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
-from tests.harness.clients.changes import ICEBERG, lance
+from tests.harness.clients.changes.every import ICEBERG
+from tests.harness.clients.changes.requests import lance
 from tests.harness.clients.idempotency_keys import Request, answer, new_key
 from tests.harness.data.arrow import people, read_back, send, to_stream
 from tests.harness.processes import servers

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.harness.clients import iceberg_requests as views
-from tests.harness.clients.changes import lance
+from tests.harness.clients.changes.requests import lance
 from tests.harness.clients.iceberg_views import read_metadata
 from tests.harness.clients.idempotency_keys import CLIENTS, Request, at_once, query
 from tests.harness.data.tables import new_name

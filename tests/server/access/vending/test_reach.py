@@ -13,7 +13,7 @@ from tests.harness.data.arrow import people, send
 from tests.harness.data.tables import code
 from tests.harness.processes.access import GuardedServer
 from tests.harness.processes.s3 import BUCKET, Store
-from tests.server.access.test_vending import serve_vending
+from tests.server.access.vending.test_vending import serve_vending
 
 ARN = f"arn:aws:s3:::{BUCKET}"
 WRITES = ("s3:PutObject", "s3:DeleteObject")

@@ -19,7 +19,7 @@ from tests.harness.views.runner_views import (
     make_words,
     words_of,
 )
-from tests.runner.test_sql_views import GROUPS, grouped
+from tests.runner.views.test_sql_views import GROUPS, grouped
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

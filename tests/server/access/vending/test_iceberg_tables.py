@@ -12,7 +12,7 @@ from tests.harness.clients import iceberg_tables as tables
 from tests.harness.processes.access import GuardedServer
 from tests.harness.processes.s3 import BUCKET, SECRETS, Store
 from tests.harness.processes.servers import Server
-from tests.server.access.test_vending import serve_vending
+from tests.server.access.vending.test_vending import serve_vending
 
 ASKED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 

@@ -25,7 +25,7 @@ from tests.harness.views.runner_views import (
     udtf_spec,
     words_of,
 )
-from tests.runner.test_views import make_counts, sizes_of
+from tests.runner.views.test_views import make_counts, sizes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
