@@ -54,7 +54,7 @@ check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/lint-imports
 	@$(PYTHON_BIN) scripts/docs.py --check
 
-bench: setup  ## measure everything beside its counterpart (docs/benchmarks.md)
+bench: setup  ## measure everything beside its counterpart (docs/explanation/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/catalog.py
 	@$(PYTHON_BIN) benchmarks/views.py
 	@$(PYTHON_BIN) benchmarks/iceberg_tables.py

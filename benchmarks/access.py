@@ -1,6 +1,6 @@
 """What authentication and grants cost: describe with and without, in one run.
 
-The goal is at least 0.7 of the rate without. docs/benchmarks.md tells what came out.
+The goal is at least 0.7 of the rate without. docs/explanation/benchmarks.md tells what came out.
 """
 
 import argparse

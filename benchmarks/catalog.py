@@ -1,7 +1,7 @@
 """Compare the server's speed with that of pylance's own server, in one run.
 
-Both are asked for the same operations in turn; docs/benchmarks.md tells what is measured. The
-part about the catalog is here, the one about rows in data.py.
+Both are asked for the same operations in turn; docs/explanation/benchmarks.md tells what is
+measured. The part about the catalog is here, the one about rows in data.py.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """What 50 open consoles cost: describe with and without them, among 100,000 tables, in one run.
 
 Each console is somebody else's, with grants on half of the namespaces, and asks for its overview
-every ten seconds. The goal is at least 0.95 of the rate without. docs/benchmarks.md tells what came
-out.
+every ten seconds. The goal is at least 0.95 of the rate without. docs/explanation/benchmarks.md
+tells what came out.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Compare Iceberg tables with those of catalogs that people run instead, in one run.
 
 Beside Penstock are pyiceberg's SqlCatalog, a library over SQLite, and with a folder of jars the
-REST catalog of Iceberg's own tests. docs/benchmarks.md tells what is measured.
+REST catalog of Iceberg's own tests. docs/explanation/benchmarks.md tells what is measured.
 """
 
 import argparse

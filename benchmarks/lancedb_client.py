@@ -1,6 +1,6 @@
 """LanceDB's own client: the same work through Penstock and on a local path, in turn.
 
-docs/benchmarks.md tells what is measured, and what came out.
+docs/explanation/benchmarks.md tells what is measured, and what came out.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Compare views with tables of the same server, in one run: loads, replaces, long histories.
 
 A load is measured beside describe_table, a replace beside version/create: both do the same kind of
-work, one durable commit and one durable file. docs/benchmarks.md tells what came out.
+work, one durable commit and one durable file. docs/explanation/benchmarks.md tells what came out.
 """
 
 import os

@@ -4,7 +4,6 @@ To add a page, write a function that returns its text and name it in PAGES.
 """
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
 from penstock.settings.keys import Section, SettingKey, list_sections
+from scripts.links import broken_links
 from tests.engines.page import engines_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,7 +59,7 @@ OPERATIONS_HEAD = """\
 
 The operations of the Lance Namespace REST API. [The protocol page](protocol.md) tells how they
 behave where the specification leaves room. What an operation *needs* counts with `auth.enabled`
-([security](security.md#grants)).
+([security](../guides/security.md#grants)).
 """
 
 
@@ -68,7 +68,8 @@ EXTENSIONS_HEAD = """\
 
 `/v1/jobs/list`, `describe`, `cancel`, `pause`, `resume`, `query_events` and
 `/v1/table/{id}/errors` have the shapes that lancedb's client expects; the others are Penstock's
-own. [The protocol page](protocol.md#jobs) and [errors.md](errors.md) describe them.
+own. [The protocol page](protocol.md#jobs) and [failed rows](../guides/failed-rows.md) describe
+them.
 """
 
 
@@ -91,7 +92,7 @@ ROUTES_HEAD = """\
 Everything that is served under `/iceberg/v1/`, with or without the warehouse as prefix. Those that
 are told are among the `endpoints` of the configuration. [Iceberg tables and views](iceberg.md)
 tells how they behave. What a route *needs* counts with `auth.enabled`
-([security](security.md#grants)).
+([security](../guides/security.md#grants)).
 """
 
 
@@ -167,11 +168,11 @@ def _llms_line(page: Path) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "docs/cli.md": cli_page,
-    "docs/engines.md": engines_page,
-    "docs/iceberg-routes.md": routes_page,
-    "docs/operations.md": operations_page,
-    "docs/settings.md": settings_page,
+    "docs/reference/cli.md": cli_page,
+    "docs/reference/engines.md": engines_page,
+    "docs/reference/iceberg-routes.md": routes_page,
+    "docs/reference/operations.md": operations_page,
+    "docs/reference/settings.md": settings_page,
     # Last: it tells of the others.
     "llms.txt": llms_page,
 }
@@ -183,22 +184,6 @@ def stale_pages(root: Path) -> Iterator[str]:
         path = root / name
         if not path.exists() or path.read_text(encoding="utf-8") != page():
             yield f"{name} is out of date: run `python scripts/docs.py` and commit it"
-
-
-def broken_links(root: Path) -> Iterator[str]:
-    """One line for each relative link that leads to no file."""
-    for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
-        for target in relative_links(page.read_text(encoding="utf-8")):
-            if not (page.parent / target).exists():
-                yield f"{page.relative_to(root)} links to {target}, which does not exist"
-
-
-def relative_links(text: str) -> Iterator[str]:
-    prose = re.sub(r"^(```|~~~).*?^\1|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
-    for target in re.findall(r"\]\(<?([^)>\s]+)", prose):
-        path = target.partition("#")[0]
-        if path and not re.match(r"[a-z][a-z0-9+.-]*:", path, re.IGNORECASE):
-            yield path
 
 
 def write_pages(root: Path) -> None:

@@ -12,13 +12,13 @@ from penstock.server.metrics import Metrics
 from penstock.settings.keys import list_keys
 from scripts.docs import (
     ROOT,
-    broken_links,
     operations_page,
     routes_page,
     settings_page,
     stale_pages,
     write_pages,
 )
+from scripts.links import broken_links
 from tests.attack.registry import FAMILIES
 
 
@@ -40,12 +40,12 @@ def test_every_extension_is_on_the_operations_page() -> None:
 
 
 def test_every_error_is_in_the_table_of_the_protocol_page() -> None:
-    page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
     assert all(f"| {status} | {code} |" in page for status, code in LANCE_ERRORS.values())
 
 
 def test_every_error_of_the_iceberg_protocol_is_on_its_page() -> None:
-    page = (ROOT / "docs" / "iceberg.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "iceberg.md").read_text(encoding="utf-8")
     assert all(f"| {status} | `{kind}` |" in page for status, kind, _ in ICEBERG_ERRORS.values())
 
 
@@ -55,7 +55,7 @@ def test_every_route_of_the_iceberg_protocol_is_on_the_page_of_routes() -> None:
 
 
 def test_every_metric_is_on_the_operating_page() -> None:
-    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
     lines = Metrics().render().decode().splitlines()
     names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert names
@@ -63,21 +63,28 @@ def test_every_metric_is_on_the_operating_page() -> None:
 
 
 def test_a_page_is_stale_until_it_is_written(tmp_path: Path) -> None:
-    assert any("docs/settings.md is out of date" in line for line in stale_pages(tmp_path))
+    assert any(
+        "docs/reference/settings.md is out of date" in line for line in stale_pages(tmp_path)
+    )
     write_pages(tmp_path)
     assert list(stale_pages(tmp_path)) == []
 
 
-def test_a_relative_link_must_lead_to_a_file(tmp_path: Path) -> None:
+def test_a_relative_link_must_lead_to_a_file_and_a_heading(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "a.md").write_text("[b](b.md) [up](../README.md#top) `[c](c.md)`")
+    (tmp_path / "docs" / "a.md").write_text(
+        "# One `a`, two\n```\n# no heading\n```\n[b](b.md) [up](../README.md#top) `[c](c.md)`\n"
+        "[here](#one-a-two) [there](#no-heading)"
+    )
     (tmp_path / "README.md").write_text(
-        "[a](docs/a.md) [web](https://example.org/x.md) [here](#top)\n"
+        "# Top\n[a](docs/a.md#one-a-two) [web](https://example.org/x.md) [other](docs/a.md#two)\n"
         "```\n[code](code.md)\n```\n[gone](gone.md)"
     )
     assert list(broken_links(tmp_path)) == [
+        "README.md links to docs/a.md#two, but a.md has no such heading",
         "README.md links to gone.md, which does not exist",
         "docs/a.md links to b.md, which does not exist",
+        "docs/a.md links to #no-heading, but a.md has no such heading",
     ]
 
 

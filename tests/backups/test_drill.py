@@ -1,4 +1,4 @@
-"""The drill of docs/operating.md: back up under writers, restore elsewhere, read and write."""
+"""The drill of docs/guides/operating.md: back up under writers, restore elsewhere, go on."""
 
 import shutil
 import time

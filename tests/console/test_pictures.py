@@ -21,7 +21,7 @@ from tests.harness.root import ROOT
 
 SPARK = {"PENSTOCK__CLUSTERS": '{"local": {"master": "local[2]"}}'}
 PICTURES = ROOT / "docs" / "images"
-PAGES = ("docs/console.md", "README.md")
+PAGES = ("docs/guides/console.md", "README.md")
 MOST_BYTES = 150_000
 WIDE, TALL = (1280, 720), (1280, 860)
 

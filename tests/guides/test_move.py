@@ -30,7 +30,8 @@ def double(id: int) -> int:
 def guide() -> dict[str, Any]:
     """What the guide's program defines."""
     defined: dict[str, Any] = {}
-    exec(compile(list_blocks("docs/move-from-lancedb.md", "python")[0], "move.py", "exec"), defined)
+    program = list_blocks("docs/guides/move-from-lancedb.md", "python")[0]
+    exec(compile(program, "move.py", "exec"), defined)
     return defined
 
 

@@ -19,7 +19,7 @@ FIRST = {"max_by": "name", "name, count(*) OVER": "name", "id, count(*) OVER": "
 
 
 def list_rows() -> list[tuple[str, str, str]]:
-    page = (ROOT / "docs/views/query.md").read_text()
+    page = (ROOT / "docs/guides/views/query.md").read_text()
     table = page.split("| construct | for example |")[1].split("\n\n")[0]
     found = []
     for line in table.splitlines()[2:]:

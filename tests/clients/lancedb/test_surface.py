@@ -13,7 +13,7 @@ from lancedb.remote import table as remote_table
 from tests.harness.clients.lancedb_modes import COVERED
 from tests.harness.root import ROOT
 
-PAGE = (ROOT / "docs/lancedb.md").read_text()
+PAGE = (ROOT / "docs/reference/lancedb.md").read_text()
 # The kinds of objects: their headings on the page, and their classes in both forms.
 KINDS: dict[str, tuple[str, Any, Any]] = {
     "connection": ("Connection", remote_db.RemoteDBConnection, db.AsyncConnection),

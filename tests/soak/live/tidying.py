@@ -1,4 +1,4 @@
-"""What operators do beside writers, as docs/operating.md tells them: compactions and clean-ups."""
+"""What operators do beside writers, as docs/guides/operating.md says: compactions, clean-ups."""
 
 import contextlib
 import threading

@@ -47,7 +47,7 @@ def tell(folder: Path, *, is_kept: bool) -> None:
             "browser, or penstock ls demo"
         )
     else:
-        click.echo("\nTry next: penstock serve, then docs/quickstart.md")
+        click.echo("\nTry next: penstock serve, then docs/tutorial/quickstart.md")
     if printer.wrong:
         raise SystemExit(1)
 

@@ -1,4 +1,4 @@
-"""Arrow types for what Spark's queries give, as docs/views/query.md lists them."""
+"""Arrow types for what Spark's queries give, as docs/guides/views/query.md lists them."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ class JobOptions(TypedDict, total=False):
 
 
 class BackfillOptions(JobOptions, total=False):
-    """docs/backfill.md tells what each does."""
+    """docs/reference/backfills.md tells what each does."""
 
     where: str
     force: bool
@@ -38,7 +38,7 @@ class BackfillOptions(JobOptions, total=False):
 
 
 class RefreshOptions(JobOptions, total=False):
-    """docs/views/refresh.md tells what each does."""
+    """docs/guides/views/refresh.md tells what each does."""
 
     # The views that it reads are refreshed first.
     cascade: bool

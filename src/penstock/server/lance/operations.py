@@ -1,6 +1,6 @@
 """All operations of the Lance Namespace REST API, with their handlers.
 
-docs/operations.md is generated from this.
+docs/reference/operations.md is generated from this.
 """
 
 from penstock.server.access.limits import QUERIES, UPLOADS
