@@ -6,7 +6,7 @@ WORKERS = 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test slow attack soak kills joins engines check bench lock clean
+.PHONY: help setup demo test slow docs attack soak kills joins engines check bench lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 16
@@ -66,9 +66,15 @@ bench: setup  ## measure everything beside its counterpart (docs/explanation/ben
 	@$(PYTHON_BIN) benchmarks/lancedb_client.py
 	@$(PYTHON_BIN) benchmarks/statements.py
 
+# The site's own tools are installed by the first call only: nobody else waits for them.
+docs: setup  ## build the documentation's site into .site/html
+	@$(PYTHON_BIN) -c 'import zensical' 2>/dev/null || $(PYTHON_BIN) -m pip install --quiet \
+		--disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(PYTHON_BIN) scripts/site.py
+
 lock:  ## renew constraints.txt with the newest versions that pyproject.toml allows
 	@scripts/lock
 
 clean:  ## remove .venv and caches
-	rm -rf .venv .engines dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .engines .site .cache dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

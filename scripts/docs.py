@@ -162,12 +162,29 @@ def llms_page() -> str:
 
 
 def _llms_line(page: Path) -> str:
-    title = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
-    name = page.relative_to(ROOT).as_posix()
-    return f"- [{title}]({name})\n"
+    return f"- [{_title(page)}]({page.relative_to(ROOT).as_posix()})\n"
+
+
+DECISIONS_HEAD = """\
+# Decisions
+
+Why Penstock is as it is: what was decided, what spoke for it, and what it costs.
+
+"""
+
+
+def decisions_page() -> str:
+    """The list of decisions, by their number."""
+    found = sorted((ROOT / "docs/decisions").glob("0*.md"))
+    return DECISIONS_HEAD + "".join(f"- [{_title(page)}]({page.name})\n" for page in found)
+
+
+def _title(page: Path) -> str:
+    return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/decisions/README.md": decisions_page,
     "docs/reference/cli.md": cli_page,
     "docs/reference/engines.md": engines_page,
     "docs/reference/iceberg-routes.md": routes_page,
