@@ -176,7 +176,9 @@ Why Penstock is as it is: what was decided, what spoke for it, and what it costs
 def decisions_page() -> str:
     """The list of decisions, by their number."""
     found = sorted((ROOT / "docs/decisions").glob("0*.md"))
-    return DECISIONS_HEAD + "".join(f"- [{_title(page)}]({page.name})\n" for page in found)
+    return DECISIONS_HEAD + "".join(
+        f"- [{_title(page)}](../decisions/{page.name})\n" for page in found
+    )
 
 
 def _title(page: Path) -> str:
@@ -184,7 +186,7 @@ def _title(page: Path) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "docs/decisions/README.md": decisions_page,
+    "docs/explanation/decisions.md": decisions_page,
     "docs/reference/cli.md": cli_page,
     "docs/reference/engines.md": engines_page,
     "docs/reference/iceberg-routes.md": routes_page,

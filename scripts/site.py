@@ -41,7 +41,7 @@ def site_path(source: str) -> str:
         return f"project/{source}"
     if source.startswith("examples/") and source.endswith(".py"):
         return f"{source}.md"
-    return source.removeprefix("docs/").replace("README.md", "index.md")
+    return source.removeprefix("docs/")
 
 
 def stage(root: Path, pages: Path) -> None:
@@ -70,8 +70,6 @@ def with_site_links(root: Path, source: str, text: str) -> str:
         if not target or ELSEWHERE.match(target):
             return link[0]
         found = os.path.normpath(os.path.join(here, target))
-        if (root / found).is_dir():
-            found = f"{found}/README.md"
         there = os.path.relpath(site_path(found), os.path.dirname(site_path(source)) or ".")
         return f"]({there}{mark}{heading})"
 

@@ -36,12 +36,12 @@ def _toml(nested: dict[str, list[dict[str, str]]]) -> str:
 def test_links_lead_to_where_things_lie_in_the_site() -> None:
     text = (
         "[a](../reference/cli.md#x) [b](../../SECURITY.md) [`c`](../../examples/rag.py) "
-        "[d](../decisions) [e](#here) [f](https://example.org/a.md) `[g](../h.md)` "
+        "[e](#here) [f](https://example.org/a.md) `[g](../h.md)` "
         "[i](../../README.md)"
     )
     assert with_site_links(ROOT, "docs/guides/jobs.md", text) == (
         "[a](../reference/cli.md#x) [b](../project/SECURITY.md) [`c`](../examples/rag.py.md) "
-        "[d](../decisions/index.md) [e](#here) [f](https://example.org/a.md) `[g](../h.md)` "
+        "[e](#here) [f](https://example.org/a.md) `[g](../h.md)` "
         "[i](../index.md)"
     )
 
