@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from penstock.sdk.views.iceberg_views import IcebergView
     from penstock.sdk.views.view import View
 
+    __version__: str
+
 _HOMES = {
     "connect": "connection.connect",
     "Chunker": "functions.declared",
@@ -59,6 +61,7 @@ __all__ = [
     "Udf",
     "Udtf",
     "View",
+    "__version__",
     "chunker",
     "connect",
     "errors",
@@ -73,6 +76,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name here
     def __getattr__(name: str) -> Any:
         if name == "errors":
             return import_module("penstock.errors")
+        if name == "__version__":
+            return import_module("importlib.metadata").version("penstock")
         if name not in _HOMES:
             raise AttributeError(f"module 'penstock' has no attribute {name!r}")
         found = getattr(import_module(f"penstock.sdk.{_HOMES[name]}"), name)

@@ -73,6 +73,9 @@ class PenstockError(Exception):
         self.detail = detail
         self.subject = subject
         super().__init__(self.message)
+        if detail:
+            # A traceback shows it below the message.
+            self.add_note(detail)
 
 
 class InvalidRequest(PenstockError):

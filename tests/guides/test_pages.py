@@ -23,6 +23,8 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NOT_HERE = (
     "make",
     "git",
+    "pip install",
+    "python3 -m venv",
     ". .venv/bin/activate",
     "penstock doctor",
     "penstock serve",

@@ -7,10 +7,12 @@ and work without the server's libraries. Each module calls its click command `co
 import re
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
 from penstock.errors import PenstockError
+from penstock.model.extras import check_extras, explain_missing, find_extra
 
 # Where each sub-command lives below `penstock.cli`, and its one line of help.
 COMMANDS = {
@@ -54,6 +56,14 @@ COMMANDS = {
     "completion": ("completion", "Print the script with which a shell completes our commands."),
 }
 
+# What commands need that do their work themselves; the others ask a server.
+EXTRAS = {
+    **dict.fromkeys(("serve", "backup", "restore", "relocate", "db"), ("server",)),
+    **dict.fromkeys(("token", "grant", "grants", "revoke"), ("server",)),
+    "runner": ("runner",),
+    "demo": ("server", "runner"),
+}
+
 
 class LazyGroup(click.Group):
     """A group that knows its commands by name and one line of help."""
@@ -71,16 +81,8 @@ class LazyGroup(click.Group):
 
 def load_command(name: str) -> click.Command:
     """Import the module of a sub-command."""
-    try:
-        command: click.Command = import_module(f"penstock.cli.{COMMANDS[name][0]}").command
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if missing.split(".")[0] == "penstock":
-            raise
-        raise PenstockError(
-            f"`penstock {name}` needs the Python package {missing}",
-            detail="install penstock[all]",
-        ) from error
+    check_extras(f"`penstock {name}`", *EXTRAS.get(name, ()))
+    command: click.Command = import_module(f"penstock.cli.{COMMANDS[name][0]}").command
     return command
 
 
@@ -102,9 +104,18 @@ def main() -> None:
     try:
         penstock(prog_name="penstock")
     except PenstockError as error:
-        lines = error.message.splitlines()
-        if error.detail:
-            lines[-1] += "; " + ARGUMENT.sub(r"--\1", error.detail)
-        for line in lines:
-            click.echo(f"penstock: {line}", err=True)
-        sys.exit(2)
+        _fail(error)
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if not (extra := find_extra(module)):
+            raise
+        _fail(explain_missing("this", [module], extra))
+
+
+def _fail(error: PenstockError) -> NoReturn:
+    lines = error.message.splitlines()
+    if error.detail:
+        lines[-1] += "; " + ARGUMENT.sub(r"--\1", error.detail)
+    for line in lines:
+        click.echo(f"penstock: {line}", err=True)
+    sys.exit(2)

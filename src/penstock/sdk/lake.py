@@ -15,7 +15,7 @@ from penstock.sdk.functions.registered import RegisteredFunction, read_function,
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.show import html_table
 from penstock.sdk.sql_result import SqlResult
-from penstock.sdk.tables.arrow import Data, Schema, read_file, to_stream
+from penstock.sdk.tables.arrow import Data, Schema, ask_rows, to_stream
 from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.altering import send_alteration
@@ -277,7 +277,7 @@ class Lake:
             "timeout_seconds": timeout,
             "dialect": dialect,
         }
-        return SqlResult(read_file(self._wire.read_bytes("/v1/sql", body, timeout)))
+        return SqlResult(ask_rows(self._wire, "/v1/sql", body, timeout))
 
     # Iceberg views
 

@@ -15,6 +15,7 @@ import msgspec
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import PenstockError, Unavailable
+from penstock.model.extras import check_extras, list_missing, show_install, show_some
 from penstock.runner.java import find_java
 from penstock.sdk.connection.server_note import find
 from penstock.settings.load import LoadedSettings
@@ -66,6 +67,7 @@ def command(context: click.Context, loaded: LoadedSettings, *, deep: bool, as_js
     """
     found = list(examine(loaded))
     if deep:
+        check_extras("`penstock doctor --deep`", "server")
         found += asyncio.run(look_deep(loaded, as_json=as_json))
     if as_json:
         echo_json(found)
@@ -123,11 +125,14 @@ def check_python(loaded: LoadedSettings) -> Finding:
 
 
 def check_packages(loaded: LoadedSettings) -> Finding:
-    needed = ("lance", "pyarrow", "uvicorn", "apsw", "asyncpg", "pyspark", "pyiceberg")
-    missing = [name for name in needed if find_spec(name) is None]
+    wanted = ["client", "server", "runner"]
+    if loaded.settings.server.flight_port:
+        wanted.append("flight")
+    missing = {extra: names for extra in wanted if (names := list_missing(extra))}
     if missing:
-        return Finding("packages", BAD, f"no {', '.join(missing)}", "pip install 'penstock[all]'")
-    return Finding("packages", OK, "all that server and runner need")
+        told = "; ".join(f"{extra} lacks {show_some(names)}" for extra, names in missing.items())
+        return Finding("packages", BAD, told, show_install(*missing))
+    return Finding("packages", OK, "all that client, server and runner need")
 
 
 def check_java(loaded: LoadedSettings) -> Finding:
@@ -139,7 +144,7 @@ def check_java(loaded: LoadedSettings) -> Finding:
 
 def check_spark(loaded: LoadedSettings) -> Finding:
     if find_spec("pyspark") is None:
-        return Finding("spark", BAD, "pyspark is missing", "pip install 'penstock[all]'")
+        return Finding("spark", BAD, "pyspark is missing", show_install("runner"))
     clusters = clusters_of(loaded.settings)
     shown = ", ".join(f"{name} ({c.remote or c.master})" for name, c in clusters.items())
     return Finding("spark", OK, f"PySpark {version('pyspark')}; clusters: {shown}")
@@ -150,6 +155,8 @@ def check_database(loaded: LoadedSettings) -> Finding:
     shown = redact_url(url)
     if url.startswith("sqlite") and not _sqlite_file(url).exists():
         return Finding("database", OK, f"{shown} is made at the first start")
+    if list_missing("server"):
+        return Finding("database", WARN, f"{shown} is not looked at without the server's packages")
     try:
         pending = asyncio.run(_read_pending(url))
     except PenstockError as error:

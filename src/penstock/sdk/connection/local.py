@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.errors import Unavailable
+from penstock.model.extras import check_extras, list_missing
 from penstock.sdk.connection.server_note import ServerNote, find
 
 LOCK, LOG = "server.start.lock", "server.log"
@@ -30,6 +31,13 @@ def find_or_start(data: Path, *, runner: bool = True, keep: bool = False) -> str
 
 
 def _start(folder: Path, runner: bool, keep: bool) -> ServerNote:
+    if list_missing("server"):
+        extras = ("server", "runner") if runner else ("server",)
+        check_extras(
+            "a server on this machine", *extras, otherwise="give the address of one elsewhere"
+        )
+    elif runner:
+        check_extras("a server that runs jobs", "runner", otherwise="say runner=False")
     command = [sys.executable, "-m"]
     command += ["penstock"] if keep else ["penstock.sdk.connection.child"]
     command += ["serve", "--host", "127.0.0.1", "--port", "0", "--data", str(folder)]
@@ -56,7 +64,7 @@ def _start(folder: Path, runner: bool, keep: bool) -> ServerNote:
     _stop(process)
     raise Unavailable(
         f"the server for {folder} did not start: {_last_line(folder / LOG)}",
-        detail=f"{folder / LOG} tells more; `pip install 'penstock[all]'` if packages are missing",
+        detail=f"{folder / LOG} tells more",
     )
 
 

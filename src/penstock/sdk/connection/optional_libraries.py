@@ -4,13 +4,11 @@ from importlib import import_module
 from types import ModuleType
 
 from penstock.errors import Unsupported
+from penstock.model.extras import explain_missing
 
-# How to install each.
-PACKAGES = {
-    "pyarrow": "penstock[client]",
-    "lance": "pylance",
-    "IPython": "ipython",
-}
+# How to install each, where that is not its name; rows need pyarrow, and are what clients are for.
+PACKAGES = {"lance": "pylance", "IPython": "ipython"}
+ROWS = "pyarrow"
 
 
 def load(name: str, what: str) -> ModuleType:
@@ -21,7 +19,9 @@ def load(name: str, what: str) -> ModuleType:
         package = name.partition(".")[0]
         if (error.name or "").partition(".")[0] != package:
             raise
+        if package == ROWS:
+            raise explain_missing(what, [ROWS], "client") from None
         raise Unsupported(
             f"{what} needs the Python package {package}",
-            detail=f"pip install '{PACKAGES.get(package, package)}'",
-        ) from error
+            detail=f"pip install {PACKAGES.get(package, package)}",
+        ) from None

@@ -219,8 +219,6 @@ def to_error(answer: httpx.Response) -> PenstockError:
     numbers = (answer.status_code, int(body.get("code") or 0))
     found = _CLASSES.get(numbers, PenstockError)
     error = found(_reword(str(body["error"])), detail=_reword(str(body.get("detail") or "")))
-    if error.detail:
-        error.add_note(error.detail)
     if answer.status_code >= 500:
         error.add_note(f"request {body.get('instance')} in the server's log")
     return error

@@ -125,12 +125,10 @@ class Job:
         name = f"{told.get('kind', 'job')} of {told.get('target', '?')} (job {self.id})"
         if status == CANCELED:
             raise JobCanceled(f"{name} was canceled")
-        error = JobFailed(
+        raise JobFailed(
             f"{name} failed: {told.get('error') or 'no reason was told'}",
             detail="job.logs() and job.errors() tell more",
         )
-        error.add_note(error.detail)
-        raise error
 
     def cancel(self) -> "Job":
         """Ask for its end; a job that runs ends when its runner hears of it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.errors import InvalidRequest, SchemaMismatch
 from penstock.sdk.connection.optional_libraries import load
-from penstock.sdk.connection.wire import Body
+from penstock.sdk.connection.wire import Body, Wire
 from penstock.sdk.functions.types import read_type, to_arrow
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ def _read(pa: Any, data: Data, known: "pa.Schema | None") -> "pa.Table":
     )
 
 
-def read_file(content: bytes) -> "pa.Table":
-    """The rows of an answer."""
+def ask_rows(wire: Wire, path: str, body: object, timeout: float | None = None) -> "pa.Table":
+    """The rows that answer a request."""
     pa = load("pyarrow", "reading and writing rows")
-    return pa.ipc.open_file(pa.BufferReader(content)).read_all()
+    return pa.ipc.open_file(pa.BufferReader(wire.read_bytes(path, body, timeout))).read_all()
 
 
 def read_schema(schema: Schema, what: str = "schema") -> "pa.Schema":

@@ -13,7 +13,7 @@ from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.names import show_id
 from penstock.sdk.connection.optional_libraries import load
 from penstock.sdk.connection.wire import Wire, path_of
-from penstock.sdk.tables.arrow import read_file
+from penstock.sdk.tables.arrow import ask_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ class Query:
 
     def to_arrow(self) -> "pa.Table":
         """The rows as an Arrow table."""
-        return read_file(self.wire.read_bytes(path_of("table", self.table, "query"), self.body()))
+        return ask_rows(self.wire, path_of("table", self.table, "query"), self.body())
 
     def to_pandas(self) -> "pd.DataFrame":
         load("pandas", "to_pandas")

@@ -10,7 +10,6 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,6 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from penstock.errors import InvalidRequest, NotAuthenticated, PenstockError, Unavailable
+from penstock.model.extras import list_missing, show_install
 from penstock.server.access.gate import Gate, find_credential
 from penstock.server.access.jwts import HOW
 from penstock.server.flight import messages
@@ -212,10 +212,10 @@ def _without_fork_handlers() -> Iterator[None]:
 
 
 def _check_installed() -> None:
-    if find_spec("grpc") is None:
+    if list_missing("flight"):
         raise InvalidRequest(
             "server.flight_port is set, and grpcio is not installed",
-            detail="install penstock[flight], or set it to 0",
+            detail=f"{show_install('flight')}, or set it to 0",
         )
 
 

@@ -12,10 +12,10 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from penstock.catalog.jobs.queue import wait_for
+from penstock.model.extras import list_missing, show_install, show_some
 from penstock.retries import Backoff
 
 log = logging.getLogger(__name__)
@@ -131,8 +131,13 @@ def make_child(
     url: str, data: str, config: str, on_death: OnDeath, token: str = ""
 ) -> RunnerChild | None:
     """The runner of a server at this URL; None, with a line in the log, where Spark is missing."""
-    if find_spec("pyspark") is None:
-        log.warning("no runner is started: pyspark is not installed (install penstock[runner])")
+    if missing := list_missing("runner"):
+        log.warning(
+            "no runner is started, so jobs wait: it needs %s; %s, or --no-runner if one "
+            "runs elsewhere",
+            show_some(missing),
+            show_install("runner"),
+        )
         return None
     # A runner needs neither the database nor the server's own secrets.
     environ = {name: text for name, text in os.environ.items() if not name.startswith(NOT_ITS)}
