@@ -12,7 +12,8 @@ from typing import NoReturn
 import click
 
 from penstock.errors import PenstockError
-from penstock.model.extras import check_extras, explain_missing, find_extra
+from penstock.extras import find_extra
+from penstock.sdk.connection.optional_libraries import check_extras, explain_missing
 
 # Where each sub-command lives below `penstock.cli`, and its one line of help.
 COMMANDS = {

@@ -15,8 +15,9 @@ import msgspec
 from penstock.cli.options import settings_options
 from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import PenstockError, Unavailable
-from penstock.model.extras import check_extras, list_missing, show_install, show_some
+from penstock.extras import list_missing, show_install, show_some
 from penstock.runner.java import find_java
+from penstock.sdk.connection.optional_libraries import check_extras
 from penstock.sdk.connection.server_note import find
 from penstock.settings.load import LoadedSettings
 from penstock.settings.places import allowed_roots, database_url, lake_root

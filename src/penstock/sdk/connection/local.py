@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.errors import Unavailable
-from penstock.model.extras import check_extras, list_missing
+from penstock.extras import list_missing
+from penstock.sdk.connection.optional_libraries import check_extras
 from penstock.sdk.connection.server_note import ServerNote, find
 
 LOCK, LOG = "server.start.lock", "server.log"

@@ -1,14 +1,32 @@
-"""Optional libraries of the SDK, loaded by the calls that need them."""
+"""Libraries that are not always installed: loaded by the calls that need them, or named."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
 from penstock.errors import Unsupported
-from penstock.model.extras import explain_missing
+from penstock.extras import list_missing, show_install, show_some
 
 # How to install each, where that is not its name; rows need pyarrow, and are what clients are for.
 PACKAGES = {"lance": "pylance", "IPython": "ipython"}
 ROWS = "pyarrow"
+
+
+def check_extras(what: str, *extras: str, otherwise: str = "") -> None:
+    """Refuse `what` where a module of its extras is missing."""
+    if missing := list_missing(*extras):
+        raise explain_missing(what, missing, *extras, otherwise=otherwise)
+
+
+def explain_missing(
+    what: str, names: Sequence[str], *extras: str, otherwise: str = ""
+) -> Unsupported:
+    """What says that `what` cannot be done without these modules."""
+    noun = "package" if len(names) == 1 else "packages"
+    return Unsupported(
+        f"{what} needs the Python {noun} {show_some(names)}",
+        detail=", or ".join(filter(None, (show_install(*extras), otherwise))),
+    )
 
 
 def load(name: str, what: str) -> ModuleType:

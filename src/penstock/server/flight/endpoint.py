@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from penstock.errors import InvalidRequest, NotAuthenticated, PenstockError, Unavailable
-from penstock.model.extras import list_missing, show_install
+from penstock.extras import list_missing, show_install
 from penstock.server.access.gate import Gate, find_credential
 from penstock.server.access.jwts import HOW
 from penstock.server.flight import messages

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from penstock.catalog.jobs.queue import wait_for
-from penstock.model.extras import list_missing, show_install, show_some
+from penstock.extras import list_missing, show_install, show_some
 from penstock.retries import Backoff
 
 log = logging.getLogger(__name__)
