@@ -95,7 +95,8 @@ def make_tables(lake: penstock.Lake, effort: Effort) -> dict[str, str]:
     labels = [f"label {number % 50:02}" for number in range(effort.kinds)]
     kinds = pa.table({"kind": pa.array(range(effort.kinds), pa.int64()), "label": labels})
     made = {"facts": facts, "kinds": kinds}
-    return {name: lake.create_table(f"bench.{name}", each).location for name, each in made.items()}
+    tables = {name: lake.create_table(f"bench.{name}", each) for name, each in made.items()}
+    return {name: table.location() for name, table in tables.items()}
 
 
 def measure(lake: penstock.Lake, paths: dict[str, str], name: str, sql: str, rounds: int) -> Series:

@@ -79,9 +79,9 @@ def test_functions_are_listed_shown_disabled_and_dropped(
     table.add_column("letters", made)
     name = f"{space}.size"
     assert {"kind": "function", "name": name} in ask(server, "ls", space)
-    assert [(each["name"], each["version"]) for each in ask(server, "functions", "ls", space)] == [
-        ("size", "1")
-    ]
+    assert [
+        (each["name"], each["version"]) for each in ask(server, "functions", "list", space)
+    ] == [("size", "1")]
     shown = run(server, "functions", "show", f"{name}@1")
     assert f"used by      {space}.docs.letters (@1)" in shown
     assert "takes        text utf8" in shown
@@ -92,7 +92,7 @@ def test_functions_are_listed_shown_disabled_and_dropped(
     table.drop_columns("letters")
     assert "is dropped" in run(server, "functions", "drop", name, "-y")
     assert "does not exist" in run(server, "functions", "show", name, code=2)
-    assert run(server, "functions", "ls", space) == ""
+    assert run(server, "functions", "list", space) == ""
 
 
 def _size(text: str) -> int:
@@ -104,7 +104,7 @@ def test_describe_tells_columns_and_what_fills_them(server: Server, table: penst
     assert "rows      3\n" in shown
     assert shown.splitlines()[-1].split() == ["size", "int32", "SQL", "(3", "unfilled)"]
     told = ask(server, "describe", table.name)
-    assert told["version"] == table.version
+    assert told["version"] == table.version()
     states = {"fresh": 0, "stale": 0, "unfilled": 3, "failed": 0}
     assert told["computed"]["size"]["rows_by_state"] == states
     assert "penstock describe" not in run(server, "describe", f"{table.name}x", code=2)

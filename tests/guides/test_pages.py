@@ -46,7 +46,7 @@ def empty(server: Server) -> Iterator[None]:
     yield
     with penstock.connect(server.url) as lake:
         # Those of the server itself, such as the ledger's, stay.
-        for name in lake.namespaces():
+        for name in lake.namespaces(""):
             if not name.startswith("__"):
                 lake.drop_namespace(name, cascade=True)
 

@@ -74,7 +74,7 @@ def test_columns_are_declared_previewed_explained_and_filled(
     found = docs.select("words", "high", "size").to_list()
     assert found == [{"words": count_words(t), "high": t.upper(), "size": len(t)} for t in TEXTS]
     docs.update({"text": "seven"}, where="id = 4")
-    assert docs.computed["words"]["stale"]
+    assert docs.computed_columns()["words"]["stale"]
     assert docs.backfill("words").function_calls == 1
     other: Any = penstock.udf(name="words", version="2")(lambda text: -1)
     docs.set_function("words", other)
@@ -106,11 +106,11 @@ def test_old_values_are_stale_after_only_errors_were_filled(
     job = docs.backfill("inverse", errors_only=True)
     assert (job.function_calls, job.rows_left) == (1, 3)
     states = {"fresh": 1, "stale": 3, "unfilled": 0, "failed": 0}
-    assert job.rows_by_state == docs.computed["inverse"]["rows_by_state"] == states
+    assert job.rows_by_state == docs.computed_columns()["inverse"]["rows_by_state"] == states
     plan = docs.explain_backfill("inverse")
     assert plan["calls_by_reason"]["function_changed"] == plan.function_calls == 3
     docs.update({"text": "seven"}, where="id = 4")
-    assert docs.computed["inverse"]["rows_by_state"] == states
+    assert docs.computed_columns()["inverse"]["rows_by_state"] == states
 
 
 @penstock.chunker(outputs={"word": str})
@@ -128,9 +128,9 @@ def test_views_are_filled_and_followed(
         chunks = lake.create_view(f"{space}.c", docs.select("id"), chunker=split)
         assert view.select("id").to_list() == [{"id": 2}, {"id": 3}, {"id": 4}]
         assert chunks.refresh().function_calls == 4
-        assert chunks.freshness.watermark == {f"{space}.docs": 1}
+        assert chunks.freshness().watermark == {f"{space}.docs": 1}
         docs.update({"text": "seven"}, where="id = 4")
-        assert chunks.freshness.stale
+        assert chunks.freshness().stale
         assert chunks.explain().function_calls == 1
         job = chunks.refresh(mode="incremental")
         assert (job.function_calls, job.properties["mode"]) == (1, "incremental")

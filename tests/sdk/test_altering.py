@@ -113,7 +113,7 @@ def test_a_plan_says_what_changed_of_a_function_over_groups(
     filled = server_views.View(server, f"{space}$docs", f"{space}$grouped", "local")
     job = filled.lease()
     made_by = job["spec"]["definition"]
-    versions = {made_by["sources"][0]["id"]: table.version}
+    versions = {made_by["sources"][0]["id"]: table.version()}
     mark = {"versions": versions, "digest": made_by["digest"], "view_version": 2}
     filled.finish(job, watermark=mark)
     plan = grouped.explain_alter(query, function=function)
@@ -135,10 +135,10 @@ def test_a_view_is_replaced_only_if_it_is_another(
 
 
 def test_settings_need_no_job(view: penstock.View) -> None:
-    assert view.alter(target_lag=60, properties={"team": "search"}) is None
+    assert view.alter(target_lag_seconds=60, properties={"team": "search"}) is None
     told = view.describe()["properties"]
     assert (told["penstock.target_lag_seconds"], told["team"]) == ("60", "search")
-    assert view.alter(target_lag=None, properties={"team": None}) is None
+    assert view.alter(target_lag_seconds=None, properties={"team": None}) is None
     assert "team" not in view.describe()["properties"]
     with pytest.raises(InvalidRequest, match="nothing is to be altered"):
         view.alter()
@@ -150,7 +150,7 @@ def test_of_two_alterations_one_wins(view: penstock.View, server: Server) -> Non
     with pytest.raises(TableInUse, match=job.id):
         view.alter("SELECT text FROM docs")
     job.cancel()
-    assert view.query == "SELECT id FROM docs WHERE id > 1"
+    assert view.query() == "SELECT id FROM docs WHERE id > 1"
 
 
 def test_a_chunker_and_its_inherited_columns_are_altered(

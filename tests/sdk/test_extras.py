@@ -28,9 +28,9 @@ def size(text: str) -> int:
 
 docs.add_column("size", size).add_computed("twice", "id * 2")
 job = docs.backfill("size", wait=False)
-print(docs, docs.version, len(docs), job.status, docs.explain_backfill("twice").mode)
+print(docs, docs.version(), len(docs), job.status, docs.explain_backfill("twice").mode)
 view = lake.create_view(docs.id[0] + ".v", docs.select("id").where("id > 1"))
-print(view.explain().mode, view.freshness.stale, lake.views(docs.id[0]))
+print(view.explain().mode, view.freshness().stale, lake.views(docs.id[0]))
 asks = {
     "rows": docs.to_arrow,
     "append": lambda: docs.append([{"id": 1}]),
@@ -38,7 +38,7 @@ asks = {
     "schema": lambda: docs.schema,
     "pandas": docs.to_pandas,
     "polars": docs.to_polars,
-    "lance": docs.lance,
+    "lance": docs.to_lance,
     "lancedb": lake.lancedb,
     "iceberg": lake.iceberg_catalog,
     "namespace": lake.namespace_client,
@@ -119,7 +119,7 @@ def test_calls_name_the_extra_that_they_lack(
         **dict.fromkeys(("rows", "append", "sql", "schema"), arrow),
         "pandas": "to_pandas needs the Python package pandas - pip install pandas",
         "polars": "to_polars needs the Python package polars - pip install polars",
-        "lance": "lance() needs the Python package lance - pip install pylance",
+        "lance": "to_lance() needs the Python package lance - pip install pylance",
         "lancedb": "lancedb() needs the Python package lancedb - pip install lancedb",
         "iceberg": "iceberg_catalog() needs the Python package pyiceberg - pip install pyiceberg",
         "namespace": "namespace_client() needs the Python package lance - pip install pylance",

@@ -327,20 +327,20 @@ def test_the_server_takes_what_is_packed(lake: penstock.Lake, table: penstock.Ta
         return len(text)
 
     table.add_column("size", size).add_computed("twice", "id * 2")
-    told = table.computed
+    told = table.computed_columns()
     assert (told["size"]["function"], told["size"]["inputs"]) == ("size", ["text"])
     assert told["size"]["version"] == size.version
-    assert table.schema.field("size").type == pa.int32()
+    assert table.schema().field("size").type == pa.int32()
     table.set_function("size", penstock.udf(data_type="int32", version="2")(size.call))
-    assert table.computed["size"]["version"] == "2"
+    assert table.computed_columns()["size"]["version"] == "2"
     table.rename_column("size", "length").drop_columns("length", "twice")
-    assert table.schema.names == ["id", "text"]
+    assert table.schema().names == ["id", "text"]
 
     @penstock.udf(outputs={"low": str, "high": str}, inputs=["text"])
     def cases(rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows
 
-    assert table.add_columns(cases).schema.names == ["id", "text", "low", "high"]
+    assert table.add_columns(cases).schema().names == ["id", "text", "low", "high"]
 
 
 def test_a_column_needs_what_is_not_known(table: penstock.Table) -> None:

@@ -20,7 +20,7 @@ def test_a_view_is_made_and_read(lake: penstock.Lake, space: str, table: penstoc
     assert "SELECT id, text FROM docs" in view._repr_html_()
     assert lake.views(space, kind="iceberg") == [f"{space}.v"]
     assert lake.views(space) == []
-    assert view.schema.names == ["id", "text"]
+    assert view.schema().names == ["id", "text"]
     assert len(view) == 2
     assert view.select("id").where("text = 'ccc'").limit(1).to_list() == [{"id": 3}]
     assert lake.iceberg_view(f"{space}.v").to_arrow().num_rows == 2
@@ -36,21 +36,21 @@ def test_its_query_is_altered_and_its_versions_are_kept(
     lake: penstock.Lake, space: str, table: penstock.Table
 ) -> None:
     view = lake.create_iceberg_view(f"{space}.v", "SELECT id FROM docs")
-    assert view.alter("SELECT text FROM docs WHERE id = 1") == view.version == 2
+    assert view.alter("SELECT text FROM docs WHERE id = 1").version() == 2
     assert view.to_list() == [{"text": "a"}]
     assert [str(each).partition(": ")[2] for each in view.history()] == [
         "SELECT text FROM docs WHERE id = 1",
         "SELECT id FROM docs",
     ]
-    same = lake.create_iceberg_view(f"{space}.v", view.query, if_exists="replace")
-    assert same.version == 2
+    same = lake.create_iceberg_view(f"{space}.v", view.query(), if_exists="replace")
+    assert same.version() == 2
     other = lake.create_iceberg_view(f"{space}.v", "SELECT id FROM docs", if_exists="replace")
-    assert other.query == "SELECT id FROM docs"
+    assert other.query() == "SELECT id FROM docs"
     with pytest.raises(InvalidRequest, match="the view would read itself"):
         view.alter("SELECT id FROM v")
     with pytest.raises(InvalidRequest, match="near names: text"):
         view.alter("SELECT txt FROM docs")
-    assert view.query == "SELECT id FROM docs"
+    assert view.query() == "SELECT id FROM docs"
 
 
 def test_it_is_renamed_also_out_of_the_root(
@@ -73,8 +73,8 @@ def test_materialized_views_read_it_and_keep_it(
     view = lake.create_iceberg_view(f"{space}.v", "SELECT id, text FROM docs")
     lake.create_iceberg_view(f"{space}.w", "SELECT id FROM v")
     made = lake.create_view(f"{space}.m", view)
-    assert made.schema.names == ["__source_row_id", "id", "text"]
-    assert "v" in made.query
+    assert made.schema().names == ["__source_row_id", "id", "text"]
+    assert "v" in made.query()
     assert {each.name for each in view.dependents()} == {f"{space}.m", f"{space}.w"}
     assert f"{space}.v" in [each.name for each in table.dependents()]
     with pytest.raises(TableInUse, match=r"is read by .*m"):
@@ -85,7 +85,7 @@ def test_materialized_views_read_it_and_keep_it(
     with pytest.raises(TableInUse, match=r"is read under this name by .*w"):
         view.rename("v2")
     moved = view.rename("v2", cascade=True)
-    assert "`v2`" in lake.iceberg_view(f"{space}.w").query
+    assert "`v2`" in lake.iceberg_view(f"{space}.w").query()
     with pytest.raises(InvalidRequest, match="what reads a column of it is not known"):
         lake.iceberg_view(f"{space}.w").dependents("id")
     moved.drop(cascade=True)
@@ -115,7 +115,7 @@ def test_what_cannot_be_a_view_is_refused(
 def test_another_dialect_is_kept(lake: penstock.Lake, space: str, table: penstock.Table) -> None:
     view = lake.create_iceberg_view(f"{space}.v", 'SELECT "id" FROM docs', dialect="duckdb")
     assert view.describe()["dialects"] == ["duckdb"]
-    assert view.schema.names == ["id"]
+    assert view.schema().names == ["id"]
     view.alter('SELECT "text" FROM docs')
     assert [each.dialect for each in view.history()] == ["duckdb", "duckdb"]
 
@@ -126,8 +126,8 @@ def test_a_selection_becomes_sparks_sql_where_that_means_the_same(
     source = table.select("text", size="length(text)").where("id > 1 AND text <> 'bb'").limit(9)
     view = lake.create_iceberg_view(f"{space}.v", source)
     assert view.describe()["dialects"] == ["spark"]
-    assert f"FROM `{space}`.`docs`" in view.query
-    assert "LIMIT 9" in view.query
+    assert f"FROM `{space}`.`docs`" in view.query()
+    assert "LIMIT 9" in view.query()
     assert view.to_list() == [{"text": "ccc", "size": 3}]
     assert len(lake.create_iceberg_view(f"{space}.w", table)) == 3
     dump = {"base": {"columns": ["id"], "filter": "id > 2"}, "source_table": "docs"}

@@ -47,7 +47,7 @@ def test_a_table_tells_what_depends_on_it(
         table.drop_columns("id")
     table.rename_column("text", "words", force=True)
     table.drop_columns("id", cascade=True)
-    assert table.schema.names == ["words", "size"]
+    assert table.schema().names == ["words", "size"]
 
 
 def test_a_view_keeps_everything_under_another_name(
@@ -58,7 +58,7 @@ def test_a_view_keeps_everything_under_another_name(
     lake.create_namespace(f"{space}x")
     renamed = view.rename("w")
     assert (type(renamed), renamed.name) == (penstock.View, f"{space}.w")
-    moved = lake.rename_view(f"{space}.w", f"{space}x.w")
+    moved = lake.view(f"{space}.w").rename(f"{space}x.w")
     assert moved.describe()["properties"]["penstock.refresh_schedule"] == "0 0 29 2 *"
     assert [each.id for each in lake.jobs(table=f"{space}x.w")] == [job.id]
     assert lake.views(space) == []
@@ -68,7 +68,7 @@ def test_a_view_keeps_everything_under_another_name(
     with pytest.raises(TableInUse, match=f"{space}x\\$i"):
         moved.rename("v")
     assert moved.rename("v", force=True).name == f"{space}x.v"
-    assert lake.rename_table(table.name, f"{space}.pages").rename(("top",)).name == "top"
+    assert table.rename(f"{space}.pages").rename(("top",)).name == "top"
     lake.drop_table("top", cascade=True)
 
 
@@ -92,16 +92,16 @@ def test_the_command_line_tells_impact_and_renames(
 def test_a_view_has_a_schedule(server: Server, lake: penstock.Lake, table: penstock.Table) -> None:
     name = f"{table.id[0]}.timed"
     view = lake.create_view(name, "SELECT id FROM docs", refresh_schedule="0 6 * * *")
-    assert view.schedule is not None
-    assert str(view.schedule).startswith("0 6 * * * (UTC), next 20")
+    assert view.schedule() is not None
+    assert str(view.schedule()).startswith("0 6 * * * (UTC), next 20")
     told = run(server, "views", "schedule", name, "30 7 1 * *", "--timezone", "Asia/Tokyo")
     assert told.startswith("30 7 1 * * (Asia/Tokyo), next 20")
     shown = json.loads(run(server, "views", "schedule", name, "--json"))
     assert shown["schedule"]["timezone"] == "Asia/Tokyo"
     assert run(server, "views", "schedule", name, "--off") == "no schedule\n"
-    assert lake.view(name).schedule is None
+    assert lake.view(name).schedule() is None
     with pytest.raises(InvalidRequest, match="refresh_schedule 'daily'"):
-        view.set_schedule("daily")
+        view.alter(refresh_schedule="daily")
     with pytest.raises(InvalidRequest, match="--off"):
         run(server, "views", "schedule", name, "0 6 * * *", "--off")
     made = run(server, "views", "create", f"{name}2", "SELECT id FROM docs")

@@ -26,7 +26,7 @@ def test_a_new_column_has_no_back_quote_in_its_name(
     for make in makes:
         with pytest.raises(InvalidRequest, match=r"'a`b' holds a back-quote"):
             make()
-    assert table.schema.names == ["id", "text"]
+    assert table.schema().names == ["id", "text"]
 
 
 @pytest.mark.parametrize("path", ["a`b", "`a``b`"])

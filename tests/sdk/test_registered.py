@@ -43,18 +43,17 @@ def test_a_function_is_registered_and_used_by_name(
     assert told["properties"] == {"for": "tests"}
     table.add_column("len", f"{space}.length")
     table.add_column("again", made, inputs=["text"], data_type="int32")
-    assert table.computed["len"]["registered"] == f"{space}$length@1"
+    assert table.computed_columns()["len"]["registered"] == f"{space}$length@1"
     changed = penstock.udf(version="2")(length.call)
     assert lake.create_function(f"{space}.length", changed).version == 2
     table.set_function("len", f"{space}.length@2")
     # A function that is brought takes the place of a registered one, and the other way round.
     table.set_function("again", penstock.udf(version="3", data_type="int32")(length.call))
-    assert "registered" not in table.computed["again"]
-    assert [(use["column"], use["version"]) for use in made.used_by] == [("len", 2)]
-    assert [(each.name, each.version) for each in lake.functions(space)] == [
-        (f"{space}.length", 1),
-        (f"{space}.length", 2),
-    ]
+    assert "registered" not in table.computed_columns()["again"]
+    assert [(use["column"], use["version"]) for use in made.used_by()] == [("len", 2)]
+    assert lake.functions(space) == [f"{space}.length"]
+    assert f"{space}.length" in lake.functions()
+    assert [each.version for each in lake.function(f"{space}.length").versions()] == [1, 2]
     made.drop()
     with pytest.raises(TableInUse, match="column len"):
         lake.function(f"{space}.length").drop()
@@ -67,7 +66,7 @@ def test_several_columns_are_named_after_the_results(
 ) -> None:
     lake.create_function(f"{space}.bounds", bounds)
     table.add_columns(f"{space}.bounds")
-    assert {"low", "high"} <= set(table.computed)
+    assert {"low", "high"} <= set(table.computed_columns())
     lake.create_function(f"{space}.length", length)
     with pytest.raises(InvalidFunction, match="one output"):
         table.add_columns(f"{space}.length")
@@ -113,13 +112,13 @@ def test_a_view_is_made_by_a_registered_chunker(
 ) -> None:
     made = lake.create_function(f"{space}.letters", letters)
     view = lake.create_view(f"{space}.v", table, chunker=f"{space}.letters")
-    assert view.schema.names[-2:] == ["id", "letter"]
+    assert view.schema().names[-2:] == ["id", "letter"]
     view.refresh(wait=False, cluster=cluster)
     (job,) = Runner(server, cluster=cluster).lease(wait_seconds=20)
     assert job["spec"]["definition"]["function"]["registered"]["version"] == 1
     run_here(server, job)
     assert view.count() == 6
-    assert made.used_by == [{"table": [space, "v"], "column": "", "branch": "", "version": 1}]
+    assert made.used_by() == [{"table": [space, "v"], "column": "", "branch": "", "version": 1}]
     with pytest.raises(TableInUse, match=f"view {space}"):
         made.drop()
     made.disable()
@@ -133,4 +132,4 @@ def test_a_view_is_made_by_a_registered_chunker(
     view.alter(function=f"{space}.letters@2", wait=False, cluster=cluster)
     (job,) = Runner(server, cluster=cluster).lease(wait_seconds=20)
     run_here(server, job)
-    assert [use["version"] for use in made.used_by] == [2]
+    assert [use["version"] for use in made.used_by()] == [2]

@@ -22,15 +22,15 @@ def test_a_change_whose_answer_is_lost_happens_once(server: Server, space: str) 
         made = lake.create_table(f"{space}.t", {"id": [1]})
         changes: list[Callable[[], Any]] = [
             lambda: made.append([{"id": 2}]),
-            lambda: made.update(sql={"id": "id + 1"}),
+            lambda: made.update(values_sql={"id": "id + 1"}),
             lambda: made.delete("id = 2"),
         ]
         for change in changes:
-            version = made.version
+            version = made.version()
             way.seen.clear()
             way.fates = ["lose", "503"]
             change()
-            assert made.version == version + 1
+            assert made.version() == version + 1
             keys = [key for key in way.list_keys() if key]
             assert len(keys) == 3
             assert len(set(keys)) == 1
@@ -44,7 +44,7 @@ def test_a_long_upload_is_sent_again(server: Server, space: str) -> None:
         way.only_changes = True
         made = lake.create_table(f"{space}.t", rows.slice(0, 1))
         made.append(rows)
-        assert (len(made), made.version) == (700_001, 2)
+        assert (len(made), made.version()) == (700_001, 2)
         assert len(set(way.list_keys()) - {None}) == 2
 
 

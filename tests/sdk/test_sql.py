@@ -29,7 +29,7 @@ def test_rows_come_in_every_form(lake: penstock.Lake, table: penstock.Table, spa
     assert [batch.num_rows for batch in found.to_batches()] == [2]
     assert found.to_pandas().to_dict("records") == rows
     assert found.to_polars().to_dicts() == rows
-    assert found.schema.names == ["id", "text"]
+    assert found.schema().names == ["id", "text"]
     assert lake.sql(f"SELECT id FROM {space}.docs", limit=1).to_list() == [{"id": 1}]
     assert lake.sql(f'SELECT "id" FROM {space}.docs', dialect="trino", limit=2).to_arrow()
 

@@ -47,7 +47,7 @@ def main() -> None:
         view: penstock.View = lake.create_view(
             "chunks", docs.select("id").where("id > 1"), chunker=split
         )
-        stale: bool = view.freshness.stale
+        stale: bool = view.freshness().stale
         found: list[dict[str, object]] = docs.search([1.0, 2.0]).limit(3).to_list()
         print(calls, plan.mode, stale, found, embed("a")[0] + 1.0)
         print(next(split("a"))["chunk"].upper())
@@ -60,7 +60,7 @@ WRONG = {
     "embed(5)": "arg-type",
     'embed("a").upper()': "attr-defined",
     'penstock.connect("x").tabel("a")': "attr-defined",
-    'penstock.connect("x").create_table("t", [], if_exists="replace")': "arg-type",
+    'penstock.connect("x").create_table("t", [], if_exists="overwrite")': "arg-type",
     "penstock.nothing": "attr-defined",
     "penstock.udf(retry=3)": "call-overload",
     'penstock.connect("x").table("t").backfill("c", forse=True)': "call-arg",

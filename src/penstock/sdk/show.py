@@ -22,12 +22,18 @@ def html_table(
     )
 
 
-def show_millis(millis: int | str | None) -> str:
+def to_time(millis: int | str) -> datetime.datetime:
+    """A time of the server's, in UTC."""
+    return datetime.datetime.fromtimestamp(int(millis) / 1000, datetime.UTC)
+
+
+def find_time(millis: int | str | None) -> datetime.datetime | None:
+    return None if millis is None else to_time(millis)
+
+
+def show_time(at: datetime.datetime | None) -> str:
     """A time as people read it."""
-    if millis is None:
-        return "never"
-    at = datetime.datetime.fromtimestamp(int(millis) / 1000, datetime.UTC)
-    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return "never" if at is None else at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def show_states(states: Mapping[str, int]) -> str:

@@ -22,8 +22,8 @@ class SqlResult:
     def __init__(self, table: "pa.Table") -> None:
         self._table = table
 
-    @property
     def schema(self) -> "pa.Schema":
+        """Its columns."""
         return self._table.schema
 
     def to_arrow(self) -> "pa.Table":

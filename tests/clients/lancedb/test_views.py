@@ -156,7 +156,7 @@ def test_made_by_lancedb_replaced_by_iceberg_and_read_by_the_sdk(
         shown = other.iceberg_view(f"{name}.v")
         assert [each.query for each in shown.history()] == [sql, ONE]
         # With another query by lancedb's door, its columns are found again.
-        assert shown.alter(f"SELECT id AS one FROM {name}.t") == 3
+        assert shown.alter(f"SELECT id AS one FROM {name}.t").version() == 3
         told = lake.done(lake.database.describe_view("v", namespace_path=space))
         assert told.schema.names == ["one"]
         assert [each.name for each in catalog.load_view((name, "v")).schema().fields] == ["one"]
@@ -187,7 +187,8 @@ def test_made_by_iceberg_in_another_dialect_and_read_by_lancedb(
         view = lake.done(lake.database.open_table("v", namespace_path=space))
         assert lake.done(lake.query(view).to_list()) == [{"id": 3}]
         # The one dialect that it has is kept.
-        assert other.iceberg_view(f"{name}.v").alter('SELECT "id" FROM t WHERE id < 2') == 2
+        altered = other.iceberg_view(f"{name}.v").alter('SELECT "id" FROM t WHERE id < 2')
+        assert altered.version() == 2
         assert lake.done(lake.query(view).to_list()) == [{"id": 1}]
         shown = other.iceberg_view(f"{name}.v").history()
         assert [each.dialect for each in shown] == ["trino", "trino"]

@@ -54,7 +54,7 @@ def test_the_sdk_with_a_key(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     url, name = place.gate.server.url, f"{place.ns}.t"
     with penstock.connect(url, api_key=place.reader) as lake:
         table = lake.table(name)
-        assert len(table) == table.lance().count_rows() == 2
+        assert len(table) == table.to_lance().count_rows() == 2
         assert lake.lancedb().open_table("t", namespace_path=[place.ns]).count_rows() == 2
         assert lake.iceberg_catalog().list_views(place.ns) == [(place.ns, "v")]
         with pytest.raises(penstock.errors.Forbidden, match="write"):
@@ -66,7 +66,7 @@ def test_the_sdk_with_a_key(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
         lake.table(name)
     monkeypatch.setenv("PENSTOCK_API_KEY", place.writer)
     with penstock.connect(url) as lake:
-        assert lake.create_table(f"{place.ns}.mine", {"id": [1]}).append([{"id": 2}]) == 2
+        assert lake.create_table(f"{place.ns}.mine", {"id": [1]}).append([{"id": 2}]).version == 2
 
 
 @pytest.mark.parametrize("scheme", ["x-api-key", "Authorization"])

@@ -315,10 +315,10 @@ def test_the_sdk_and_the_command_line_consent(place: Place) -> None:
         view = lake.view(name)
         with pytest.raises(NeedsConsent, match=place.secret):
             view.refresh(wait=False)
-        assert view.needs_consent == view.consent(dry_run=True).sources == new
+        assert view.needs_consent() == view.consent(dry_run=True).sources == new
         assert run("--dry-run") == {"name": name, "sources": new, "consented": False}
         assert run("-y")["consented"]
-        assert lake.view(name).needs_consent is None
+        assert lake.view(name).needs_consent() is None
         place.replace(place.eve.server, f"SELECT id - 1 AS id FROM {place.secret}.s")
         assert view.consent().sources == new
         assert view.consent().sources == []

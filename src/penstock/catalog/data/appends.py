@@ -30,11 +30,15 @@ MAX_APPENDERS = 256
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """How many rows went in, and the version that contains them."""
+    """How many rows went in, and the version that contains them.
+
+    When they replaced others, also how many those were.
+    """
 
     rows: int
     version: int
     transaction_id: str
+    replaced: int = 0
 
 
 @dataclass(slots=True)

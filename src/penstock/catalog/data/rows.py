@@ -117,7 +117,12 @@ async def overwrite_with(
         with translated(bridge):
             base = catalog.datasets.open_to_commit(place, branch, bridge, id)
             dataset = row_changes.commit_overwrite(base, written, bridge, id, options)
-            return AppendResult(written.rows, dataset.version, bridge.transaction_id)
+            before = base
+            if dataset.version != base.version + 1:
+                # Others have committed meanwhile, and their rows are replaced as well.
+                before = dataset.checkout_version((branch or None, dataset.version - 1))
+            count = before.count_rows()
+            return AppendResult(written.rows, dataset.version, bridge.transaction_id, count)
 
     return await catalog.workers.run(run)
 

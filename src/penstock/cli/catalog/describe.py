@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from penstock.cli.catalog.readable import get_any
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_pairs, echo_table
 from penstock.sdk.lake import Lake
@@ -29,7 +28,7 @@ def command(lake: Lake, *, name: str, as_json: bool) -> None:
       penstock describe shop.items
       penstock describe shop.items --json | jq .schema
     """
-    table = get_any(lake, name)
+    table = lake.open(name)
     if isinstance(table, IcebergTable):
         _echo_iceberg_table(table, as_json)
         return
@@ -37,20 +36,19 @@ def command(lake: Lake, *, name: str, as_json: bool) -> None:
         _echo_iceberg_view(table, as_json)
         return
     told = table.describe()
-    view = table.describe_view() if isinstance(table, View) else None
+    view = told.get("view")
     if as_json:
-        told["computed"] = table.computed
-        echo_json(told if view is None else {**told, "view": view})
+        echo_json({**told, "computed": table.computed_columns()})
         return
     pairs = [
         ("name", table.name),
         ("kind", "table" if view is None else f"view ({view['kind']})"),
-        ("version", str(table.version)),
+        ("version", str(table.version())),
         ("rows", f"{table.count():,}"),
         ("location", str(told["location"])),
     ]
-    if isinstance(table, View) and view is not None:
-        pairs += [("query", str(view.get("source_query", ""))), ("freshness", str(table.freshness))]
+    if isinstance(table, View):
+        pairs += [("query", table.query()), ("freshness", str(table.freshness()))]
     echo_pairs(pairs)
     click.echo()
     echo_table([("column", "type", "filled by"), *_columns(table)])
@@ -98,9 +96,9 @@ def _echo_iceberg_view(view: IcebergView, as_json: bool) -> None:
     _echo_columns(told)
 
 
-def _columns(table: Table) -> list[tuple[str, ...]]:
-    computed = table.computed
+def _columns(table: Table | View) -> list[tuple[str, ...]]:
+    computed = table.computed_columns()
     return [
         (field.name, str(field.type), show_filler(computed.get(field.name)))
-        for field in table.schema
+        for field in table.schema()
     ]

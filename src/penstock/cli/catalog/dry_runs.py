@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from penstock.cli.catalog.readable import get_any
 from penstock.errors import NamespaceNotFound, NotFound, TableAlreadyExists, TableInUse
 from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.names import show_id
@@ -10,11 +9,12 @@ from penstock.sdk.lake import Lake
 from penstock.sdk.tables.dependents import Dependent
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.iceberg_views import IcebergView
+from penstock.sdk.views.view import View
 
 
 def check_free(lake: Lake, id: Identifier) -> None:
     """Refuse a new name that something has, or whose namespace is missing."""
-    for find in (get_any, Lake.function):
+    for find in (Lake.open, Lake.function):
         try:
             find(lake, id)
         except NamespaceNotFound:
@@ -27,7 +27,7 @@ def check_free(lake: Lake, id: Identifier) -> None:
 
 
 def find_renamed(
-    table: Table | IcebergView, *, cascade: bool = False, force: bool = False
+    table: Table | View | IcebergView, *, cascade: bool = False, force: bool = False
 ) -> list[str]:
     """What knows something by its name; raises where that refuses a new one."""
     found = table.dependents()
@@ -40,7 +40,7 @@ def find_renamed(
     return names
 
 
-def find_dropped(view: Table | IcebergView, *, cascade: bool = False) -> list[str]:
+def find_dropped(view: Table | View | IcebergView, *, cascade: bool = False) -> list[str]:
     """The views that a drop takes along; raises where what reads it refuses that."""
     found = view.dependents()
     hidden = found.hidden

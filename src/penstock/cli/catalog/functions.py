@@ -23,24 +23,25 @@ def command() -> None:
 
     \b
     Examples:
-      penstock functions ls ml
+      penstock functions list ml
       penstock functions show ml.embed@2
       penstock functions disable ml.embed@2
     """
 
 
-@command.command("ls")
-@click.argument("namespace", default="")
+@command.command("list")
+@click.argument("namespace", required=False)
 @lake_option
 @as_json_option
-def list_functions(lake: Lake, *, namespace: str, as_json: bool) -> None:
-    """List the functions in NAMESPACE, or at the root, with all their versions.
+def list_functions(lake: Lake, *, namespace: str | None, as_json: bool) -> None:
+    """List the functions in NAMESPACE, or all, with all their versions.
 
     \b
     Examples:
-      penstock functions ls ml
+      penstock functions list ml
     """
-    told = [each.describe() for each in lake.functions(namespace)]
+    found = map(lake.function, lake.functions(namespace))
+    told = [version.describe() for function in found for version in function.versions()]
     if as_json:
         echo_json(told)
     elif told:
@@ -53,7 +54,7 @@ def list_functions(lake: Lake, *, namespace: str, as_json: bool) -> None:
             rows.append((name, each["version"], kind, state, str(users), created))
         echo_table(rows)
     else:
-        click.echo(f"no functions in {namespace or 'the root namespace'}", err=True)
+        click.echo(f"no functions in {namespace or 'the lake'}", err=True)
 
 
 @command.command("show")

@@ -4,7 +4,6 @@ import contextlib
 
 import click
 
-from penstock.cli.catalog.readable import get_any
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import NotFound
@@ -13,8 +12,9 @@ from penstock.sdk.lake import Lake
 from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.iceberg_views import IcebergView
+from penstock.sdk.views.view import View
 
-Target = Table | IcebergView | IcebergTable
+Target = Table | View | IcebergView | IcebergTable
 
 
 @click.command()
@@ -46,7 +46,7 @@ def find_target(lake: Lake, name: str) -> tuple[Target, str | None]:
     for cut in range(len(parts), 0, -1):
         with contextlib.suppress(NotFound):
             column = show_id(parts[cut:]) if parts[cut:] else None
-            return get_any(lake, parts[:cut]), column
+            return lake.open(parts[:cut]), column
     raise NotFound(
         f"neither a table nor a column of one is called {name}",
         detail="write it as namespace.table or namespace.table.column",

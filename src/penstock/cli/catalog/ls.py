@@ -20,13 +20,12 @@ def command(lake: Lake, *, namespace: str, as_json: bool) -> None:
       penstock ls shop
       penstock ls shop --json | jq -r '.[].name'
     """
-    views = {*lake.views(namespace)}
     found = [("namespace", name) for name in lake.namespaces(namespace)]
-    found += [("view" if name in views else "table", name) for name in lake.tables(namespace)]
+    found += [("table", name) for name in lake.tables(namespace)]
+    found += [("view", name) for name in lake.views(namespace)]
     found += [("iceberg table", name) for name in lake.tables(namespace, kind="iceberg")]
     found += [("iceberg view", name) for name in lake.views(namespace, kind="iceberg")]
-    functions = dict.fromkeys(each.name for each in lake.functions(namespace))
-    found += [("function", name) for name in functions]
+    found += [("function", name) for name in lake.functions(namespace)]
     if as_json:
         echo_json([{"kind": kind, "name": name} for kind, name in found])
     elif found:

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from penstock.cli.catalog.readable import get_readable
+from penstock.cli.catalog.readable import get_readable, get_stored
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option
 from penstock.cli.rows import echo_rows
@@ -45,11 +45,11 @@ def command(
       penstock query shop.items --where "price > 10" --limit 5
       penstock query docs.chunks --text "spill gates" --select id,text --json
     """
-    source = get_readable(lake, name) if version is None else lake.table(name).at(version)
+    source = get_readable(lake, name) if version is None else get_stored(lake, name).at(version)
     if text is None and vector is None:
-        found: Query = source.limit(limit, offset)
+        found: Query = source.limit(limit).offset(offset)
     else:
-        found = source.search(text=text, vector=_read_vector(vector)).limit(limit, offset)
+        found = source.search(text=text, vector=_read_vector(vector)).limit(limit).offset(offset)
     if where is not None:
         found = found.where(where)
     if select is not None:

@@ -1,30 +1,31 @@
-"""Names on the command line that tables and views of all kinds may have."""
+"""Names on the command line that tables and views of several kinds may have."""
 
-from penstock.errors import NotFound, TableNotFound
+from penstock.errors import InvalidRequest
 from penstock.sdk.connection.names import Name
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.iceberg_views import IcebergView
+from penstock.sdk.views.view import View
 
 
-def get_any(lake: Lake, name: Name) -> Table | IcebergView | IcebergTable:
-    """What this name stands for, whether its rows can be read here or not."""
-    try:
-        return get_readable(lake, name)
-    except TableNotFound as error:
-        try:
-            return lake.iceberg_table(name)
-        except NotFound:
-            raise error from None
-
-
-def get_readable(lake: Lake, name: Name) -> Table | IcebergView:
+def get_readable(lake: Lake, name: Name) -> Table | View | IcebergView:
     """The table, materialized view or Iceberg view of this name."""
-    try:
-        return lake.table(name)
-    except TableNotFound as error:
-        try:
-            return lake.iceberg_view(name)
-        except NotFound:
-            raise error from None
+    found = lake.open(name)
+    if isinstance(found, IcebergTable):
+        raise InvalidRequest(
+            f"{found.name} is an Iceberg table, which engines read and write",
+            detail="read it with `penstock sql`, or with an engine",
+        )
+    return found
+
+
+def get_stored(lake: Lake, name: Name) -> Table | View:
+    """The table or materialized view of this name."""
+    found = get_readable(lake, name)
+    if isinstance(found, IcebergView):
+        raise InvalidRequest(
+            f"{found.name} is an Iceberg view, which has no rows of its own",
+            detail="name a table or a materialized view",
+        )
+    return found

@@ -12,6 +12,7 @@ from penstock.sdk.connection.names import read_new_id, show_id
 from penstock.sdk.lake import Lake
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.iceberg_views import IcebergView
+from penstock.sdk.views.view import View
 
 
 def rename_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -38,7 +39,7 @@ def command(lake: Lake, *, name: str, new: str, **options: bool) -> None:
 
 def echo_rename(
     lake: Lake,
-    table: Table | IcebergView,
+    table: Table | View | IcebergView,
     new: str,
     *,
     cascade: bool,
@@ -60,7 +61,7 @@ def echo_rename(
 
 
 def _tell_plan(
-    table: Table | IcebergView, new: str, *, cascade: bool, force: bool, as_json: bool
+    table: Table | View | IcebergView, new: str, *, cascade: bool, force: bool, as_json: bool
 ) -> None:
     knowing = find_renamed(table, cascade=cascade, force=force)
     breaks, follow = ([], knowing) if cascade else (knowing, [])

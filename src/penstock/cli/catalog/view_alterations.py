@@ -11,7 +11,7 @@ from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_plan, echo_table
 from penstock.errors import InvalidRequest
 from penstock.sdk.lake import Lake
-from penstock.sdk.show import show_millis
+from penstock.sdk.show import show_time
 from penstock.sdk.views.altering import UNSET, Unset
 from penstock.sdk.views.iceberg_views import IcebergView, ViewVersion
 
@@ -71,7 +71,7 @@ def alter(
                 f"{name} is an Iceberg view, of which nothing but the query is altered",
                 detail="use --query, and --dialect if it is to be another",
             )
-        version = found.alter(query, dialect=dialect)
+        version = found.alter(query, dialect=dialect).version()
         _echo_altered(name, as_json, version=version)
         return
     view = lake.view(name)
@@ -86,7 +86,7 @@ def alter(
         inherited=columns,
         dialect=dialect,
         auto_refresh=auto_refresh,
-        target_lag=lag,
+        target_lag_seconds=lag,
         properties=_read_properties(properties),
         cluster=cluster,
         preview=not no_preview,
@@ -121,9 +121,9 @@ def history(lake: Lake, *, name: str, as_json: bool) -> None:
         return
     rows: list[tuple[Any, ...]] = [("version", "made", "by", "changed", "query")]
     for each in found:
-        made, changed = show_millis(each.made_at), ", ".join(each.changed) or "created"
-        query = " ".join(each.source_query.split())[:80]
-        rows.append((str(each.version), made, each.made_by or "-", changed, query))
+        made, changed = show_time(each.created_at), ", ".join(each.changed) or "created"
+        query = " ".join(each.query.split())[:80]
+        rows.append((str(each.version), made, each.created_by or "-", changed, query))
     echo_table(rows)
 
 
@@ -139,7 +139,7 @@ def _echo_versions(found: list[ViewVersion], as_json: bool) -> None:
         echo_json([msgspec.to_builtins(each) for each in found])
         return
     rows = [
-        (str(each.version), show_millis(each.made_at), each.dialect, " ".join(each.query.split()))
+        (str(each.version), show_time(each.created_at), each.dialect, " ".join(each.query.split()))
         for each in found
     ]
     echo_table([("version", "made", "dialect", "query"), *rows])

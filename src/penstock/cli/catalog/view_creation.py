@@ -86,7 +86,7 @@ def create(
     if kind == "iceberg":
         made = lake.create_iceberg_view(name, sql, dialect=dialect)
         if as_json:
-            echo_json({"name": made.name, "version": made.version})
+            echo_json({"name": made.name, "version": made.version()})
         else:
             click.echo(f"created {made.name}")
         return
@@ -101,6 +101,6 @@ def create(
     if with_data:
         follow(context, view.refresh(wait=False), no_wait=no_wait, as_json=as_json)
     elif as_json:
-        echo_json({"name": view.name, "version": view.version})
+        echo_json({"name": view.name, "version": view.version()})
     else:
         click.echo(f"created {view.name}; `penstock views refresh {view.name}` fills it")

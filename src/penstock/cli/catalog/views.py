@@ -48,35 +48,38 @@ command.add_command(history)
 
 
 @command.command(name="list")
-@click.argument("namespace", default="")
+@click.argument("namespace", required=False)
 @kind_option
 @lake_option
 @as_json_option
-def list_views(lake: Lake, *, namespace: str, kind: Kind, as_json: bool) -> None:
-    """List the views of NAMESPACE, with their freshness, or with their queries.
+def list_views(lake: Lake, *, namespace: str | None, kind: Kind, as_json: bool) -> None:
+    """List the views of NAMESPACE, or all, with their freshness, or with their queries.
 
     \b
     Examples:
+      penstock views list
       penstock views list docs
       penstock views list docs --kind iceberg
     """
     if kind == "iceberg":
-        named = [(name, lake.iceberg_view(name).query) for name in lake.views(namespace, kind=kind)]
+        named = [
+            (name, lake.iceberg_view(name).query()) for name in lake.views(namespace, kind=kind)
+        ]
         if as_json:
             echo_json([{"name": name, "kind": kind, "query": query} for name, query in named])
         else:
             echo_table([("name", "query"), *named])
         return
-    found = [(view, view.freshness) for view in map(lake.view, lake.views(namespace))]
+    found = [(view, view.freshness()) for view in map(lake.view, lake.views(namespace))]
     if as_json:
         echo_json(
             [
-                {"name": view.name, "kind": view.kind, **msgspec.to_builtins(freshness)}
+                {"name": view.name, "kind": view.kind(), **msgspec.to_builtins(freshness)}
                 for view, freshness in found
             ]
         )
         return
-    rows = [(view.name, view.kind, str(freshness)) for view, freshness in found]
+    rows = [(view.name, view.kind(), str(freshness)) for view, freshness in found]
     echo_table([("name", "kind", "freshness"), *rows])
 
 
@@ -232,8 +235,8 @@ def schedule(
         raise InvalidRequest("both CRON and --off are given", detail="use one of them")
     view = lake.view(name)
     if off or cron is not None:
-        view.set_schedule(cron, timezone=timezone)
-    found = view.schedule
+        view.alter(refresh_schedule=cron, refresh_schedule_timezone=timezone)
+    found = view.schedule()
     if as_json:
         echo_json({"name": name, "schedule": msgspec.to_builtins(found)})
     else:

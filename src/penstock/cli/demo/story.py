@@ -87,7 +87,7 @@ def change(documents: Table, chunks: View, printer: StepPrinter) -> None:
     before = {(row["id"], row["chunk"]) for row in chunks.select("id", "chunk").to_list()}
     for number in EDITED:
         documents.update(
-            sql={"text": "concat(text, ' This sentence is new.')"}, where=f"id = {number}"
+            values_sql={"text": "concat(text, ' This sentence is new.')"}, where=f"id = {number}"
         )
     documents.delete(f"id = {DELETED}")
     printer.say("change", f"edited {len(EDITED)} documents, deleted 1")

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from penstock.cli.catalog.readable import get_stored
 from penstock.cli.jobs.following import follow, no_wait_option
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, dry_run_option, echo_plan
@@ -48,7 +49,7 @@ def command(
     """
     given = {"where": where, "force": force, "errors_only": errors_only, "cluster": cluster}
     options: dict[str, Any] = {key: value for key, value in given.items() if value}
-    found = lake.table(table)
+    found = get_stored(lake, table)
     if dry_run:
         echo_plan(found.explain_backfill(column, **options), as_json)
         return

@@ -2,6 +2,7 @@
 
 import click
 
+from penstock.cli.catalog.readable import get_stored
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_plan
 from penstock.errors import InvalidRequest
@@ -22,7 +23,7 @@ def command(lake: Lake, *, name: str, column: str | None, as_json: bool) -> None
       penstock explain docs.chunks
       penstock explain docs.pages embedding --json
     """
-    found = lake.table(name)
+    found = get_stored(lake, name)
     if column is not None:
         plan = found.explain_backfill(column)
     elif isinstance(found, View):

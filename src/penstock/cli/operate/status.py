@@ -7,7 +7,6 @@ import click
 from penstock.cli.lake import lake_option
 from penstock.cli.output import as_json_option, echo_json, echo_pairs
 from penstock.model.jobs import ACTIVE
-from penstock.sdk.connection.names import read_id
 from penstock.sdk.lake import Lake
 
 
@@ -43,17 +42,11 @@ def read_status(lake: Lake) -> dict[str, Any]:
         "problems": problems,
     }
     if found["ready"]:
-        names = lake.tables()
-        views = _views(lake, names)
-        stale = [name for name in views if lake.view(name).freshness.stale]
-        found |= {"tables": len(names) - len(views), "views": len(views), "stale_views": stale}
+        views = lake.views()
+        stale = [name for name in views if lake.view(name).freshness().stale]
+        found |= {"tables": len(lake.tables()), "views": len(views), "stale_views": stale}
         found["jobs"] = {state: len(lake.jobs(state=state, limit=1000)) for state in ACTIVE}
     return found
-
-
-def _views(lake: Lake, names: list[str]) -> list[str]:
-    parents = {read_id(name)[:-1] for name in names}
-    return [view for parent in sorted(parents) for view in lake.views(parent)]
 
 
 def _print(found: dict[str, Any]) -> None:

@@ -32,7 +32,17 @@ class RegisteredFunction:
         found: dict[str, Any] = self._ask("describe")
         return found
 
-    @property
+    def versions(self) -> list["RegisteredFunction"]:
+        """All its versions, the oldest first."""
+        path = path_of("namespace", self.id[:-1], "function/list")
+        pages = self._wire.pages(lambda token: self._wire.get(path, page_token=token), "functions")
+        return [
+            RegisteredFunction(self._wire, self.id, each["version"])
+            for page in pages
+            for each in page
+            if tuple(each["id"]) == self.id
+        ]
+
     def used_by(self) -> list[dict[str, Any]]:
         """The columns and views that use any of its versions, as far as one may see them."""
         found: list[dict[str, Any]] = self.describe()["used_by"]

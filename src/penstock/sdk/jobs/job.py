@@ -12,7 +12,7 @@ from penstock.model.jobs import CANCELED, FINISHED, PAUSED, SUCCEEDED
 from penstock.retries import Backoff
 from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.jobs.progress import Display, open_display
-from penstock.sdk.show import html_table, show_millis
+from penstock.sdk.show import html_table, show_time, to_time
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 0.5
 
@@ -170,7 +170,7 @@ class Job:
         rows = {"status": found["status"], **{k: told[k] for k in SHOWN if k in told}}
         for key in ("created_at", "finished_at"):
             if key in told:
-                rows[key] = show_millis(told[key])
+                rows[key] = show_time(to_time(told[key]))
         return html_table(f"Job {self.id}", list(rows.items()))
 
     def describe(self) -> dict[str, Any]:
@@ -204,7 +204,7 @@ class Job:
             lambda token: self._wire.get(path, page_token=token), "lines"
         ):
             for line in lines:
-                yield f"{show_millis(line['at'])} {line['level']:<7} {line['text']}"
+                yield f"{show_time(to_time(line['at']))} {line['level']:<7} {line['text']}"
 
 
 SHOWN = (

@@ -4,7 +4,7 @@ The server ignores unknown fields, as its protocol says, so it would ignore a mi
 """
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
@@ -58,7 +58,7 @@ class IndexOptions(TypedDict, total=False):
     """Each type of index takes some of these; others are refused by the server."""
 
     name: str
-    distance_type: str
+    distance_type: Literal["l2", "cosine", "dot", "hamming"]
     num_partitions: int
     num_sub_vectors: int
     num_bits: int

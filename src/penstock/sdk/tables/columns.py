@@ -132,16 +132,15 @@ class Columns(Handle):
         self._change("drop_columns", body, cascade=cascade, force=force)
         return self
 
-    @property
-    def computed(self) -> dict[str, dict[str, Any]]:
+    def computed_columns(self) -> dict[str, dict[str, Any]]:
         """What fills each computed column, and how many rows of it are in which state.
 
         `rows_by_state` counts all rows as `fresh`, `stale`, `unfilled` or `failed`, and
         `stale_by_reason` tells why the stale ones are; they are looked at for that.
         """
-        return self._computed(count_rows=True)
+        return self._list_computed(count_rows=True)
 
-    def _computed(self, *, count_rows: bool) -> dict[str, dict[str, Any]]:
+    def _list_computed(self, *, count_rows: bool) -> dict[str, dict[str, Any]]:
         told = self._read("describe", {"branch": self._branch, "count_rows": count_rows})
         text = told["properties"].get("penstock.columns", "{}")
         found: dict[str, dict[str, Any]] = msgspec.json.decode(text)

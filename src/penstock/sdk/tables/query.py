@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-Metric = Literal["l2", "cosine", "dot", "hamming"]
+DistanceType = Literal["l2", "cosine", "dot", "hamming"]
 Columns = tuple[str, ...] | dict[str, str]
 
 
@@ -50,13 +50,18 @@ class Query:
         plain = {name: quote(name) for name in names}
         return replace(self, columns={**plain, **expressions})
 
-    def where(self, filter: str) -> "Query":
+    def where(self, where: str) -> "Query":
         """Only rows for which this SQL holds; several filters all have to."""
-        both = f"({self.filter}) AND ({filter})" if self.filter else filter
+        both = f"({self.filter}) AND ({where})" if self.filter else where
         return replace(self, filter=both)
 
-    def limit(self, rows: int, offset: int = 0) -> "Query":
-        return replace(self, rows=rows, skip=offset)
+    def limit(self, rows: int) -> "Query":
+        """At most so many rows."""
+        return replace(self, rows=rows)
+
+    def offset(self, rows: int) -> "Query":
+        """Without so many rows at the beginning."""
+        return replace(self, skip=rows)
 
     def to_arrow(self) -> "pa.Table":
         """The rows as an Arrow table."""
@@ -82,7 +87,7 @@ class Query:
         body = {"predicate": self.filter, "version": self.version, "branch": self.branch}
         return int(self.wire.read(path_of("table", self.table, "count_rows"), body))
 
-    def explain(self, verbose: bool = False) -> str:
+    def explain(self, *, verbose: bool = False) -> str:
         """How Lance would carry it out."""
         body = {"query": self.body(), "branch": self.branch, "verbose": verbose}
         return str(self.wire.read(path_of("table", self.table, "explain_plan"), body))
@@ -131,7 +136,7 @@ def search_body(
     *,
     vector_column: str | None,
     text_columns: Sequence[str] | None,
-    metric: Metric | None,
+    distance_type: DistanceType | None,
     nprobes: int | None,
     refine_factor: int | None,
     prefilter: bool,
@@ -144,7 +149,7 @@ def search_body(
         found |= {
             "vector": {"single_vector": [float(number) for number in vector]},
             "vector_column": vector_column,
-            "distance_type": metric,
+            "distance_type": distance_type,
             "nprobes": nprobes,
             "refine_factor": refine_factor,
         }
@@ -180,5 +185,6 @@ def to_literal(value: Any) -> str:
         case datetime.date():
             return f"date '{value.isoformat()}'"
     raise InvalidRequest(
-        f"{value!r} has no form in SQL here", detail="write it as an expression: sql={'column': …}"
+        f"{value!r} has no form in SQL here",
+        detail="write it as SQL: values_sql={'column': …}",
     )

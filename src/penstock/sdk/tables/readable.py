@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.sdk.tables.dependents import Dependents, read_dependents
 from penstock.sdk.tables.handle import Handle
-from penstock.sdk.tables.query import Metric, Query, search_body
+from penstock.sdk.tables.query import DistanceType, Query, search_body
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,20 +19,25 @@ NEAREST = 10
 class Readable(Handle):
     """What a table or view gives rows by."""
 
-    @property
     def schema(self) -> "pa.Schema":
+        """Its columns."""
         return self._query().schema()
 
     def select(self, *columns: str | Sequence[str], **expressions: str) -> Query:
         """These columns, and SQL expressions under a name: `select("id", size="length(text)")`."""
         return self._query().select(*columns, **expressions)
 
-    def where(self, filter: str) -> Query:
+    def where(self, where: str) -> Query:
         """Only rows for which this SQL holds."""
-        return self._query().where(filter)
+        return self._query().where(where)
 
-    def limit(self, rows: int, offset: int = 0) -> Query:
-        return self._query().limit(rows, offset)
+    def limit(self, rows: int) -> Query:
+        """At most so many rows."""
+        return self._query().limit(rows)
+
+    def offset(self, rows: int) -> Query:
+        """Without so many rows at the beginning."""
+        return self._query().offset(rows)
 
     def search(
         self,
@@ -42,7 +47,7 @@ class Readable(Handle):
         text: str | None = None,
         vector_column: str | None = None,
         text_columns: Sequence[str] | None = None,
-        metric: Metric | None = None,
+        distance_type: DistanceType | None = None,
         nprobes: int | None = None,
         refine_factor: int | None = None,
         prefilter: bool = True,
@@ -61,7 +66,7 @@ class Readable(Handle):
             text,
             vector_column=vector_column,
             text_columns=text_columns,
-            metric=metric,
+            distance_type=distance_type,
             nprobes=nprobes,
             refine_factor=refine_factor,
             prefilter=prefilter,

@@ -1,56 +1,83 @@
-"""Tables: rows, columns and history of one name, and how it shows itself."""
+"""Tables: what is stored under a name, and changes of its rows."""
 
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PenstockError
-from penstock.sdk.connection.names import Name, read_new_id
-from penstock.sdk.show import html_table, show_filler
-from penstock.sdk.tables.columns import Columns
-from penstock.sdk.tables.history import History
-from penstock.sdk.tables.rows import Rows
+from penstock.sdk.tables.arrow import Data, Schema, is_path, to_stream
+from penstock.sdk.tables.query import to_literal
+from penstock.sdk.tables.refs import WriteResult, read_result
+from penstock.sdk.tables.stored import Stored
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-class Table(Rows, Columns, History):
+class Table(Stored):
     """A table of a lake, on its main branch at the newest version unless it was asked otherwise."""
 
-    def describe(self) -> dict[str, Any]:
-        """Location, properties, version, schema and statistics, as the server tells them."""
-        body = {"load_detailed_metadata": True, "branch": self._branch, "version": self._at}
-        found: dict[str, Any] = self._read("describe", body)
-        return found
+    def append(self, data: Data, schema: Schema = None) -> WriteResult:
+        """Add rows.
 
-    def rename(self, name: Name, *, cascade: bool = False, force: bool = False) -> Self:
-        """Give the table another name, and return it under that.
-
-        A name without a namespace stays in its own; `shop.items` moves it. Materialized views that
-        read it follow. Iceberg views know it by its name, so they refuse this; with `cascade` they
-        follow, and `force` lets them break.
+        They take on the types of the table's columns, unless they are Parquet files.
         """
-        wanted = read_new_id(name, self.id)
-        body = {"new_table_name": wanted[-1], "new_namespace_id": list(wanted[:-1])}
-        self._change("rename", body, cascade=cascade, force=force)
-        return type(self)(self._wire, wanted, branch=self._branch)
+        body = to_stream(data, schema, self._types_for(data))
+        return read_result(self._upload("insert", body, mode="append"))
 
-    @property
-    def location(self) -> str:
-        return str(self._read("describe", None)["location"])
+    def overwrite(self, data: Data, schema: Schema = None) -> WriteResult:
+        """Replace all rows, and the columns; earlier versions stay."""
+        return read_result(self._upload("insert", to_stream(data, schema), mode="overwrite"))
 
-    def __repr__(self) -> str:
-        kind = type(self).__name__
-        try:
-            shown = f"version {self.version}, {self.count():,} rows"
-        except PenstockError as error:
-            shown = error.message
-        where = f" on {self._branch}" if self._branch else ""
-        return f"<{kind} {self.name}{where}, {shown}>"
+    def merge(
+        self,
+        data: Data,
+        on: str | Sequence[str],
+        *,
+        update: bool = True,
+        insert: bool = True,
+        delete_missing: bool = False,
+        update_where: str | None = None,
+        delete_where: str | None = None,
+    ) -> WriteResult:
+        """Bring rows in by a key: update those that are there, insert the others.
 
-    def _repr_html_(self) -> str:
-        # What is not known without looking at rows is not waited for.
-        computed = self._computed(count_rows=False)
-        rows = [
-            (field.name, str(field.type), show_filler(computed.get(field.name)))
-            for field in self.schema
-        ]
-        note = f"version {self.version}, {self.count():,} rows"
-        kind = type(self).__name__
-        return html_table(f"{kind} {self.name}", rows, ("column", "type", "filled by"), note)
+        `delete_missing` deletes rows whose key is not in the data.
+        """
+        answer = self._upload(
+            "merge_insert",
+            to_stream(data, None, self._types_for(data)),
+            on=on if isinstance(on, str) else list(on),
+            when_matched_update_all=update,
+            when_matched_update_all_filt=update_where,
+            when_not_matched_insert_all=insert,
+            when_not_matched_by_source_delete=delete_missing,
+            when_not_matched_by_source_delete_filt=delete_where,
+        )
+        return read_result(answer)
+
+    def update(
+        self,
+        values: Mapping[str, Any] | None = None,
+        *,
+        values_sql: Mapping[str, str] | None = None,
+        where: str | None = None,
+    ) -> WriteResult:
+        """Set columns to values, or to SQL expressions, in all rows or in those that match."""
+        texts = {name: to_literal(value) for name, value in (values or {}).items()} | dict(
+            values_sql or {}
+        )
+        body = {"updates": list(texts.items()), "predicate": where, "branch": self._branch}
+        return read_result(self._change("update", body))
+
+    def delete(self, where: str) -> WriteResult:
+        """Delete the rows for which this SQL holds."""
+        return read_result(self._change("delete", {"predicate": where, "branch": self._branch}))
+
+    def drop(self, *, cascade: bool = False, force: bool = False) -> None:
+        """Drop the table with its files; views that read it refuse this.
+
+        `cascade` takes them along, `force` lets them break.
+        """
+        self._note("drop", None, cascade=cascade, force=force)
+
+    def _types_for(self, data: Data) -> "pa.Schema | None":
+        return None if is_path(data) else self.schema()

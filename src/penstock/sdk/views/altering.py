@@ -1,9 +1,8 @@
 """Alter materialized views, explain that, and tell what they were."""
 
+import datetime
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.model.identifiers import Identifier
@@ -13,7 +12,7 @@ from penstock.sdk.functions.packing import encode_schema, udtf_spec
 from penstock.sdk.functions.registered import RegisteredFunction, read_function
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.jobs.plans import Plan
-from penstock.sdk.show import show_millis
+from penstock.sdk.show import show_time, to_time
 from penstock.sdk.tables.arrow import Schema, read_schema
 from penstock.sdk.tables.handle import Handle
 from penstock.sdk.views.create import RowsFunction, Source, named_spec, source_query
@@ -27,6 +26,7 @@ class Unset:
 
 
 UNSET = Unset()
+UNSETTABLE = ("target_lag_seconds", "refresh_schedule")
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,22 @@ class ViewDefinition:
     edition: int
     # The first version of the view that was made by it.
     version: int
-    # Milliseconds.
-    made_at: int
+    created_at: datetime.datetime
     kind: str
-    source_query: str
+    query: str
     # What was sent differently than for the definition before.
     changed: list[str]
     inherited: list[str] | str | None = None
     # The name and version of the function that makes its rows.
     function: str | None = None
-    made_by: str | None = None
+    created_by: str | None = None
     job_id: str | None = None
     output_schema: str | None = None
 
     def __str__(self) -> str:
-        by = f" by {self.made_by}" if self.made_by else ""
+        by = f" by {self.created_by}" if self.created_by else ""
         what = f", changed {', '.join(self.changed)}" if self.changed else ""
-        return f"from version {self.version} on, {show_millis(self.made_at)}{by}{what}"
+        return f"from version {self.version} on, {show_time(self.created_at)}{by}{what}"
 
 
 class Alterable(Handle):
@@ -67,7 +66,9 @@ class Alterable(Handle):
         output_schema: Schema = None,
         dialect: str = "spark",
         auto_refresh: bool | None = None,
-        target_lag: int | Unset | None = UNSET,
+        target_lag_seconds: int | Unset | None = UNSET,
+        refresh_schedule: str | Unset | None = UNSET,
+        refresh_schedule_timezone: str | None = None,
         properties: dict[str, str | None] | None = None,
         cluster: str | None = None,
         preview: bool = True,
@@ -80,14 +81,22 @@ class Alterable(Handle):
         function: another chunker or udtf, of the view's kind, or the name of a registered one.
         inherited: of a chunker's view, the query's columns that its rows have.
         auto_refresh: whether it refreshes itself after changes; False takes a target lag away, too.
-        target_lag: seconds within which it refreshes itself; None takes it away.
+        target_lag_seconds: within which it refreshes itself; None takes it away.
+        refresh_schedule: a cron expression, in UTC or in the time zone that is named; None ends it.
         properties: properties of the table; None as a value removes one.
         preview: first have a runner give some rows to functions that are new; when they fail, the
             call does, and nothing changes. `job.not_previewed` says why no runner did.
         """
         body = self._body(query, function, inherited, output_schema, dialect)
         body |= {} if preview else {"preview": False}
-        body |= _read_settings(auto_refresh, target_lag, properties, cluster)
+        body |= _read_settings(
+            auto_refresh=auto_refresh,
+            target_lag_seconds=target_lag_seconds,
+            refresh_schedule=refresh_schedule,
+            refresh_schedule_timezone=refresh_schedule_timezone,
+            properties=properties,
+            cluster=cluster,
+        )
         return send_alteration(self, body, wait=wait, progress=progress)
 
     def explain_alter(
@@ -125,12 +134,7 @@ class Alterable(Handle):
             return self._wire.read(path, params={"page_token": token})
 
         pages = self._wire.pages(ask, "definitions")
-        return [each for page in pages for each in msgspec.convert(page, list[ViewDefinition])]
-
-    def set_auto_refresh(self, on: bool = True, *, target_lag_seconds: int | None = None) -> Any:
-        """Let the view refresh itself after changes, within a lag if one is given, or stop that."""
-        self.alter(auto_refresh=on, target_lag=target_lag_seconds)
-        return self
+        return [_read_definition(each) for page in pages for each in page]
 
 
 def alteration_body(
@@ -171,19 +175,26 @@ def send_alteration(
     return job.wait(progress=progress) if wait else job
 
 
-def _read_settings(
-    auto_refresh: bool | None,
-    target_lag: int | Unset | None,
-    properties: dict[str, str | None] | None,
-    cluster: str | None,
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if auto_refresh is not None:
-        found["auto_refresh"] = auto_refresh
-    if not isinstance(target_lag, Unset):
-        found["target_lag_seconds"] = target_lag
-    if properties is not None:
-        found["properties"] = properties
-    if cluster is not None:
-        found["cluster"] = cluster
-    return found
+def _read_settings(**given: Any) -> dict[str, Any]:
+    """The settings that are given; None means something to those that can be unset."""
+    return {
+        name: value
+        for name, value in given.items()
+        if not isinstance(value, Unset) and (value is not None or name in UNSETTABLE)
+    }
+
+
+def _read_definition(told: dict[str, Any]) -> ViewDefinition:
+    return ViewDefinition(
+        edition=told["edition"],
+        version=told["version"],
+        created_at=to_time(told["made_at"]),
+        kind=told["kind"],
+        query=told["source_query"],
+        changed=told.get("changed", []),
+        inherited=told.get("inherited"),
+        function=told.get("function"),
+        created_by=told.get("made_by"),
+        job_id=told.get("job_id"),
+        output_schema=told.get("output_schema"),
+    )

@@ -17,13 +17,13 @@ from penstock.sdk.functions.registered import RegisteredFunction, read_function
 from penstock.sdk.functions.types import to_arrow_schema
 from penstock.sdk.tables.arrow import Schema, read_schema
 from penstock.sdk.tables.query import Query
-from penstock.sdk.tables.table import Table
+from penstock.sdk.tables.stored import Stored
 from penstock.sdk.views.iceberg_views import IcebergView
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Source: TypeAlias = Table | IcebergView | Query | str
+Source: TypeAlias = Stored | IcebergView | Query | str
 RowsFunction: TypeAlias = "Chunker[..., Any] | Udtf[..., Any]"
 
 
@@ -45,7 +45,7 @@ def view_body(
     """The part of a request that defines the view."""
     if isinstance(source, IcebergView):
         source = source_query(source, view, dialect)
-    query = source._query() if isinstance(source, Table) else source
+    query = source._query() if isinstance(source, Stored) else source
     schema = None if output_schema is None else read_schema(output_schema, "output_schema")
     body: dict[str, Any] = {"kind": "query", "source_query": source_query(query, view, dialect)}
     if isinstance(function, NamedFunction):
@@ -101,7 +101,7 @@ def source_query(source: Source, view: Identifier, dialect: str) -> str:
     """A query as the server takes it."""
     if isinstance(source, IcebergView):
         return msgspec.json.encode({"iceberg_view": list(source.id)}).decode()
-    query = source._query() if isinstance(source, Table) else source
+    query = source._query() if isinstance(source, Stored) else source
     if isinstance(query, Query):
         # Names of a selection are complete.
         told = {"sql": query.to_sql(), "dialect": "lance", "namespace": []}
@@ -127,7 +127,7 @@ def _function_schema(
     if is_udtf or isinstance(query, str):
         return made
     hidden = set(made.names) | set(SYSTEM_COLUMNS)
-    if isinstance(source, Table) or query.columns is None:
+    if isinstance(source, Stored) or query.columns is None:
         hidden |= set(inputs or ())
     inherited = [field for field in query.schema() if field.name not in hidden]
     pa = load("pyarrow", "a view")

@@ -1,12 +1,13 @@
 """Iceberg views: queries with a name, which hold no rows."""
 
+import datetime
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.sdk.connection.names import Name, read_new_id
 from penstock.sdk.connection.wire import path_of
-from penstock.sdk.show import html_table, show_millis
+from penstock.sdk.show import html_table, show_time, to_time
 from penstock.sdk.tables.readable import Readable
 
 
@@ -17,11 +18,10 @@ class ViewVersion:
     version: int
     query: str
     dialect: str
-    # Milliseconds.
-    made_at: int
+    created_at: datetime.datetime
 
     def __str__(self) -> str:
-        return f"version {self.version}, {show_millis(self.made_at)}: {self.query}"
+        return f"version {self.version}, {show_time(self.created_at)}: {self.query}"
 
 
 class IcebergView(Readable):
@@ -32,12 +32,10 @@ class IcebergView(Readable):
         found: dict[str, Any] = self._wire.read(self._path("describe"))
         return found
 
-    @property
     def query(self) -> str:
         """Its SQL: Spark's, if it has that."""
         return str(self.describe()["query"])
 
-    @property
     def version(self) -> int:
         """The version of its query."""
         return int(self.describe()["version"])
@@ -45,14 +43,14 @@ class IcebergView(Readable):
     def history(self) -> list[ViewVersion]:
         """The queries that are kept, the newest first."""
         return [
-            ViewVersion(each["version"], each["query"], each["dialect"], each["made_at"])
+            ViewVersion(each["version"], each["query"], each["dialect"], to_time(each["made_at"]))
             for each in self.describe()["versions"]
         ]
 
-    def alter(self, query: str, *, dialect: str | None = None) -> int:
-        """Give it another query, in its own dialect unless it is said; returns its new version."""
-        body = {"query": query, "dialect": dialect}
-        return int(self._wire.change(self._path("alter"), body)["version"])
+    def alter(self, query: str, *, dialect: str | None = None) -> "IcebergView":
+        """Give it another query, as a new version, in its own dialect unless another is said."""
+        self._wire.change(self._path("alter"), {"query": query, "dialect": dialect})
+        return self
 
     def rename(self, name: Name, *, cascade: bool = False, force: bool = False) -> "IcebergView":
         """Give it another name; one without a namespace stays in its own.
@@ -77,7 +75,7 @@ class IcebergView(Readable):
 
     def __repr__(self) -> str:
         try:
-            shown = self.query
+            shown = self.query()
         except PenstockError as error:
             shown = error.message
         return f"<IcebergView {self.name}: {shown}>"

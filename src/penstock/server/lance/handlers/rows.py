@@ -45,6 +45,8 @@ class InsertedRows(msgspec.Struct, omit_defaults=True):
     version: int
     num_inserted_rows: int
     transaction_id: str | None = None
+    # Beyond the protocol: those that were replaced.
+    num_deleted_rows: int = 0
 
 
 class MergedRows(msgspec.Struct, omit_defaults=True):
@@ -106,7 +108,7 @@ async def insert(call: Call) -> InsertedRows:
         done = await write(call.catalog, table, branch, source, call.origin)
     if mode == "overwrite" and table.has_bound_columns:
         await computed_columns.mirror(call.catalog, table, branch)
-    return InsertedRows(done.version, done.rows, done.transaction_id or None)
+    return InsertedRows(done.version, done.rows, done.transaction_id or None, done.replaced)
 
 
 async def _add_part(call: Call, table: Table, branch: str, mode: str, upload: str) -> InsertedRows:

@@ -1,0 +1,1 @@
+"""What a lake has: namespaces, tables, views and functions, by their names."""
