@@ -1,80 +1,97 @@
 """How large tables are, and how they grow, as it is noted while somebody looks."""
 
-from collections.abc import Iterator
+import time
 from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.jobs.queue import DAY_MILLIS
+from penstock.catalog.names import namespace_changes, namespaces, table_changes, tables
+from penstock.catalog.overview import sizes
+from penstock.catalog.overview.sizes import Size
+from penstock.catalog.versions import reconcile
+from penstock.model.tables import MAIN, Table
 from tests.harness.clients.idempotency_keys import query
 from tests.harness.data.arrow import people, send
 from tests.harness.processes import servers
-from tests.harness.processes.databases import KINDS, database_of, sqlite_url
-from tests.harness.processes.servers import Server
+from tests.harness.processes.databases import sqlite_url
 from tests.harness.processes.waiting import until
 
 
-@pytest.fixture(params=KINDS)
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    """A server of the test's own, because sizes are of all that there is."""
-    with servers.running(tmp_path, database=database_of(request)) as started:
-        started.post("/v1/namespace/n/create").raise_for_status()
-        yield started
+async def declare(catalog: Catalog, name: str) -> Table:
+    new = tables.plan_table(catalog, ("n", name), None, {}, managed=True)
+    await tables.declare(catalog, new)
+    return new.table
 
 
-def size(lake: Server) -> dict[str, Any]:
-    found: dict[str, Any] = lake.post("/v1/overview", {"days": 3}).json()["size"]
-    return found
+async def write(catalog: Catalog, table: Table, *ids: int) -> None:
+    lance.write_dataset(people(*ids), table.location, mode="append")
+    await reconcile.reconcile(catalog, table, MAIN)
 
 
-def wait_for(lake: Server, tables: int, rows: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-
-    def is_there() -> bool:
-        found.clear()
-        found.update(size(lake))
-        return (found["tables"], found["rows"], found["complete"]) == (tables, rows, True)
-
-    until(is_there, f"never {rows} rows in {tables} tables")
-    return found
+async def look(catalog: Catalog) -> Size:
+    assert await sizes.look(catalog)
+    return await sizes.sum_up(catalog.database, None, int(time.time() * 1000) // DAY_MILLIS, 3)
 
 
-def test_sizes_follow_what_is_written_and_dropped(lake: Server) -> None:
-    assert size(lake)["tables"] == 0
-    for name in ("a", "b"):
-        send(lake, f"/v1/table/n${name}/create", people(1, 2, 3)).raise_for_status()
-    lake.post("/v1/table/n$empty/declare").raise_for_status()
-    first = wait_for(lake, 2, 6)
-    assert first["bytes"] > 0
-    assert [day["rows"] for day in first["days"]] == [0, 0, 6]
-    send(lake, "/v1/table/n$a/insert", people(4)).raise_for_status()
-    lake.post("/v1/table/n$b/delete", {"predicate": "id = 1"}).raise_for_status()
-    send(lake, "/v1/table/n$b/insert", people(5, 6)).raise_for_status()
-    assert wait_for(lake, 2, 8)["bytes"] > first["bytes"]
-    lake.post("/v1/table/n$a/drop").raise_for_status()
-    assert wait_for(lake, 1, 4)["days"][-1]["rows"] == 4
-    lake.post("/v1/namespace/n/drop", {"behavior": "Cascade"}).raise_for_status()
-    assert wait_for(lake, 0, 0)["days"][-1] == {**size(lake)["days"][-1], "rows": 0, "bytes": 0}
+def rows_by_day(size: Size) -> list[int]:
+    return [day.rows for day in size.days]
 
 
-def test_growth_is_told_by_days(tmp_path: Path) -> None:
-    with servers.running(tmp_path) as lake:
-        _grow(lake, tmp_path)
+@pytest.mark.anyio
+async def test_sizes_follow_what_is_written_and_dropped(catalog: Catalog) -> None:
+    await namespaces.create(catalog, ("n",), {}, "create")
+    assert (await look(catalog)).tables == 0
+    a, b, _ = [await declare(catalog, name) for name in ("a", "b", "empty")]
+    for table in (a, b):
+        await write(catalog, table, 1, 2, 3)
+    first = await look(catalog)
+    assert (first.tables, rows_by_day(first)) == (2, [0, 0, 6])
+    assert first.bytes > 0
+    await write(catalog, a, 4)
+    lance.dataset(b.location).delete("id = 1")
+    await write(catalog, b, 5, 6)
+    second = await look(catalog)
+    assert (second.tables, rows_by_day(second)) == (2, [0, 0, 8])
+    assert second.bytes > first.bytes
+    await table_changes.drop(catalog, a.identifier)
+    third = await look(catalog)
+    assert (third.tables, rows_by_day(third)) == (1, [0, 0, 4])
+    await namespace_changes.drop(catalog, ("n",), "fail", "cascade")
+    last = await look(catalog)
+    assert (last.tables, last.rows, last.bytes, rows_by_day(last)) == (0, 0, 0, [0, 0, 0])
 
 
-def _grow(lake: Server, folder: Path) -> None:
-    lake.post("/v1/namespace/n/create").raise_for_status()
-    send(lake, "/v1/table/n$a/create", people(1, 2)).raise_for_status()
-    wait_for(lake, 1, 2)
-    query(sqlite_url(folder), ["UPDATE table_growth SET day = day - 1"])
-    send(lake, "/v1/table/n$a/insert", people(3)).raise_for_status()
-    assert [day["rows"] for day in wait_for(lake, 1, 3)["days"]] == [0, 2, 3]
+@pytest.mark.anyio
+async def test_a_table_that_cannot_be_opened_is_left_out(catalog: Catalog) -> None:
+    await namespaces.create(catalog, ("n",), {}, "create")
+    a, b = [await declare(catalog, name) for name in "ab"]
+    await write(catalog, a, 1, 2)
+    await write(catalog, b, 1)
+    damage(b)
+    found = await look(catalog)
+    assert (found.tables, found.rows) == (2, 2)
 
 
-def test_a_table_that_cannot_be_opened_is_left_out(lake: Server) -> None:
-    send(lake, "/v1/table/n$a/create", people(1, 2)).raise_for_status()
-    send(lake, "/v1/table/n$b/create", people(1)).raise_for_status()
-    location = lake.post("/v1/table/n$b/describe").json()["location"].removeprefix("file://")
-    for file in Path(location, "_versions").iterdir():
+def damage(table: Table) -> None:
+    for file in Path(table.location.removeprefix("file://"), "_versions").iterdir():
         file.write_bytes(b"damaged")
-    assert wait_for(lake, 2, 2)["complete"] is True
+
+
+def test_a_server_looks_again_and_tells_growth_by_days(tmp_path: Path) -> None:
+    with servers.running(tmp_path) as lake:
+        lake.post("/v1/namespace/n/create").raise_for_status()
+
+        def tell(rows: int) -> list[int] | None:
+            found: dict[str, Any] = lake.post("/v1/overview", {"days": 3}).json()["size"]
+            known = (found["tables"], found["rows"], found["complete"]) == (1, rows, True)
+            return [day["rows"] for day in found["days"]] if known else None
+
+        send(lake, "/v1/table/n$a/create", people(1, 2)).raise_for_status()
+        assert until(lambda: tell(2), "never two rows") == [0, 0, 2]
+        query(sqlite_url(tmp_path), ["UPDATE table_growth SET day = day - 1"])
+        send(lake, "/v1/table/n$a/insert", people(3)).raise_for_status()
+        assert until(lambda: tell(3), "never three rows") == [0, 2, 3]
