@@ -35,7 +35,7 @@ asks = {
     "rows": docs.to_arrow,
     "append": lambda: docs.append([{"id": 1}]),
     "sql": lambda: lake.sql("SELECT 1"),
-    "schema": lambda: docs.schema,
+    "schema": docs.schema,
     "pandas": docs.to_pandas,
     "polars": docs.to_polars,
     "lance": docs.to_lance,
