@@ -1,10 +1,10 @@
 """Jobs as the console shows them while they run; the test plays their runner, step by step."""
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +50,7 @@ def column(page: Page, worked: Server) -> Iterator[Column]:
         worked.post("/v1/jobs/cancel", {"job_id": job["job_id"]}).raise_for_status()
 
 
-def progress(done: int, total: int = 1000, **more: object) -> dict[str, object]:
+def progress(done: int, total: int = 1000, **more: Any) -> dict[str, Any]:
     return {"progress": {"rows_total": total, "rows_done": done, "mode": "full", **more}}
 
 
@@ -66,17 +66,25 @@ def test_a_running_job_is_followed_live_to_its_end(page: Page, column: Column) -
     page.see("computing <i>rows</i>", ".log > div")
     bar = page.driver.execute_script("return document.querySelector('progress').position")
     assert bar == pytest.approx(0.25)
-    time.sleep(0.6)
-    column.runner.report(job, **progress(500, function_calls=400)).raise_for_status()
+    pace: dict[str, Any] = {"phase": "computing", "rows_per_second": 12.5, "seconds_left": 40}
+    begun = [{"name": name} for name in ("planning", "starting", "computing")]
+    told = progress(500, function_calls=400, **pace)
+    column.runner.report(job, **told, phases=begun).raise_for_status()
     page.see("50 %", ".figure")
-    page.see("rows a second", ".figure")
-    page.see("left, about", ".figure")
+    assert "12.5" in page.see("rows a second", ".figure").text
+    assert "40 s" in page.see("left, about", ".figure").text
     page.see("calls made", ".figure")
+    page.see("starting Spark", ".phase-label")
+    page.see("Now: computing", ".live p")
     assert broken_rules(page) == []
-    column.runner.finish(job, result={"version": 3}).raise_for_status()
+    at_end: dict[str, Any] = {"calls_saved": 100, "phase": None, "seconds_left": None}
+    last = progress(1000, function_calls=900, **at_end)
+    column.runner.finish(job, result={"version": 3}, **last).raise_for_status()
     page.see("succeeded", ".marks .state")
     page.see("took", ".figure")
-    page.see("running", ".phase-label")
+    assert "100" in page.see("calls saved", ".figure").text
+    page.miss("left, about", ".figure")
+    assert page.count(".phases li") == 4
     assert not page.offers("Cancel")
 
 

@@ -25,7 +25,23 @@ def test_a_backfill_fills_the_column(server: Server, runner: RunnerProcess) -> N
     assert found["version"] == str(table.open().version)
     assert (found["mode"], found["rows_done"], found["rows_total"]) == ("full", "100", "100")
     assert (found["fragments_done"], found["function_calls"]) == ("4", "100")
+    assert float(found["rows_per_second"]) > 0
     assert table.loose_files() == set()
+
+
+def test_a_job_tells_what_it_did_one_after_the_other(server: Server, runner: RunnerProcess) -> None:
+    table = make_filled(server)
+    job = table.request()
+    table.finish(job)
+    phases = server.get(f"/v1/jobs/{job}/phases").json()["phases"]
+    assert [each["name"] for each in phases] == ["queued", "running"]
+    steps = phases[1]["steps"]
+    told = [each["name"] for each in steps if each["name"] != "starting"]
+    order = ["planning", "computing", "committing", "finishing"]
+    assert sorted(told, key=order.index) == told
+    assert {"computing", "committing"} <= set(told)
+    assert [each["to"] for each in steps[:-1]] == [each["from"] for each in steps[1:]]
+    assert steps[-1]["to"] == phases[1]["to"]
 
 
 def test_the_second_backfill_has_nothing_to_do(server: Server, runner: RunnerProcess) -> None:
@@ -33,7 +49,8 @@ def test_the_second_backfill_has_nothing_to_do(server: Server, runner: RunnerPro
     table.fill()
     found = table.fill()
     assert (found["status"], found["mode"]) == ("SUCCEEDED", "incremental")
-    assert found["function_calls"] == "0"
+    assert (found["function_calls"], found["calls_saved"]) == ("0", "100")
+    assert "rows_per_second" not in found
 
 
 def test_explain_says_what_the_runner_does(server: Server, runner: RunnerProcess) -> None:

@@ -23,6 +23,12 @@ SUCCEEDED, FAILED, CANCELED = "SUCCEEDED", "FAILED", "CANCELED"
 STATES = (QUEUED, RUNNING, PAUSED, SUCCEEDED, FAILED, CANCELED)
 ACTIVE = (QUEUED, RUNNING, PAUSED)
 FINISHED = (SUCCEEDED, FAILED, CANCELED)
+# Events beside the states: a runner fell silent, so the job waits again; an attempt began another
+# part of its work.
+EXPIRED, PHASE_BEGUN = "LEASE_EXPIRED", "PHASE"
+# Progress that is only true while an attempt runs: what it is at, how fast rows are done (of a
+# finished job: were done), and how long the rest takes at that rate.
+PHASE, RATE, LEFT = "phase", "rows_per_second", "seconds_left"
 
 # What to do about a job that no runner takes.
 START_RUNNER = "start a runner with `penstock runner`"
@@ -136,6 +142,14 @@ def show_value(value: Value) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return str(value)
+
+
+def show_progress(job: Job) -> dict[str, Value]:
+    """How far a job is, without what is not true any more."""
+    if job.state == RUNNING:
+        return job.progress
+    gone = (PHASE, LEFT) if job.is_finished else (PHASE, LEFT, RATE)
+    return {key: value for key, value in job.progress.items() if key not in gone}
 
 
 def merge_progress(known: Mapping[str, Value], news: Mapping[str, Value]) -> dict[str, Value]:

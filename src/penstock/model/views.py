@@ -262,6 +262,8 @@ class RefreshResult(Struct, frozen=True, kw_only=True):
     rows_updated: int = 0
     rows_deleted: int = 0
     function_calls: int = 0
+    # Calls that computing all of it would have taken beyond these; None when nobody counted.
+    calls_saved: int | None = None
     rows_failed: int = 0
     # By the sources' current names, as "ns$table".
     source_versions: dict[str, int] = {}

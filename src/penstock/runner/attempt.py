@@ -5,6 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -15,7 +16,14 @@ from penstock.jobs.engine.attempt import JobCanceled, JobPaused, Value
 from penstock.jobs.specs import JobSpec, decode_spec
 from penstock.model.functions import RowError
 from penstock.model.jobs import LogLine
-from penstock.runner.client import AttemptEnd, HeartbeatReply, Lease, ServerClient
+from penstock.runner.client import (
+    AttemptEnd,
+    AttemptReport,
+    HeartbeatReply,
+    Lease,
+    ServerClient,
+)
+from penstock.runner.progress import JobProgress
 
 T = TypeVar("T")
 
@@ -56,8 +64,7 @@ class LeasedAttempt:
         self._client = client
         self._clock = clock
         self._lock = threading.Lock()
-        self._progress: dict[str, Value] = {}
-        self._is_news = False
+        self._progress = JobProgress(clock)
         self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
         self._ended = threading.Event()
         # When the last answered heartbeat was sent.
@@ -152,14 +159,23 @@ class LeasedAttempt:
         return not is_lost and self._clock() - self._answered_at < seconds
 
     def progress(self, **values: Value) -> None:
-        with self._lock:
-            self._is_news |= any(self._progress.get(k) != v for k, v in values.items())
-            self._progress.update(values)
+        self._progress.tell(values)
+
+    def phase(self, name: str) -> None:
+        self._progress.begin(name)
+
+    @contextmanager
+    def waiting(self, name: str) -> Iterator[None]:
+        """A phase within another, which goes on afterwards."""
+        before = self._progress.phase
+        self.phase(name)
+        yield
+        if before:
+            self.phase(before)
 
     def told(self, name: str) -> float:
         """A number that was reported as progress; 0 when it was not."""
-        value = self._progress.get(name, 0)
-        return value if isinstance(value, int | float) else 0
+        return self._progress.find(name)
 
     def log(self, text: str, level: str = "info") -> None:
         text = self._hide(text)
@@ -185,14 +201,14 @@ class LeasedAttempt:
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
-        lines = self._take_lines()
-        progress: Mapping[str, Value] = self._progress
+        progress, phases = self._progress.take_last()
+        report = AttemptReport(progress, self._take_lines(), phases)
         while True:
             try:
                 while self._lines:
-                    self._report(progress, lines)
-                    lines = self._take_lines()
-                return self._client.finish(self.lease, ending, progress, lines)
+                    self._report(report)
+                    report = AttemptReport(progress, self._take_lines())
+                return self._client.finish(self.lease, ending, report)
             except LeaseLost:
                 log.warning("job %s: attempt %d was finished by others", self.job, self.number)
                 return ""
@@ -202,10 +218,10 @@ class LeasedAttempt:
                 log.debug("job %s: %s", self.job, error.message)
                 time.sleep(AWAY_SECONDS)
             except PenstockError as error:
-                if not (progress or lines):
+                if report == AttemptReport():
                     raise
                 self._tell_refusal(error)
-                progress, lines = {}, []
+                progress, report = {}, AttemptReport()
 
     def end(self) -> None:
         """Stop the heartbeats without a report."""
@@ -216,7 +232,7 @@ class LeasedAttempt:
         pause = min(MOVING_SECONDS, self.lease.heartbeat_seconds)
         while not self._ended.wait(pause):
             due = self._clock() - last >= self.lease.heartbeat_seconds
-            if not (due or self._is_news or self._lines):
+            if not (due or self._progress.is_news or self._lines):
                 continue
             try:
                 self._pulse()
@@ -231,20 +247,19 @@ class LeasedAttempt:
 
     def _pulse(self) -> HeartbeatReply:
         """Send one heartbeat and handle its answer."""
-        with self._lock:
-            progress, self._is_news = dict(self._progress), False
-        lines = self._take_lines()
         sent = self._clock()
+        progress, phases = self._progress.take()
+        report = AttemptReport(progress, self._take_lines(), phases)
         try:
-            pulse = self._report(progress, lines)
+            pulse = self._report(report)
         except LeaseLost as error:
             self._stop = error
             raise
         except Unavailable:
             with self._lock:
-                waiting = [*lines, *self._lines]
+                waiting = [*report.logs, *self._lines]
                 self._lines = deque(waiting, maxlen=MAX_LINES)
-                self._is_news = True
+            self._progress.put_back(report.phases, sent)
             raise
         self._answered_at = sent
         if pulse.cancel:
@@ -253,15 +268,15 @@ class LeasedAttempt:
             self._stop_for(JobPaused())
         return pulse
 
-    def _report(self, progress: Mapping[str, Value], lines: Sequence[LogLine]) -> HeartbeatReply:
-        """Send a heartbeat with progress and logs; without them if the server refuses those."""
+    def _report(self, report: AttemptReport) -> HeartbeatReply:
+        """Send a heartbeat with all that; without it if the server refuses that."""
         try:
-            return self._client.heartbeat(self.lease, progress, lines)
+            return self._client.heartbeat(self.lease, report)
         except (LeaseLost, Unavailable):
             raise
         except PenstockError as error:
             self._tell_refusal(error)
-            return self._client.heartbeat(self.lease, {}, [])
+            return self._client.heartbeat(self.lease, AttemptReport())
 
     def _tell_refusal(self, error: PenstockError) -> None:
         log.error("job %s: the server refuses a report: %s", self.job, error.message)

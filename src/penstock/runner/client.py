@@ -36,6 +36,21 @@ class Leases(msgspec.Struct, frozen=True):
     jobs: tuple[Lease, ...] = ()
 
 
+class PhaseBegun(msgspec.Struct, frozen=True):
+    """Something else that an attempt has begun to do, and how long ago."""
+
+    name: str
+    ago_millis: int
+
+
+class AttemptReport(msgspec.Struct, frozen=True):
+    """What an attempt tells of itself."""
+
+    progress: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    logs: Sequence[LogLine] = ()
+    phases: Sequence[PhaseBegun] = ()
+
+
 class HeartbeatReply(msgspec.Struct, frozen=True):
     """The server's answer to a heartbeat."""
 
@@ -81,23 +96,18 @@ class ServerClient:
         content = self._post("/v1/runner/lease", body, wait_seconds + REQUEST_SECONDS)
         return _read(content, Leases).jobs
 
-    def heartbeat(
-        self, lease: Lease, progress: Mapping[str, Any], logs: Sequence[LogLine]
-    ) -> HeartbeatReply:
+    def heartbeat(self, lease: Lease, report: AttemptReport) -> HeartbeatReply:
         """Extend a lease; raises LeaseLost when it is not ours any more."""
-        body = {"attempt": lease.attempt, "progress": progress, "logs": logs}
+        body = {"attempt": lease.attempt, **msgspec.structs.asdict(report)}
         content = self._post(f"/v1/runner/job/{lease.id}/heartbeat", body)
         return _read(content, HeartbeatReply)
 
-    def finish(
-        self, lease: Lease, ending: AttemptEnd, progress: Mapping[str, Any], logs: Sequence[LogLine]
-    ) -> str:
+    def finish(self, lease: Lease, ending: AttemptEnd, report: AttemptReport) -> str:
         """Report how the attempt ended; returns the job's state, QUEUED when there is another."""
         body = {
             "attempt": lease.attempt,
             **msgspec.structs.asdict(ending),
-            "progress": progress,
-            "logs": logs,
+            **msgspec.structs.asdict(report),
         }
         content = self._post(f"/v1/runner/job/{lease.id}/finish", body)
         return _read(content, _FinishReply).state

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.errors import LeaseLost, PenstockError, Unsupported
-from penstock.jobs.engine.attempt import JobCanceled, JobPaused, is_passing
+from penstock.jobs.engine.attempt import PLANNING, STARTING, JobCanceled, JobPaused, is_passing
 from penstock.jobs.spark.tasks import Engine
 from penstock.jobs.specs import KINDS, STATEMENT, UpstreamSpec
 from penstock.lance.errors import find_lasting
@@ -162,6 +162,7 @@ class Runner:
         try:
             spec = attempt.spec
             get_engine = partial(self._engine, attempt)
+            attempt.phase(PLANNING)
             result = RECIPES[lease.kind].run(spec, self._catalog, get_engine, attempt)
             return AttemptEnd(SUCCEEDED, msgspec.to_builtins(result))
         except JobCanceled:
@@ -243,10 +244,12 @@ class Runner:
         python = None
         if manifest:
             attempt.log("preparing the environment")
-            python = prepare(manifest, self._folder / "environments")
+            with attempt.waiting(STARTING):
+                python = prepare(manifest, self._folder / "environments")
         if values:
             python = add_secrets(python or plain_python(), values)
-        engine = grant(wanted, self._session.engine(attempt.check), self._session.cluster)
+        with attempt.waiting(STARTING):
+            engine = grant(wanted, self._session.engine(attempt.check), self._session.cluster)
         attempt.session = self._session.starts
         return engine if python is None else replace(engine, python=python)
 

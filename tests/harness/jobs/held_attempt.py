@@ -21,6 +21,7 @@ class HeldAttempt:
     on_fence: Callable[[], None] = lambda: None
     on_check: Callable[[], None] = lambda: None
     told: dict[str, Value] = field(default_factory=dict)
+    phases: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     # The ledger: what it is told, and what it has of the column.
     failed: list[RowError] = field(default_factory=list)
@@ -34,6 +35,9 @@ class HeldAttempt:
 
     def progress(self, **values: Value) -> None:
         self.told.update(values)
+
+    def phase(self, name: str) -> None:
+        self.phases.append(name)
 
     def log(self, text: str, level: str = "info") -> None:
         self.lines.append(text)

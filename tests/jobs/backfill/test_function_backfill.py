@@ -40,7 +40,8 @@ def test_every_row_gets_its_value_in_one_version(table: FunctionTable) -> None:
     assert table.values() == expected(table)
     assert len(table.take_calls()) == done.function_calls == done.rows == 40
     assert (done.mode, done.committed_versions) == ("full", (before + 1,))
-    assert (done.rows_left, done.rows_failed) == (0, 0)
+    assert (done.rows_left, done.rows_failed, done.calls_saved) == (0, 0, 0)
+    assert attempt.phases == ["planning", "computing", "committing", "finishing"]
     assert done.rate is not None
     assert done.rate > 0
     assert attempt.told["rows_done"] == attempt.told["rows_total"] == 40

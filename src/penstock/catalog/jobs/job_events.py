@@ -5,12 +5,22 @@ from dataclasses import dataclass
 
 from penstock.catalog.catalog import Catalog
 from penstock.database.interface import Transaction
-from penstock.model.jobs import ACTIVE, FINISHED, LogLine
+from penstock.model.jobs import (
+    ACTIVE,
+    EXPIRED,
+    FINISHED,
+    PHASE_BEGUN,
+    QUEUED,
+    RUNNING,
+    LogLine,
+)
 from penstock.model.paging import Page, PageRequest, cut_page
 
 # Older lines of a longer log are deleted.
 MAX_LINES = 10_000
 MAX_LINE = 8_000
+# Of a job that does more, the first are known.
+MAX_STEPS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,16 @@ class NumberedLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a run; `view` is the view that it is for, if that is not the job's own."""
+
+    name: str
+    since: int
+    until: int | None = None
+    view: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Phase:
     """A time that a job spent in one state; without `until` it goes on."""
 
@@ -41,41 +61,83 @@ class Phase:
     attempt: int
     since: int
     until: int | None = None
+    steps: tuple[Step, ...] = ()
 
 
 def to_phases(events: Sequence[Event]) -> list[Phase]:
     """The times that a job spent waiting, running and paused, from its events in order."""
     # What somebody asked for changes no state yet.
-    states = [each for each in events if each.state in (*ACTIVE, *FINISHED)]
-    following = [*(each.at for each in states[1:]), None]
-    return [
-        Phase(each.state.lower(), each.attempt, each.at, until)
-        for each, until in zip(states, following, strict=False)
-        if each.state in ACTIVE
-    ]
+    states = [each for each in events if each.state in (*ACTIVE, *FINISHED, EXPIRED)]
+    ends = [*(each.at for each in states[1:]), None]
+    found = list[Phase]()
+    for each, until in zip(states, ends, strict=False):
+        if each.state not in FINISHED:
+            name = QUEUED if each.state == EXPIRED else each.state
+            steps = _to_steps(each, until, events) if each.state == RUNNING else ()
+            found.append(Phase(name.lower(), each.attempt, each.at, until, steps))
+    return found
+
+
+def _to_steps(run: Event, until: int | None, events: Sequence[Event]) -> tuple[Step, ...]:
+    """What an attempt did, one after the other, as its runner told."""
+    begun = list[Event]()
+    for each in events:
+        is_of_it = each.state == PHASE_BEGUN and each.attempt == run.attempt
+        # A report whose answer was lost comes again.
+        if is_of_it and not (begun and begun[-1].message == each.message):
+            begun.append(each)
+    # Two clocks tell these times.
+    last = max(each.at for each in events) if until is None else until
+    starts = [min(max(each.at, run.at), max(last, run.at)) for each in begun]
+    return tuple(
+        Step(name, start, end, view)
+        for each, start, end in zip(begun, starts, [*starts[1:], until], strict=False)
+        for name, _, view in [each.message.partition(" ")]
+    )
+
+
+async def record_steps(
+    tx: Transaction, job_id: str, attempt: int, runner: str, steps: Sequence[tuple[str, int]]
+) -> None:
+    """Record what an attempt began so many milliseconds ago; its row must be locked."""
+    if not steps:
+        return
+    row = await tx.fetch_one(
+        f"SELECT count(*) FROM job_events WHERE job_id = $1 AND state = '{PHASE_BEGUN}'", job_id
+    )
+    room = MAX_STEPS - (row[0] if row else 0)
+    for name, ago in steps[: max(0, room)]:
+        await record_event(tx, job_id, PHASE_BEGUN, attempt, runner, name, ago)
 
 
 async def record_event(
-    tx: Transaction, job_id: str, state: str, attempt: int, runner: str = "", message: str = ""
+    tx: Transaction,
+    job_id: str,
+    state: str,
+    attempt: int,
+    runner: str = "",
+    message: str = "",
+    ago_millis: int = 0,
 ) -> None:
     """Record an event of a job, whose row this transaction must have locked."""
     await tx.fetch(
         "INSERT INTO job_events (job_id, number, at, state, attempt, runner, message) "
         "VALUES ($1, (SELECT coalesce(max(number), 0) + 1 FROM job_events WHERE job_id = $6), "
-        "now_millis(), $2, $3, $4, $5)",
+        "now_millis() - $7, $2, $3, $4, $5)",
         job_id,
         state,
         attempt,
         runner,
         message[:MAX_LINE],
         job_id,
+        ago_millis,
     )
 
 
 async def list_events(
     catalog: Catalog, job_ids: Sequence[str], limit: int, limit_per_job: int | None
 ) -> list[Event]:
-    """List the events of some jobs, each job's in order."""
+    """List the changes of some jobs' states, each job's in order."""
     found: list[Event] = []
     for job_id in job_ids:
         left = limit - len(found)
@@ -83,12 +145,23 @@ async def list_events(
             break
         rows = await catalog.database.fetch(
             "SELECT job_id, number, at, state, attempt, runner, message FROM job_events "
-            "WHERE job_id = $1 ORDER BY number LIMIT $2",
+            f"WHERE job_id = $1 AND state <> '{PHASE_BEGUN}' ORDER BY number LIMIT $2",
             job_id,
             left if limit_per_job is None else min(left, limit_per_job),
         )
         found += [Event(*row) for row in rows]
     return found
+
+
+async def list_all(tx: Transaction, job_id: str, limit: int) -> list[Event]:
+    """List a job's events in order, with what its attempts began to do."""
+    rows = await tx.fetch(
+        "SELECT job_id, number, at, state, attempt, runner, message FROM job_events "
+        "WHERE job_id = $1 ORDER BY number LIMIT $2",
+        job_id,
+        limit,
+    )
+    return [Event(*row) for row in rows]
 
 
 async def append_log(tx: Transaction, job_id: str, attempt: int, lines: Sequence[LogLine]) -> None:

@@ -29,6 +29,7 @@ from penstock.model.jobs import (
     Job,
     NewJob,
     Value,
+    show_progress,
     show_value,
 )
 from penstock.model.origins import NOBODY, Origin
@@ -290,7 +291,7 @@ def describe(job: Job) -> dict[str, str]:
     """Everything that is known of a job, as text."""
     version = job.result.get("version")
     known: dict[str, Value] = {
-        **job.progress,
+        **show_progress(job),
         **tell_result(job.kind, job.result),
         "kind": job.kind,
         "target": job.target,

@@ -21,6 +21,7 @@ from penstock.jobs.specs import decode_spec
 from penstock.model.jobs import (
     ACTIVE,
     CANCELED,
+    EXPIRED,
     FAILED,
     PAUSED,
     QUEUED,
@@ -65,10 +66,11 @@ LEASE = (
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
-    """Progress and log lines that a runner reports."""
+    """Progress and log lines that a runner reports, and what it began how many milliseconds ago."""
 
     progress: Mapping[str, Value]
     log: Sequence[LogLine] = ()
+    steps: Sequence[tuple[str, int]] = ()
 
 
 async def lease(
@@ -217,7 +219,7 @@ async def _heartbeat(
         lease_millis,
         _encode(merge_progress(job.progress, news.progress)),
     )
-    await job_events.append_log(tx, id, attempt, news.log)
+    await _append(tx, job, news)
     return job
 
 
@@ -231,13 +233,18 @@ async def _finish(
     if row is not None and row[0] == key:
         return str(row[1])
     job = await _hold(tx, id, attempt)
-    await job_events.append_log(tx, id, attempt, news.log)
+    await _append(tx, job, news)
     job = replace(job, progress=merge_progress(job.progress, news.progress))
     state = next_state(job, report)
     await _end(tx, job, state, report)
     if state == SUCCEEDED:
         await KINDS[job.kind].record(tx, decode_spec(job.kind, job.spec), report.result)
     return state
+
+
+async def _append(tx: Transaction, job: Job, news: ProgressReport) -> None:
+    await job_events.append_log(tx, job.id, job.attempt, news.log)
+    await job_events.record_steps(tx, job.id, job.attempt, job.runner, news.steps)
 
 
 async def _end(tx: Transaction, job: Job, state: str, report: Report) -> None:
@@ -308,7 +315,7 @@ async def _expire(tx: Transaction, prefix: str = "") -> list[str]:
             int(state in ACTIVE),
             int(state == PAUSED),
         )
-        event = "LEASE_EXPIRED" if state == QUEUED else state
+        event = EXPIRED if state == QUEUED else state
         await job_events.record_event(tx, job.id, event, job.attempt, job.runner, error)
     return [row[0] for row in rows]
 

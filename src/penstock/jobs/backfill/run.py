@@ -26,7 +26,14 @@ from penstock.jobs.backfill.plan import (
     show_counts,
 )
 from penstock.jobs.backfill.planning import BackfillTable, make_planner
-from penstock.jobs.engine.attempt import Attempt, JobPaused
+from penstock.jobs.engine.attempt import (
+    COMMITTING,
+    COMPUTING,
+    FINISHING,
+    PLANNING,
+    Attempt,
+    JobPaused,
+)
 from penstock.jobs.engine.checkpoints import note_pause
 from penstock.jobs.engine.fragment_work import FragmentWork
 from penstock.jobs.engine.guard import SCHEMA
@@ -75,6 +82,8 @@ class BackfillResult(Struct, frozen=True):
     # How many rows are in each state at the end; with expressions None when only some were wanted.
     rows_by_state: dict[str, int] | None = None
     stale_by_reason: dict[str, int] | None = None
+    # Rows that are fresh and were not computed by this attempt; None when nobody counted.
+    calls_saved: int | None = None
 
 
 def run_backfill(
@@ -158,6 +167,7 @@ class _Backfill:
         fruitless = 0
         while fruitless < MAX_FRUITLESS:
             self._attempt.check()
+            self._attempt.phase(PLANNING)
             before = self._done_so_far()
             dataset = self._planner.open()
             found = self._planner.plan(dataset, self._remaining())
@@ -175,6 +185,7 @@ class _Backfill:
                     complete = True
                 elif complete is None:
                     self._compute(found, dataset)
+                    self._attempt.phase(COMMITTING)
                     complete = self._files.commit_all()
             except FunctionFailed:
                 # Groups that were whole before the row failed stay.
@@ -234,6 +245,7 @@ class _Backfill:
             return
         self._rounds_computed += 1
         engine = self._get_engine()
+        self._attempt.phase(COMPUTING)
         tasks = plan_tasks(tuple(missing.values()), self._options, engine.slots)
         work = tuple(tuple(missing[id] for id in task) for task in tasks)
         self._attempt.log(f"computing {len(missing)} fragments in {len(tasks)} tasks")
@@ -319,6 +331,7 @@ class _Backfill:
 
     def _result(self, plan: UpToDate | Fill, dataset: LanceDataset | None) -> BackfillResult:
         """What was done, with what earlier attempts committed and could not report."""
+        self._attempt.phase(FINISHING)
         versions, rows = set(self._files.versions), self._files.rows_committed
         self._find_earlier()
         rows += sum(commit.rows for commit in self._earlier if commit.version not in versions)
@@ -332,6 +345,9 @@ class _Backfill:
             self._rows_left = max(0, watermark.unfilled_rows - failed)
         if self._spec.function is not None:
             self._attempt.progress(rows_left=self._rows_left)
+        saved = self._count_saved(watermark)
+        if saved is not None:
+            self._attempt.progress(calls_saved=saved)
         self._tell_progress()
         self._attempt.progress(mode=plan.mode, reason=plan.reason, rows_done=rows)
         found = max(versions) if versions else None
@@ -350,8 +366,15 @@ class _Backfill:
             failed,
             self._rows_left,
             self._reports.rate(),
+            calls_saved=saved,
             **show_counts(None if watermark is None else watermark.counts),
         )
+
+    def _count_saved(self, watermark: Watermark | None) -> int | None:
+        if watermark is None or watermark.counts is None:
+            return None
+        came_out = self._reports.function_calls - self._reports.failures.rows
+        return max(0, watermark.counts.fresh - max(0, came_out))
 
 
 RECIPE = Recipe(run_backfill, sweep_backfill, leave_backfill)

@@ -15,6 +15,11 @@ from penstock.model.functions import RowError
 
 Value = str | int | float
 
+# What an attempt is at; between planning and computing it may have to wait for Spark.
+PLANNING, STARTING, COMPUTING = "planning", "starting", "computing"
+COMMITTING, SENDING = "committing", "sending"
+VERIFYING, FINISHING = "verifying", "finishing"
+
 # Errors that another attempt may overcome; every other error of ours is the job's own. A clean-up
 # may have removed a file between listing and reading it: the next attempt lists again. If it is
 # really lost, the last attempt says so.
@@ -53,6 +58,9 @@ class Attempt(Protocol):
     def progress(self, **values: Value) -> None:
         """Report progress."""
 
+    def phase(self, name: str) -> None:
+        """Report what begins now, for the job's line of time."""
+
     def log(self, text: str, level: str = "info") -> None:
         """Write to the job's log."""
 
@@ -69,7 +77,7 @@ class KeyedAttempt:
     def __init__(self, attempt: Attempt, key: str) -> None:
         self.job, self.number = key, attempt.number
         self.check, self.fence, self.publish = attempt.check, attempt.fence, attempt.publish
-        self.progress, self.log = attempt.progress, attempt.log
+        self.progress, self.phase, self.log = attempt.progress, attempt.phase, attempt.log
         self.errors, self.error_rows = attempt.errors, attempt.error_rows
 
 

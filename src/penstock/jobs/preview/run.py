@@ -10,7 +10,7 @@ from lance import LanceDataset
 from msgspec import Struct, structs
 
 from penstock.errors import ConcurrentCommit, InvalidRequest, PenstockError
-from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.attempt import COMPUTING, Attempt
 from penstock.jobs.kept.sweep import sweep
 from penstock.jobs.preview.functions import FunctionsPreview, preview_functions
 from penstock.jobs.preview.kernel import (
@@ -57,6 +57,8 @@ def run_preview(
     if spec.function is None:
         found = _evaluate(dataset, spec)
     else:
+        engine = get_engine()
+        attempt.phase(COMPUTING)
         location = catalog.locate(spec.table, spec.branch)
         order = PreviewOrder(
             attempt.job,
@@ -70,7 +72,7 @@ def run_preview(
             spec.where,
             spec.rows,
         )
-        found = _run_task(order, get_engine(), attempt)
+        found = _run_task(order, engine, attempt)
     failed, rows = len(found.errors), len(found.values)
     attempt.progress(rows_total=rows, rows_done=rows, rows_failed=failed, function_calls=rows)
     rate = round(rows / found.seconds, 1) if found.seconds > 0 and rows else None

@@ -261,6 +261,9 @@ class _StepAttempt:
     def progress(self, **values: Value) -> None:
         """Only the requested view's progress is the job's."""
 
+    def phase(self, name: str) -> None:
+        self._attempt.phase(f"{name} {self._name}")
+
     def log(self, text: str, level: str = "info") -> None:
         self._attempt.log(f"{self._name}: {text}", level)
 

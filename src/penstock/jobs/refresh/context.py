@@ -194,6 +194,8 @@ class ViewChange:
     rows_updated: int = 0
     rows_deleted: int = 0
     function_calls: int = 0
+    # How many it would take to compute all of the view; None when nobody counted.
+    calls_of_all: int | None = None
     # Source rows (or partitions, for a udtf) that the work went through: its progress, in full.
     rows_read: int = 0
     # Ids of source rows (or numbers of partitions) that a function failed on and that the next

@@ -15,7 +15,16 @@ from msgspec import structs
 
 from penstock.crash import crash_point
 from penstock.errors import LeaseLost
-from penstock.jobs.engine.attempt import Attempt, JobPaused, KeyedAttempt
+from penstock.jobs.engine.attempt import (
+    COMMITTING,
+    COMPUTING,
+    FINISHING,
+    PLANNING,
+    VERIFYING,
+    Attempt,
+    JobPaused,
+    KeyedAttempt,
+)
 from penstock.jobs.engine.checkpoints import note_pause
 from penstock.jobs.kept.store import remove_view_stores
 from penstock.jobs.kept.sweep import sweep
@@ -125,6 +134,7 @@ class RefreshRun:
             raise
 
     def _work(self) -> RefreshOutcome | RefreshCommit:
+        self._attempt.phase(PLANNING)
         self._view = view = self._catalog.open_latest(self._given.table, "")
         spec, history = look_back(self._given, view)
         self._known = [self._given.watermark, spec.watermark]
@@ -144,8 +154,10 @@ class RefreshRun:
             raise LeaseLost("another attempt has begun to compute, for other versions")
         crash_point("versions pinned")
         work = self._start(context)
+        self._attempt.phase(COMPUTING)
         change = self._compute(work, plan)
         self._attempt.check()
+        self._attempt.phase(COMMITTING)
         crash_point("files written")
         name = f"failed-{self._attempt.job}-{self._attempt.number}.rows"
         self._attempt.fence()
@@ -260,6 +272,7 @@ class RefreshRun:
             rows_updated=change.rows_updated,
             rows_deleted=change.rows_deleted,
             function_calls=change.function_calls,
+            calls_saved=_count_saved(change),
             rows_failed=watermark.failed_rows,
             source_versions=self._name_versions(watermark),
             moment=_show_moment(watermark),
@@ -272,6 +285,7 @@ class RefreshRun:
         """Compare the view with its query, if requested."""
         if not self._is_verified():
             return None
+        self._attempt.phase(VERIFYING)
         view = work.view.checkout_version(version)
         if work.definition.kind == "udtf":
             found = verify_udtf(work, view, watermark)
@@ -320,12 +334,15 @@ class RefreshRun:
         )
 
     def _tell_result(self, result: RefreshResult, rows_read: int) -> None:
+        self._attempt.phase(FINISHING)
         self._kept.keep(self._view, result.version, self._attempt.log)
         needed = [each for each in (result.watermark, *self._known) if each is not None]
         self._kept.let_go(needed, self._attempt.log)
         if self._has_functions():
             # The values that were kept for it are in the view by now.
             remove_view_stores(self._place)
+        if result.calls_saved is not None:
+            self._attempt.progress(calls_saved=result.calls_saved)
         self._attempt.progress(
             mode=result.mode,
             reason=result.reason,
@@ -346,6 +363,12 @@ class RefreshRun:
     def _name_versions(self, watermark: Watermark) -> dict[str, int]:
         sources = self._given.definition.sources
         return {"$".join(s.table): watermark.versions[s.id] for s in sources}
+
+
+def _count_saved(change: ViewChange) -> int | None:
+    if change.calls_of_all is None:
+        return None
+    return max(0, change.calls_of_all - change.function_calls)
 
 
 def _show_moment(watermark: Watermark) -> str | None:

@@ -36,11 +36,12 @@ def make_missing(
         attempt.log(f"computing {sum(sizes[number] for number in missing)} rows")
         total, reports = sum(sizes), WorkerReports(work.location, functions, attempt)
         reports.failures.expect(total)
-        attempt.progress(rows_total=total)
 
         def count_done() -> int:
             # Source rows, like the total: how many rows come out of them is another matter.
             return sum(sizes[n] for n, key in enumerate(keys) if key in finished.by_key)
+
+        attempt.progress(rows_total=total, rows_done=count_done())
 
         def listen() -> bool:
             moved = finished.look()
@@ -58,6 +59,7 @@ def make_missing(
 
         wait_for_tasks(attempt, work.place, start(missing, work.get_engine()), listen)
         finished.look()
+        attempt.progress(rows_done=count_done())
     if lost := set(keys) - finished.by_key.keys():
         raise Unavailable(f"the files of {len(lost)} tasks are not there")
     return [finished.by_key[key] for key in keys]

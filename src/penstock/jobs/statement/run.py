@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from penstock.errors import InvalidRequest, SchemaMismatch, Unavailable
-from penstock.jobs.engine.attempt import Attempt
+from penstock.jobs.engine.attempt import COMPUTING, SENDING, Attempt
 from penstock.jobs.spark.arrow_types import to_arrow_schema
 from penstock.jobs.spark.gate.checked_queries import query
 from penstock.jobs.spark.lance_source import load, make_scan
@@ -61,8 +61,10 @@ def run_statement(
     started = time.monotonic()
     engine = get_engine()
     attempt.check()
+    attempt.phase(COMPUTING)
     found = _compute(spec, catalog, engine, attempt)
     attempt.check()
+    attempt.phase(SENDING)
     attempt.send_result(found.parts)
     size = sum(len(part) for part in found.parts)
     attempt.progress(rows_total=found.rows, rows_done=found.rows)

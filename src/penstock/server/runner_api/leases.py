@@ -60,10 +60,17 @@ class SentLine(msgspec.Struct):
     level: Annotated[str, msgspec.Meta(max_length=20)] = "info"
 
 
+class PhaseBegun(msgspec.Struct):
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    # How long ago that was: clocks of other machines tell other times.
+    ago_millis: Annotated[int, msgspec.Meta(ge=0, le=2**40)] = 0
+
+
 class Heartbeat(Body):
     attempt: Number
     progress: Progress | None = None
     logs: Annotated[list[SentLine], msgspec.Meta(max_length=2000)] | None = None
+    phases: Annotated[list[PhaseBegun], msgspec.Meta(max_length=200)] | None = None
 
 
 class Finish(Heartbeat, kw_only=True):
@@ -232,4 +239,5 @@ def _to_news(body: Heartbeat) -> ProgressReport:
         LogLine(line.at, line.level.replace("\0", ""), line.text.replace("\0", "�"))
         for line in body.logs or ()
     ]
-    return ProgressReport(body.progress or {}, lines)
+    steps = [(each.name.replace("\0", "�"), each.ago_millis) for each in body.phases or ()]
+    return ProgressReport(body.progress or {}, lines, steps)

@@ -87,7 +87,7 @@ def test_only_partitions_with_other_rows_are_made_again(tmp_path: Path) -> None:
     done = view.refresh()
     assert rows(view) == expected(view)
     assert view.take_calls() == ["a:[10, 4]", "d:[7]"]
-    assert (done.mode, done.function_calls) == ("incremental", 2)
+    assert (done.mode, done.function_calls, done.calls_saved) == ("incremental", 2, 3)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 1, 0)
 
 

@@ -57,7 +57,19 @@ def run(work: Work, plan: Plan) -> ViewChange:
         with open_engine(work) as opened:
             start = partial(_start, opened, order)
             notes = make_missing(opened, (order.function,), keys, sizes, start)
-    return replace(_to_change(work, todo, notes), rows_read=sum(t.rows for t in order.tasks))
+    return replace(
+        _to_change(work, todo, notes),
+        rows_read=sum(t.rows for t in order.tasks),
+        calls_of_all=_count_all(work),
+    )
+
+
+def _count_all(work: Work) -> int | None:
+    """How many source rows the function would be given anew, if that takes no reading."""
+    rows = work.definition.rows
+    if rows is None or rows.filter is not None or work.spec.output_limit is not None:
+        return None
+    return sum(each.dataset_now.count_rows() for each in work.sources.values())
 
 
 def _match(work: Work, dataset: LanceDataset, rows: RowPlaces, query: Rows) -> RowPlaces:

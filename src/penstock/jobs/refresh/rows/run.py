@@ -51,6 +51,7 @@ def run(work: Work, plan: Plan) -> ViewChange:
     gone = work.view.count_rows()
     if isinstance(what, SomeRows):
         removes, gone = what.gone.ids, len(what.gone.ids)
+    functions = len(work.definition.column_functions)
     return ViewChange(
         removes=removes,
         fragments=tuple(fragment for each in done for fragment in each.fragments),
@@ -58,6 +59,7 @@ def run(work: Work, plan: Plan) -> ViewChange:
         rows_updated=updated,
         rows_deleted=gone - updated,
         function_calls=sum(each.calls for each in done),
+        calls_of_all=functions * (work.view.count_rows() - gone + written) if functions else None,
         rows_read=sum(each.rows for each in needed),
         failed=failed_rows(done),
         rate=rate_of(done),

@@ -53,6 +53,8 @@ class UdtfWork:
     had: frozenset[str]
     # How many of these rows belong to partitions that are gone.
     gone: int
+    # How many partitions there are.
+    of: int
 
 
 def plan(context: Context) -> Plan:
@@ -83,7 +85,9 @@ def choose_partitions(context: Context, found: Mapping[str, PartitionRows]) -> U
     counts = {label: each.rows for label, each in found.items()}
     watermark = context.watermark
     if watermark is None or watermark.partitions is None:
-        return UdtfWork(how=None, call=counts, removed=None, had=frozenset(), gone=0)
+        return UdtfWork(
+            how=None, call=counts, removed=None, had=frozenset(), gone=0, of=len(counts)
+        )
     known = read_partitions(context.place, watermark.partitions)
     touched = {label for label, rows in found.items() if known.get(label) != rows.digest}
     touched |= known.keys() - found.keys()
@@ -155,7 +159,7 @@ def _plan_all(
         rows_to_delete=context.view.count_rows(),
         function_calls=len(counts),
         fragments=len(source.dataset_now.get_fragments()),
-        work=UdtfWork(how=how, call=counts, removed=None, had=frozenset(), gone=0),
+        work=UdtfWork(how=how, call=counts, removed=None, had=frozenset(), gone=0, of=len(counts)),
     )
 
 
@@ -240,7 +244,9 @@ def _choose(
     else:
         removed, found = _find_rows(context.view, touched)
     gone = sum(found[label] for label in touched - call.keys() if label in found)
-    return UdtfWork(how=how, call=call, removed=removed, had=frozenset(found), gone=gone)
+    return UdtfWork(
+        how=how, call=call, removed=removed, had=frozenset(found), gone=gone, of=len(counts)
+    )
 
 
 def count_partitions(divided: Division) -> dict[str, int]:

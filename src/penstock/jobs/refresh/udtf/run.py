@@ -53,6 +53,7 @@ def _make(work: Work, plan: Plan, todo: UdtfWork, start: Start) -> ViewChange:
         rows_updated=len(todo.had & todo.call.keys()),
         rows_deleted=deleted,
         function_calls=sum(note.calls for note in notes),
+        calls_of_all=todo.of,
         rows_read=len(todo.call),
         failed=failed_rows(notes),
         rate=rate_of(mine),

@@ -22,6 +22,7 @@ from penstock.model.jobs import (
     SUCCEEDED,
     Job,
     Value,
+    show_progress,
 )
 from penstock.model.paging import request_page
 from penstock.server.lance.call import Body, Call, Text
@@ -326,6 +327,6 @@ def to_detailed(job: Job) -> DetailedJob:
         cluster=job.cluster,
         cancel_requested=job.cancel_requested,
         pause_requested=job.pause_requested,
-        progress=job.progress,
+        progress=show_progress(job),
         error=job.error[:MAX_ERROR],
     )

@@ -21,6 +21,9 @@ const REFRESH = "refresh";
 // Somebody waits for their answers: they are not paused.
 const AWAITED = new Set(["preview", "statement", "analysis"]);
 
+const WORDS = { starting: "starting Spark" };
+const TONES = { queued: "idle", paused: "idle", planning: "calm", starting: "calm", finishing: "calm", committing: "good", verifying: "warn" };
+
 export const title = ({ id }) => `Job ${id[0]}`;
 
 export async function render({ id: [id], signal }) {
@@ -32,9 +35,9 @@ export async function render({ id: [id], signal }) {
   const actions = h("div", { class: "actions" });
   const live = h("div", { class: "live" });
   const sum = h("div", {});
-  const rate = new Rate();
   let shown = "";
   let status = "";
+  let part = "";
   let last = told;
 
   const line = h("div", {});
@@ -57,17 +60,22 @@ export async function render({ id: [id], signal }) {
     if (text === shown) return;
     shown = text;
     last = properties;
-    rate.add(properties);
     fill(marks, state(now), asked(properties));
-    fill(live, showProgress(properties, now, rate));
+    fill(live, showProgress(properties, now));
     fill(sum, showFacts(job, properties, table));
     fill(actions, buttons(properties, now));
     if (now !== status) {
       status = now;
+      part = properties.phase;
       phases.reload();
       log.look();
       drawErrors(properties, now);
-    } else if (Number(properties.rows_failed)) drawErrors(properties, now);
+      return;
+    }
+    if (Number(properties.rows_failed)) drawErrors(properties, now);
+    if (properties.phase === part) return;
+    part = properties.phase;
+    phases.reload();
   }
 
   let ledgerOf = "";
@@ -158,7 +166,7 @@ export async function render({ id: [id], signal }) {
     const tick = setInterval(() => {
       if (isEnded(status)) return clearInterval(tick);
       if (document.hidden) return;
-      fill(live, showProgress(last, status, rate));
+      fill(live, showProgress(last, status));
       fill(line, showPhases(known));
     }, 1000);
     signal.addEventListener("abort", () => clearInterval(tick));
@@ -196,43 +204,21 @@ function asked(properties) {
   return null;
 }
 
-/** Rows a second over the last half minute, by the reader's own clock. */
-class Rate {
-  points = [];
-
-  add(properties) {
-    const { done } = readProgress(properties);
-    const now = Date.now();
-    if (done === null) return;
-    this.points.push([now, done]);
-    this.points = this.points.filter(([at]) => at > now - 30000);
-  }
-
-  perSecond() {
-    const [first, last] = [this.points[0], this.points.at(-1)];
-    if (!first || last[0] - first[0] < 500) return null;
-    return Math.max((1000 * (last[1] - first[1])) / (last[0] - first[0]), 0);
-  }
-}
-
-function showProgress(properties, now, rate) {
+function showProgress(properties, now) {
   const { unit, done, total } = readProgress(properties);
   const started = Number(properties.started_at) || null;
   const ended = Number(properties.finished_at) || Date.now();
   const seconds = started ? (ended - started) / 1000 : null;
-  const perSecond = isEnded(now) ? (done && seconds ? done / seconds : null) : rate.perSecond();
-  const left = total && perSecond && !isEnded(now) ? (total - done) / perSecond : null;
-  const calls = properties.function_calls === undefined ? null : Number(properties.function_calls);
-  // Values that an attempt or job before had kept.
-  const saved = calls === null || now !== "SUCCEEDED" || properties.kind !== "backfill" ? null : Math.max(done - calls, 0);
+  const take = (key) => (properties[key] === undefined ? null : Number(properties[key]));
+  const [perSecond, left, calls, saved] = ["rows_per_second", "seconds_left", "function_calls", "calls_saved"].map(take);
   const cells = [
     done === null ? null : [total ? `${compact(done)} / ${compact(total)}` : compact(done), `${unit} done`],
     total ? [percent(done, total), "of the work"] : null,
-    perSecond === null ? null : [compact(Math.round(perSecond * 10) / 10), `${unit} a second`],
+    perSecond === null ? null : [compact(perSecond), "rows a second"],
     left === null ? null : [duration(left), "left, about"],
     seconds === null ? null : [duration(seconds), isEnded(now) ? "took" : "so far"],
     calls === null || (calls === 0 && !isEnded(now)) ? null : [compact(calls), "calls made"],
-    saved ? [compact(saved), "calls saved"] : null,
+    saved === null ? null : [compact(saved), "calls saved"],
     Number(properties.rows_failed) ? [compact(Number(properties.rows_failed)), "rows failed"] : null,
   ];
   const bar = isEnded(now) || now === "RUNNING" ? progress(isEnded(now) && now === "SUCCEEDED" ? 1 : done, isEnded(now) && now === "SUCCEEDED" ? 1 : total, "Progress") : null;
@@ -240,6 +226,7 @@ function showProgress(properties, now, rate) {
     bar,
     h("div", { class: "figures small" }, cells.filter(Boolean).map(([value, what]) => h("div", { class: "figure" }, h("span", { class: "value" }, value), h("span", { class: "what" }, what)))),
     now === "QUEUED" ? h("p", { class: "quiet" }, "It waits for a runner.") : null,
+    properties.phase ? h("p", { class: "quiet" }, "Now: ", showPhase(properties.phase)) : null,
     properties.error ? failed(properties.error) : null,
   ];
 }
@@ -273,16 +260,23 @@ function rowsChanged(properties) {
   return words.length ? ["Rows", words.map((word) => `${number(Number(properties[`rows_${word}`]))} ${word}`).join(", ")] : null;
 }
 
+/** "computing shop$view" as people read it. */
+function showPhase(text) {
+  const [word, view] = text.split(" ", 2);
+  return [WORDS[word] ?? word, view ? [" ", name(showTarget(view))] : null];
+}
+
+/** A lane for each thing that an attempt did, however often it came back to it. */
 function showPhases(phases) {
-  const tones = { queued: "idle", paused: "idle", running: "busy" };
-  return phaseLine(
-    phases.map((phase) => ({
-      label: phase.attempt > 1 ? `${phase.name}, attempt ${phase.attempt}` : phase.name,
-      tone: tones[phase.name] ?? "busy",
-      from: phase.from,
-      to: phase.to ?? Date.now(),
-    })),
-  );
+  const lanes = new Map();
+  for (const phase of phases) {
+    for (const step of phase.steps ?? [phase]) {
+      const label = [WORDS[step.name] ?? step.name, step.view ? showTarget(step.view) : null, phase.attempt > 1 ? `attempt ${phase.attempt}` : null].filter(Boolean).join(", ");
+      if (!lanes.has(label)) lanes.set(label, { label, tone: TONES[step.name] ?? "busy", parts: [] });
+      lanes.get(label).parts.push({ from: step.from, to: step.to ?? Date.now() });
+    }
+  }
+  return phaseLine([...lanes.values()]);
 }
 
 function request(job, table, onlyFailed) {

@@ -4,7 +4,7 @@ import { post } from "../api.js";
 import { fill, h } from "../dom.js";
 import { ago, duration, moment, number, percent } from "../format.js";
 import { poll } from "../live.js";
-import { briefError, isEnded, readProgress, targetLink } from "../parts/jobs.js";
+import { briefError, isEnded, readProgress, showTarget, targetLink, timeLeft } from "../parts/jobs.js";
 import { empty, failure, list, pageHead, panel, skeleton } from "../parts/panels.js";
 import { state } from "../parts/states.js";
 import { note } from "../router.js";
@@ -116,7 +116,8 @@ function howFar(job) {
   if (job.status === "FAILED") return h("span", { class: "error-line" }, h("bdi", {}, briefError(job.error)));
   const { done, total, unit } = readProgress(job.progress);
   if (isEnded(job.status)) return done ? h("span", { class: "quiet" }, `${number(done)} ${unit}`) : "";
-  return total ? `${percent(done, total)} of ${number(total)} ${unit}` : (job.progress?.phase ?? "");
+  if (!total) return showTarget(job.progress?.phase ?? "");
+  return [`${percent(done, total)} of ${number(total)} ${unit}`, timeLeft(job)].filter(Boolean).join(" · ");
 }
 
 function took(job) {

@@ -37,13 +37,19 @@ export function readProgress(told = {}) {
   return { unit: "rows", done: take("rows_done"), total: null };
 }
 
+/** How long the rest takes, as far as the server knows. */
+export function timeLeft(job) {
+  const left = job.progress?.seconds_left;
+  return left === undefined || left === null ? null : `${duration(Number(left))} left`;
+}
+
 /** A running job's bar, with what it has done and how long that took. */
 export function progressOf(job) {
   const { unit, done, total } = readProgress(job.progress);
   const seconds = job.started_at_millis ? (Date.now() - job.started_at_millis) / 1000 : null;
   const text = [
-    total ? `${compact(done)} of ${compact(total)} ${unit} · ${percent(done, total)}` : done === null ? (job.progress?.phase ?? "starting") : `${compact(done)} ${unit}`,
-    seconds === null ? null : duration(seconds),
+    total ? `${compact(done)} of ${compact(total)} ${unit} · ${percent(done, total)}` : done === null ? showTarget(job.progress?.phase ?? "starting") : `${compact(done)} ${unit}`,
+    [seconds === null ? null : duration(seconds), timeLeft(job)].filter(Boolean).join(" · "),
   ];
   return [
     progress(done, total, `Progress of ${job.target}`),

@@ -5,13 +5,14 @@ from typing import Any
 import msgspec
 
 from penstock.catalog.jobs import job_events, jobs
+from penstock.catalog.jobs.job_events import Phase
 from penstock.catalog.materialized_views import lateness, materialized_views
 from penstock.catalog.materialized_views.lateness import Point
-from penstock.model.jobs import Job
+from penstock.model.jobs import PHASE_BEGUN, Job
 from penstock.server.lance.call import Body, Call
 from penstock.server.lance.handlers.jobs import MAX_ERROR, job_id
 
-MAX_EVENTS = 1_000
+MAX_EVENTS = 2_000
 # What a refresh reports that people look at.
 RESULT = (
     *("mode", "reason", "rows_inserted", "rows_updated", "rows_deleted", "rows_failed"),
@@ -27,11 +28,21 @@ class ShownEvent(msgspec.Struct):
     message: str
 
 
+class ShownStep(msgspec.Struct, omit_defaults=True):
+    name: str
+    since: int = msgspec.field(name="from")
+    until: int | None = msgspec.field(name="to", default=None)
+    # The view that it is for, if that is not the job's own.
+    view: str = ""
+
+
 class ShownPhase(msgspec.Struct, omit_defaults=True):
     name: str
     attempt: int
     since: int = msgspec.field(name="from")
     until: int | None = msgspec.field(name="to", default=None)
+    # Of a run: what was done in it, as far as its runner told.
+    steps: list[ShownStep] = []
 
 
 class Phases(msgspec.Struct):
@@ -62,12 +73,15 @@ _body = msgspec.json.Decoder(Body)
 
 async def list_phases(call: Call) -> Phases:
     """What happened to a job, and from when to when it waited and ran."""
-    id = job_id(call)
-    await jobs.get(call.catalog.database, id)
-    found = await job_events.list_events(call.catalog, [id], MAX_EVENTS, None)
-    events = [ShownEvent(e.at, e.state, e.attempt, e.runner, e.message) for e in found]
-    phases = job_events.to_phases(found)
-    return Phases(events, [ShownPhase(p.name, p.attempt, p.since, p.until) for p in phases])
+    id, database = job_id(call), call.catalog.database
+    await jobs.get(database, id)
+    found = await job_events.list_all(database, id, MAX_EVENTS)
+    events = [
+        ShownEvent(e.at, e.state, e.attempt, e.runner, e.message)
+        for e in found
+        if e.state != PHASE_BEGUN
+    ]
+    return Phases(events, [_show_phase(each) for each in job_events.to_phases(found)])
 
 
 async def list_refreshes(call: Call) -> Refreshes:
@@ -78,6 +92,11 @@ async def list_refreshes(call: Call) -> Refreshes:
     found = await lateness.list_refreshes(database, view.table.id)
     points = await database.read(lateness.find_points, found)
     return Refreshes([_show(job) for job in found], points, view.target_lag_seconds)
+
+
+def _show_phase(phase: Phase) -> ShownPhase:
+    steps = [ShownStep(s.name, s.since, s.until, s.view) for s in phase.steps]
+    return ShownPhase(phase.name, phase.attempt, phase.since, phase.until, steps)
 
 
 def _show(job: Job) -> ShownRefresh:
