@@ -56,7 +56,7 @@ def test_a_table_is_made_of_parquet_files(lake: penstock.Lake, space: str, tmp_p
         made = lake.create_table(f"{space}.{name}", paths)
         assert made.to_arrow()["id"].to_pylist() == [0, 1]
     assert lake.table(f"{space}.files").append(tmp_path / "0.parquet") == WriteResult(2, 1)
-    with pytest.raises(InvalidRequest, match="no Parquet file"):
+    with pytest.raises(InvalidRequest, match="there is no file"):
         lake.create_table(f"{space}.none", tmp_path / "nothing.parquet")
 
 

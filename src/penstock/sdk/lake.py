@@ -7,9 +7,9 @@ from penstock.sdk.connection.names import Name, read_id
 from penstock.sdk.contents.functions import Functions
 from penstock.sdk.contents.views import Views
 from penstock.sdk.jobs.job import Job
+from penstock.sdk.rows.answers import ask_rows
 from penstock.sdk.show import html_table
 from penstock.sdk.sql_result import SqlResult
-from penstock.sdk.tables.arrow import ask_rows
 
 if TYPE_CHECKING:
     from lance.namespace import RestNamespace

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from penstock.errors import Unsupported
 from penstock.extras import list_missing, show_install, show_some
@@ -43,3 +44,16 @@ def load(name: str, what: str) -> ModuleType:
             f"{what} needs the Python package {package}",
             detail=f"pip install {PACKAGES.get(package, package)}",
         ) from None
+
+
+class OptionalModule:
+    """Stands for such a library until something of it is needed."""
+
+    def __init__(self, name: str, what: str) -> None:
+        self._name, self._what = name, what
+
+    def __getattr__(self, attribute: str) -> Any:
+        found = getattr(load(self._name, self._what), attribute)
+        # From now on this is found without coming here.
+        setattr(self, attribute, found)
+        return found

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from penstock.errors import InvalidRequest, PenstockError, Unavailable
+from penstock.errors import InvalidRequest, OutcomeUnknown, PenstockError, Unavailable
 from penstock.model.codes import BROKEN_OFF, LANCE_ERRORS
 from penstock.model.identifiers import SEPARATOR, Identifier, to_path
 from penstock.model.jobs import START_RUNNER
@@ -26,8 +26,19 @@ BUSY = (429, 503)
 PARAMETER = re.compile(r"\?(cascade|force)=true")
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
-# A body that can be sent again: called once per try.
-Body = Callable[[], Iterator[bytes]]
+
+class Body:
+    """A body that is sent in parts; called once per try."""
+
+    def __init__(self, make: Callable[[], Iterator[bytes]]) -> None:
+        self._make = make
+
+    def __call__(self) -> Iterator[bytes]:
+        return self._make()
+
+    # Whether it may be sent once more, and whether all of it was sent.
+    can_repeat = True
+    is_sent = False
 
 
 class Wire:
@@ -104,7 +115,10 @@ class Wire:
         headers = {"Content-Type": ARROW_STREAM, "Idempotency-Key": _new_key()}
         given = _to_params(params)
         return _decode(
-            self._send(lambda: self._http.post(path, content=body(), params=given, headers=headers))
+            self._send(
+                lambda: self._http.post(path, content=body(), params=given, headers=headers),
+                body=body,
+            )
         )
 
     def pages(self, ask: Callable[[str | None], Any], field: str) -> Iterator[Any]:
@@ -141,7 +155,10 @@ class Wire:
         )
 
     def _send(
-        self, send: Callable[[], httpx.Response], patience: float | None = None
+        self,
+        send: Callable[[], httpx.Response],
+        patience: float | None = None,
+        body: Body | None = None,
     ) -> httpx.Response:
         """Send until the answer is not "later", or the time for retries is over."""
         deadline = time.monotonic() + (self._retry_seconds if patience is None else patience)
@@ -161,6 +178,8 @@ class Wire:
                 if answer.status_code not in BUSY or problem.detail == START_RUNNER:
                     raise problem
                 wait = max(pause, _retry_after(answer))
+            if body is not None and not body.can_repeat:
+                raise _broken_off(problem, body)
             if time.monotonic() + wait > deadline:
                 raise problem
             # Clients that were refused together should not come back together.
@@ -284,6 +303,18 @@ def _retry_after(answer: httpx.Response) -> float:
 
 def _unreachable(url: str, error: Exception, hint: str) -> Unavailable:
     return Unavailable(f"no answer from {url}: {error or type(error).__name__}", detail=hint)
+
+
+def _broken_off(problem: PenstockError, body: Body) -> PenstockError:
+    """What to tell of rows that were on their way and cannot be read again."""
+    once = "the rows can be read only once, so they were not sent again"
+    if body.is_sent and isinstance(problem.__cause__, httpx.TransportError):
+        return OutcomeUnknown(
+            f"all rows were sent, and then {problem.message}",
+            detail="look whether they came in before you give them anew",
+        )
+    problem.detail = f"nothing was written, and {once}: give them anew"
+    return problem
 
 
 def _is_here(url: str) -> bool:

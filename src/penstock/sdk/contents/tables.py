@@ -10,7 +10,9 @@ from penstock.errors import InvalidRequest, NamespaceNotFound, NotFound, TableNo
 from penstock.sdk.connection.names import Name, read_id
 from penstock.sdk.connection.wire import path_of
 from penstock.sdk.contents.contents import MODES, Contents, IfExists, check_word, missing
-from penstock.sdk.tables.arrow import Data, Schema, to_stream
+from penstock.sdk.rows.reading import Data, open_rows
+from penstock.sdk.rows.sending import to_body
+from penstock.sdk.rows.types import Schema
 from penstock.sdk.tables.iceberg_table import IcebergTable
 from penstock.sdk.tables.table import Table
 from penstock.sdk.views.iceberg_views import IcebergView
@@ -99,15 +101,19 @@ class Tables(Contents):
     def create_table(
         self,
         name: Name,
-        data: Data,
+        data: Data = None,
         schema: Schema = None,
         *,
         if_exists: IfExists = "error",
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Make a table of data: Arrow, a DataFrame, dicts, columns by name, or Parquet paths.
+        """Make a table of whatever holds rows, which are sent while they are read.
 
-        `schema` has types for columns that need one, such as `{"vector": penstock.vector(256)}`.
+        data: an Arrow table, reader or dataset, a DataFrame of any library, a list of dicts, a dict
+            of columns, an array of vectors, a generator of dicts or batches, or the paths of CSV,
+            JSON lines, Parquet or Arrow files: files, folders, patterns, `s3://…`.
+        schema: types for columns that need one, such as `{"vector": penstock.vector(256)}`. Without
+            data, all columns of an empty table.
         if_exists: `ok` leaves a table of that name as it is, `replace` gives it these columns and
             rows as a new version.
         """
@@ -116,7 +122,7 @@ class Tables(Contents):
         told = msgspec.json.encode(properties).decode() if properties else None
         path = path_of("table", id, "create")
         mode = MODES[if_exists]
-        self._wire.upload(path, to_stream(data, schema), mode=mode, properties=told)
+        self._wire.upload(path, to_body(open_rows(data, schema)), mode=mode, properties=told)
         return Table(self._wire, id)
 
     def drop_table(

@@ -10,7 +10,7 @@ from penstock.sdk.contents.tables import Tables
 from penstock.sdk.functions.declared import Chunker, Udtf
 from penstock.sdk.functions.registered import RegisteredFunction
 from penstock.sdk.jobs.job import Job
-from penstock.sdk.tables.arrow import Schema
+from penstock.sdk.rows.types import Schema
 from penstock.sdk.views.altering import send_alteration
 from penstock.sdk.views.create import Source, choose_function, source_query, view_body
 from penstock.sdk.views.iceberg_views import IcebergView

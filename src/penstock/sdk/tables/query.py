@@ -13,7 +13,7 @@ from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.names import show_id
 from penstock.sdk.connection.optional_libraries import load
 from penstock.sdk.connection.wire import Wire, path_of
-from penstock.sdk.tables.arrow import ask_rows
+from penstock.sdk.rows.answers import ask_rows
 
 if TYPE_CHECKING:
     import pandas as pd

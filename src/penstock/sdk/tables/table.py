@@ -1,31 +1,31 @@
 """Tables: what is stored under a name, and changes of its rows."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from penstock.sdk.tables.arrow import Data, Schema, is_path, to_stream
+from penstock.sdk.rows.reading import Data, open_rows
+from penstock.sdk.rows.sending import to_body
+from penstock.sdk.rows.types import Schema
 from penstock.sdk.tables.query import to_literal
 from penstock.sdk.tables.refs import WriteResult, read_result
 from penstock.sdk.tables.stored import Stored
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Table(Stored):
     """A table of a lake, on its main branch at the newest version unless it was asked otherwise."""
 
     def append(self, data: Data, schema: Schema = None) -> WriteResult:
-        """Add rows.
+        """Add rows, which take on the types of the table's columns.
 
-        They take on the types of the table's columns, unless they are Parquet files.
+        `data` is whatever `lake.create_table` takes.
         """
-        body = to_stream(data, schema, self._types_for(data))
+        body = to_body(open_rows(data, schema, self.schema()))
         return read_result(self._upload("insert", body, mode="append"))
 
     def overwrite(self, data: Data, schema: Schema = None) -> WriteResult:
         """Replace all rows, and the columns; earlier versions stay."""
-        return read_result(self._upload("insert", to_stream(data, schema), mode="overwrite"))
+        body = to_body(open_rows(data, schema))
+        return read_result(self._upload("insert", body, mode="overwrite"))
 
     def merge(
         self,
@@ -44,7 +44,7 @@ class Table(Stored):
         """
         answer = self._upload(
             "merge_insert",
-            to_stream(data, None, self._types_for(data)),
+            to_body(open_rows(data, None, self.schema())),
             on=on if isinstance(on, str) else list(on),
             when_matched_update_all=update,
             when_matched_update_all_filt=update_where,
@@ -78,6 +78,3 @@ class Table(Stored):
         `cascade` takes them along, `force` lets them break.
         """
         self._note("drop", None, cascade=cascade, force=force)
-
-    def _types_for(self, data: Data) -> "pa.Schema | None":
-        return None if is_path(data) else self.schema()

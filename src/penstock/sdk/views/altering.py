@@ -12,8 +12,8 @@ from penstock.sdk.functions.packing import encode_schema, udtf_spec
 from penstock.sdk.functions.registered import RegisteredFunction, read_function
 from penstock.sdk.jobs.job import Job
 from penstock.sdk.jobs.plans import Plan
+from penstock.sdk.rows.types import Schema, read_schema
 from penstock.sdk.show import show_time, to_time
-from penstock.sdk.tables.arrow import Schema, read_schema
 from penstock.sdk.tables.handle import Handle
 from penstock.sdk.views.create import RowsFunction, Source, named_spec, source_query
 

@@ -15,7 +15,7 @@ from penstock.sdk.functions.declared import Chunker, Udtf
 from penstock.sdk.functions.packing import encode_schema, udtf_spec
 from penstock.sdk.functions.registered import RegisteredFunction, read_function
 from penstock.sdk.functions.types import to_arrow_schema
-from penstock.sdk.tables.arrow import Schema, read_schema
+from penstock.sdk.rows.types import Schema, read_schema
 from penstock.sdk.tables.query import Query
 from penstock.sdk.tables.stored import Stored
 from penstock.sdk.views.iceberg_views import IcebergView
