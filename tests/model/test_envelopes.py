@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
 from penstock.model.envelopes import read_code
+from penstock.model.functions import FunctionOutput
 from tests.harness.data.functions import b64, envelope, pack
 
 PAYLOAD = pickle.dumps(len)
@@ -47,9 +48,21 @@ def test_our_envelope_tells_all_about_a_function() -> None:
     )
     assert (code.on_error.action, code.on_error.max_failed_fraction) == ("skip", 0.5)
     assert code.needs.num_cpus == 1.5
+    assert (code.on_null, code.may_be_null) == ("call", ())
     assert code.platform == {"python": "3.11", "system": "Linux", "arch": "x86_64"}
     assert code.content == base64.b64decode(udf)
     assert code.sha256 == hashlib.sha256(code.content).hexdigest()
+
+
+def test_what_nulls_mean_is_bound_with_the_code() -> None:
+    code = read_code(envelope(PAYLOAD, on_null="null", may_be_null=[1]))
+    output = FunctionOutput("a", "", {"type": "int32"})
+    assert code.bind("f", "1", ("x", "y", "z"), (output,)).required == (0, 2)
+    assert read_code(envelope(PAYLOAD)).bind("f", "1", ("x", "y"), (output,)).required == ()
+    with pytest.raises(InvalidRequest, match="place 1, and there are 1 inputs"):
+        code.bind("f", "1", ("x",), (output,))
+    with pytest.raises(InvalidRequest, match="column 'a' takes no null"):
+        code.bind("f", "1", ("x", "y"), (FunctionOutput("a", "", {}, nullable=False),))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +95,9 @@ def test_our_envelope_tells_all_about_a_function() -> None:
         {"needs": {"num_cpus": 0}},
         {"needs": {"memory": -1}},
         {"needs": []},
+        {"on_null": "skip"},
+        {"may_be_null": [-1]},
+        {"may_be_null": "a"},
         {"env": "x"},
         {"python": 3.11},
     ],

@@ -3,10 +3,11 @@
 import base64
 import datetime
 import functools
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Optional, TypedDict
 
 import pyarrow as pa
 import pytest
@@ -118,6 +119,44 @@ def test_types_may_be_written_in_python(given: Any, wanted: pa.DataType) -> None
     assert to_arrow(read_type(given)) == wanted
 
 
+def test_annotations_say_which_nulls_are_seen() -> None:
+    def nulls(function: Any, decorator: Any = penstock.udf, **options: Any) -> tuple[Any, ...]:
+        made = decorator(**options)(function)
+        return made.on_null, made.may_be_null
+
+    def plain(a: str, b: int) -> str:
+        return a
+
+    def some(a: str, b: str | None, c: Annotated[Optional[int], "int32"], d: Any = 1) -> str:  # noqa: UP045
+        return a
+
+    def unseen(a: "Unknown | None", b: "Unknown") -> str:  # type: ignore[name-defined]  # noqa: F821
+        return str(b)
+
+    def every(a: str | None, *more: object) -> str:
+        return str(a)
+
+    def arrays(a: pa.Array) -> pa.Array:
+        return a
+
+    assert nulls(plain) == nulls(lambda a: a, name="f") == ("null", ())
+    assert nulls(some) == ("null", (1, 2, 3))
+    assert nulls(unseen) == ("null", (0,))
+    assert nulls(every) == nulls(arrays) == nulls(plain, on_null="call") == ("call", ())
+    assert nulls(some, on_null="null") == nulls(arrays, on_null="null") == ("null", ())
+    assert nulls(split.call, penstock.chunker) == ("null", ())
+    assert nulls(count.call, penstock.udtf, outputs={"a": int}) == ("call", ())
+
+
+def test_the_version_follows_what_nulls_mean() -> None:
+    def size(text: str) -> int:
+        return len(text or "")
+
+    versions = [penstock.udf(on_null=each)(size).version for each in ("null", "call")]
+    assert versions == [penstock.udf(size).version, find_version(size)]
+    assert len(set(versions)) == 2
+
+
 def refuse(match: str, function: Any, decorator: Any = penstock.udf, **options: Any) -> None:
     with pytest.raises(InvalidRequest, match=match) as refused:
         (decorator(**options) if options else decorator)(function)
@@ -150,10 +189,14 @@ def test_what_cannot_be_right_is_refused_at_once() -> None:
     def plain(a: int) -> int:
         return a
 
+    def mostly(a: str, *more: str | None) -> str:
+        return a
+
     def untold(a):  # type: ignore[no-untyped-def]
         return a
 
     refuse("is async", later)
+    refuse("only some of which may be None", mostly)
     refuse("cannot be called", Silent)
     refuse("needs 'model' to be made", Needy)
     refuse("mix Arrow and plain", mixed)
@@ -173,6 +216,7 @@ def test_what_cannot_be_right_is_refused_at_once() -> None:
     refuse("timeout of plain is 0", plain, timeout=0)
     refuse("batch_size of plain is 0", plain, batch_size=0)
     refuse("num_gpus of plain is -1", plain, num_gpus=-1)
+    refuse("on_null of plain is 'skip'", plain, on_null="skip")
     refuse("environment of plain has 'conda'", plain, environment={"conda": []})
     refuse("plain has outputs, and is of kind 'scalar'", plain, outputs={"a": int})
     refuse("plain has the option 'retry'", plain, retry=3)
@@ -333,6 +377,8 @@ def test_the_server_takes_what_is_packed(lake: penstock.Lake, table: penstock.Ta
     assert table.schema().field("size").type == pa.int32()
     table.set_function("size", penstock.udf(data_type="int32", version="2")(size.call))
     assert table.computed_columns()["size"]["version"] == "2"
+    metadata = table.schema().field("size").metadata or {}
+    assert json.loads(metadata[b"penstock.function"])["on_null"] == "null"
     table.rename_column("size", "length").drop_columns("length", "twice")
     assert table.schema().names == ["id", "text"]
 

@@ -14,7 +14,16 @@ import msgspec
 from msgspec import Meta, Struct
 
 from penstock.errors import InvalidRequest
-from penstock.model.functions import Form, Kind, Needs, OnError, Registered
+from penstock.model.functions import (
+    Form,
+    Function,
+    FunctionOutput,
+    Kind,
+    Needs,
+    OnError,
+    OnNull,
+    Registered,
+)
 from penstock.model.pickles.options import read_options
 
 FORMAT: Form = "penstock/1"
@@ -23,6 +32,7 @@ FORMS = f'"format": "{FORMAT}" or "udf_pickle"'
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Seconds = Annotated[float, Meta(gt=0, le=30 * 86400)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Place = Annotated[int, Meta(ge=0, le=10_000)]
 # Paths below a folder from which modules are imported.
 SourcePath = Annotated[
     str, Meta(max_length=400, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*\.py$")
@@ -47,6 +57,8 @@ class FunctionCode(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     on_error: OnError = OnError()
     needs: Needs = Needs()
+    on_null: OnNull = "call"
+    may_be_null: tuple[int, ...] = ()
     # Where the pickle was made: `python` as "3.11", `system`, `arch`; as far as it says.
     platform: dict[str, str] = {}
     # The source text, by file, and what it calls the function, where there is one.
@@ -57,6 +69,46 @@ class FunctionCode(Struct, frozen=True, kw_only=True):
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.content).hexdigest()
+
+    def bind(
+        self,
+        name: str,
+        version: str,
+        inputs: tuple[str, ...],
+        outputs: tuple[FunctionOutput, ...],
+        declared_inputs: tuple[str, ...] = (),
+    ) -> Function:
+        """A function of this code and all that came with it, for these columns."""
+        if self.may_be_null and max(self.may_be_null) >= len(inputs):
+            raise InvalidRequest(
+                f"may_be_null in udf has the place {max(self.may_be_null)}, and there are "
+                f"{len(inputs)} inputs",
+                detail="count them from 0",
+            )
+        needs_value = next((each for each in outputs if not each.nullable), None)
+        if self.on_null == "null" and needs_value is not None:
+            raise InvalidRequest(
+                f"column {needs_value.column!r} takes no null, and on_null in udf is 'null'",
+                detail="use on_null 'call', or let the column be nullable",
+            )
+        return Function(
+            name=name,
+            version=version,
+            inputs=inputs,
+            outputs=outputs,
+            declared_inputs=declared_inputs,
+            sha256=self.sha256,
+            form=self.form,
+            kind=self.kind,
+            batch_size=self.batch_size,
+            timeout_seconds=self.timeout_seconds,
+            on_error=self.on_error,
+            needs=self.needs,
+            on_null=self.on_null,
+            may_be_null=self.may_be_null,
+            python=self.platform.get("python"),
+            registered=self.registered,
+        )
 
     @property
     def takes_whole_rows(self) -> bool:
@@ -94,6 +146,8 @@ class _Envelope(Struct):
     timeout_seconds: Seconds | None = None
     on_error: _OnError | None = None
     needs: _Needs | None = None
+    on_null: OnNull | None = None
+    may_be_null: tuple[Place, ...] = ()
     python: str | None = None
     env: dict[str, Any] | None = None
 
@@ -186,6 +240,8 @@ def _read_own(content: bytes, found: dict[str, Any]) -> FunctionCode:
         timeout_seconds=sent.timeout_seconds,
         on_error=_finish(sent.on_error or _OnError(), OnError),
         needs=_finish(sent.needs or _Needs(), Needs),
+        on_null=sent.on_null or "call",
+        may_be_null=sent.may_be_null,
         platform=_read_platform(sent),
         source={} if sent.source is None else dict(sent.source.files),
         entrypoint="" if sent.source is None else sent.source.entrypoint,

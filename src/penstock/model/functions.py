@@ -10,6 +10,8 @@ Kind = Literal["scalar", "arrow", "batch"]
 # Functions of views: they make rows from a source row (alone or in batches), or from a partition.
 RowsKind = Literal["chunker", "batch_chunker", "udtf"]
 Action = Literal["fail", "skip", "retry"]
+# What a row with a null among its inputs means: a call like any other, or null without one.
+OnNull = Literal["call", "null"]
 # How the code is packed: our envelope, another client's, a bare pickle, or the content of a view's
 # `udtf_spec` (JSON with `udtf_payload` or `chunker_payload`).
 Form = Literal["penstock/1", "udf_pickle", "pickle", "udtf_spec"]
@@ -90,6 +92,9 @@ class Function(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     on_error: OnError = OnError()
     needs: Needs = Needs()
+    on_null: OnNull = "call"
+    # With "null": the places of inputs that may be null all the same.
+    may_be_null: tuple[int, ...] = ()
     # The Python that made the pickle, as "3.11", when the client says so.
     python: str | None = None
     # What the inputs were called when the code was declared, once they are called otherwise.
@@ -101,6 +106,13 @@ class Function(Struct, frozen=True, kw_only=True):
     def given_as(self) -> tuple[str, ...]:
         """The names by which a function of batches has its inputs."""
         return self.declared_inputs or self.inputs
+
+    @property
+    def required(self) -> tuple[int, ...]:
+        """The places of inputs without which a row is null, and the function is not called."""
+        if self.on_null == "call":
+            return ()
+        return tuple(n for n in range(len(self.inputs)) if n not in self.may_be_null)
 
     def reading(self, inputs: tuple[str, ...]) -> "Function":
         """The same function after a rename of what it reads."""

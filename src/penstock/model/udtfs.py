@@ -12,13 +12,14 @@ from msgspec import Meta, Struct
 
 from penstock.errors import InvalidRequest
 from penstock.model.envelopes import (
+    Place,
     check_manifest,
     check_sha256,
     from_base64,
     read_needs,
     read_on_error,
 )
-from penstock.model.functions import Needs, OnError, Registered, RowsKind, check_label
+from penstock.model.functions import Needs, OnError, OnNull, Registered, RowsKind, check_label
 from penstock.model.pickles.options import PickledOptions, read_options
 from penstock.model.views import Kind
 
@@ -50,6 +51,8 @@ class Udtf(Struct, frozen=True, kw_only=True):
     output_schema: str | None = None
     on_error: OnError = OnError()
     needs: Needs = Needs()
+    on_null: OnNull = "call"
+    may_be_null: tuple[int, ...] = ()
     python: str | None = None
     manifest: str | None = None
     registered: Registered | None = None
@@ -68,6 +71,8 @@ class _Spec(Struct):
     num_gpus: float | None = None
     memory: float | None = None
     error_handling: dict[str, Any] | None = None
+    on_null: OnNull | None = None
+    may_be_null: tuple[Place, ...] = ()
     batch: bool | None = None
     manifest: str | None = None
     manifest_checksum: str | None = None
@@ -130,6 +135,10 @@ def read_udtf(kind: str, spec: object) -> Udtf | None:
         raise InvalidRequest(
             "batch is for chunkers; a udtf gets a whole partition", detail="leave batch out"
         )
+    if wanted == "udtf" and sent.on_null == "null":
+        raise InvalidRequest(
+            "on_null is for chunkers; a udtf gets a whole partition", detail="leave on_null out"
+        )
     return Udtf(
         kind="udtf" if wanted == "udtf" else "batch_chunker" if batch else "chunker",
         name=check_label(sent.udtf_name or envelope.name or wanted, "udtf_name"),
@@ -142,6 +151,8 @@ def read_udtf(kind: str, spec: object) -> Udtf | None:
         if sent.error_handling is None
         else read_on_error("error_handling in udtf_spec", sent.error_handling),
         needs=_read_needs(sent),
+        on_null=sent.on_null or "call",
+        may_be_null=sent.may_be_null,
         python=envelope.python,
         manifest=_read_manifest(sent),
         registered=sent.registered,

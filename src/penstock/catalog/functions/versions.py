@@ -83,7 +83,9 @@ def digest_of(definition: FunctionDefinition, code: FunctionCode, *, is_versione
     tells the code from other code, and not its bytes.
     """
     told = structs.replace(definition, sha256="") if is_versioned else definition
-    options = code.batch_size, code.timeout_seconds, code.on_error, code.needs
+    options: list[Any] = [code.batch_size, code.timeout_seconds, code.on_error, code.needs]
+    # What releases before did not have counts where it is used, so that theirs stay what they are.
+    options += [[code.on_null, code.may_be_null]] if code.on_null != "call" else []
     return hashlib.sha256(msgspec.json.encode([told, options], order="sorted")).hexdigest()
 
 

@@ -241,7 +241,15 @@ class _Filler:
             opened, run.pieces(), partial=is_partial, keep=work.need is not None, metadata=metadata
         )
         file = self._move_in(file, is_complete=is_partial and left is None and not run.failed)
-        self._note(work, file, started, run.computed, calls=run.calls, failed=len(run.failed))
+        self._note(
+            work,
+            file,
+            started,
+            run.computed,
+            calls=run.calls,
+            failed=len(run.failed),
+            rows_null=run.rows_null,
+        )
         if opened.is_readable:
             run.remove_parts()
 
@@ -288,13 +296,16 @@ class _Filler:
         *,
         calls: int = 0,
         failed: int = 0,
+        rows_null: int = 0,
     ) -> Checkpoint:
         """Tell of a finished file, of the rows with new values in it, those that the function was
-        given, and those that it failed on."""
+        given, those that it failed on, and those that are null because an input is."""
         order = self._order
         seconds = round(time.perf_counter() - started, 4)
         origin = None if order.function is None else order.origin
-        note = Checkpoint(work, file, computed, order.attempt, seconds, calls, failed, origin)
+        note = Checkpoint(
+            *(work, file, computed, order.attempt, seconds, calls, failed, rows_null, origin)
+        )
         write_checkpoint(self._place, order.folder, note)
         return note
 

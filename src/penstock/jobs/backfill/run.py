@@ -327,6 +327,7 @@ class _Backfill:
             fragments_done=len(finished),
             function_calls=self._reports.function_calls,
             rows_failed=max(self._reports.failures.rows, self._files.rows_failed),
+            **({"rows_null": nulls} if (nulls := self._reports.rows_null) else {}),
         )
 
     def _result(self, plan: UpToDate | Fill, dataset: LanceDataset | None) -> BackfillResult:
@@ -374,6 +375,8 @@ class _Backfill:
         if watermark is None or watermark.counts is None:
             return None
         came_out = self._reports.function_calls - self._reports.failures.rows
+        # Rows that are null because an input is would cost no call at any time.
+        came_out += self._reports.rows_null
         return max(0, watermark.counts.fresh - max(0, came_out))
 
 

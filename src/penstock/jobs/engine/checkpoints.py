@@ -52,9 +52,11 @@ class Checkpoint(msgspec.Struct, frozen=True):
     computed: int
     attempt: int
     seconds: float
-    # Rows that this attempt gave to the function, and those that it failed on.
+    # Rows that this attempt gave to the function, those that it failed on, and those that are null
+    # without a call because an input is.
     calls: int = 0
     failed: int = 0
+    rows_null: int = 0
     # None: only of use to this job.
     origin: ValueOrigin | None = None
 

@@ -38,6 +38,8 @@ class WorkerReports:
         self.notes: list[Checkpoint] = []
         # Rows that the function was given in this attempt.
         self.function_calls = 0
+        # Rows that are null without a call, because an input is.
+        self.rows_null = 0
 
     def listen(self) -> bool:
         """Read new reports; returns whether a file was finished."""
@@ -49,6 +51,7 @@ class WorkerReports:
         for note in news.checkpoints:
             if self._is_mine(note):
                 self.function_calls += note.calls
+                self.rows_null += note.rows_null
             elif not checkpoints.has_file(self.place, self._location, note):
                 continue
             self.notes.append(note)

@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.jobs.engine.guard import Stopped
@@ -54,27 +55,65 @@ class BatchSize:
             self.rows = min(max(int(rows * growth), self._least), self._most)
 
 
-def cut(rows: Iterator[pa.RecordBatch], size: BatchSize) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of the size that is right when each is taken."""
+def cut(
+    rows: Iterator[pa.RecordBatch],
+    size: BatchSize,
+    find_called: Callable[[pa.RecordBatch], Any] = lambda _: None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of the size that is right when each is taken.
+
+    Only rows that the function is called for count, of whose places `find_called` gives an array;
+    None is all of them.
+    """
     rest: list[pa.RecordBatch] = []
-    held = 0
+    held = _Held(0, 0, 0)
     for batch in rows:
         rest.append(batch)
-        held += batch.num_rows
-        while held >= size.rows or sum(each.nbytes for each in rest) >= MAX_BYTES:
+        held = held.plus(_Held.of(batch, find_called))
+        while held.is_enough(size):
             whole = rest[0] if len(rest) == 1 else pa.concat_batches(rest)
-            count = _fitting(whole, min(size.rows, held))
+            count = _fitting(whole, _reach(whole, size.rows, find_called))
             yield whole.slice(0, count)
-            held -= count
-            rest = [whole.slice(count)] if held else []
-            if not held:
-                break
-    while held:
+            left = whole.slice(count)
+            rest = [left] if left.num_rows else []
+            held = _Held.of(left, find_called)
+    while rest:
         whole = rest[0] if len(rest) == 1 else pa.concat_batches(rest)
-        count = _fitting(whole, min(size.rows, held))
+        count = _fitting(whole, _reach(whole, size.rows, find_called))
         yield whole.slice(0, count)
-        held -= count
-        rest = [whole.slice(count)]
+        left = whole.slice(count)
+        rest = [left] if left.num_rows else []
+
+
+class _Held(NamedTuple):
+    """Rows that wait for their batch, those of them that need a call, and their bytes."""
+
+    rows: int
+    called: int
+    size: int
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, find_called: Callable[[pa.RecordBatch], Any]) -> "_Held":
+        called = find_called(batch)
+        calls = batch.num_rows if called is None else int(called.sum())
+        return cls(batch.num_rows, calls, batch.nbytes)
+
+    def plus(self, more: "_Held") -> "_Held":
+        return _Held(*(a + b for a, b in zip(self, more, strict=True)))
+
+    def is_enough(self, size: BatchSize) -> bool:
+        if not self.rows:
+            return False
+        return self.called >= size.rows or self.rows >= MAX_ROWS or self.size >= MAX_BYTES
+
+
+def _reach(batch: pa.RecordBatch, calls: int, find_called: Callable[[pa.RecordBatch], Any]) -> int:
+    """How many of the first rows have so many calls among them, or are as many as may be."""
+    called = find_called(batch)
+    if called is not None:
+        calls = int(np.searchsorted(np.cumsum(called), calls)) + 1
+    reached: int = min(calls, batch.num_rows, MAX_ROWS)
+    return reached
 
 
 def in_order(

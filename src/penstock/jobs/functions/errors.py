@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.jobs.engine.guard import Stopped
+from penstock.jobs.functions.nulls import find_called, spread
 from penstock.jobs.functions.outcomes import Caller, Failure, Outcome
 from penstock.model.functions import Function, OnError
 
@@ -47,8 +49,10 @@ class BatchValues:
     values: pa.RecordBatch
     # By row: why, and how many times it was tried.
     failures: dict[int, tuple[Failure, int]] = field(default_factory=dict)
-    # Rows that the function was given.
+    # Rows that the function was given, once for each time, and those that it was not: they are null
+    # because an input is.
     calls: int = 0
+    rows_null: int = 0
     # Time in the function: waits are left out, and calls that were refused.
     seconds: float = 0.0
 
@@ -70,7 +74,7 @@ class Policy:
         is_stopped: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._on_error = function.on_error
+        self._function, self._on_error = function, function.on_error
         self._caller = caller
         self._kinds = kinds
         self._is_stopped = is_stopped
@@ -81,6 +85,26 @@ class Policy:
 
     def compute(self, batch: pa.RecordBatch) -> BatchValues:
         """Compute a batch; raises RowFailed for the row that ends the job."""
+        called = self.find_called(batch)
+        if called is None:
+            return self._compute(batch)
+        rows = np.flatnonzero(called)
+        try:
+            done = self._compute(batch.take(pa.array(rows)))
+        except RowFailed as error:
+            error.row = int(rows[error.row])
+            error.others = {int(rows[row]): told for row, told in error.others.items()}
+            raise
+        done.values = spread(done.values, called)
+        done.failures = {int(rows[row]): told for row, told in done.failures.items()}
+        done.rows_null = batch.num_rows - len(rows)
+        return done
+
+    def find_called(self, batch: pa.RecordBatch) -> Any:
+        """Which rows of a batch, which begins with the inputs, need a call; None for all."""
+        return find_called(batch.columns, self._function)
+
+    def _compute(self, batch: pa.RecordBatch) -> BatchValues:
         done = BatchValues(batch)
         done.values, failed = self._try(batch, done)
         tries = dict.fromkeys(failed, 1)

@@ -50,6 +50,11 @@ class FragmentRun:
         return sum(run.calls for run in self._runs)
 
     @property
+    def rows_null(self) -> int:
+        """Rows that are null because an input is."""
+        return sum(run.rows_null for run in self._runs)
+
+    @property
     def failed(self) -> list[int]:
         """The offsets of rows without a value."""
         return self._failed + (self._kept.failed if self._kept else [])

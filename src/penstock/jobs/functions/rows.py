@@ -71,6 +71,8 @@ class RowsRun:
         # Rows with values, whoever computed them; rows that the function was given here.
         self.computed = 0
         self.calls = 0
+        # Rows that are null because an input is.
+        self.rows_null = 0
         self._keep_all = keep_all
         # How far the unit is, if others fill rows of it as well.
         self._count_done = count_done or (lambda: self.computed)
@@ -117,8 +119,10 @@ class RowsRun:
         task = self._task
         for batch, done in in_order(self._run, self._begin(items), task.knobs.threads):
             keys = self._keys(batch)
-            task.size.learn(batch.num_rows, done.seconds, done.values.nbytes)
+            if given := batch.num_rows - done.rows_null:
+                task.size.learn(given, done.seconds, done.values.nbytes)
             self.calls += done.calls
+            self.rows_null += done.rows_null
             self.computed += batch.num_rows
             self._errors.add(batch, done.failures)
             failed = np.zeros(batch.num_rows, bool)
@@ -128,7 +132,7 @@ class RowsRun:
             yield KeyedRows(batch, keys, done.values, failed)
 
     def _begin(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in cut(items, self._task.size):
+        for batch in cut(items, self._task.size, self._find_called):
             self._task.begin_batch()
             yield batch
 
@@ -137,6 +141,9 @@ class RowsRun:
             return self._task.policy.compute(batch.select([*self._inputs, self._key_column]))
         except RowFailed as error:
             raise self._errors.to_failure(batch, error) from error
+
+    def _find_called(self, batch: pa.RecordBatch) -> Any:
+        return self._task.policy.find_called(batch.select(self._inputs))
 
     def _columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """What the function is given."""

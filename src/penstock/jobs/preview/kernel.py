@@ -50,6 +50,8 @@ class PreviewValues(Struct, frozen=True):
     values: tuple[PreviewRow, ...] = ()
     errors: tuple[RowError, ...] = ()
     seconds: float = 0.0
+    # How many rows are null without a call, because an input is.
+    rows_null: int = 0
     printed: tuple[str, ...] = ()
     # Why the function can't be called at all.
     failure: str = ""
@@ -124,7 +126,7 @@ def _call(order: PreviewOrder) -> PreviewValues:
         for number, (failure, tries) in sorted(done.failures.items())
     ]
     values = [_show(row, value) for row, value in zip(sample, rows, strict=True)]
-    return PreviewValues(tuple(values), tuple(errors), done.seconds, tuple(printed))
+    return PreviewValues(tuple(values), tuple(errors), done.seconds, done.rows_null, tuple(printed))
 
 
 def _tolerant(on_error: OnError) -> OnError:

@@ -74,8 +74,9 @@ def run_preview(
         )
         found = _run_task(order, engine, attempt)
     failed, rows = len(found.errors), len(found.values)
-    attempt.progress(rows_total=rows, rows_done=rows, rows_failed=failed, function_calls=rows)
-    rate = round(rows / found.seconds, 1) if found.seconds > 0 and rows else None
+    calls = rows - found.rows_null
+    attempt.progress(rows_total=rows, rows_done=rows, rows_failed=failed, function_calls=calls)
+    rate = round(calls / found.seconds, 1) if found.seconds > 0 and calls else None
     return PreviewResult(
         dataset.version,
         rows,

@@ -45,24 +45,11 @@ def make_fields(
     kinds = [to_arrow_type(output.data_type) for output in wanted.outputs]
     inputs = _check_inputs(dataset, _list_inputs(dataset, wanted, code))
     _check_taken(dataset, inputs, wanted)
-    function = Function(
-        name=wanted.name,
-        version=wanted.version or code.sha256,
-        sha256=code.sha256,
-        form=code.form,
-        kind=code.kind,
-        inputs=inputs,
-        outputs=tuple(
-            structs.replace(output, data_type=show_type(kind))
-            for output, kind in zip(wanted.outputs, kinds, strict=True)
-        ),
-        batch_size=code.batch_size,
-        timeout_seconds=code.timeout_seconds,
-        on_error=code.on_error,
-        needs=code.needs,
-        python=code.platform.get("python"),
-        registered=code.registered,
+    outputs = tuple(
+        structs.replace(output, data_type=show_type(kind))
+        for output, kind in zip(wanted.outputs, kinds, strict=True)
     )
+    function = code.bind(wanted.name, wanted.version or code.sha256, inputs, outputs)
     _check_kind(function)
     shared = _describe(function, uuid.uuid4().hex, wanted) | _describe_code(code)
     if not wanted.inputs:
@@ -104,17 +91,8 @@ def plan_redeclaration(
         outputs=function.outputs,
     )
     if code is not None:
-        changed = structs.replace(
-            changed,
-            sha256=code.sha256,
-            form=code.form,
-            kind=code.kind,
-            batch_size=code.batch_size,
-            timeout_seconds=code.timeout_seconds,
-            on_error=code.on_error,
-            needs=code.needs,
-            python=code.platform.get("python"),
-            registered=code.registered,
+        changed = code.bind(
+            *(changed.name, changed.version, inputs, changed.outputs, changed.declared_inputs)
         )
     if wanted.inputs is not None and (code is not None or inputs != function.inputs):
         # Whoever names them means that the code knows them so.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from penstock.sdk.functions.policies import Environment
+from penstock.sdk.functions.policies import Environment, OnNull
 from penstock.sdk.functions.signatures import Kind
 from penstock.sdk.functions.types import Wire
 
@@ -23,6 +23,10 @@ class Function(Generic[P, R]):
     inputs: tuple[str, ...] | None
     on_error: dict[str, Any] | None = None
     needs: dict[str, float] = field(default_factory=dict)
+    # With "null" a row with a null among its inputs is null without a call, but for inputs at these
+    # places, which may be null.
+    on_null: OnNull = "call"
+    may_be_null: tuple[int, ...] = ()
     environment: Environment | None = None
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from penstock.errors import InvalidFunction
 from penstock.sdk.functions.declared import Chunker, Udf, Udtf
 from penstock.sdk.functions.policies import (
     Environment,
+    OnNull,
     Policy,
     at_least_one,
     positive,
@@ -27,6 +28,7 @@ from penstock.sdk.functions.signatures import (
     find_row,
     guess_kind,
     list_parameters,
+    read_nulls,
 )
 from penstock.sdk.functions.types import Wire, read_fields, read_type
 from penstock.sdk.functions.versions import find_version
@@ -56,7 +58,16 @@ class Options(TypedDict, total=False):
     environment: Environment
 
 
-class UdfOptions(Options, total=False):
+class RowOptions(Options, total=False):
+    """What those take besides that are called for rows."""
+
+    # What a row with a null among its inputs means: `null`, which it then is without a call, or
+    # `call`; else it is null unless the annotation of the parameter has None, as `str | None` has.
+    # Functions of arrays and batches see nulls.
+    on_null: OnNull
+
+
+class UdfOptions(RowOptions, total=False):
     # The type of the column, else that of the annotation of what is returned.
     data_type: Any
     # The columns with their types when it fills several.
@@ -70,7 +81,7 @@ class UdfOptions(Options, total=False):
     batch_size: int
 
 
-class ChunkerOptions(Options, total=False):
+class ChunkerOptions(RowOptions, total=False):
     # The fields of the dicts that it yields, with their types; else those of the TypedDict in the
     # annotation of what is returned, as in `-> Iterator[Chunk]`.
     outputs: Any
@@ -101,8 +112,8 @@ def udf(
     """A function that fills a column: `@udf`, or `@udf(…)` with what the annotations don't say.
 
     A class is made once in each worker and then called, for models that take long to load. The
-    options are those of `UdfOptions`: data_type, inputs, kind, outputs, version, on_error, retries,
-    timeout, batch_size, num_cpus, num_gpus, memory, environment, name.
+    options are those of `UdfOptions`: data_type, inputs, kind, outputs, version, on_null, on_error,
+    retries, timeout, batch_size, num_cpus, num_gpus, memory, environment, name.
     """
 
     def decorate(call: Callable[P, R]) -> Udf[P, R]:
@@ -145,8 +156,8 @@ def chunker(
 ) -> Chunker[P, R] | Callable[[Callable[P, R]], Chunker[P, R]]:
     """A function that yields dicts, the rows that it makes of one row, for views of kind chunker.
 
-    The options are those of `ChunkerOptions`: outputs, inputs, batch, version, on_error, retries,
-    num_cpus, num_gpus, memory, environment, name.
+    The options are those of `ChunkerOptions`: outputs, inputs, batch, version, on_null, on_error,
+    retries, num_cpus, num_gpus, memory, environment, name.
     """
 
     def decorate(call: Callable[P, R]) -> Chunker[P, R]:
@@ -218,13 +229,17 @@ def _declare(
 ) -> dict[str, Any]:
     """What all functions have."""
     needs = {name: options.get(name) for name in ("num_cpus", "num_gpus", "memory")}
+    on_null, may_be_null = read_nulls(label, options.get("on_null"), parameters, kind)
+    told = "" if on_null == "call" else f"{on_null}{may_be_null}"
     return {
         "call": call,
         "name": label,
-        "version": options.get("version") or find_version(call),
+        "version": options.get("version") or find_version(call, told),
         "inputs": check_inputs(label, options.get("inputs"), parameters, kind),
         "on_error": read_policy(label, options.get("on_error"), options.get("retries")),
         "needs": read_needs(label, needs),
+        "on_null": on_null,
+        "may_be_null": may_be_null,
         "environment": read_environment(label, options.get("environment")),
     }
 

@@ -19,8 +19,8 @@ from penstock.sdk.functions.types import Wire, to_arrow_schema
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def pack_udf(function: Udf[..., Any]) -> str:
-    """The text of `udf`."""
+def pack_udf(function: Udf[..., Any], inputs: Sequence[str] | None) -> str:
+    """The text of `udf`, for these inputs; None: those that a column has."""
     payload = pickle(function.call, function.name)
     envelope = {
         "format": FORMAT,
@@ -31,6 +31,7 @@ def pack_udf(function: Udf[..., Any]) -> str:
         "timeout_seconds": function.timeout_seconds,
         "on_error": function.on_error,
         "needs": function.needs or None,
+        **_nulls(function, inputs),
         "python": PYTHON,
         "env": {"system": platform.system().lower(), "arch": platform.machine()},
     }
@@ -65,7 +66,7 @@ def virtual_column(
 def redeclaration(function: Udf[..., Any], inputs: Sequence[str] | None) -> dict[str, Any]:
     """The `virtual_column` that gives a column another function."""
     found: dict[str, Any] = {
-        "udf": pack_udf(function),
+        "udf": pack_udf(function, function.inputs if inputs is None else inputs),
         "udf_name": function.name,
         "udf_version": function.version,
         "udf_backend": FORMAT,
@@ -95,6 +96,7 @@ def udtf_spec(function: Chunker[..., Any] | Udtf[..., Any]) -> dict[str, Any]:
     }
     if isinstance(function, Chunker):
         spec["batch"] = envelope["batch"] = function.batch
+        spec |= _nulls(function, function.inputs)
     else:
         spec["partition_by"] = function.partition_by
         spec["partition_by_indexed_column"] = function.partition_by_indexed_column
@@ -129,6 +131,14 @@ def pickle(call: Callable[..., Any], name: str) -> bytes:
     finally:
         for module in own:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _nulls(function: Function[..., Any], inputs: Sequence[str] | None) -> dict[str, Any]:
+    """What a row with nulls means; nothing where it means nothing."""
+    if function.on_null == "call":
+        return {}
+    places = [n for n in function.may_be_null if inputs is None or n < len(inputs)]
+    return {"on_null": function.on_null, "may_be_null": places}
 
 
 def _environment(function: Function[..., Any]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from penstock.errors import InvalidFunction
 
 Action = Literal["fail", "skip", "retry"]
+OnNull = Literal["call", "null"]
 Policy = Action | Mapping[str, Any]
 Environment = Mapping[str, Any]
 

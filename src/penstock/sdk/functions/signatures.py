@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from penstock.errors import InvalidFunction
-from penstock.sdk.functions.types import without_none
+from penstock.sdk.functions.policies import OnNull
+from penstock.sdk.functions.types import allows_none, without_none
 
 Kind = Literal["scalar", "arrow", "batch"]
 Parameters = tuple[inspect.Parameter, ...]
@@ -125,6 +126,35 @@ def check_inputs(
             detail="name a column for each parameter, in their order",
         )
     return tuple(given)
+
+
+def read_nulls(
+    label: str, given: OnNull | None, parameters: Parameters | None, kind: Kind
+) -> tuple[OnNull, tuple[int, ...]]:
+    """What a row with nulls means, and the places of inputs that may be null in any case."""
+    if given not in (None, "call", "null"):
+        raise InvalidFunction(f"on_null of {label} is {given!r}", detail="use 'null' or 'call'")
+    if given is not None or kind != "scalar":
+        return given or "call", ()
+    places = [_may_be_none(p) for p in parameters or () if p.kind in POSITIONAL]
+    others = [_may_be_none(p) for p in parameters or () if p.kind is p.VAR_POSITIONAL]
+    if (places or others) and all(places + others):
+        return "call", ()
+    if others and any(places + others):
+        raise InvalidFunction(
+            f"{label} takes any number of inputs, only some of which may be None",
+            detail="say on_null='call' or on_null='null'",
+        )
+    return "null", tuple(n for n, may_be in enumerate(places) if may_be)
+
+
+def _may_be_none(parameter: inspect.Parameter) -> bool:
+    """Whether None is a value that the annotation allows; without one it is not."""
+    told = parameter.annotation
+    if isinstance(told, str):
+        # It names what cannot be looked up, as what is imported for type checkers only.
+        return "None" in told or "Optional" in told
+    return told in (Any, object, None) or parameter.default is None or allows_none(told)
 
 
 def find_returned(call: Callable[..., Any], kind: Kind) -> Any:

@@ -109,6 +109,15 @@ def to_arrow_schema(fields: Mapping[str, Wire]) -> "pa.Schema":
     return pa.schema([pa.field(name, to_arrow(kind)) for name, kind in fields.items()])
 
 
+def allows_none(annotation: Any) -> bool:
+    """Whether None is among the values: in a union, also below `Annotated`."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        return allows_none(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return any(part is type(None) or allows_none(part) for part in typing.get_args(annotation))
+    return annotation is type(None)
+
+
 def without_none(annotation: Any) -> Any:
     """`int` for `int | None`; other unions stay."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):

@@ -251,4 +251,6 @@ def _list_types(source: Source, table: SourceTable) -> Sequence[Sequence[Sequenc
 
 def _describe(function: Function) -> list[Any]:
     outputs = [[each.column, each.struct_field] for each in function.outputs]
-    return [function.identity, function.inputs, outputs]
+    known = [function.identity, function.inputs, outputs]
+    # Releases before had no other way: their definitions stay what they were.
+    return known if function.on_null == "call" else [*known, function.on_null, function.may_be_null]

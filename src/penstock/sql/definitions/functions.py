@@ -93,23 +93,8 @@ def _make_column_function(
         )
     what = f"input_columns of column {sent.output}"
     names = [inputs.get(name, what).name for name in sent.inputs]
-    code = sent.code
     made = Made(sent.output, "", show_type(declared.field(sent.output).type))
-    return Function(
-        name=sent.name,
-        version=sent.version,
-        sha256=code.sha256,
-        form=code.form,
-        kind=code.kind,
-        inputs=tuple(names),
-        outputs=(made,),
-        batch_size=code.batch_size,
-        timeout_seconds=code.timeout_seconds,
-        on_error=code.on_error,
-        needs=code.needs,
-        python=code.platform.get("python"),
-        registered=code.registered,
-    )
+    return sent.code.bind(sent.name, sent.version, tuple(names), (made,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +144,8 @@ def bind_rows_function(
             outputs=tuple(Made(name, name, show_type(kind)) for name, kind in fields),
             on_error=udtf.on_error,
             needs=udtf.needs,
+            on_null=udtf.on_null,
+            may_be_null=udtf.may_be_null,
             python=udtf.python,
             registered=udtf.registered,
         ),
