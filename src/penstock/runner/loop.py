@@ -25,7 +25,7 @@ from penstock.runner.environments import prepare
 from penstock.runner.metrics import RunnerMetrics
 from penstock.runner.resources import grant
 from penstock.runner.secrets import SecretStore, add_secrets, list_bindings
-from penstock.runner.session import Death, Session, plain_python
+from penstock.runner.session import Death, Session, plain_python, show_error
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,8 @@ OUT_OF_MEMORY = (
 )
 MAX_EXCUSED = 5
 LEASE_WAIT_SECONDS = 10.0
+# How often a session that cannot start on this machine is tried again.
+TROUBLE_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.2, 5.0
 # How long a stop waits for jobs to be given back; the process must be gone after ten seconds.
 GIVE_BACK_SECONDS = 7.0
@@ -65,6 +67,7 @@ class Runner:
         self._max_jobs = max_jobs
         self._metrics = metrics
         self._secrets = secrets
+        self._is_troubled = False
         self._stopping = threading.Event()
         self._room = threading.Condition()
         self._running: dict[LeasedAttempt, threading.Thread] = {}
@@ -99,10 +102,10 @@ class Runner:
     def _lease_for_ever(self) -> None:
         pauses = Backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
         while free := self._wait_for_room():
+            trouble = self._session.trouble
             try:
-                leases = self._client.lease(
-                    self._name, [self._session.name], free, LEASE_WAIT_SECONDS
-                )
+                leases = self._lease_some(free, trouble)
+                self._is_troubled = bool(trouble)
             except PenstockError as error:
                 # The server is restarting, or not up yet; logged once, not at every try.
                 level = logging.WARNING if pauses.is_first else logging.DEBUG
@@ -114,6 +117,19 @@ class Runner:
                 pauses.reset()
             for lease in leases:
                 self._begin(lease)
+            if trouble:
+                self._stopping.wait(TROUBLE_SECONDS)
+                self._session.start()
+
+    def _lease_some(self, free: int, trouble: str) -> tuple[Lease, ...]:
+        """Lease jobs; where Spark cannot start, none, and the server is told why."""
+        clusters = [self._session.name]
+        if not trouble:
+            return self._client.lease(self._name, clusters, free, LEASE_WAIT_SECONDS)
+        self._client.tell_trouble(self._name, clusters, trouble)
+        if not self._is_troubled:
+            log.warning("no jobs are leased until Spark starts, which is tried again and again")
+        return ()
 
     def _wait_for_room(self) -> int:
         """Wait for room for a job; returns for how many, and 0 when the runner stops."""
@@ -177,11 +193,13 @@ class Runner:
             log.debug("%s", error.message)
             return None
         except PenstockError as error:
+            if self._session.is_trouble(error):
+                attempt.log(f"it waits, because {self._session.trouble}", "warning")
+                return AttemptEnd(QUEUED, retryable=True)
             if (ending := self._excuse(attempt, error)) is not None:
                 return ending
             self._session.suspect()
-            shown = "; ".join(part for part in (error.message, error.detail) if part)
-            shown = self._secrets.hide(shown)
+            shown = self._secrets.hide(show_error(error))
             attempt.log(shown, "error")
             return AttemptEnd(FAILED, error=shown, retryable=is_passing(error))
         # A bug of ours, or a library's error: the job fails, the runner goes on.

@@ -24,7 +24,7 @@ from penstock.jobs.spark.gate.reader import prepare
 from penstock.jobs.spark.probe import count_slots, warm_sql, warm_up
 from penstock.jobs.spark.sql_sessions import CATALOG, LOCKED
 from penstock.jobs.spark.tasks import Engine, WorkerPython
-from penstock.runner.java import find_java, point_spark_at
+from penstock.runner.java import NoJava, find_java, point_spark_at
 from penstock.runner.seals import seal_classic, seal_connect
 from penstock.settings.sections import Cluster
 
@@ -36,6 +36,8 @@ WAIT_SECONDS = 0.1
 IDLE_SECONDS = 3.0
 # Spark ends a JVM that has no memory left with this exit code, which takes it a moment.
 NO_MEMORY, EXIT_SECONDS = 52, 5.0
+# How PySpark says that the JVM ended before it could be talked to.
+NO_GATEWAY = "JAVA_GATEWAY_EXITED"
 JUDGE_CONF = {"spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "1"}
 CATALOGS = ("spark.sql.catalog.", "spark.sql.hive.", "spark.hadoop.hive.")
 # Our defaults; the cluster's own conf can override them.
@@ -84,6 +86,8 @@ class Session:
         self._gateway: Any = None
         self._starting: threading.Thread | None = None
         self._failure: PenstockError | None = None
+        # The last failure, until a start succeeds, where only this machine can be the reason.
+        self._trouble: PenstockError | None = None
         self._is_suspect = False
         self._is_stopped = False
         self._is_used = False
@@ -97,6 +101,16 @@ class Session:
     @property
     def is_local(self) -> bool:
         return self.cluster.master.startswith("local")
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot start on this machine; empty unless the last start has failed."""
+        found = self._trouble
+        return "" if found is None else show_error(found)
+
+    def is_trouble(self, error: PenstockError) -> bool:
+        """Whether an error says that the session cannot start on this machine."""
+        return error is self._trouble
 
     def start(self) -> None:
         """Start it in the background, unless it is there or starting."""
@@ -176,9 +190,11 @@ class Session:
         # A bad conf, a missing Java, a wrong address: Spark has no common error.
         except Exception as error:
             shown = str(error).strip().splitlines() or [type(error).__name__]
+            if NO_GATEWAY in shown[0]:
+                shown = [f"Java ended at once, and said: {_read_end(self.log_file)}"]
             self._fail(
                 Unavailable(
-                    f"the Spark session of cluster {self.name} did not start: {shown[0][:300]}",
+                    f"the Spark session of cluster {self.name} did not start: {shown[0][:500]}",
                     detail=f"see {self.log_file} on the runner's machine",
                 )
             )
@@ -187,6 +203,7 @@ class Session:
             log.info("Spark on %s: up after %.1f s, %d slots", self.name, seconds, engine.slots)
             with self._lock:
                 self._engine, self._starting = engine, None
+                self._trouble = None
                 self._is_suspect = False
                 self.starts += 1
                 if self._is_stopped:
@@ -207,9 +224,13 @@ class Session:
             log.debug("Spark on %s is not warm for SQL: %s", self.name, error)
 
     def _fail(self, error: PenstockError) -> None:
-        log.error("%s; %s", error.message, error.detail)
+        # A start that is tried again and again is told once.
+        level = logging.DEBUG if show_error(error) == self.trouble else logging.ERROR
+        log.log(level, "%s", show_error(error))
+        is_ours = isinstance(error, NoJava) or (self.is_local and not self.cluster.remote)
         with self._lock:
             self._failure, self._starting = error, None
+            self._trouble = error if is_ours else None
             self._discard()
 
     def _launch(self) -> Engine:
@@ -219,7 +240,8 @@ class Session:
         folder.mkdir(parents=True, exist_ok=True)
         java = find_java(os.environ)
         point_spark_at(java, folder, os.environ)
-        log.info("Spark on %s starts with %s", self.name, java)
+        level = logging.DEBUG if self._trouble else logging.INFO
+        log.log(level, "Spark on %s starts with %s", self.name, java)
         with open(self.log_file, "wb") as output:
             launch: Any = java_gateway.launch_gateway
             self._gateway = launch(conf, {"stdout": output, "stderr": output})
@@ -306,6 +328,20 @@ class Session:
             gateway.proc.stdin.close()
             gateway.proc.kill()
             gateway.proc.wait()
+
+
+def show_error(error: PenstockError) -> str:
+    return "; ".join(part for part in (error.message, error.detail) if part)
+
+
+def _read_end(log_file: Path) -> str:
+    """What a JVM said at its end, without the frames of a trace."""
+    try:
+        lines = log_file.read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    told = [line.strip() for line in lines if line.strip() and not line.startswith((" ", "\t"))]
+    return " ".join(told[-2:]) or "nothing"
 
 
 def plain_python() -> WorkerPython:

@@ -230,3 +230,20 @@ def test_what_waits_behind_a_lost_job_waits_on(hasty: Hasty, cluster: str) -> No
     assert again["id"] == first
     column.runner.finish(again).raise_for_status()
     assert lease(column)["id"] == second
+
+
+def test_a_runner_in_trouble_gets_no_jobs_and_its_jobs_say_why(column: Column) -> None:
+    id = column.request()
+    runner = column.runner
+    body = {"runner": "troubled", "clusters": [runner.cluster], "trouble": "no Java; install one"}
+    assert column.server.post("/v1/runner/lease", body).json() == {"jobs": []}
+    assert describe(column.server, id)["waiting"] == (
+        f"the runner of cluster {runner.cluster} cannot work: no Java; install one; or start a "
+        "runner with `penstock runner` on another machine"
+    )
+    told = column.server.post("/v1/overview").json()["runners"]
+    (ours,) = (each for each in told if each["cluster"] == runner.cluster)
+    assert ours == {"cluster": runner.cluster, "alive": False, "trouble": "no Java; install one"}
+    assert runner.lease()[0]["id"] == id
+    told = column.server.post("/v1/overview").json()["runners"]
+    assert {"cluster": runner.cluster, "alive": True, "trouble": None} in told

@@ -220,7 +220,9 @@ def test_without_a_runner_the_job_finds_out(tmp_path: Any) -> None:
         view = make_view(lonely, "local", kind="chunker", output_schema=schema, **chunker())
         told = view.alter(**chunker(explode, "2"))
         assert told.status_code == 202, told.text
-        assert told.json()["not_previewed"] == "no runner of cluster local took it"
+        assert (
+            told.json()["not_previewed"] == "no runner of cluster local asks this server for jobs"
+        )
         (waiting,) = lonely.post("/v1/jobs/list", {"state": "in_progress"}).json()["jobs"]
         assert waiting["job_id"] == told.json()["job_id"]
         assert describe(lonely, waiting["job_id"])["status"] == "QUEUED"

@@ -1,10 +1,11 @@
 """Python environments that truly lack what an extra of the package would have brought."""
 
+import os
 import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -20,16 +21,28 @@ class Environment:
         venv.create(folder, symlinks=True)
         self.python = folder / "bin" / "python"
         python = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        site = folder / "lib" / python / "site-packages"
+        self.site = folder / "lib" / python / "site-packages"
         for distribution in _close(extras):
-            _link(distribution, site)
-        (site / "penstock.pth").write_text(f"{ROOT / 'src'}\n")
+            for name in _list_tops(distribution):
+                self.link(name)
+        (self.site / "penstock.pth").write_text(f"{ROOT / 'src'}\n")
 
-    def run(self, *arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    def link(self, name: str) -> None:
+        """Bring a module or folder of ours in."""
+        if not (self.site / name).exists():
+            (self.site / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
+
+    def unlink(self, name: str) -> None:
+        (self.site / name).unlink(missing_ok=True)
+
+    def run(
+        self, *arguments: str, cwd: Path | None = None, environ: Mapping[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
         """Run its Python."""
         return subprocess.run(
             [self.python, *arguments],
             cwd=cwd,
+            env={**os.environ, **(environ or {})},
             capture_output=True,
             text=True,
             timeout=110,
@@ -56,9 +69,7 @@ def _close(extras: Sequence[str]) -> list[metadata.Distribution]:
     return list(found.values())
 
 
-def _link(distribution: metadata.Distribution, site: Path) -> None:
-    ours = Path(sysconfig.get_path("purelib"))
-    for top in {file.parts[0] for file in distribution.files or ()}:
-        # Scripts are outside, and the package itself is read from the checkout.
-        if top != ".." and not top.endswith(".pth") and not (site / top).exists():
-            (site / top).symlink_to(ours / top)
+def _list_tops(distribution: metadata.Distribution) -> set[str]:
+    """What a distribution has in site-packages; the package itself is read from the checkout."""
+    tops = {file.parts[0] for file in distribution.files or ()}
+    return {top for top in tops if top != ".." and not top.endswith(".pth")}

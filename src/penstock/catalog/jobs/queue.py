@@ -44,6 +44,8 @@ class Queue:
     _bells: dict[str, asyncio.Event] = field(default_factory=dict)
     # When (monotonic) a runner last asked for work, by cluster; "" for all of them.
     _seen: dict[str, float] = field(default_factory=dict)
+    # When one last said that it cannot work, and why.
+    _troubles: dict[str, tuple[float, str]] = field(default_factory=dict)
     # When somebody last waited in vain for one.
     _missed: dict[str, float] = field(default_factory=dict)
 
@@ -76,15 +78,28 @@ class Queue:
         self.waits[bisect_left(WAIT_BUCKETS, seconds)] += 1
         self.waited_seconds += seconds
 
-    def note_runner(self, clusters: Sequence[str] | None) -> None:
-        """A runner asks for work of these clusters, or is about to."""
+    def note_runner(self, clusters: Sequence[str] | None, trouble: str = "") -> None:
+        """A runner asks for work of these clusters, or is about to, or says why it cannot."""
+        now = time.monotonic()
         for cluster in ("",) if clusters is None else clusters:
-            self._seen[cluster] = time.monotonic()
+            if trouble:
+                self._troubles[cluster] = (now, trouble)
+            else:
+                self._seen[cluster] = now
 
     def has_seen_runner(self, cluster: str) -> bool:
-        """Whether a runner for the cluster asked lately."""
+        """Whether a runner for the cluster asked lately, and none has told of trouble since."""
         oldest = time.monotonic() - SEEN_SECONDS
-        return any(self._seen.get(each, oldest) > oldest for each in (cluster, ""))
+        return any(
+            self._seen.get(each, oldest) > max(oldest, self._troubles.get(each, (oldest,))[0])
+            for each in (cluster, "")
+        )
+
+    def find_trouble(self, cluster: str) -> str:
+        """Why a runner of the cluster cannot work, if one said so lately."""
+        oldest = time.monotonic() - SEEN_SECONDS
+        told = [self._troubles.get(each, (oldest, "")) for each in (cluster, "")]
+        return next((trouble for at, trouble in told if at > oldest), "")
 
     def miss_runner(self, cluster: str) -> None:
         """Somebody waited in vain for a runner, so that others need not wait as well."""

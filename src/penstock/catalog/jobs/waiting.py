@@ -65,10 +65,18 @@ async def describe(catalog: Catalog, job: Job) -> dict[str, str]:
     """Everything that is known of a job, and why it waits if no runner will take it."""
     told = jobs.describe(job)
     if job.state == QUEUED and not await has_runner(catalog, job.cluster):
-        told["waiting"] = (
-            f"no runner of cluster {job.cluster} asks this server for jobs; {START_RUNNER}"
-        )
+        told["waiting"] = "; ".join(explain_absence(catalog, job.cluster))
     return told
+
+
+def explain_absence(catalog: Catalog, cluster: str) -> tuple[str, str]:
+    """Why no runner takes the jobs of a cluster, and what to do."""
+    if trouble := catalog.queue.find_trouble(cluster):
+        return (
+            f"the runner of cluster {cluster} cannot work: {trouble}",
+            f"or {START_RUNNER} on another machine",
+        )
+    return f"no runner of cluster {cluster} asks this server for jobs", START_RUNNER
 
 
 async def has_runner(catalog: Catalog, cluster: str) -> bool:

@@ -7,7 +7,7 @@ import asyncio
 from dataclasses import replace
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.jobs.waiting import CallerLeft, has_runner, run_now
+from penstock.catalog.jobs.waiting import CallerLeft, explain_absence, has_runner, run_now
 from penstock.catalog.materialized_views import materialized_views, refreshes
 from penstock.catalog.materialized_views.refreshes import RefreshRequest
 from penstock.database.interface import Transaction
@@ -91,5 +91,5 @@ async def _explain(catalog: Catalog, job: Job) -> str:
     if job.error:
         return f"the runner says: {job.error}"
     if not job.attempt and not await has_runner(catalog, job.cluster):
-        return f"no runner of cluster {job.cluster} took it"
+        return explain_absence(catalog, job.cluster)[0]
     return f"it was not done after {WAIT_SECONDS:g} seconds"

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.jobs import jobs
-from penstock.catalog.jobs.waiting import has_runner, run_now
+from penstock.catalog.jobs.waiting import explain_absence, has_runner, run_now
 from penstock.catalog.names import tables
 from penstock.catalog.statements.lookup import (
     Lookup,
@@ -27,7 +27,7 @@ from penstock.errors import InvalidRequest, TimedOut, TooManyRequests, Unavailab
 from penstock.jobs.specs import STATEMENT, StatementSpec
 from penstock.lance.errors import translated
 from penstock.model.identifiers import Identifier, from_path, show
-from penstock.model.jobs import START_RUNNER, SUCCEEDED, Job, NewJob
+from penstock.model.jobs import SUCCEEDED, Job, NewJob
 from penstock.model.slots import slot_of_statement
 from penstock.sql.doors import queries, requests
 from penstock.sql.doors import statements as statements_door
@@ -181,10 +181,8 @@ async def _explain(
 ) -> Exception:
     """Why there is no result."""
     if not job.attempt and not await has_runner(catalog, job.cluster):
-        return Unavailable(
-            "only Spark can run this statement, and no runner took it",
-            detail=START_RUNNER,
-        )
+        why, remedy = explain_absence(catalog, job.cluster)
+        return Unavailable(f"only Spark can run this statement, and {why}", detail=remedy)
     if not job.is_finished or job.cancel_requested:
         return TimedOut(
             f"the statement had no result after {asked.seconds:g} seconds",

@@ -17,8 +17,10 @@ from penstock.cli.output import as_json_option, echo_json
 from penstock.errors import PenstockError, Unavailable
 from penstock.extras import list_missing, show_install, show_some
 from penstock.runner.java import find_java
+from penstock.sdk.connection.connect import API_KEY
 from penstock.sdk.connection.optional_libraries import check_extras
 from penstock.sdk.connection.server_note import find
+from penstock.sdk.connection.wire import Wire
 from penstock.settings.load import LoadedSettings
 from penstock.settings.places import allowed_roots, database_url, lake_root
 from penstock.settings.redact import redact_url
@@ -140,7 +142,7 @@ def check_java(loaded: LoadedSettings) -> Finding:
     try:
         return Finding("java", OK, str(find_java(os.environ)))
     except Unavailable as error:
-        return Finding("java", BAD, error.message, error.detail or "")
+        return Finding("java", BAD, error.message, error.detail)
 
 
 def check_spark(loaded: LoadedSettings) -> Finding:
@@ -189,11 +191,35 @@ def check_server(loaded: LoadedSettings) -> Finding:
 
 
 def check_runner(loaded: LoadedSettings) -> Finding:
-    if not loaded.settings.runner.start:
-        return Finding(
-            "runner", WARN, "the server starts none (runner.start)", "penstock runner --url URL"
+    """Whether one works for the server of the folder, or would once there is a server."""
+    running = find(Path(loaded.settings.storage.data).expanduser().absolute())
+    if running is None:
+        if not loaded.settings.runner.start:
+            told = "the server will start none (runner.start is off)"
+            return Finding("runner", WARN, told, "penstock runner --url URL")
+        return Finding("runner", OK, "`penstock serve` starts one with the server")
+    wire = Wire(running.url, os.environ.get(API_KEY) or None, retry_seconds=0, verify=False)
+    try:
+        runners = wire.read("/v1/overview")["runners"]
+    except PenstockError as error:
+        told = f"{running.url} does not tell of runners: {error.message}"
+        return Finding("runner", WARN, told, f"set {API_KEY} to a key of the server")
+    finally:
+        wire.close()
+    away = [each for each in runners if not each["alive"]]
+    if not away:
+        clusters = ", ".join(each["cluster"] for each in runners)
+        return Finding("runner", OK, f"one asks {running.url} for jobs of cluster {clusters}")
+    why, mend = [], f"penstock runner --url {running.url}"
+    for each in away:
+        trouble, _, remedy = (each["trouble"] or "").partition("; ")
+        mend = remedy or mend
+        why.append(
+            f"that of cluster {each['cluster']} cannot work: {trouble}"
+            if trouble
+            else f"none asks {running.url} for jobs of cluster {each['cluster']}"
         )
-    return Finding("runner", OK, "the server starts one")
+    return Finding("runner", WARN, "; ".join(why), mend)
 
 
 CHECKS: tuple[Check, ...] = (

@@ -15,6 +15,7 @@ import click
 from penstock import crash
 from penstock.cli.unpickling import refuse_pickles
 from penstock.errors import InvalidRequest
+from penstock.runner.java import find_java
 from penstock.settings.load import load
 from penstock.settings.sections import Settings, clusters_of
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @click.option(
     "--data", metavar="DIR", help="Folder that gets `runner` with environments and Spark's log."
 )
+@click.option("--child", is_flag=True, hidden=True, help="A server started us.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -50,6 +52,7 @@ def command(
     cluster: str | None,
     metrics_port: int,
     data: str | None,
+    child: bool,
     config: Path | None,
 ) -> None:
     """Lease jobs from a server and run them on Spark, until Ctrl-C or SIGTERM.
@@ -72,6 +75,9 @@ def command(
         raise InvalidRequest(
             f"there is no cluster {cluster!r}", detail="the settings have " + ", ".join(clusters)
         )
+    if not child:
+        # A server's own runner tells its server instead, and waits for a Java.
+        find_java(os.environ)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

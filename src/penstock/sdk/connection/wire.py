@@ -175,7 +175,7 @@ class Wire:
                     return answer
                 problem = to_error(answer)
                 # Where there is no runner, somebody has to start one first.
-                if answer.status_code not in BUSY or problem.detail == START_RUNNER:
+                if answer.status_code not in BUSY or START_RUNNER in problem.detail:
                     raise problem
                 wait = max(pause, _retry_after(answer))
             if body is not None and not body.can_repeat:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
-from penstock.model.jobs import FINISHED, PAUSED, QUEUED, RUNNING, START_RUNNER
+from penstock.model.jobs import FINISHED, PAUSED, QUEUED, RUNNING
 from penstock.sdk.connection.optional_libraries import load
 
 WIDTH, MIN_WIDTH = 24, 6
@@ -33,12 +33,30 @@ def open_display(wanted: bool | None) -> Display:
     stream = sys.stderr
     if wanted or (stream.isatty() and os.environ.get("TERM") != "dumb"):
         return Terminal(stream)
-    return NoDisplay()
+    return Waits(stream)
 
 
 class NoDisplay:
     def show(self, status: str, told: Mapping[str, str]) -> None:
         pass
+
+    def close(self) -> None:
+        pass
+
+
+class Waits:
+    """No bar, but why a job waits that no runner takes: nothing else would tell of it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._told = ""
+
+    def show(self, status: str, told: Mapping[str, str]) -> None:
+        why = told.get("waiting", "")
+        if why and why != self._told:
+            self._stream.write(f"{_name(told)} waits: {why}\n")
+            self._stream.flush()
+        self._told = why
 
     def close(self) -> None:
         pass
@@ -52,8 +70,12 @@ class Terminal:
         self._is_live = stream.isatty()
         self._started = time.monotonic()
         self._last = ""
+        self._waits = Waits(stream)
 
     def show(self, status: str, told: Mapping[str, str]) -> None:
+        if self._is_live and "waiting" in told:
+            self._stream.write("\r\x1b[K")
+        self._waits.show(status, told)
         # A line that fills the last column would wrap.
         width = _columns(self._stream) - 1
         line = render(status, told, time.monotonic() - self._started, width)
@@ -91,12 +113,11 @@ class Notebook:
 
 def render(status: str, told: Mapping[str, str], seconds: float, width: int = 120) -> str:
     """A job's progress in one line; the bar, and then the name, use the room there is."""
-    name = f"{told.get('kind', 'job')} {told.get('target', '')}".strip()
+    name = _name(told)
     done, total = read_progress(status, told)
     parts = []
     if status == QUEUED:
-        alone = f", and there is none: {START_RUNNER}" if "waiting" in told else ""
-        parts.append(f"waits for a runner{alone}")
+        parts.append("waits for a runner")
     elif total:
         parts.append(f"{done / total:4.0%}  {done:,}/{total:,} rows")
         if done and seconds >= 1 and status == RUNNING:
@@ -120,6 +141,10 @@ def render_html(status: str, told: Mapping[str, str], seconds: float) -> str:
     done, total = read_progress(status, told)
     bar = f'<progress value="{done}" max="{total}"></progress> ' if total else ""
     return f"<div>{bar}<code>{html.escape(render(status, told, seconds))}</code></div>"
+
+
+def _name(told: Mapping[str, str]) -> str:
+    return f"{told.get('kind', 'job')} {told.get('target', '')}".strip()
 
 
 def read_progress(status: str, told: Mapping[str, str]) -> tuple[int, int]:

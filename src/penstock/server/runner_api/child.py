@@ -143,7 +143,8 @@ def make_child(
     environ = {name: text for name, text in os.environ.items() if not name.startswith(NOT_ITS)}
     if config:
         environ["PENSTOCK_CONFIG"] = config
-    command = [sys.executable, "-m", "penstock", "runner", "--url", url, "--data", data]
+    command = [sys.executable, "-m", "penstock", "runner", "--child", "--url", url]
+    command += ["--data", data]
     if token:
         command.append("--token-stdin")
     return RunnerChild(command, environ, on_death, token)

@@ -52,6 +52,8 @@ class LeaseJobs(Body):
     clusters: Annotated[list[Text], msgspec.Meta(max_length=100)] | None = None
     free: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     wait_seconds: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_SECONDS)] = 0
+    # Why the runner cannot work now; it gets no jobs then.
+    trouble: Text | None = None
 
 
 class SentLine(msgspec.Struct):
@@ -137,7 +139,9 @@ async def lease(call: Call) -> Leases:
     queue, clock = call.catalog.queue, asyncio.get_running_loop().time
     clusters = _choose_clusters(call, body.clusters)
     deadline = clock() + body.wait_seconds
-    queue.note_runner(clusters)
+    queue.note_runner(clusters, body.trouble or "")
+    if body.trouble:
+        return Leases([])
     leaving = asyncio.create_task(gone(call.receive))
     try:
         while True:

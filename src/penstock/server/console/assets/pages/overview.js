@@ -191,7 +191,7 @@ function healthPanel({ database, runners = [] }) {
     ...runners.map((runner) => [
       ["Runner of ", h("bdi", {}, runner.cluster)],
       state(runner.alive ? "ok" : "down", runner.alive ? "ok" : "away"),
-      runner.alive ? "takes jobs" : "no runner has asked for jobs lately",
+      runner.alive ? "takes jobs" : runner.trouble ?? "no runner has asked for jobs lately",
     ]),
   ];
   return panel(

@@ -54,6 +54,8 @@ class Runners(msgspec.Struct):
     cluster: str
     # Whether one asked this server for work lately.
     alive: bool
+    # Why the one that asked cannot work.
+    trouble: str | None
 
 
 class SizeOfDay(msgspec.Struct):
@@ -128,7 +130,11 @@ def _list_runners(call: Call) -> list[Runners]:
     """The clusters that the caller knows of: all, or the one that jobs go to by themselves."""
     queue = call.catalog.queue
     known = queue.clusters if call.only is None else [queue.default_cluster]
-    return [Runners(each, queue.has_seen_runner(each)) for each in known]
+    found = [(each, queue.has_seen_runner(each)) for each in known]
+    return [
+        Runners(each, alive, None if alive else queue.find_trouble(each) or None)
+        for each, alive in found
+    ]
 
 
 def _show_day(number: int) -> str:
