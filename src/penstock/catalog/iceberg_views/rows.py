@@ -49,6 +49,11 @@ async def find_table_query(
         made = await catalog.workers.run(_put_over_table, found, asked)
         if made is not None:
             return found.table, made
+    if asked.sample is not None:
+        raise Unsupported(
+            f"{show(id)} is a view of more than the rows of one table, and can't be sampled",
+            detail="make a materialized view of it, and sample that",
+        )
     if asked.vector is not None or asked.text is not None or asked.with_row_id:
         what = "searched" if asked.vector or asked.text else "asked for row ids"
         raise Unsupported(
@@ -97,7 +102,8 @@ def _put_over_table(found: "LanceStatement", asked: Query) -> Query | None:
     ranks = asked.vector is not None or asked.text is not None
     if all(column.path is None and not column.reads for column in rows.columns):
         return None  # Lance does not scan for constants alone
-    if rows.limit is not None and (ranks or asked.filter is not None or asked.order_by):
+    moves = ranks or asked.order_by or asked.sample is not None
+    if rows.limit is not None and (moves or asked.filter is not None):
         return None
     made = over_rows.put_over_table(over_rows.select(asked.columns, asked.filter), rows)
     if isinstance(made, Refusal):

@@ -60,12 +60,16 @@ class Query:
     with_row_id: bool = False
     # Each a column's path, whether ascending, and whether nulls come first.
     order_by: Sequence[tuple[str, bool, bool]] = ()
+    # So many rows at random, and a number that they follow from.
+    sample: tuple[int, int] | None = None
 
 
 def search(dataset: "lance.LanceDataset", query: Query) -> "pa.RecordBatchReader | pa.Table":
     """Run a checked query; yields rows as they are found, a few at a time."""
     if query.vector is not None and query.text is not None:
         return _fuse(dataset, query).to_reader()
+    if query.sample is not None:
+        return _sample(dataset, query, *query.sample)
     if (first := _take_first(dataset, query)) is not None:
         return first
     reader = _scan(dataset, query).to_reader()
@@ -99,6 +103,8 @@ def analyze(dataset: "lance.LanceDataset", query: Query) -> str:
 
 def check_query(query: Query) -> None:
     """Refuse queries that no table could answer."""
+    if query.sample is not None:
+        _check_sample(query)
     if query.vector is not None:
         check_vectors(len(query.vector.vectors))
     if query.vector is not None and query.k is None:
@@ -119,6 +125,23 @@ def check_query(query: Query) -> None:
                 f"k + offset is {_most(query)}; a search by vector and text ranks {MAX_FUSED}",
                 detail="ask for fewer rows",
             )
+
+
+def _check_sample(query: Query) -> None:
+    others = (query.vector, query.text, query.order_by, query.offset)
+    if any(others) or query.k is not None:
+        raise InvalidRequest(
+            "sample cannot be combined with a search, an order, a limit or an offset",
+            detail="send it with columns and a filter only",
+        )
+
+
+def _sample(dataset: "lance.LanceDataset", query: Query, rows: int, seed: int) -> "pa.Table":
+    chosen = ordering.sample_ids(dataset, query.filter, rows, seed)
+    found = _fetch(dataset, query, chosen)
+    if query.with_row_id:
+        found = found.append_column("_rowid", pa.array(chosen, pa.uint64()))
+    return found
 
 
 def _scan(dataset: "lance.LanceDataset", query: Query) -> "lance.LanceScanner":

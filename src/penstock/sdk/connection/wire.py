@@ -19,6 +19,7 @@ from penstock.model.codes import BROKEN_OFF, LANCE_ERRORS
 from penstock.model.identifiers import SEPARATOR, Identifier, to_path
 from penstock.model.jobs import START_RUNNER
 from penstock.retries import Backoff
+from penstock.sdk.connection.answer_stream import AnswerStream
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
@@ -83,17 +84,14 @@ class Wire:
         Within `timeout` the server answers, or it is not asked again.
         """
         # The server says when the time is up.
-        seconds = ANSWER_SECONDS + (timeout or 0)
-        request = self._http.build_request(
-            "POST",
-            path,
-            content=b"" if body is None else msgspec.json.encode(body),
-            params=_to_params({}),
-            headers={"Content-Type": "application/json"},
-            timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS),
-        )
+        request = self._ask(path, body, ANSWER_SECONDS + (timeout or 0))
         patience = None if timeout is None else min(timeout, self._retry_seconds)
         return self._send(lambda: _receive(self._http, request), patience).content
+
+    def read_stream(self, path: str, body: object = None) -> AnswerStream:
+        """POST a question whose answer is read while it arrives; its reader closes it."""
+        request = self._ask(path, body, ANSWER_SECONDS)
+        return AnswerStream(self._send(lambda: _begin(self._http, request)), _read_end)
 
     def get(self, path: str, **params: object) -> Any:
         given = _to_params(params)
@@ -133,6 +131,16 @@ class Wire:
 
     def close(self) -> None:
         self._http.close()
+
+    def _ask(self, path: str, body: object, seconds: float) -> httpx.Request:
+        return self._http.build_request(
+            "POST",
+            path,
+            content=b"" if body is None else msgspec.json.encode(body),
+            params=_to_params({}),
+            headers={"Content-Type": "application/json"},
+            timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS),
+        )
 
     def _post(
         self,
@@ -189,6 +197,14 @@ class Wire:
 def path_of(noun: str, parts: Identifier, operation: str) -> str:
     """The path of an operation on a namespace, table or view, whatever its name contains."""
     return f"/v1/{noun}/{quote(to_path(parts) or SEPARATOR, safe='')}/{operation}"
+
+
+def _begin(client: httpx.Client, request: httpx.Request) -> httpx.Response:
+    """Send a request; of an answer with rows only the head is read."""
+    answer = client.send(request, stream=True)
+    if not answer.is_success:
+        answer.read()
+    return answer
 
 
 def _receive(client: httpx.Client, request: httpx.Request) -> httpx.Response:

@@ -13,7 +13,7 @@ from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.names import show_id
 from penstock.sdk.connection.optional_libraries import load
 from penstock.sdk.connection.wire import Wire, path_of
-from penstock.sdk.rows.answers import ask_rows
+from penstock.sdk.rows.answers import ask_batches, ask_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,8 @@ class Query:
     branch: str | None = None
     # What a search adds to the request.
     search: Mapping[str, Any] = field(default_factory=dict)
+    # Columns that the rows are sorted by, each with whether it ascends and nulls come first.
+    order: tuple[tuple[str, bool, bool], ...] = ()
 
     def select(self, *columns: str | Sequence[str], **expressions: str) -> "Query":
         """These columns, and SQL expressions under a name: `select("id", size="length(text)")`."""
@@ -55,6 +57,24 @@ class Query:
         both = f"({self.filter}) AND ({where})" if self.filter else where
         return replace(self, filter=both)
 
+    def order_by(
+        self,
+        *columns: str,
+        ascending: bool | Sequence[bool] = True,
+        nulls_first: bool | Sequence[bool] = False,
+    ) -> "Query":
+        """Sorted by these columns, the first one first.
+
+        `ascending` and `nulls_first` are for all of them, or lists with a value for each.
+        """
+        if not columns:
+            raise InvalidRequest("order_by names no column", detail="name one, or leave it out")
+        each = [
+            _for_each(what, given, len(columns))
+            for what, given in (("ascending", ascending), ("nulls_first", nulls_first))
+        ]
+        return replace(self, order=tuple(zip(columns, *each, strict=True)))
+
     def limit(self, rows: int) -> "Query":
         """At most so many rows."""
         return replace(self, rows=rows)
@@ -66,6 +86,24 @@ class Query:
     def to_arrow(self) -> "pa.Table":
         """The rows as an Arrow table."""
         return ask_rows(self.wire, path_of("table", self.table, "query"), self.body())
+
+    def to_batches(self, batch_size: int | None = None) -> "pa.RecordBatchReader":
+        """The rows while they arrive, in batches of at most so many, of one version of the table.
+
+        Memory stays bounded. A server drops a reader that takes nothing for a minute.
+        """
+        path = path_of("table", self.table, "query")
+        return ask_batches(self.wire, path, self.body(), batch_size)
+
+    def head(self, rows: int = 5) -> "pa.Table":
+        """The first rows."""
+        most = rows if self.rows is None else min(rows, self.rows)
+        return self.limit(most).to_arrow()
+
+    def sample(self, rows: int = 5, *, seed: int | None = None) -> "pa.Table":
+        """So many rows at random; the same ones for the same seed, while the table has them."""
+        body = {**self.body(), "sample": {"rows": rows, "seed": seed}}
+        return ask_rows(self.wire, path_of("table", self.table, "query"), body)
 
     def to_pandas(self) -> "pd.DataFrame":
         load("pandas", "to_pandas")
@@ -94,7 +132,7 @@ class Query:
 
     def schema(self) -> "pa.Schema":
         """The columns that it gives; nothing is read."""
-        return replace(self, rows=0, skip=0, search={}).to_arrow().schema
+        return replace(self, rows=0, skip=0, search={}, order=()).to_arrow().schema
 
     def body(self) -> dict[str, Any]:
         """The request's body."""
@@ -106,16 +144,21 @@ class Query:
             "offset": self.skip or None,
             "version": self.version,
             "branch": self.branch,
+            "order_by": [
+                {"column_name": name, "ascending": ascending, "nulls_first": nulls_first}
+                for name, ascending, nulls_first in self.order
+            ]
+            or None,
             **self.search,
         }
         return {name: value for name, value in asked.items() if value is not None}
 
     def to_sql(self) -> str:
         """The query in Lance's SQL, as the source of a view."""
-        if self.search or self.skip or self.version is not None or self.branch:
+        if self.search or self.skip or self.order or self.version is not None or self.branch:
             raise InvalidRequest(
-                f"a view of {show_id(self.table)} cannot have a search, an offset, a version or a "
-                "branch",
+                f"a view of {show_id(self.table)} cannot have a search, an order, an offset, a "
+                "version or a branch",
                 detail="select columns, filter and limit only",
             )
         columns = self.columns or {}
@@ -128,6 +171,17 @@ class Query:
         text = f"SELECT {shown or '*'} FROM {'.'.join(map(quote, self.table))}"
         text += f" WHERE {self.filter}" if self.filter else ""
         return text + (f" LIMIT {self.rows}" if self.rows is not None else "")
+
+
+def _for_each(what: str, given: bool | Sequence[bool], count: int) -> list[bool]:
+    """A value for each column that rows are sorted by."""
+    found = [given] * count if isinstance(given, bool) else list(given)
+    if len(found) != count:
+        raise InvalidRequest(
+            f"{what} has {len(found)} values for {count} columns",
+            detail="give one for each column, or one for all",
+        )
+    return found
 
 
 def search_body(

@@ -31,6 +31,15 @@ class Readable(Handle):
         """Only rows for which this SQL holds."""
         return self._query().where(where)
 
+    def order_by(
+        self,
+        *columns: str,
+        ascending: bool | Sequence[bool] = True,
+        nulls_first: bool | Sequence[bool] = False,
+    ) -> Query:
+        """Sorted by these columns; see `Query.order_by`."""
+        return self._query().order_by(*columns, ascending=ascending, nulls_first=nulls_first)
+
     def limit(self, rows: int) -> Query:
         """At most so many rows."""
         return self._query().limit(rows)
@@ -92,8 +101,17 @@ class Readable(Handle):
     def to_list(self) -> list[dict[str, Any]]:
         return self._query().to_list()
 
+    def to_batches(self, batch_size: int | None = None) -> "pa.RecordBatchReader":
+        """All rows while they arrive; see `Query.to_batches`."""
+        return self._query().to_batches(batch_size)
+
     def head(self, rows: int = 5) -> "pa.Table":
-        return self._query().limit(rows).to_arrow()
+        """The first rows."""
+        return self._query().head(rows)
+
+    def sample(self, rows: int = 5, *, seed: int | None = None) -> "pa.Table":
+        """So many rows at random; see `Query.sample`."""
+        return self._query().sample(rows, seed=seed)
 
     def count(self, where: str | None = None) -> int:
         query = self._query()

@@ -46,6 +46,7 @@ QUERIES: dict[str, dict[str, Any]] = {
     "no rows": {"k": 0},
     "sorted": {"order_by": [{"column_name": "number", "ascending": False}], "k": 4},
     "sorted by a field": {"order_by": [{"column_name": "info.y"}], "k": 4},
+    "a sample of all": {"sample": {"rows": 10_000, "seed": 7}, "filter": "number = 60"},
     "the nearest": {**NEAR, "columns": ["number"]},
     "the nearest of some": {**NEAR, "filter": "number > 100", "prefilter": True},
     "words": {"full_text_query": WORDS, "k": 200, "columns": ["number"]},

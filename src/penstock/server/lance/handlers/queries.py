@@ -1,5 +1,6 @@
 """Operations that read rows: query, count, the plans of queries, and SQL over several tables."""
 
+import secrets
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
@@ -34,6 +35,7 @@ from penstock.server.transport.downloads import Download
 from penstock.server.transport.http import ClientGone, Reply
 from penstock.sql.statements import Statement
 
+MAX_SAMPLE = 100_000
 METRICS = ("l2", "cosine", "dot", "hamming")
 # The largest query; server.max_json_bytes limits every other operation, and has this default.
 
@@ -56,6 +58,12 @@ class Order(msgspec.Struct):
     column_name: Name
     ascending: bool | None = None
     nulls_first: bool | None = None
+
+
+class Sample(msgspec.Struct):
+    rows: Annotated[int, msgspec.Meta(ge=0, le=MAX_SAMPLE)]
+    # The same seed gives the same rows, while the table has them.
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
 
 
 class QueryTable(Body):
@@ -81,6 +89,8 @@ class QueryTable(Body):
     # The protocol has no default. Lance and the reference server filter afterwards.
     prefilter: bool | None = None
     refine_factor: Number | None = None
+    # Ours: so many rows at random.
+    sample: Sample | None = None
     upper_bound: float | None = None
     # The protocol's object, or a plain array: numbers are one vector, arrays are several.
     vector: Vectors | Vector | None = None
@@ -270,9 +280,14 @@ def to_query(body: QueryTable) -> Query:
             # Lance cannot sort no rows.
             for one in (body.order_by or () if body.k != 0 else ())
         ],
+        sample=None if body.sample is None else _to_sample(body.sample),
     )
     query.check_query(wanted)
     return wanted
+
+
+def _to_sample(given: Sample) -> tuple[int, int]:
+    return given.rows, secrets.randbits(63) if given.seed is None else given.seed
 
 
 def to_columns(given: Any) -> list[str] | dict[str, str] | None:
