@@ -13,20 +13,12 @@ from click.testing import CliRunner
 
 from penstock.cli.main import COMMANDS, load_command, penstock
 from penstock.cli.operate.config import command
-
-PENSTOCK = Path(sys.executable).parent / "penstock"
+from tests.harness.processes import nursery
 
 
 def run(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if "PENSTOCK" not in name}
-    return subprocess.run(
-        [PENSTOCK, *arguments],
-        cwd=cwd,
-        env={**inherited, **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return nursery.run(arguments, {**inherited, **environ}, cwd)
 
 
 def test_each_value_is_printed_with_its_source_in_columns(tmp_path: Path) -> None:

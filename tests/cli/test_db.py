@@ -2,17 +2,14 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 from penstock.database.schema import list_migrations
-from tests.harness.processes import servers
+from tests.harness.processes import nursery, servers
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "penstock", *arguments], capture_output=True, text=True, timeout=110
-    )
+    return nursery.run(arguments)
 
 
 def test_status_of_a_folder_without_a_catalog_says_so(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import penstock
 from tests.harness.clients import iceberg_tables as tables
 from tests.harness.data.tables import new_name
 from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes import nursery
 from tests.harness.processes.servers import Server, running
 from tests.harness.processes.waiting import until
 from tests.harness.views.server_views import run_here
@@ -42,13 +43,7 @@ def table(server: Server) -> Iterator[penstock.Table]:
 
 def run(server: Server, *arguments: str, code: int = 0) -> str:
     """What a command prints; it must end with the code."""
-    done = subprocess.run(
-        [PENSTOCK, *arguments],
-        env={**os.environ, "PENSTOCK_URL": server.url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = nursery.run(arguments, {**os.environ, "PENSTOCK_URL": server.url})
     assert done.returncode == code, done.stdout + done.stderr
     assert "\x1b" not in done.stdout
     return done.stdout if code != 2 else done.stderr

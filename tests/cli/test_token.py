@@ -3,7 +3,6 @@
 import json
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,12 @@ from penstock.cli.main import penstock
 from penstock.errors import InvalidRequest
 from penstock.server.access.bootstrap_security import check_access, read_tls
 from penstock.settings.load import SettingsError, load
-from tests.harness.processes import servers
+from tests.harness.processes import nursery, servers
 from tests.harness.processes.access import AUTH, tls
 
 
 def run(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "penstock", *arguments, "--data", str(data)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return nursery.run([*arguments, "--data", str(data)])
 
 
 def test_a_key_is_made_before_the_first_start_listed_and_revoked_beside_the_server(

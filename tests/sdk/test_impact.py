@@ -1,8 +1,6 @@
 """Dependents and new names through the SDK and the command line."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +8,7 @@ from click.testing import CliRunner
 import penstock
 from penstock.cli.main import penstock as command
 from penstock.errors import InvalidRequest, NotFound, TableInUse
+from tests.harness.processes import nursery
 from tests.harness.processes.servers import Server
 from tests.harness.views.server_views import make_iceberg_view
 
@@ -118,8 +117,6 @@ def test_a_refusal_names_the_arguments_and_options_that_there_are(
     assert "?" not in raised.value.detail
     lake.create_iceberg_view(f"{space}.i", "SELECT id FROM docs")
     asked = ["rename", table.name, f"{space}.other", "--url", lake.url]
-    done = subprocess.run(
-        [sys.executable, "-m", "penstock", *asked], capture_output=True, text=True, check=False
-    )
+    done = nursery.run(asked)
     assert done.returncode == 2
     assert "use --cascade to let them follow, or --force to let them break" in done.stderr

@@ -129,7 +129,8 @@ def test_a_view_is_made_by_a_registered_chunker(
     other = penstock.chunker(version="2")(letters.call)
     lake.create_function(f"{space}.letters", other)
     made.enable()
-    view.alter(function=f"{space}.letters@2", wait=False, cluster=cluster)
+    # The test is the only runner, and does nothing while it asks.
+    view.alter(function=f"{space}.letters@2", preview=False, wait=False, cluster=cluster)
     (job,) = Runner(server, cluster=cluster).lease(wait_seconds=20)
     run_here(server, job)
     assert [use["version"] for use in made.used_by()] == [2]

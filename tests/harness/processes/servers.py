@@ -141,13 +141,19 @@ def running(
     environ: Mapping[str, str] | None = None,
     runner: bool = False,
 ) -> Iterator[Server]:
-    """A server for the length of a block."""
+    """A server for the length of a block, which is killed at its end if it has no runner.
+
+    To stop takes longer than to start, and `tests/server/test_lifecycle.py` holds how it is done.
+    """
     server = start(data, *arguments, database=database, environ=environ, runner=runner)
     try:
         yield server
     finally:
         if server.process.poll() is None:
-            server.stop()
+            if runner:
+                server.stop()
+            else:
+                server.kill()
 
 
 def free_port() -> int:

@@ -2,12 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,6 +15,7 @@ from penstock.errors import NeedsConsent
 from tests.harness.clients import iceberg_requests as views
 from tests.harness.data.arrow import people, send
 from tests.harness.jobs.fake_runner import Runner
+from tests.harness.processes import nursery
 from tests.harness.processes.access import GuardedServer, Person, person
 from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
@@ -305,10 +303,8 @@ def test_the_sdk_and_the_command_line_consent(place: Place) -> None:
 
     def run(*more: str) -> Any:
         environ = {**os.environ, "PENSTOCK_URL": place.gate.server.url, "PENSTOCK_API_KEY": key}
-        command = [str(Path(sys.executable).parent / "penstock"), "views", "consent", name]
-        done = subprocess.run(
-            [*command, "--json", *more], env=environ, capture_output=True, check=True
-        )
+        done = nursery.run(["views", "consent", name, "--json", *more], environ)
+        assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     with penstock.connect(place.gate.server.url, api_key=key) as lake:

@@ -68,7 +68,7 @@ def has_seen_all(catalog: Catalog) -> bool:
 
 async def look(catalog: Catalog) -> bool:
     """Note the sizes of tables that have changed; whether that were all of them."""
-    after, opened = "", 0
+    after, opened, left = "", 0, 0
     while True:
         rows = await catalog.database.fetch(
             "SELECT t.id, s.version, (SELECT max(v.version) FROM table_versions v "
@@ -84,10 +84,10 @@ async def look(catalog: Catalog) -> bool:
                 return False
             opened += 1
             began = time.monotonic()
-            await _note(catalog, id, head)
+            left += not await _note(catalog, id, head)
             await asyncio.sleep((time.monotonic() - began) * REST)
         if len(rows) < PAGE:
-            return True
+            return left == 0
         after = rows[-1][0]
         # SQLite answers at once: others get their turn here.
         await asyncio.sleep(0.01)
@@ -160,19 +160,23 @@ async def _look_quietly(catalog: Catalog) -> bool:
     return False
 
 
-async def _note(catalog: Catalog, id: str, head: int) -> None:
+async def _note(catalog: Catalog, id: str, head: int) -> bool:
+    """Note the size of a table; False when it has to be tried again."""
     table = await tables.find_by_id(catalog.database, id)
     version = await versions.find(catalog.database, id, MAIN, head)
-    if table is None or version is None or not version.settled:
-        return
+    if table is None or version is None:
+        return True
+    if not version.settled:
+        return False
     try:
         found = await catalog.workers.run(_measure, catalog, table, version)
     except TooManyRequests:
-        return
+        return False
     except PenstockError as error:
         log.info("the size of table %s is not known: %s", table, error.message)
         found = None
     await catalog.database.write(_record, id, version, found)
+    return True
 
 
 def _measure(catalog: Catalog, table: Table, version: TableVersion) -> tuple[int, int]:

@@ -10,10 +10,11 @@ from functools import partial
 from lance import LanceDataset
 
 from penstock.crash import crash_point
+from penstock.errors import ConcurrentCommit
 from penstock.jobs.backfill.plan import BackfillOptions, Fill, fragment_key
 from penstock.jobs.engine.attempt import Attempt
 from penstock.jobs.engine.checkpoints import Checkpoint
-from penstock.jobs.engine.committing import commit_until_in
+from penstock.jobs.engine.committing import NoFit, commit_until_in
 from penstock.jobs.engine.fragment_work import FragmentWork
 from penstock.jobs.specs import BackfillSpec
 from penstock.lance.commit.replacement import (
@@ -110,7 +111,11 @@ class Replacements:
     def _try_commit(self, ids: Sequence[int]) -> bool:
         spec = self._spec
         latest = self._catalog.open_latest(spec.table, spec.branch)
-        states = {fragment.id: fragment for fragment in self._describe(latest)}
+        try:
+            states = {fragment.id: fragment for fragment in self._describe(latest)}
+        except ConcurrentCommit as error:
+            # The column has another declaration: trying again is of no use.
+            raise NoFit(error.message) from error
         notes = {id: self.ready[id] for id in ids}
         done = {id for id, note in notes.items() if _holds(states.get(id), note)}
         fit = {id for id in notes.keys() - done if self._fits(latest, states.get(id), notes[id])}
