@@ -116,8 +116,8 @@ CLI_HEAD = """\
 # The command line
 
 `penstock COMMAND --help` prints what is below. Commands that talk to a server find it by `--url`,
-by `PENSTOCK_URL`, by `./penstock-data`, or at `http://127.0.0.1:2333`; `PENSTOCK_API_KEY` has the
-key.
+by `PENSTOCK_URL`, or by `./penstock-data`, as [`penstock.connect()`](sdk.md#connect) does; they
+start none, and `-v` says which it is, and why. `PENSTOCK_API_KEY` has the key.
 `--json` is on every command that reads, `--dry-run` on those that change something, `-y` on those
 that ask. Colours and bars are for terminals only. `penstock completion` makes a shell complete all
 of it.

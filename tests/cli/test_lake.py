@@ -138,7 +138,8 @@ def test_status_tells_what_there_is(server: Server, table: penstock.Table) -> No
     assert found["ready"] is True
     assert found["tables"] >= 1
     assert found["jobs"].keys() == {"QUEUED", "RUNNING", "PAUSED"}
-    assert run(server, "status").startswith(f"server  {server.url} is ready\n")
+    told = f"server   {server.url} is ready\nbecause  PENSTOCK_URL names it\n"
+    assert run(server, "status").startswith(told)
 
 
 def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:

@@ -80,10 +80,8 @@ def list_blocks(page: str, kind: str) -> list[str]:
 
 
 def here(code: str, server: Server) -> str:
-    """The same code against the server of the test."""
-    return code.replace(ADDRESS, server.url).replace(
-        "penstock.connect()", f'penstock.connect("{server.url}")'
-    )
+    """The same code against the server of the test, which PENSTOCK_URL names as well."""
+    return code.replace(ADDRESS, server.url)
 
 
 def run(command: list[str], server: Server, folder: Path) -> None:

@@ -13,6 +13,7 @@ import penstock
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.sdk.connection.server_note import FILE, ServerNote, find
 from tests.harness.processes import servers
+from tests.harness.processes.servers import Server
 from tests.harness.processes.waiting import until
 
 SCRIPT = """
@@ -115,3 +116,67 @@ def test_a_folder_sends_nobody_to_another_machine(tmp_path: Path) -> None:
 def test_a_key_with_letters_that_no_key_has_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="letters that no key has"):
         penstock.connect("http://127.0.0.1:9", api_key="schlüssel")
+
+
+def run(folder: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    kept = {name: value for name, value in os.environ.items() if name != "PENSTOCK_URL"}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**kept, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+CONNECT = "import penstock; lake = penstock.connect({}); print(lake); print(lake.why)"
+
+
+def test_python_and_commands_find_a_server_by_the_same_rule(server: Server, tmp_path: Path) -> None:
+    with servers.running(tmp_path / "penstock-data") as here:
+        for url, environ, told in (
+            (server.url, {"PENSTOCK_URL": "http://127.0.0.1:9"}, ""),
+            ("", {"PENSTOCK_URL": server.url}, "PENSTOCK_URL names it"),
+            ("", {"PENSTOCK_URL": ""}, f"it works on {here.data}"),
+        ):
+            address = here.url if not (url or environ["PENSTOCK_URL"]) else server.url
+            shown = f"{address} ({told})" if told else address
+            done = run(tmp_path, "-c", CONNECT.format(repr(url) if url else ""), **environ)
+            assert done.stdout == f"<Lake at {shown}>\n{told}\n", done.stderr
+            assert done.stderr == ""
+            option = ["--url", url] if url else []
+            done = run(tmp_path, "-m", "penstock", "ls", "-v", *option, **environ)
+            assert done.stderr.splitlines()[0] == f"penstock: asks {shown}"
+            done = run(tmp_path, "-m", "penstock", "status", "--json", *option, **environ)
+            found = msgspec.json.decode(done.stdout)
+            assert (found["url"], found["why"]) == (address, told)
+        done = run(tmp_path, "-c", CONNECT.format("data='penstock-data'"), PENSTOCK_URL=server.url)
+        assert done.stdout.splitlines() == [
+            f"<Lake at {here.url} (it works on {here.data})>",
+            f"it works on {here.data}",
+        ]
+
+
+def test_where_there_is_no_server_python_starts_one_and_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "penstock-data"
+    done = run(tmp_path, "-m", "penstock", "ls")
+    assert done.returncode == 2
+    told = f"no server is named by --url or PENSTOCK_URL, and none works on {folder}"
+    assert done.stderr.startswith(f"penstock: {told}; ")
+    assert not folder.exists()
+    done = run(tmp_path, "-c", CONNECT.format("runner=False"))
+    assert f"(it was started for {folder})>" in done.stdout
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"started a server for {folder} at http://127.0.0.1:")
+    assert ", which ends with this process" in line
+
+
+def test_a_dead_address_is_one_line(tmp_path: Path) -> None:
+    told = "no answer from http://127.0.0.1:9 (PENSTOCK_URL names it): Connection refused"
+    done = run(tmp_path, "-c", CONNECT.format(""), PENSTOCK_URL="http://127.0.0.1:9")
+    assert done.stderr.count("Traceback") == 1
+    assert done.stderr.splitlines()[-2].endswith(told)
+    done = run(tmp_path, "-m", "penstock", "ls", PENSTOCK_URL="http://127.0.0.1:9")
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"penstock: {told}; start a server with `penstock serve`")

@@ -2,38 +2,58 @@
 
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import click
 
-from penstock.sdk.connection.connect import connect
-from penstock.sdk.connection.server_note import find
+from penstock.errors import Unavailable
+from penstock.sdk.connection import connect
+from penstock.sdk.connection.server_choice import (
+    DATA,
+    DEFAULT,
+    URL,
+    ServerChoice,
+    choose_server,
+    find_folder,
+)
+from penstock.sdk.connection.server_note import answers
 from penstock.sdk.lake import Lake
 
-DATA, DEFAULT = Path("penstock-data"), "http://127.0.0.1:2333"
+ELSE = f"else {URL}, else the one that works on ./{DATA}"
 
 
 def lake_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--url`; the command gets a `Lake` as its first argument."""
+    """Add `--url` and `-v`; the command gets a `Lake` as its first argument."""
 
     @wraps(command)
-    def with_lake(*, url: str | None, **given: Any) -> None:
-        with open_lake(url) as lake:
+    def with_lake(*, url: str | None, verbose: bool, **given: Any) -> None:
+        with open_lake(url, verbose=verbose) as lake:
             command(lake, **given)
 
+    decorated = click.option(
+        "-v", "--verbose", is_flag=True, help="Say on stderr which server is asked, and why."
+    )(with_lake)
     return click.option(
         "--url",
         metavar="URL",
-        envvar="PENSTOCK_URL",
-        help="Address of the server; else PENSTOCK_URL, else the one that works on "
-        f"./{DATA}, else {DEFAULT}. PENSTOCK_API_KEY has the key.",
-    )(with_lake)
+        help=f"Address of the server; {ELSE}. PENSTOCK_API_KEY has the key.",
+    )(decorated)
 
 
-def open_lake(url: str | None) -> Lake:
-    """Connect to the server that the options name."""
-    if url is None:
-        found = find(DATA.absolute())
-        url = DEFAULT if found is None else found.url
-    return connect(url)
+def open_lake(url: str | None, *, verbose: bool = False) -> Lake:
+    """Connect to the server that is named, or that of the environment or the folder."""
+    choice = find_server(url)
+    if verbose:
+        click.echo(f"penstock: asks {choice}", err=True)
+    return connect.open_lake(choice)
+
+
+def find_server(url: str | None) -> ServerChoice:
+    """The server that a command asks; it starts none, which would end with it."""
+    if (choice := choose_server(url)) is not None:
+        return choice
+    told = f"no server is named by --url or {URL}, and none works on {find_folder(None)}"
+    if answers(DEFAULT):
+        remedy = f"one answers at {DEFAULT}: if it is meant, add --url {DEFAULT}"
+        raise Unavailable(told, detail=remedy)
+    raise Unavailable(told, detail="start one with `penstock serve`")

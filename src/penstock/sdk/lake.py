@@ -24,6 +24,11 @@ class Lake(Views, Functions):
     def url(self) -> str:
         return self._wire.url
 
+    @property
+    def why(self) -> str:
+        """What made this server the one; empty where its address was given."""
+        return self._wire.server.why
+
     # SQL
 
     def sql(
@@ -104,10 +109,10 @@ class Lake(Views, Functions):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Lake at {self.url}>"
+        return f"<Lake at {self._wire.server}>"
 
     def _repr_html_(self) -> str:
         kinds = {"table": self.tables(), "view": self.views()}
         rows = [(name, kind) for kind, names in kinds.items() for name in names]
         note = f"{len(kinds['table']):,} tables, {len(kinds['view']):,} materialized views"
-        return html_table(f"Lake at {self.url}", sorted(rows), ("name", "kind"), note)
+        return html_table(f"Lake at {self._wire.server}", sorted(rows), ("name", "kind"), note)

@@ -19,7 +19,8 @@ from penstock.extras import list_missing, show_install, show_some
 from penstock.runner.java import find_java
 from penstock.sdk.connection.connect import API_KEY
 from penstock.sdk.connection.optional_libraries import check_extras
-from penstock.sdk.connection.server_note import find
+from penstock.sdk.connection.server_choice import URL, choose_server, find_folder
+from penstock.sdk.connection.server_note import answers
 from penstock.sdk.connection.wire import Wire
 from penstock.settings.load import LoadedSettings
 from penstock.settings.places import allowed_roots, database_url, lake_root
@@ -183,22 +184,26 @@ def check_storage(loaded: LoadedSettings) -> Finding:
 
 
 def check_server(loaded: LoadedSettings) -> Finding:
-    folder = Path(loaded.settings.storage.data).expanduser().absolute()
-    running = find(folder)
-    if running is None:
+    """Whether there is one that commands and the SDK would ask."""
+    chosen = choose_server(data=None if os.environ.get(URL) else loaded.settings.storage.data)
+    if chosen is None:
+        folder = find_folder(loaded.settings.storage.data)
         return Finding("server", WARN, f"none works on {folder}", "penstock serve")
-    return Finding("server", OK, f"{running.url}, process {running.pid}")
+    if answers(chosen.url):
+        return Finding("server", OK, str(chosen))
+    mend = f"penstock serve there, or name another in {URL}"
+    return Finding("server", BAD, f"{chosen} does not answer", mend)
 
 
 def check_runner(loaded: LoadedSettings) -> Finding:
-    """Whether one works for the server of the folder, or would once there is a server."""
-    running = find(Path(loaded.settings.storage.data).expanduser().absolute())
+    """Whether one works for that server, or would once there is a server."""
+    running = choose_server(data=None if os.environ.get(URL) else loaded.settings.storage.data)
     if running is None:
         if not loaded.settings.runner.start:
             told = "the server will start none (runner.start is off)"
             return Finding("runner", WARN, told, "penstock runner --url URL")
         return Finding("runner", OK, "`penstock serve` starts one with the server")
-    wire = Wire(running.url, os.environ.get(API_KEY) or None, retry_seconds=0, verify=False)
+    wire = Wire(running, os.environ.get(API_KEY) or None, retry_seconds=0, verify=False)
     try:
         runners = wire.read("/v1/overview")["runners"]
     except PenstockError as error:

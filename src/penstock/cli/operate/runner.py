@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock import crash
+from penstock.cli.lake import ELSE, find_server
 from penstock.cli.unpickling import refuse_pickles
 from penstock.errors import InvalidRequest
 from penstock.runner.java import find_java
+from penstock.sdk.connection.server_choice import ServerChoice
 from penstock.settings.load import load
 from penstock.settings.sections import Settings, clusters_of
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--url", metavar="URL", required=True, help="Address of the server.")
+@click.option("--url", metavar="URL", help=f"Address of the server; {ELSE}.")
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 )
 def command(
     *,
-    url: str,
+    url: str | None,
     token_file: Path | None,
     token_stdin: bool,
     cluster: str | None,
@@ -66,6 +68,7 @@ def command(
     """
     from penstock.server import logs
 
+    server = find_server(url)
     loaded = load(config, os.environ, {"storage.data": data} if data else {})
     settings = loaded.settings
     token = _read_token(token_file, token_stdin)
@@ -102,7 +105,7 @@ def command(
     # A remote runner has no data folder, and must not create one in its working directory.
     is_set = loaded.sources["storage.data"] != "default"
     home = Path(settings.storage.data).expanduser().absolute() if is_set else _cache()
-    _run(settings, names[0], home / "runner", url, token, metrics_port, stop, secrets)
+    _run(settings, names[0], home / "runner", server, token, metrics_port, stop, secrets)
     # Threads of Spark's libraries may hang on a dead session.
     sys.stdout.flush()
     sys.stderr.flush()
@@ -136,7 +139,7 @@ def _run(
     settings: Settings,
     name: str,
     folder: Path,
-    url: str,
+    server: ServerChoice,
     token: str,
     metrics_port: int,
     stop: threading.Event,
@@ -159,13 +162,13 @@ def _run(
         session.start()
     runner = Runner(
         f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
-        ServerClient(url, token),
-        RemoteCatalog(url, token, settings.storage.options),
+        ServerClient(server.url, token),
+        RemoteCatalog(server.url, token, settings.storage.options),
         session,
         folder,
         settings.runner.jobs,
         metrics,
         secrets,
     )
-    click.echo(f"penstock runner of cluster {name} works for {url}")
+    click.echo(f"penstock runner of cluster {name} works for {server}")
     runner.run(stop)

@@ -38,6 +38,7 @@ def read_status(lake: Lake) -> dict[str, Any]:
     problems = {part: text for part, text in ready.items() if part != "status"}
     found: dict[str, Any] = {
         "url": lake.url,
+        "why": lake.why,
         "ready": ready["status"] == "ok",
         "problems": problems,
     }
@@ -50,16 +51,18 @@ def read_status(lake: Lake) -> dict[str, Any]:
 
 
 def _print(found: dict[str, Any]) -> None:
+    why = [("because", found["why"])] if found["why"] else []
     if not found["ready"]:
         state = click.style("not ready", fg="red")
         problems = [(part, text) for part, text in found["problems"].items()]
-        echo_pairs([("server", f"{found['url']} is {state}"), *problems])
+        echo_pairs([("server", f"{found['url']} is {state}"), *why, *problems])
         return
     stale = found["stale_views"]
     jobs = ", ".join(f"{count} {state.lower()}" for state, count in found["jobs"].items())
     echo_pairs(
         [
             ("server", f"{found['url']} is {click.style('ready', fg='green')}"),
+            *why,
             ("tables", str(found["tables"])),
             ("views", f"{found['views']}, {', '.join(stale) or 'none'} stale"),
             ("jobs", jobs),

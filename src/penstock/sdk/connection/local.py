@@ -7,6 +7,7 @@ holds, and stops when the pipe closes, however the process ended.
 import atexit
 import contextlib
 import fcntl
+import logging
 import subprocess
 import sys
 import time
@@ -16,19 +17,36 @@ from pathlib import Path
 from penstock.errors import Unavailable
 from penstock.extras import list_missing
 from penstock.sdk.connection.optional_libraries import check_extras
-from penstock.sdk.connection.server_note import ServerNote, find
+from penstock.sdk.connection.server_choice import DEFAULT, ServerChoice, choose_server, find_folder
+from penstock.sdk.connection.server_note import ServerNote, answers, find
+
+log = logging.getLogger("penstock")
 
 LOCK, LOG = "server.start.lock", "server.log"
 START_SECONDS, STOP_SECONDS = 60.0, 20.0
 
 
-def find_or_start(data: Path, *, runner: bool = True, keep: bool = False) -> str:
-    """The address of the server that works on a folder."""
-    folder = data.expanduser().absolute()
+def choose_or_start(
+    url: str | None = None,
+    data: str | Path | None = None,
+    *,
+    runner: bool = True,
+    keep: bool = False,
+) -> ServerChoice:
+    """The server to talk to; where there is none, one is started for the folder."""
+    if (chosen := choose_server(url, data)) is not None:
+        return chosen
+    folder = find_folder(data)
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
-        found = find(folder)
-        return found.url if found is not None else _start(folder, runner, keep).url
+        # Another process may have started one a moment ago.
+        if (chosen := choose_server(url, data)) is not None:
+            return chosen
+        started = _start(folder, runner, keep)
+    end = f"goes on as process {started.pid}" if keep else "ends with this process"
+    other = f"; the one at {DEFAULT} is left alone" if answers(DEFAULT) else ""
+    log.warning("started a server for %s at %s, which %s%s", folder, started.url, end, other)
+    return ServerChoice(started.url, f"it was started for {folder}")
 
 
 def _start(folder: Path, runner: bool, keep: bool) -> ServerNote:

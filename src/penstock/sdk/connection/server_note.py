@@ -26,7 +26,7 @@ def find(folder: Path) -> ServerNote | None:
     except (OSError, msgspec.MsgspecError):
         return None
     # A copied folder must not send anyone's key to another machine.
-    is_one = _is_here(found.url) and _is_alive(found.pid) and _answers(found.url)
+    is_one = _is_here(found.url) and _is_alive(found.pid) and answers(found.url)
     return found if is_one else None
 
 
@@ -61,7 +61,8 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether a server answers there."""
     import httpx
 
     try:

@@ -20,6 +20,7 @@ from penstock.model.identifiers import SEPARATOR, Identifier, to_path
 from penstock.model.jobs import START_RUNNER
 from penstock.retries import Backoff
 from penstock.sdk.connection.answer_stream import AnswerStream
+from penstock.sdk.connection.server_choice import ServerChoice
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
@@ -46,9 +47,14 @@ class Wire:
     """A connection to a server; threads may share it."""
 
     def __init__(
-        self, url: str, api_key: str | None = None, retry_seconds: float = 30.0, verify: bool = True
+        self,
+        server: ServerChoice,
+        api_key: str | None = None,
+        retry_seconds: float = 30.0,
+        verify: bool = True,
     ) -> None:
-        self.url = _check_url(url)
+        self.url = _check_url(server.url)
+        self.server = ServerChoice(self.url, server.why)
         self.api_key = _check_key(api_key)
         self._retry_seconds = retry_seconds
         self._http = httpx.Client(
@@ -66,7 +72,7 @@ class Wire:
         try:
             self._http.get("/healthz", timeout=CONNECT_SECONDS)
         except httpx.TransportError as error:
-            raise _unreachable(self.url, error, "start one with `penstock serve`") from error
+            raise self._unreachable(error) from None
 
     def read(
         self,
@@ -102,7 +108,7 @@ class Wire:
         try:
             return _decode(self._http.get(path, timeout=CONNECT_SECONDS))
         except httpx.TransportError as error:
-            raise _unreachable(self.url, error, "is the server running?") from error
+            raise self._unreachable(error) from None
 
     def change(self, path: str, body: object = None, **params: object) -> Any:
         """POST a change, which takes effect once however often it is sent."""
@@ -176,8 +182,7 @@ class Wire:
             try:
                 answer = send()
             except httpx.TransportError as error:
-                problem: PenstockError = _unreachable(self.url, error, "is the server running?")
-                problem.__cause__ = error
+                problem: PenstockError = self._unreachable(error)
             else:
                 if answer.is_success:
                     return answer
@@ -189,9 +194,16 @@ class Wire:
             if body is not None and not body.can_repeat:
                 raise _broken_off(problem, body)
             if time.monotonic() + wait > deadline:
-                raise problem
+                raise problem from None
             # Clients that were refused together should not come back together.
             time.sleep(wait + random.uniform(0, pause))
+
+    def _unreachable(self, error: httpx.TransportError) -> Unavailable:
+        why = re.sub(r"^\[[^]]*\] ", "", str(error)) or type(error).__name__
+        return Unavailable(
+            f"no answer from {self.server}: {why}",
+            detail="start a server with `penstock serve`, or give the address of one that runs",
+        )
 
 
 def path_of(noun: str, parts: Identifier, operation: str) -> str:
@@ -315,10 +327,6 @@ def _retry_after(answer: httpx.Response) -> float:
         return max(0.0, float(answer.headers.get("retry-after", "0")))
     except ValueError:
         return 0.0
-
-
-def _unreachable(url: str, error: Exception, hint: str) -> Unavailable:
-    return Unavailable(f"no answer from {url}: {error or type(error).__name__}", detail=hint)
 
 
 def _broken_off(problem: PenstockError, body: Body) -> PenstockError:
