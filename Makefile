@@ -6,7 +6,7 @@ WORKERS = 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test slow docs attack soak kills joins engines check bench lock clean
+.PHONY: help setup demo test slow docs dist attack soak kills joins engines check bench lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 16
@@ -65,6 +65,9 @@ bench: setup  ## measure everything beside its counterpart (docs/explanation/ben
 	@$(PYTHON_BIN) benchmarks/refresh.py
 	@$(PYTHON_BIN) benchmarks/lancedb_client.py
 	@$(PYTHON_BIN) benchmarks/statements.py
+
+dist: setup  ## build the wheel and the source distribution into dist
+	@$(PYTHON_BIN) -m hatchling build
 
 # The site's own tools are installed by the first call only: nobody else waits for them.
 docs: setup  ## build the documentation's site into .site/html

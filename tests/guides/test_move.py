@@ -10,7 +10,7 @@ import pytest
 from lancedb import index, udf
 from lancedb.expr import col
 
-from tests.guides.test_pages import list_blocks
+from tests.guides.blocks import list_blocks
 from tests.harness.data.tables import new_name
 from tests.harness.processes import servers
 from tests.harness.processes.runners import Team
@@ -30,7 +30,7 @@ def double(id: int) -> int:
 def guide() -> dict[str, Any]:
     """What the guide's program defines."""
     defined: dict[str, Any] = {}
-    program = list_blocks("docs/guides/move-from-lancedb.md", "python")[0]
+    program = list_blocks("docs/guides/move-from-lancedb.md", "python")[0].code
     exec(compile(program, "move.py", "exec"), defined)
     return defined
 

@@ -1,7 +1,6 @@
 """Every block of code in README and docs runs: Python as it stands, and our own commands."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,13 +11,13 @@ import pytest
 
 import penstock
 from scripts.docs import ROOT
+from tests.guides.blocks import BLOCK, MARK, as_program, check_outputs, list_blocks, matches
 from tests.harness.processes.runners import Team
 from tests.harness.processes.servers import Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ADDRESS = "http://127.0.0.1:2333"
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # Set-up, and servers that would not end; what they promise is tested elsewhere.
 NOT_HERE = (
     "make",
@@ -59,14 +58,15 @@ def test_the_code_of_a_page_runs(server: Server, team: Team, page: str, tmp_path
         code = [*list_blocks("README.md", "python")[1:], *code]
     if code:
         # As a file: lancedb reads the source of functions.
-        (tmp_path / "page.py").write_text(here("\n".join(code), server), encoding="utf-8")
-        run([sys.executable, "page.py"], server, tmp_path)
+        (tmp_path / "page.py").write_text(here(as_program(code), server), encoding="utf-8")
+        check_outputs(code, run([sys.executable, "page.py"], server, tmp_path))
     for block in list_blocks(page, "sh"):
-        lines = [line for line in block.splitlines() if not line.startswith(NOT_HERE)]
+        lines = [line for line in block.code.splitlines() if not line.startswith(NOT_HERE)]
         script = here("\n".join(lines), server)
         if "curl " in script and shutil.which("curl") is None:
             pytest.skip("there is no curl")
-        run(["bash", "-euc", script], server, tmp_path)
+        printed = run(["bash", "-euc", script], server, tmp_path)
+        check_outputs([block], MARK + printed)
 
 
 def test_there_are_pages_with_code() -> None:
@@ -74,9 +74,10 @@ def test_there_are_pages_with_code() -> None:
     assert {"README.md", "docs/tutorial/quickstart.md", "docs/guides/views/query.md"} <= pages
 
 
-def list_blocks(page: str, kind: str) -> list[str]:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return [body for found, body in BLOCK.findall(text) if found == kind]
+def test_an_output_that_differs_is_found() -> None:
+    assert matches("1 call\n… rows\n", "1 call  \n17 rows\n")
+    assert not matches("1 call\n", "2 calls\n")
+    assert not matches("a.c", "abc")
 
 
 def here(code: str, server: Server) -> str:
@@ -84,7 +85,7 @@ def here(code: str, server: Server) -> str:
     return code.replace(ADDRESS, server.url)
 
 
-def run(command: list[str], server: Server, folder: Path) -> None:
+def run(command: list[str], server: Server, folder: Path) -> str:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         command,
@@ -95,3 +96,4 @@ def run(command: list[str], server: Server, folder: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
