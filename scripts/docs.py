@@ -59,7 +59,7 @@ OPERATIONS_HEAD = """\
 
 The operations of the Lance Namespace REST API. [The protocol page](protocol.md) tells how they
 behave where the specification leaves room. What an operation *needs* counts with `auth.enabled`
-([security](../guides/security.md#grants)).
+([security](access.md#grants)).
 """
 
 
@@ -68,7 +68,7 @@ EXTENSIONS_HEAD = """\
 
 `/v1/jobs/list`, `describe`, `cancel`, `pause`, `resume`, `query_events` and
 `/v1/table/{id}/errors` have the shapes that lancedb's client expects; the others are Penstock's
-own. [The protocol page](protocol.md#jobs) and [failed rows](../guides/failed-rows.md) describe
+own. [The protocol page](protocol.md#jobs) and [failed rows](failed-rows.md) describe
 them.
 """
 
@@ -92,7 +92,7 @@ ROUTES_HEAD = """\
 Everything that is served under `/iceberg/v1/`, with or without the warehouse as prefix. Those that
 are told are among the `endpoints` of the configuration. [Iceberg tables and views](iceberg.md)
 tells how they behave. What a route *needs* counts with `auth.enabled`
-([security](../guides/security.md#grants)).
+([security](access.md#grants)).
 """
 
 

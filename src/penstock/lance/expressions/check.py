@@ -58,7 +58,7 @@ def _read(sql: str) -> ParsedExpression | tuple[str, str]:
     except Malformed as error:
         return f"is not an expression of Lance's SQL: {error}", "check it; a text is in 'quotes'"
     except Unbounded as error:
-        return f"is refused: {error}", "docs/guides/security.md tells what expressions may do"
+        return f"is refused: {error}", "docs/reference/access.md tells what expressions may do"
     return parsed
 
 
