@@ -53,6 +53,7 @@ check: setup  ## lint, format, types, import contracts, docs
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@$(PYTHON_BIN) scripts/docs.py --check
+	@$(PYTHON_BIN) scripts/async_sdk.py --check
 
 bench: setup  ## measure everything beside its counterpart (docs/explanation/benchmarks.md)
 	@$(PYTHON_BIN) benchmarks/catalog.py

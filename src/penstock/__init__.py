@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock import errors
+    from penstock import aio, errors
     from penstock.sdk.connection.connect import connect
     from penstock.sdk.functions.declared import Chunker, Udf, Udtf
     from penstock.sdk.functions.decorators import chunker, udf, udtf
@@ -62,6 +62,7 @@ __all__ = [
     "Udtf",
     "View",
     "__version__",
+    "aio",
     "chunker",
     "connect",
     "errors",
@@ -74,8 +75,8 @@ __all__ = [
 if not TYPE_CHECKING:  # type checkers would accept any name here
 
     def __getattr__(name: str) -> Any:
-        if name == "errors":
-            return import_module("penstock.errors")
+        if name in ("aio", "errors"):
+            return import_module(f"penstock.{name}")
         if name == "__version__":
             return import_module("importlib.metadata").version("penstock")
         if name not in _HOMES:

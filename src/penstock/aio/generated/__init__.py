@@ -1,0 +1,1 @@
+"""The SDK to be awaited, written by scripts/async_sdk.py."""
