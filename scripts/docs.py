@@ -15,11 +15,15 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from penstock.cli.main import COMMANDS, load_command
+from penstock.errors import PenstockError
+from penstock.model.codes import LANCE_ERRORS
+from penstock.server.iceberg.errors import ICEBERG_ERRORS
 from penstock.server.iceberg.routes import ROUTES, Route
 from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operation import LanceOperation
 from penstock.server.lance.operations import OPERATIONS
 from penstock.settings.keys import Section, SettingKey, list_sections
+from scripts.api import api_page
 from scripts.links import broken_links
 from tests.engines.page import engines_page
 
@@ -116,8 +120,8 @@ CLI_HEAD = """\
 # The command line
 
 `penstock COMMAND --help` prints what is below. Commands that talk to a server find it by `--url`,
-by `PENSTOCK_URL`, or by `./penstock-data`, as [`penstock.connect()`](sdk.md#connect) does; they
-start none, and `-v` says which it is, and why. `PENSTOCK_API_KEY` has the key.
+by `PENSTOCK_URL`, or by `./penstock-data`, as [`penstock.connect()`](../guides/sdk.md#connect)
+does; they start none, and `-v` says which it is, and why. `PENSTOCK_API_KEY` has the key.
 `--json` is on every command that reads, `--dry-run` on those that change something, `-y` on those
 that ask. Colours and bars are for terminals only. `penstock completion` makes a shell complete all
 of it.
@@ -165,6 +169,38 @@ def _llms_line(page: Path) -> str:
     return f"- [{_title(page)}]({page.relative_to(ROOT).as_posix()})\n"
 
 
+ERRORS_HEAD = """\
+# Errors
+
+Every error that Penstock raises on purpose, in `penstock.errors`. Each is a kind of the one above
+it that is indented less: `except penstock.errors.NotFound` catches a missing table and a missing
+column. `message` says what happened, `detail` what to do next.
+
+The Lance protocol answers with a status and a code, the Iceberg protocol with a status and a type.
+An error without numbers of its own has those of its kind. Anything else is a bug of the server:
+status 500, with the id of the request.
+"""
+
+
+def errors_page() -> str:
+    header = ("error", "says, without a message of its own", "Lance", "Iceberg")
+    return f"{ERRORS_HEAD}\n{table(header, _error_rows(PenstockError, 0))}"
+
+
+def _error_rows(kind: type[PenstockError], depth: int) -> Iterator[tuple[str, ...]]:
+    lance, iceberg = LANCE_ERRORS.get(kind), ICEBERG_ERRORS.get(kind)
+    yield (
+        f"{'&emsp;' * depth}`{kind.__name__}`",
+        kind.default,
+        f"{lance[0]} / {lance[1]}" if lance else "",
+        f"{iceberg[0]} `{iceberg[1]}`" if iceberg else "",
+    )
+    for each in kind.__subclasses__():
+        # Packages have further ones for themselves.
+        if each.__module__ == kind.__module__:
+            yield from _error_rows(each, depth + 1)
+
+
 DECISIONS_HEAD = """\
 # Decisions
 
@@ -187,8 +223,10 @@ def _title(page: Path) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/explanation/decisions.md": decisions_page,
+    "docs/reference/api.md": api_page,
     "docs/reference/cli.md": cli_page,
     "docs/reference/engines.md": engines_page,
+    "docs/reference/errors.md": errors_page,
     "docs/reference/iceberg-routes.md": routes_page,
     "docs/reference/operations.md": operations_page,
     "docs/reference/settings.md": settings_page,

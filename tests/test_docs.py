@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import penstock
+from penstock import errors
 from penstock.model.codes import LANCE_ERRORS
 from penstock.server.iceberg.errors import ICEBERG_ERRORS
 from penstock.server.iceberg.routes import ROUTES
@@ -10,8 +12,10 @@ from penstock.server.lance.extensions import EXTENSIONS
 from penstock.server.lance.operations import OPERATIONS
 from penstock.server.metrics import Metrics
 from penstock.settings.keys import list_keys
+from scripts.api import api_page
 from scripts.docs import (
     ROOT,
+    errors_page,
     operations_page,
     routes_page,
     settings_page,
@@ -52,6 +56,22 @@ def test_every_error_of_the_iceberg_protocol_is_on_its_page() -> None:
 def test_every_route_of_the_iceberg_protocol_is_on_the_page_of_routes() -> None:
     page = routes_page()
     assert all(f"| {route.name} | {route.method} | `{route.path}` |" in page for route in ROUTES)
+
+
+def test_every_public_name_is_on_the_page_of_the_python_api() -> None:
+    page = api_page()
+    for name in set(penstock.__all__) - {"__version__", "errors"}:
+        assert re.search(rf"^## (penstock\.)?{name}$", page, re.MULTILINE), name
+    for method in ("Table.backfill", "View.refresh", "Job.wait", "Lake.create_table"):
+        assert f"### {method}\n" in page
+
+
+def test_every_error_is_on_the_page_of_errors() -> None:
+    named = re.findall(r"(\w+)(?=\s{2,}|$)", errors.__doc__ or "", re.MULTILINE)
+    tree = [each for each in named if isinstance(getattr(errors, each, None), type)]
+    page = errors_page()
+    assert len(tree) > 50
+    assert [each for each in tree if f"`{each}`" not in page] == []
 
 
 def test_every_metric_is_on_the_operating_page() -> None:

@@ -20,7 +20,7 @@ from tests.harness.root import ROOT
 # The first test waits for Spark, which starts slowly on a busy machine.
 pytestmark = pytest.mark.timeout(400)
 
-PAGE = ROOT / "docs" / "reference" / "sdk.md"
+PAGE = ROOT / "docs" / "guides" / "sdk.md"
 TEXTS = ["one", "two three", "", "four five six"]
 
 
