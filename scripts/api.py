@@ -1,12 +1,16 @@
 """The page of the Python API, from the signatures and docstrings of its public names."""
 
 import inspect
+import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any, get_type_hints
 
 import penstock
+from penstock import sdk
 from penstock.sdk.functions import decorators
 from penstock.sdk.jobs import options
 
@@ -17,6 +21,13 @@ Every public name of `import penstock`. [Use the SDK](../guides/sdk.md) shows th
 Errors are in `penstock.errors` ([all of them](errors.md)). `Name` is a text such as
 `"shop.orders"`, or a tuple of its parts.
 """
+
+RESULTS_HEAD = """\
+## What calls answer with
+"""
+
+# The words of a Literal, or else the name of a class in quotes.
+QUOTED = re.compile(r"Literal\[[^\]]*\]|(?:ForwardRef\()?'(\w+(?:\[[^\]]*\])?)'\)?")
 
 # In the order in which people meet them.
 NAMES = (
@@ -34,7 +45,20 @@ OPTIONS = {
 
 
 def api_page() -> str:
-    return "\n".join([HEAD, *(_entry(name) for name in NAMES)])
+    entries = [_entry(name) for name in NAMES]
+    return "\n".join([HEAD, *entries, RESULTS_HEAD, *_list_results("".join(entries))])
+
+
+def _list_results(text: str) -> Iterator[str]:
+    """The classes of values that calls answer with, and that nobody makes themselves."""
+    found = pkgutil.walk_packages(sdk.__path__, "penstock.sdk.")
+    modules = [import_module(each.name) for each in found]
+    kinds = {name: kind for module in modules for name, kind in vars(module).items()}
+    for name, kind in sorted(kinds.items()):
+        if is_dataclass(kind) and name not in NAMES and re.search(rf"(-> |: ).*\b{name}\b", text):
+            hints = "".join(f"    {each.name}: {_shown(each.type)}\n" for each in fields(kind))
+            doc = "" if str(kind.__doc__).startswith(f"{name}(") else f"{_text(kind.__doc__)}\n\n"
+            yield f"### {name}\n\n{doc}```py\nclass {name}:\n{hints}```\n"
 
 
 def _entry(name: str) -> str:
@@ -92,8 +116,9 @@ def _call(name: str, function: Callable[..., Any]) -> str:
 
 def _parameter(each: inspect.Parameter) -> str:
     stars = "*" if each.kind is each.VAR_POSITIONAL else "**" * (each.kind is each.VAR_KEYWORD)
-    kind = "" if each.annotation is each.empty else f": {_shown(each.annotation)}"
-    default = "" if each.default is each.empty else f" = {each.default!r}"
+    is_said = each.annotation is each.empty or _options_of(each.annotation)
+    kind = "" if is_said else f": {_shown(each.annotation)}"
+    default = "" if each.default is each.empty else f" = {each.default!r}".replace("'", '"')
     return f"{stars}{each.name}{kind}{default}"
 
 
@@ -113,7 +138,7 @@ def _shown(annotation: Any) -> str:
     is_text = isinstance(annotation, str)
     text = annotation if is_text else inspect.formatannotation(annotation)
     text = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text)
-    text = re.sub(r"(ForwardRef\()?'(\w+(?:\[.*?\])?)'\)?(?!, '|\])", r"\2", text)
+    text = QUOTED.sub(lambda found: found[1] or found[0].replace("'", '"'), text)
     text = re.sub(r"Union\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]", _joined, text)
     text = re.sub(r"Optional\[((?:[^\[\]]|\[[^\[\]]*\])*)\]", r"\1 | None", text)
     return text.replace("~", "").replace("str | tuple[str, ...] | list[str]", "Name")
