@@ -1,7 +1,9 @@
 """Functions: what is learned from them, what is refused, and that they are still functions."""
 
 import base64
+import dataclasses
 import datetime
+import enum
 import functools
 import json
 import subprocess
@@ -24,6 +26,16 @@ FACTOR = 2
 class Chunk(TypedDict):
     chunk: str
     start: int
+
+
+@dataclasses.dataclass
+class Tree:
+    items: list["Tree"]
+
+
+class Mixed(enum.Enum):
+    A = 1
+    B = "b"
 
 
 @penstock.udf
@@ -189,6 +201,18 @@ def test_what_cannot_be_right_is_refused_at_once() -> None:
     def plain(a: int) -> int:
         return a
 
+    def strange(a: set[int]) -> int:
+        return len(a)
+
+    def nested(a: "Tree | None") -> int:
+        return 1
+
+    def mixed_members(a: Mixed) -> int:
+        return 1
+
+    def made_of(a: int) -> Tree:
+        return Tree([])
+
     def mostly(a: str, *more: str | None) -> str:
         return a
 
@@ -218,7 +242,16 @@ def test_what_cannot_be_right_is_refused_at_once() -> None:
     refuse("num_gpus of plain is -1", plain, num_gpus=-1)
     refuse("on_null of plain is 'skip'", plain, on_null="skip")
     refuse("environment of plain has 'conda'", plain, environment={"conda": []})
-    refuse("plain has outputs, and is of kind 'scalar'", plain, outputs={"a": int})
+    refuse("plain has outputs, and is of kind 'arrow'", plain, outputs={"a": int}, kind="arrow")
+    refuse("plain has outputs and data_type", plain, outputs={"a": int}, data_type=int)
+    refuse("parameter a of strange cannot be given: no column has values of type set", strange)
+    refuse("parameter a of nested .*field items of Tree: Tree is inside itself", nested)
+    refuse(
+        "of mixed_members cannot be given: the values of Mixed are neither all texts nor",
+        mixed_members,
+    )
+    refuse("the type of made_of is Tree, which is no type of a column: Tree is inside", made_of)
+    refuse("the type of made_of is Mixed.*neither all texts", made_of, data_type=Mixed)
     refuse("plain has the option 'retry'", plain, retry=3)
     refuse("what untold makes is not known", untold, penstock.chunker)
     refuse(

@@ -18,6 +18,7 @@ from penstock.model.functions import (
     Form,
     Function,
     FunctionOutput,
+    Input,
     Kind,
     Needs,
     OnError,
@@ -59,6 +60,8 @@ class FunctionCode(Struct, frozen=True, kw_only=True):
     needs: Needs = Needs()
     on_null: OnNull = "call"
     may_be_null: tuple[int, ...] = ()
+    # What it takes, in the order of its inputs; empty when that is not known.
+    takes: tuple[Input, ...] = ()
     # Where the pickle was made: `python` as "3.11", `system`, `arch`; as far as it says.
     platform: dict[str, str] = {}
     # The source text, by file, and what it calls the function, where there is one.
@@ -148,6 +151,7 @@ class _Envelope(Struct):
     needs: _Needs | None = None
     on_null: OnNull | None = None
     may_be_null: tuple[Place, ...] = ()
+    takes: tuple[Input, ...] = ()
     python: str | None = None
     env: dict[str, Any] | None = None
 
@@ -242,6 +246,7 @@ def _read_own(content: bytes, found: dict[str, Any]) -> FunctionCode:
         needs=_finish(sent.needs or _Needs(), Needs),
         on_null=sent.on_null or "call",
         may_be_null=sent.may_be_null,
+        takes=sent.takes,
         platform=_read_platform(sent),
         source={} if sent.source is None else dict(sent.source.files),
         entrypoint="" if sent.source is None else sent.source.entrypoint,

@@ -95,7 +95,8 @@ class AsyncStored(AsyncReadable):
         inputs: Sequence[str] | None = None,
         auto_backfill: bool = False,
     ) -> Self:
-        """Add all columns of a function with several outputs."""
+        """Add a column for each of a function's outputs: those that it names, or the fields of the
+        TypedDict or dataclass that it returns."""
         found: Self = await self._run(
             self._wrapped.add_columns, function, inputs=inputs, auto_backfill=auto_backfill
         )

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
 from itertools import chain, groupby
 from types import GeneratorType
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.jobs.functions.plain import to_row
 from penstock.jobs.functions.results import BadResult, from_list, show, to_array
 
 # The column of what a function of a view made.
@@ -53,6 +55,8 @@ def listed(call: Callable[..., Any]) -> Callable[..., list[Any]]:
         if found is None:
             return []
         if isinstance(found, single):
+            return [found]
+        if is_dataclass(found):
             return [found]
         if isinstance(found, str | bytes) or not isinstance(found, Iterable):
             raise TypeError(f"returned {show(found)}, and rows are expected, as dicts")
@@ -133,6 +137,8 @@ def _from_table(table: Any, kind: pa.StructType) -> pa.Array:
 def _from_dicts(items: Sequence[Any], kind: pa.StructType) -> pa.Array:
     """Field by field, which takes Arrow a third of the time that it needs dict by dict."""
     try:
+        if any(map(is_dataclass, set(map(type, items)))):
+            items = [to_row(item) for item in items]
         if not all(issubclass(each, Mapping) for each in set(map(type, items))):
             raise BadResult("a row is expected as a dict")
         return _to_structs(

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from penstock.annotations import find_converter
 from penstock.errors import FunctionFailed, PenstockError
 from penstock.jobs.functions.children import listed
 from penstock.jobs.functions.foreign import adapt, list_parameters, unpickle
@@ -75,6 +76,7 @@ def _load(content: bytes, function: Function) -> LoadedFunction:
         if function.python and function.python != PYTHON:
             raise _other_python(function, f"it was made with Python {function.python}")
         made = _unpickle(payload, function)
+    made, typed = _take_types(made, function)
     is_foreign = _is_foreign(made, function)
     if is_foreign:
         kind = function.kind or _declared_kind(made.func)
@@ -91,7 +93,26 @@ def _load(content: bytes, function: Function) -> LoadedFunction:
         )
     if is_foreign:
         return LoadedFunction(adapt(made, kind, function), kind)
-    return LoadedFunction(listed(made) if makes_rows else made, kind)
+    return LoadedFunction(typed(listed(made) if makes_rows else made), kind)
+
+
+def _take_types(made: Any, function: Function) -> tuple[Any, Callable[..., Any]]:
+    """What is called, and what has it take values as its annotations say."""
+    if not isinstance(made, dict) or "call" not in made:
+        return made, lambda call: call
+    others = made.get("others")
+    annotations = [*made.get("takes", ())][: len(function.inputs)]
+    annotations += [others] * (len(function.inputs) - len(annotations))
+    found = [None if each is None else find_converter(each) for each in annotations]
+
+    def typed(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*values: Any) -> Any:
+            given = zip(values, found, strict=True)
+            return call(*(v if make is None else make(v) for v, make in given))
+
+        return called
+
+    return made["call"], typed
 
 
 def _unpack(content: bytes, function: Function) -> tuple[bytes, Kind | RowsKind | None]:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as t
 
+from penstock.jobs.functions.plain import has_decimals, is_list, to_plain, to_row
 from penstock.jobs.functions.redaction import hide
 
 MAX_SHOWN = 80
@@ -20,9 +21,13 @@ class WrongLength(BadResult):
     """A function of whole batches returned more or fewer values than it was given rows."""
 
 
+# What making an array of values may raise.
+WRONG = (pa.ArrowException, TypeError, ValueError, OverflowError, BadResult)
+
+
 def to_arrays(values: list[Any], fields: Sequence[str], kinds: pa.Schema) -> list[pa.Array]:
     """The results of single rows, as one array for each column."""
-    if len(kinds) == 1:
+    if len(kinds) == 1 and not _are_parts(values, fields[0], kinds.field(0).type):
         return [from_list(values, kinds.field(0))]
     parts: list[list[Any]] = [[] for _ in fields]
     for value in values:
@@ -93,7 +98,12 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
     if array.type == field.type:
         return array
     try:
-        return array.cast(field.type)
+        made = array.cast(field.type)
+        # By itself pyarrow would wrap digits around that a decimal has no room for.
+        is_exact = has_decimals(array.type) or t.is_integer(array.type)
+        if is_exact and has_decimals(field.type) and not made.cast(array.type).equals(array):
+            raise pa.ArrowInvalid("a decimal does not fit")
+        return made
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise BadResult(
             f"returned {array.type} for column {field.name}, which is {field.type}: {_first(error)}"
@@ -101,29 +111,42 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def from_list(values: list[Any], field: pa.Field) -> pa.Array:
+    """The values of some rows as an array of the column's type."""
+    try:
+        return _from_list(values, field)
+    except WRONG as error:
+        try:
+            return _from_objects([to_plain(value, field.type) for value in values], field)
+        except WRONG:
+            shown = f"{show(values[0])} " if len(values) == 1 else ""
+            raise BadResult(
+                f"returned {shown}for column {field.name}, which is {field.type}: {_first(error)}"
+            ) from error
+
+
+def _from_list(values: list[Any], field: pa.Field) -> pa.Array:
     kind = field.type
     if pa.types.is_fixed_size_list(kind) and values and isinstance(values[0], np.ndarray):
         if (stacked := _stack(values)) is not None:
             return _from_matrix(stacked, field)
         values = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+    _refuse_texts(values, field)
+    # By itself pyarrow would cut the fractions of numbers.
+    return _cast_alike(pa.array(values), field) if _is_whole(kind) else pa.array(values, kind)
+
+
+def _from_objects(values: list[Any], field: pa.Field) -> pa.Array:
+    """Of what were enums, dataclasses and the like, or of numbers that pyarrow takes only for
+    their own type."""
     try:
-        _refuse_texts(values, field)
-        # By itself pyarrow would cut the fractions of numbers.
-        return _cast_alike(pa.array(values), field) if _is_whole(kind) else pa.array(values, kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, BadResult) as error:
-        # Numbers of numpy and of other types that pyarrow takes only for their own type.
-        try:
-            return _cast_alike(pa.array(values), field)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError, BadResult):
-            shown = f"{show(values[0])} " if len(values) == 1 else ""
-            raise BadResult(
-                f"returned {shown}for column {field.name}, which is {kind}: {_first(error)}"
-            ) from error
+        return _from_list(values, field)
+    except WRONG:
+        return _cast_alike(pa.array(values), field)
 
 
 def _is_whole(kind: pa.DataType) -> bool:
     """Whether values are whole numbers, or lists of such."""
-    while t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+    while is_list(kind):
         kind = kind.value_type
     return bool(t.is_integer(kind))
 
@@ -131,7 +154,7 @@ def _is_whole(kind: pa.DataType) -> bool:
 def _refuse_texts(values: list[Any], field: pa.Field) -> None:
     """A text is no list of its characters."""
     kind = field.type
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+    if is_list(kind):
         for value in values:
             if isinstance(value, str | bytes):
                 raise BadResult(f"a {type(value).__name__} is not a list")
@@ -176,9 +199,18 @@ def _from_matrix(matrix: Any, field: pa.Field) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(items, type=kind)
 
 
+def _are_parts(values: list[Any], name: str, kind: pa.DataType) -> bool:
+    """Whether the only column is one field of what the function returns."""
+    if not name or (t.is_struct(kind) and kind.get_field_index(name) >= 0):
+        return False
+    rows = [to_row(value) for value in values if value is not None]
+    return bool(rows) and all(isinstance(row, dict) and name in row for row in rows)
+
+
 def _split_row(value: Any, fields: Sequence[str], kinds: pa.Schema) -> Sequence[Any]:
     if value is None:
         return [None] * len(fields)
+    value = to_row(value)
     if isinstance(value, dict):
         missing = [name for name in fields if name not in value]
         if not missing:

@@ -172,11 +172,11 @@ def _choose_version(
 
 
 def _check_kind(function: Function) -> None:
-    if len(function.outputs) > 1 and function.kind not in (None, "batch"):
+    if len(function.outputs) > 1 and function.kind == "arrow":
         raise InvalidRequest(
-            f"function {function.name!r} is of kind {function.kind!r}, which gives one result, "
-            f"and has {len(function.outputs)} outputs",
-            detail="use kind 'batch', or one column per function",
+            f"function {function.name!r} is of kind 'arrow', which gives one result, and has "
+            f"{len(function.outputs)} outputs",
+            detail="use kind 'scalar' or 'batch', or one column per function",
         )
 
 

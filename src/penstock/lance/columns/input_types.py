@@ -35,8 +35,7 @@ def check_input_types(
         if not fits(kind, taken):
             raise InvalidRequest(
                 f"column {text} is {kind}, and the function takes {taken} as {wanted.name}",
-                detail="name another column in input_columns, or register the function with "
-                "the column's type",
+                detail="name another column for it, or let the function take the column's type",
             )
 
 

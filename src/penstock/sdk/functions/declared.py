@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from penstock.sdk.functions.policies import Environment, OnNull
-from penstock.sdk.functions.signatures import Kind
+from penstock.sdk.functions.signatures import Kind, Parameters
 from penstock.sdk.functions.types import Wire
 
 P = ParamSpec("P")
@@ -27,6 +27,10 @@ class Function(Generic[P, R]):
     # places, which may be null.
     on_null: OnNull = "call"
     may_be_null: tuple[int, ...] = ()
+    # Its parameters, if they are known, and the annotations of those of whose values workers make
+    # something.
+    parameters: Parameters | None = None
+    made: dict[str, Any] = field(default_factory=dict)
     environment: Environment | None = None
 
     def __post_init__(self) -> None:
@@ -49,6 +53,13 @@ class Udf(Function[P, R]):
     outputs: dict[str, Wire] | None = None
     batch_size: int | None = None
     timeout_seconds: float | None = None
+
+    @property
+    def fields(self) -> dict[str, Wire] | None:
+        """The columns that it can fill: its outputs, or the fields of what it returns."""
+        if self.outputs is not None or (self.data_type or {}).get("type") != "struct":
+            return self.outputs
+        return {each["name"]: each["type"] for each in (self.data_type or {})["fields"]}
 
     def __repr__(self) -> str:
         made = ", ".join(self.outputs or ()) or (self.data_type or {}).get("type", "?")

@@ -7,6 +7,7 @@ the decorator says, is beside it. Anything that can't be right is refused here, 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
+from penstock.annotations import list_classes
 from penstock.errors import InvalidFunction
 from penstock.sdk.functions.declared import Chunker, Udf, Udtf
 from penstock.sdk.functions.policies import (
@@ -28,6 +29,7 @@ from penstock.sdk.functions.signatures import (
     find_row,
     guess_kind,
     list_parameters,
+    read_made,
     read_nulls,
 )
 from penstock.sdk.functions.types import Wire, read_fields, read_type
@@ -70,7 +72,7 @@ class RowOptions(Options, total=False):
 class UdfOptions(RowOptions, total=False):
     # The type of the column, else that of the annotation of what is returned.
     data_type: Any
-    # The columns with their types when it fills several.
+    # The columns with their types when it fills several: a mapping, a TypedDict or a dataclass.
     outputs: Any
     # `scalar` (values of one row), `arrow` (an Array for each input), `batch` (a RecordBatch); else
     # what the annotations say, or `scalar`.
@@ -82,8 +84,8 @@ class UdfOptions(RowOptions, total=False):
 
 
 class ChunkerOptions(RowOptions, total=False):
-    # The fields of the dicts that it yields, with their types; else those of the TypedDict in the
-    # annotation of what is returned, as in `-> Iterator[Chunk]`.
+    # The fields of the dicts that it yields, with their types; else those of the TypedDict or
+    # dataclass in the annotation of what is returned, as in `-> Iterator[Chunk]`.
     outputs: Any
     # Whether it takes a `pyarrow.RecordBatch` and yields `(row index, dict)`.
     batch: bool
@@ -121,11 +123,12 @@ def udf(
         parameters = list_parameters(call, label)
         kind = options.get("kind") or guess_kind(parameters, label)
         data_type, outputs = options.get("data_type"), options.get("outputs")
-        if outputs is not None and (data_type is not None or kind != "batch"):
+        if outputs is not None and (data_type is not None or kind == "arrow"):
             more = " and data_type" if data_type is not None else f", and is of kind {kind!r}"
             raise InvalidFunction(
                 f"{label} has outputs{more}",
-                detail="several outputs need kind='batch' and take the place of data_type",
+                detail="outputs take the place of data_type, and need the kind scalar, which "
+                "returns a dict for each row, or batch, which returns a RecordBatch",
             )
         returned = None
         if outputs is None:
@@ -231,15 +234,19 @@ def _declare(
     needs = {name: options.get(name) for name in ("num_cpus", "num_gpus", "memory")}
     on_null, may_be_null = read_nulls(label, options.get("on_null"), parameters, kind)
     told = "" if on_null == "call" else f"{on_null}{may_be_null}"
+    made = read_made(label, parameters, kind)
+    classes = [each for annotation in made.values() for each in list_classes(annotation)]
     return {
         "call": call,
         "name": label,
-        "version": options.get("version") or find_version(call, told),
+        "version": options.get("version") or find_version(call, told, classes),
         "inputs": check_inputs(label, options.get("inputs"), parameters, kind),
         "on_error": read_policy(label, options.get("on_error"), options.get("retries")),
         "needs": read_needs(label, needs),
         "on_null": on_null,
         "may_be_null": may_be_null,
+        "parameters": parameters if kind == "scalar" else None,
+        "made": made,
         "environment": read_environment(label, options.get("environment")),
     }
 
@@ -249,6 +256,7 @@ def _read_rows(call: Callable[..., Any], label: str, outputs: Any) -> dict[str, 
     if given is None:
         raise InvalidFunction(
             f"what {label} makes is not known",
-            detail='say outputs={"name": str}, or annotate it with a TypedDict: -> Iterator[Chunk]',
+            detail='say outputs={"name": str}, or annotate it with a TypedDict or a dataclass: '
+            "-> Iterator[Chunk]",
         )
     return read_fields(given, f"outputs of {label}")

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,14 +14,15 @@ from penstock.model.envelopes import FORMAT
 from penstock.sdk.connection.optional_libraries import load
 from penstock.sdk.functions.declared import Chunker, Function, Udf, Udtf
 from penstock.sdk.functions.modules import list_own
-from penstock.sdk.functions.types import Wire, to_arrow_schema
+from penstock.sdk.functions.signatures import POSITIONAL
+from penstock.sdk.functions.types import Wire, find_type, to_arrow_schema
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def pack_udf(function: Udf[..., Any], inputs: Sequence[str] | None) -> str:
     """The text of `udf`, for these inputs; None: those that a column has."""
-    payload = pickle(function.call, function.name)
+    payload = pickle(_to_call(function), function.name)
     envelope = {
         "format": FORMAT,
         "kind": function.kind,
@@ -32,6 +33,7 @@ def pack_udf(function: Udf[..., Any], inputs: Sequence[str] | None) -> str:
         "on_error": function.on_error,
         "needs": function.needs or None,
         **_nulls(function, inputs),
+        "takes": list_taken(function, inputs),
         "python": PYTHON,
         "env": {"system": platform.system().lower(), "arch": platform.machine()},
     }
@@ -43,9 +45,10 @@ def virtual_column(
     outputs: Mapping[str, Wire],
     inputs: Sequence[str],
     auto_backfill: bool = False,
+    *,
+    alone: bool = False,
 ) -> dict[str, Any]:
-    """The value of `virtual_column` for these new columns."""
-    alone = len(outputs) == 1 and function.outputs is None
+    """The value of `virtual_column` for these new columns; alone: all that it returns is one's."""
     made = [
         {
             "column": column,
@@ -81,7 +84,7 @@ def udtf_spec(function: Chunker[..., Any] | Udtf[..., Any]) -> dict[str, Any]:
     envelope: dict[str, Any] = {
         "name": function.name,
         "version": function.version,
-        f"{kind}_payload": _b64(pickle(function.call, function.name)),
+        f"{kind}_payload": _b64(pickle(_to_call(function), function.name)),
         "output_schema_bytes": pack_schema(function.outputs),
         "python": PYTHON,
     }
@@ -114,7 +117,7 @@ def encode_schema(schema: Any) -> str:
     return _b64(schema.serialize().to_pybytes())
 
 
-def pickle(call: Callable[..., Any], name: str) -> bytes:
+def pickle(call: Any, name: str) -> bytes:
     """Pickle a callable by value, with all of the user's own modules: workers have none of them."""
     cloudpickle = load("cloudpickle", "a function")
     own = list_own()
@@ -131,6 +134,34 @@ def pickle(call: Callable[..., Any], name: str) -> bytes:
     finally:
         for module in own:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _to_call(function: Function[..., Any]) -> Any:
+    """What is pickled: the callable, with the annotations of whose values workers make something.
+
+    By themselves annotations may be texts, and name what a pickle does not bring along.
+    """
+    if not function.made:
+        return function.call
+    places = [p for p in function.parameters or () if p.kind in POSITIONAL]
+    others = [p for p in function.parameters or () if p.kind is p.VAR_POSITIONAL]
+    return {
+        "call": function.call,
+        "takes": tuple(function.made.get(each.name) for each in places),
+        "others": next((function.made.get(each.name) for each in others), None),
+    }
+
+
+def list_taken(
+    function: Function[..., Any], inputs: Sequence[str] | None
+) -> list[dict[str, Any]] | None:
+    """The types that its annotations name for these inputs; None where they are not known."""
+    if inputs is None or function.parameters is None:
+        return None
+    places = [p for p in function.parameters if p.kind in POSITIONAL]
+    others = [p for p in function.parameters if p.kind is p.VAR_POSITIONAL]
+    taken = [*places, *others * (len(inputs) - len(places))][: len(inputs)]
+    return [{"name": each.name, "data_type": find_type(each.annotation)} for each in taken]
 
 
 def _nulls(function: Function[..., Any], inputs: Sequence[str] | None) -> dict[str, Any]:

@@ -8,10 +8,8 @@ from penstock.model.identifiers import Identifier
 from penstock.sdk.connection.names import Name, read_id, show_id
 from penstock.sdk.connection.wire import Wire, path_of
 from penstock.sdk.functions.declared import Chunker, Function, Udf, Udtf
-from penstock.sdk.functions.packing import redeclaration, udtf_spec
-from penstock.sdk.functions.signatures import POSITIONAL, list_parameters
+from penstock.sdk.functions.packing import list_taken, redeclaration, udtf_spec
 from penstock.sdk.functions.types import Wire as Type
-from penstock.sdk.functions.types import read_type
 
 
 class RegisteredFunction:
@@ -132,18 +130,6 @@ def use(
 
 def _list_inputs(function: Function[..., Any]) -> list[dict[str, Any]]:
     """The inputs, with their types where annotations say them."""
-    names = list(function.inputs or ())
-    kinds: list[Type | None] = [None] * len(names)
-    if isinstance(function, Udf) and function.kind == "scalar":
-        parameters = list_parameters(function.call, function.name) or ()
-        places = [each for each in parameters if each.kind in POSITIONAL]
-        for at, each in enumerate(places[: len(names)]):
-            kinds[at] = _find_type(each.annotation)
-    return [{"name": n, "data_type": k} for n, k in zip(names, kinds, strict=True)]
-
-
-def _find_type(annotation: Any) -> Type | None:
-    try:
-        return read_type(annotation)
-    except InvalidRequest:
-        return None
+    names = function.inputs or ()
+    taken = list_taken(function, names) or [{"data_type": None}] * len(names)
+    return [{**each, "name": name} for name, each in zip(names, taken, strict=True)]

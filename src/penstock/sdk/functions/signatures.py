@@ -1,14 +1,23 @@
 """Read a function's signature: its inputs, its kind, its result."""
 
 import collections.abc
+import contextlib
 import inspect
 import typing
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Literal
 
+from penstock.annotations import (
+    REMEDY,
+    NoSuchValues,
+    allows_none,
+    find_converter,
+    is_record,
+    without_none,
+)
 from penstock.errors import InvalidFunction
 from penstock.sdk.functions.policies import OnNull
-from penstock.sdk.functions.types import allows_none, without_none
 
 Kind = Literal["scalar", "arrow", "batch"]
 Parameters = tuple[inspect.Parameter, ...]
@@ -148,13 +157,32 @@ def read_nulls(
     return "null", tuple(n for n, may_be in enumerate(places) if may_be)
 
 
+def read_made(label: str, parameters: Parameters | None, kind: Kind) -> dict[str, Any]:
+    """The annotations of parameters of whose values something is made, by name."""
+    found: dict[str, Any] = {}
+    if kind != "scalar":
+        return found
+    for each in parameters or ():
+        if each.annotation is each.empty:
+            continue
+        try:
+            is_made = find_converter(each.annotation) is not None
+        except NoSuchValues as error:
+            raise InvalidFunction(
+                f"parameter {each.name} of {label} cannot be given: {error}", detail=REMEDY
+            ) from error
+        if is_made:
+            found[each.name] = each.annotation
+    return found
+
+
 def _may_be_none(parameter: inspect.Parameter) -> bool:
     """Whether None is a value that the annotation allows; without one it is not."""
     told = parameter.annotation
     if isinstance(told, str):
         # It names what cannot be looked up, as what is imported for type checkers only.
         return "None" in told or "Optional" in told
-    return told in (Any, object, None) or parameter.default is None or allows_none(told)
+    return parameter.default is None or allows_none(told)
 
 
 def find_returned(call: Callable[..., Any], kind: Kind) -> Any:
@@ -171,13 +199,13 @@ def find_returned(call: Callable[..., Any], kind: Kind) -> Any:
 
 
 def find_row(call: Callable[..., Any]) -> Any:
-    """The TypedDict of the rows that it yields, by its annotation; None without one."""
+    """The TypedDict or dataclass of the rows that it yields, by its annotation; None without."""
     found = without_none(_hints(find_called(call, "it")).get("return"))
     if typing.get_origin(found) in ITERABLES:
         found = typing.get_args(found)[0]
     if typing.get_origin(found) is tuple:
         found = typing.get_args(found)[-1]
-    return found if typing.is_typeddict(found) else None
+    return found if is_record(found) else None
 
 
 def _check_made(call: type, label: str) -> None:
@@ -203,7 +231,15 @@ def _hints(target: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(target, include_extras=True)
     except (NameError, TypeError, AttributeError):
-        return {}
+        told = getattr(target, "__annotations__", None) or {}
+    found: dict[str, Any] = {}
+    # One by one: what is imported for type checkers only need not be there.
+    for name, annotation in told.items():
+        alone = SimpleNamespace(__annotations__={name: annotation})
+        with contextlib.suppress(NameError, TypeError, AttributeError, SyntaxError):
+            names = getattr(target, "__globals__", {})
+            found |= typing.get_type_hints(alone, names, include_extras=True)
+    return found
 
 
 def _arrow_name(annotation: Any) -> str | None:

@@ -5,12 +5,24 @@ what `vector` gives, or an Arrow type. Only the last one, and `to_arrow`, need p
 """
 
 import datetime
+import decimal
+import enum
 import re
-import types
 import typing
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.annotations import (
+    LISTS,
+    NoSuchValues,
+    is_record,
+    list_classes,
+    list_fields,
+    read_enum,
+    show,
+    without_none,
+)
 from penstock.errors import InvalidRequest
 from penstock.sdk.connection.optional_libraries import load
 
@@ -30,6 +42,8 @@ PYTHON: dict[Any, str] = {
     datetime.datetime: "timestamp[us]",
     datetime.time: "time64[us]",
     datetime.timedelta: "duration[us]",
+    decimal.Decimal: "decimal128(38, 18)",
+    uuid.UUID: "utf8",
 }
 WORDS = {
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
@@ -41,6 +55,8 @@ PATTERNS = re.compile(
     r"(timestamp\[(s|ms|us|ns)(, ?tz=[^\]]+)?\]|time32\[(s|ms)\]|time64\[(us|ns)\]"
     r"|duration\[(s|ms|us|ns)\]|decimal(128|256)\(\d+, ?-?\d+\)|fixed_size_list:\w+:\d+)"
 )
+# Types of numpy's numbers, by their names there.
+NUMPY = {"bool", "bool_", *(w for w in WORDS if w.startswith(("int", "uint", "float")))}
 # Arrow's word where it is another one.
 ARROW_WORDS = {"date32[day]": "date32", "date64[ms]": "date64", "halffloat": "float16"}
 
@@ -67,10 +83,20 @@ def read_type(given: Any, what: str = "the type") -> Wire:
     return _read_annotation(given, what)
 
 
+def find_type(annotation: Any) -> Wire | None:
+    """The type of columns that hold such values; None where several do, or it is not known."""
+    if isinstance(annotation, type) and issubclass(annotation, uuid.UUID):
+        return None
+    try:
+        return read_type(annotation)
+    except InvalidRequest:
+        return None
+
+
 def read_fields(given: Any, what: str) -> dict[str, Wire]:
     """The columns of a mapping, an Arrow schema or a TypedDict."""
-    if typing.is_typeddict(given):
-        given = typing.get_type_hints(given)
+    if is_record(given):
+        given = _list_fields(given, what)
     elif type(given).__module__.startswith("pyarrow"):
         given = {field.name: field.type for field in given}
     if not isinstance(given, Mapping) or not given:
@@ -109,24 +135,6 @@ def to_arrow_schema(fields: Mapping[str, Wire]) -> "pa.Schema":
     return pa.schema([pa.field(name, to_arrow(kind)) for name, kind in fields.items()])
 
 
-def allows_none(annotation: Any) -> bool:
-    """Whether None is among the values: in a union, also below `Annotated`."""
-    if typing.get_origin(annotation) is typing.Annotated:
-        return allows_none(typing.get_args(annotation)[0])
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return any(part is type(None) or allows_none(part) for part in typing.get_args(annotation))
-    return annotation is type(None)
-
-
-def without_none(annotation: Any) -> Any:
-    """`int` for `int | None`; other unions stay."""
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        rest = [part for part in typing.get_args(annotation) if part is not type(None)]
-        if len(rest) == 1:
-            return rest[0]
-    return annotation
-
-
 def _read_annotation(given: Any, what: str) -> Wire:
     plain = without_none(given)
     if plain is not given:
@@ -136,13 +144,35 @@ def _read_annotation(given: Any, what: str) -> Wire:
         # `Annotated[list[float], vector(256)]` says more than the list does.
         told = next((each for each in arguments[1:] if isinstance(each, dict | str)), arguments[0])
         return read_type(told, what)
-    if origin is list and arguments:
+    if origin in LISTS and arguments:
         return {"type": "list", "fields": [_item(arguments[0], what)]}
-    if typing.is_typeddict(given):
+    if origin is tuple and len(arguments) == 2 and arguments[1] is ...:
+        return {"type": "list", "fields": [_item(arguments[0], what)]}
+    if origin is typing.Literal and len(kinds := {type(each) for each in arguments}) == 1:
+        return read_type(kinds.pop(), what)
+    if is_record(given):
         fields = read_fields(given, what)
         inner = [{"name": n, "type": kind, "nullable": True} for n, kind in fields.items()]
         return {"type": "struct", "fields": inner}
+    if hasattr(given, "__supertype__"):
+        return read_type(given.__supertype__, what)
+    if isinstance(given, type) and given.__module__ == "numpy" and given.__name__ in NUMPY:
+        return {"type": given.__name__.rstrip("_")}
+    if isinstance(given, type) and issubclass(given, enum.Enum):
+        try:
+            return read_type(read_enum(given), what)
+        except NoSuchValues as error:
+            raise _unknown(what, given, f": {error}") from error
     raise _unknown(what, given)
+
+
+def _list_fields(given: type, what: str) -> dict[str, Any]:
+    try:
+        # One that is inside itself would have no end.
+        list(list_classes(given))
+        return list_fields(given)
+    except NoSuchValues as error:
+        raise _unknown(what, given, f": {error}") from error
 
 
 def _from_arrow(given: "pa.DataType") -> Wire:
@@ -178,10 +208,9 @@ def _in(kind: Wire) -> list[dict[str, Any]]:
     return fields
 
 
-def _unknown(what: str, given: Any) -> InvalidRequest:
-    shown = given.__name__ if isinstance(given, type) else repr(given)
+def _unknown(what: str, given: Any, why: str = "") -> InvalidRequest:
     return InvalidRequest(
-        f"{what} is {shown}, which is no type of a column",
-        detail='use a Python type (int, str, list[float]), a word such as "int32", '
-        "penstock.vector(256), or an Arrow type",
+        f"{what} is {show(given)}, which is no type of a column{why}",
+        detail="use a Python type (int, str, list[float], datetime, Decimal, an Enum, a dataclass, "
+        'a TypedDict), a word such as "int32", penstock.vector(256), or an Arrow type',
     )

@@ -11,7 +11,8 @@ import hashlib
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from penstock.sdk.functions.modules import is_own
@@ -20,10 +21,11 @@ LENGTH = 16
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
-def find_version(call: Callable[..., Any], told: str = "") -> str:
-    """A few digits that change with the code, and with what is told of how it is called."""
-    digest = hashlib.sha256(told.encode())
-    for line in _describe(call, set()):
+def find_version(call: Callable[..., Any], told: str = "", classes: Sequence[type] = ()) -> str:
+    """A few digits that change with the code, with what is told of how it is called, and with the
+    classes of what it is given."""
+    digest, seen = hashlib.sha256(told.encode()), set[int]()
+    for line in chain(_describe(call, seen), *(_describe(each, seen) for each in classes)):
         digest.update(line.encode() + b"\x00")
     return digest.hexdigest()[:LENGTH]
 

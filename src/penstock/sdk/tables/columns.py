@@ -62,7 +62,9 @@ class Columns(Handle):
                 f"the type of what {function.name} returns is not known",
                 detail="annotate it, say data_type= to the decorator, or here",
             )
-        column = virtual_column(function, {name: kind}, _inputs(function, inputs), auto_backfill)
+        column = virtual_column(
+            function, {name: kind}, _inputs(function, inputs), auto_backfill, alone=True
+        )
         return self._add({"name": name, "virtual_column": column})
 
     def add_columns(
@@ -72,7 +74,8 @@ class Columns(Handle):
         inputs: Sequence[str] | None = None,
         auto_backfill: bool = False,
     ) -> Self:
-        """Add all columns of a function with several outputs."""
+        """Add a column for each of a function's outputs: those that it names, or the fields of the
+        TypedDict or dataclass that it returns."""
         if isinstance(function, str | RegisteredFunction):
             found = read_function(self._wire, function)
             made = [each["name"] for each in found.describe()["outputs"] or ()]
@@ -83,11 +86,13 @@ class Columns(Handle):
             used = use(found, inputs) | {"auto_backfill": auto_backfill}
             return self._add({"name": made[0], "function": used})
         function = _check_udf(function)
-        if function.outputs is None:
+        if function.fields is None:
             raise InvalidFunction(
-                f"{function.name} has one output", detail="use add_column, and name the column"
+                f"{function.name} has one output",
+                detail="use add_column, and name the column; or annotate it with a TypedDict or a "
+                "dataclass, whose fields become columns",
             )
-        outputs, names = function.outputs, _inputs(function, inputs)
+        outputs, names = function.fields, _inputs(function, inputs)
         column = virtual_column(function, outputs, names, auto_backfill)
         return self._add({"name": next(iter(outputs)), "virtual_column": column})
 

@@ -103,7 +103,7 @@ def _read_used(sent: UsedColumn) -> UsedOutput:
 
 def read_new(name: str, column: AddVirtualColumn) -> New:
     """A function and the new columns that it fills, checked as far as can be without the table."""
-    outputs = _read_outputs(name, column.outputs)
+    outputs, code = _read_outputs(name, column.outputs), read_code(column.udf)
     declaration = Declaration(
         name=check_label(column.udf_name, "udf_name"),
         version=column.udf_version,
@@ -117,8 +117,9 @@ def read_new(name: str, column: AddVirtualColumn) -> New:
         image=column.image,
         manifest=_check_manifest(column.manifest, column.manifest_checksum),
         auto_backfill=bool(column.auto_backfill),
+        takes=code.takes,
     )
-    return declaration, read_code(column.udf)
+    return declaration, code
 
 
 def read_altered(column: AlterVirtualColumn) -> tuple[Redeclaration, FunctionCode | None]:
@@ -128,6 +129,7 @@ def read_altered(column: AlterVirtualColumn) -> tuple[Redeclaration, FunctionCod
             "outputs of a virtual_column cannot be altered",
             detail="leave outputs out; for other types or columns, drop the columns and add them",
         )
+    code = None if column.udf is None else read_code(column.udf)
     wanted = Redeclaration(
         name=None if column.udf_name is None else check_label(column.udf_name, "udf_name"),
         version=column.udf_version,
@@ -137,8 +139,8 @@ def read_altered(column: AlterVirtualColumn) -> tuple[Redeclaration, FunctionCod
         image=column.image,
         manifest=_check_manifest(column.manifest, column.manifest_checksum),
         auto_backfill=column.auto_backfill,
+        takes=() if code is None else code.takes,
     )
-    code = None if column.udf is None else read_code(column.udf)
     if code is None and wanted == Redeclaration():
         raise InvalidRequest(
             "virtual_column changes nothing", detail="send udf with udf_version, or another field"
